@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// flags of a run against a simulator.
+// flags returns the flags of a run against a simulator.
 func flags(r *simtest.Running, out string, more ...string) []string {
 	return append([]string{
 		"--api-url=" + r.URL, "--control-url=" + r.URL, "--out=" + out, "--timeout=40s", "--settle=400ms", "--quickstart=../../examples/quickstart",
@@ -235,7 +235,7 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// program starts the program as a process of its own, and kills it when the test ends.
+// program starts the program as a separate process, and kills it when the test ends.
 func program(t *testing.T, args []string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()

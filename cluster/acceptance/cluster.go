@@ -130,8 +130,8 @@ func objectOf(name string) (*unstructured.Unstructured, error) {
 	return u, nil
 }
 
-// remove an object of the ledger, and wait until it is gone: what it made in the
-// tailnet goes with it, for which the Secret must still be there.
+// remove deletes an object of the ledger, and waits until it is gone. Its objects in the
+// tailnet are deleted with it, for which the Secret must still exist.
 func (c *cluster) remove(ctx context.Context, o object) error {
 	u, err := objectOf(o.name)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// What can be wrong with a field of a reply.
+// Kinds of problems with a field of a reply.
 const (
 	fieldUnknown  = "unknown"  // The product knows no such field.
 	fieldMistyped = "mistyped" // The product cannot decode it.

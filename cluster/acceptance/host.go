@@ -150,7 +150,7 @@ func (h *host) close() {
 	defer h.mu.Unlock()
 	h.closed = true
 	for _, ln := range h.listeners {
-		_ = ln.Close() // The process's own port: nobody is left to be told.
+		_ = ln.Close() // Errors do not matter at the end.
 	}
 	for c := range h.conns {
 		_ = c.Close() // As above.

@@ -32,7 +32,7 @@ const (
 	kindCluster   = "cluster"   // Name: KIND/NAMESPACE/NAME in the cluster.
 )
 
-// What happened to an object.
+// States of an object.
 const (
 	opRun    = "run"    // A run began; Name is its prefix.
 	opIntend = "intend" // The object is about to be made.
@@ -125,7 +125,7 @@ func (l *ledger) write(e entry) error {
 	return errors.Wrap(l.file.Sync(), "cannot write ledger to the disk")
 }
 
-// begin a run.
+// begin starts a run.
 func (l *ledger) begin(prefix, apiURL, tailnet string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,13 +1,13 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command acceptance proves the product against a real tailnet: it calls Tailscale's
-// API as the product does, joins nodes of its own, sends traffic through a Tailscale
-// Service, and keeps every reply. It removes all that it made. Start with
-// `go run ./cluster/acceptance --help`; docs/acceptance.md describes the rows.
+// Command acceptance tests the product against a real tailnet: it calls Tailscale's API as the
+// product does, joins additional nodes, sends traffic through a Tailscale Service, and stores
+// every reply. It removes all objects that it created. Start with `go run ./cluster/acceptance
+// --help`; docs/acceptance.md describes the rows.
 //
-// Rows are data (rows.go) with a small function each, one file a section. Redaction,
-// decoding and comparing are pure.
+// Rows are data (rows.go) with a small function each, with a file for each section. Redaction,
+// decoding and comparison are pure.
 package main
 
 import (
@@ -48,7 +48,7 @@ printed or kept.
 Exit code: 0 when no row fails, 1 when one does, 2 for a wrong command line.`
 
 type cli struct {
-	Run     runCmd     `cmd:"" default:"withargs" help:"Prove Tailscale Gateway against a tailnet, with an account of yours or in the lab. It is the default command."`
+	Run     runCmd     `cmd:"" default:"withargs" help:"Test Tailscale Gateway against a tailnet, with a real account or in the lab. This is the default command."`
 	Compare compareCmd `cmd:"" help:"Compare the results of two runs, and the shapes of replies."`
 }
 

@@ -25,7 +25,7 @@ type kind struct {
 	remove func(ctx context.Context, s *session, o object) error
 }
 
-// kinds in the order in which they are removed.
+// kinds returns the kinds in the order of their removal.
 func kinds() []kind {
 	return []kind{
 		{kindPolicy, findPolicyMarks, removePolicyMark},

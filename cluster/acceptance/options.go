@@ -29,20 +29,20 @@ type options struct {
 	APIURL     string `name:"api-url" default:"https://api.tailscale.com" help:"URL of the API, without /api/v2."`
 	ControlURL string `name:"control-url" default:"https://controlplane.tailscale.com" help:"URL of the coordination server that nodes join."`
 	Tag        string `default:"tag:k8s" help:"Tag of auth keys, nodes and services. The credential must own it."`
-	Prefix     string `help:"Begin the name of everything that is made with this. Default: tsgw-acc- and random characters."`
+	Prefix     string `help:"Prefix of the names of all created objects. Default: tsgw-acc- and random characters."`
 
-	Write      bool   `help:"Make services, keys, nodes, a split-DNS domain, a webhook, and posture attributes, and remove them."`
+	Write      bool   `help:"Create services, keys, nodes, a split-DNS domain, a webhook and posture attributes, and remove them."`
 	Policy     bool   `help:"Add a comment to the tailnet's policy file, and remove it."`
-	Certs      bool   `help:"Have a certificate issued for a service. It counts against the issuer's limits, and its name becomes public."`
-	Kubeconfig string `type:"path" help:"Run examples/quickstart in the cluster of this file, where Crossplane and the packages are installed. The OAuth client goes into a Secret there."`
+	Certs      bool   `help:"Request a certificate for a service. It counts against the issuer's limits, and its name becomes public."`
+	Kubeconfig string `type:"path" help:"Run examples/quickstart in the cluster of this file, where Crossplane and the packages are installed. The OAuth client is stored in a Secret there."`
 
 	Quickstart    string        `type:"path" default:"examples/quickstart" help:"Folder of the quickstart's manifests."`
-	Containerboot string        `type:"path" help:"Program containerboot, with tailscaled beside it. Default: the lab's, if it was built."`
+	Containerboot string        `type:"path" help:"Program containerboot, with tailscaled beside it. Default: that of the lab, if it is built."`
 	Out           string        `type:"path" default:"_out/acceptance" help:"Folder of the ledger and the results."`
-	Timeout       time.Duration `default:"3m" help:"How long to wait for anything that the tailnet is to do."`
-	Settle        time.Duration `default:"5s" help:"How long a value must stay the same to count as final."`
+	Timeout       time.Duration `default:"3m" help:"How long to wait for each change in the tailnet."`
+	Settle        time.Duration `default:"5s" help:"How long a value must be unchanged to be final."`
 	Only          string        `help:"Run only rows whose SECTION/NAME matches this regular expression."`
-	Cleanup       bool          `help:"Remove what the ledger in --out names, and what carries its prefix or --prefix, and do nothing else."`
+	Cleanup       bool          `help:"Only remove the objects in the ledger in --out, and those with its prefix or --prefix."`
 }
 
 // prefixes are DNS labels, with room for what comes behind.

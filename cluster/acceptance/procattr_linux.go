@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// endWithParent has a program end when this process is killed. It gets a process
-// group of its own: a terminal's interrupt is for the run, which then stops it.
+// endWithParent stops a program when this process is killed. The program has a separate process
+// group: an interrupt of the terminal is for the run, which then stops the program.
 func endWithParent(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 }

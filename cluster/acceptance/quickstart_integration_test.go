@@ -53,7 +53,7 @@ func (s *stand) object(ctx context.Context, kind, namespace, name string) *unstr
 	return u
 }
 
-// run until ctx ends, or the object was removed again.
+// run runs until ctx ends, or the object was removed again.
 func (s *stand) run(ctx context.Context) {
 	defer close(s.gone)
 	service := s.prefix + "-quick"

@@ -45,7 +45,7 @@ type redactor struct {
 	known []string
 }
 
-// know a secret. Short ones would take harmless text along.
+// know adds a secret. Short secrets are ignored, because they would redact harmless text.
 func (r *redactor) know(secrets ...string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

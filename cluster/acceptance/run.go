@@ -231,7 +231,7 @@ func (r *run) prepare(ctx context.Context) error {
 	return r.ledger.begin(r.prefix, r.opts.APIURL, r.opts.Tailnet)
 }
 
-// flags that were given.
+// flags returns the flags that were set.
 func (r *run) flags() []need {
 	var out []need
 	for _, n := range []need{needWrite, needPolicy, needCerts, needKubeconfig} {
@@ -251,7 +251,7 @@ func (r *run) announce(rows []row) {
 		need need
 		what string
 	}{
-		{needWrite, "services, auth keys and nodes tagged " + o.Tag + ", a split-DNS domain, a webhook, attributes of a node of its own"},
+		{needWrite, "services, auth keys and nodes tagged " + o.Tag + ", a split-DNS domain, a webhook, attributes of an additional node"},
 		{needPolicy, "one comment at the end of the policy file"},
 		{needCerts, "one certificate of a service, from the issuer that the tailnet uses"},
 		{needKubeconfig, "a namespace and a TailscaleTailnet in that cluster; the credential goes into a Secret there"},

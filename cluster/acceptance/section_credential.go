@@ -40,7 +40,7 @@ type listing struct {
 	optional bool
 }
 
-// listings of the API that the product reads.
+// listings returns the lists of the API that the product reads.
 func listings() []listing {
 	return []listing{
 		{

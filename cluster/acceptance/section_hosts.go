@@ -33,7 +33,7 @@ func hostRows() []row {
 		{sectionHosts, "key", "A key that was used logs nobody in any more, and may be removed.", write, usedKey},
 		{sectionHosts, "name-clash", "How the API takes a service with the name of a machine.", write, nameClash},
 		{sectionHosts, "approve-early", "Approval of a host before it advertises the service.", write, approveEarly},
-		{sectionHosts, "configured", "What the API says of a host at each step from advertising to withdrawing.", write, configuredSteps},
+		{sectionHosts, "configured", "The API's state of a host at each step from advertising to withdrawing.", write, configuredSteps},
 		{sectionHosts, "accepted", "Two nodes advertise a service, are approved and accepted, and the product reads them as such.", write, accepted},
 		{sectionHosts, "certificate", "A host gets a certificate for the service's name.", []need{needWrite, needCerts}, certificate},
 		{sectionHosts, "containerboot", "Containerboot, configured as in a proxy pod, hosts a service, reloads what it advertises, and drains.", write, containerboot},

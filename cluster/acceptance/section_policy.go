@@ -21,7 +21,7 @@ func policyRows() []row {
 		{sectionPolicy, "read", "The policy file comes as HuJSON with its comments, as JSON, and with an ETag.", nil, readPolicy},
 		{sectionPolicy, "validate-good", "The present policy file is valid: 200 and no message.", nil, validateGood},
 		{sectionPolicy, "validate-bad", "A text that is no policy file is not valid, and the reply says why.", nil, validateBad},
-		{sectionPolicy, "validate-warning", "What the API says of a policy file with a group that does not exist.", nil, validateWarning},
+		{sectionPolicy, "validate-warning", "The API's warnings about a policy file with a group that does not exist.", nil, validateWarning},
 		{sectionPolicy, "wrong-etag", "A write with an ETag that is not the present one is refused with 412.", []need{needPolicy}, wrongETag},
 		{sectionPolicy, "mark", "A comment is added to the policy file, is kept, and is removed again.", []need{needPolicy}, markPolicy},
 	}

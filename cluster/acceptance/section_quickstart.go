@@ -43,7 +43,7 @@ func quickstartInstalled(_ context.Context, t *turn) error {
 	return nil
 }
 
-// quickstartNames are those of the run.
+// quickstartNames returns the names of the run.
 func (r *run) quickstartNames() names {
 	n := names{prefix: r.prefix, tag: r.opts.Tag}
 	if r.opts.APIURL != defaultAPI {

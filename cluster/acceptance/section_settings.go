@@ -22,12 +22,12 @@ const (
 	sectionPosture  = "posture"
 )
 
-// settingRows are about what a tailnet has beside machines and services. Settings that are
-// only read, such as log streams, are in the section lists.
+// settingRows returns the rows about settings of a tailnet. Settings that are only read, such
+// as log streams, are in the section lists.
 func settingRows() []row {
 	write := []need{needWrite}
 	return []row{
-		{sectionDNS, "split-dns", "A domain gets nameservers of its own, beside others, and loses them again.", write, splitDNS},
+		{sectionDNS, "split-dns", "A domain gets additional nameservers, and loses them again.", write, splitDNS},
 		{sectionWebhooks, "webhook", "A webhook is made, shown without its secret, changed and removed.", write, webhook},
 		{sectionPosture, "attribute", "A node gets a posture attribute of each type, and loses it again.", write, attribute},
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// What the product writes into a service at most: its API bounds comments, and
+// Limits of the data that the product writes into a service: its API limits comments, and
 // internal/registry (limits.go) the annotations of a service that clusters share.
 const (
 	commentNeeded    = 256

@@ -239,7 +239,7 @@ func (s *session) send1(ctx context.Context, method string, u *url.URL, header h
 	return &reply{status: resp.StatusCode, header: resp.Header, body: b}, nil
 }
 
-// forget a token that the API does not take.
+// forget drops a token that the API does not accept.
 func (s *session) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -41,8 +41,8 @@ var (
 	EnvoyAuthority []byte
 )
 
-// EnvoyGateway are the RBAC rules that Envoy Gateway's service account needs beside
-// those of its own chart.
+// EnvoyGateway are the RBAC rules that Envoy Gateway's service account needs in addition to
+// those of its chart.
 //
 //go:embed tailscale-gateway-extension/files/envoy-gateway-rules.yaml
 var EnvoyGateway []byte

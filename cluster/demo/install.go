@@ -30,8 +30,8 @@ var configurations = map[string]string{ //nolint:gochecknoglobals // A constant.
 	"claims":     "configuration-tailscale-gateway-claims",
 }
 
-// packages are all that one install brings, in the order of an update: what
-// depends on others comes last.
+// packages returns all packages of an install, in the order of an update: dependencies come
+// first.
 func packages(configuration string) []installed {
 	return []installed{
 		{kind: "provider", name: "provider-tailscale"},
@@ -51,7 +51,7 @@ func (i installed) object() string { return "tailscale-gateway-" + i.name }
 
 type options struct {
 	Version string `default:"v0.1.0-dev" help:"Version to build and install."`
-	Flavour string `default:"namespaced" enum:"namespaced,claims"             help:"Install our kinds as composites in a namespace (namespaced), or as claims (claims). A lab keeps the one that it was brought up with."`
+	Flavour string `default:"namespaced" enum:"namespaced,claims"             help:"Install the kinds as composites in a namespace (namespaced), or as claims (claims). A running lab keeps its configuration."`
 }
 
 type demo struct {

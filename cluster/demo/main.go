@@ -19,12 +19,12 @@ import (
 )
 
 type cli struct {
-	Up         upCmd         `cmd:"" help:"Do all: lab, Crossplane, packages, quickstart, Envoy Gateway, and the proof of both ways. Safe to run again."`
-	Install    installCmd    `cmd:"" help:"Do what up does, but stop before the quickstart."`
-	Quickstart quickstartCmd `cmd:"" help:"Apply the quickstart to a lab that install has prepared, and prove that it works."`
+	Up         upCmd         `cmd:"" help:"Run all steps: lab, Crossplane, packages, quickstart, Envoy Gateway, and checks of both directions. Safe to run again."`
+	Install    installCmd    `cmd:"" help:"Run the steps of up, but stop before the quickstart."`
+	Quickstart quickstartCmd `cmd:"" help:"Apply the quickstart to a lab that install has prepared, and check that it works."`
 	Tailnet    tailnetCmd    `cmd:"" help:"Give the quickstart another tailnet of the lab, as a TailscaleTailnet: bring the lab up with --tailnets=2 first."`
-	Routes     routesCmd     `cmd:"" help:"Install Envoy Gateway and our extension where the quickstart runs, and reach its page through a Gateway."`
-	Gateways   gatewaysCmd   `cmd:"" help:"Install Envoy Gateway and our extension alone, in a lab that install has prepared."`
+	Routes     routesCmd     `cmd:"" help:"Install Envoy Gateway and the extension beside the quickstart, and reach its page through a Gateway."`
+	Gateways   gatewaysCmd   `cmd:"" help:"Install only Envoy Gateway and the extension, in a lab that install has prepared."`
 	Down       downCmd       `cmd:"" help:"Take everything down. Only the cache of built programs stays."`
 }
 
@@ -72,7 +72,7 @@ func (c *quickstartCmd) Run(ctx context.Context) error {
 
 type tailnetCmd struct {
 	Name string `arg:"" help:"Name of the tailnet in the lab: two, ..."`
-	As   string `help:"Name of the TailscaleTailnet. The tailnet's own by default."`
+	As   string `help:"Name of the TailscaleTailnet. The default is the tailnet's name."`
 }
 
 // Run adds a tailnet to a lab where the quickstart runs.

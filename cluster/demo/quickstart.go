@@ -67,7 +67,7 @@ func (d *demo) tailnet(ctx context.Context, name, secret string) error {
 	return err
 }
 
-// joinSteps make another tailnet of the lab a TailscaleTailnet.
+// joinSteps returns the steps that add another tailnet of the lab as a TailscaleTailnet.
 func (d *demo) joinSteps(name string) []step {
 	secret := oauthSecret + "-" + name
 	return []step{

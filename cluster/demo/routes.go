@@ -19,7 +19,7 @@ const (
 	routesFile = "examples/gateway.yaml"
 )
 
-// gatewaySteps end with Envoy Gateway and our extension, and no route.
+// gatewaySteps returns the steps that install Envoy Gateway and the extension, without a route.
 func (d *demo) gatewaySteps() []step {
 	return []step{
 		{name: "install our extension by its chart", do: d.extension},
@@ -28,7 +28,7 @@ func (d *demo) gatewaySteps() []step {
 	}
 }
 
-// routeSteps end with the quickstart's page through a Gateway.
+// routeSteps returns the steps that serve the quickstart's page through a Gateway.
 func (d *demo) routeSteps() []step {
 	return append(d.gatewaySteps(),
 		step{name: "apply " + routesFile, do: d.routes},

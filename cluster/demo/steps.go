@@ -32,7 +32,7 @@ func run(ctx context.Context, out io.Writer, steps []step) error {
 	return nil
 }
 
-// progress tells a person what a step waits for.
+// progress prints what a step waits for.
 type progress struct {
 	out   io.Writer
 	began time.Time
@@ -56,8 +56,8 @@ func (p *progress) waiting(what string) {
 	p.printf("      %6s  waiting: %s\n", since(p.began), what)
 }
 
-// until calls check each second until it is satisfied: it returns what is still
-// missing, or nothing. What was missing last is the error when time runs out.
+// until runs check each second until it returns nothing. check returns what is missing. When
+// time runs out, the last result is the error.
 func (p *progress) until(ctx context.Context, timeout time.Duration, check func(context.Context) (missing string, err error)) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

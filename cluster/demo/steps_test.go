@@ -37,7 +37,7 @@ func TestUntil(t *testing.T) {
 			answers: []answer{{}},
 		},
 		"EachChangeOnce": {
-			reason:  "What is waited for is printed when it changes.",
+			reason:  "A changed result is printed.",
 			answers: []answer{{missing: "a"}, {missing: "a"}, {missing: "b"}, {}},
 			want:    want{shown: []string{"waiting: a", "waiting: b"}},
 		},

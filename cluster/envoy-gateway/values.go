@@ -1,8 +1,8 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package envoygateway carries what Envoy Gateway is told about our extension: values
-// for its own chart. What is installed of ours is in cluster/charts.
+// Package envoygateway holds the values of Envoy Gateway's chart that configure the extension.
+// The extension's chart is in cluster/charts.
 package envoygateway
 
 import _ "embed"

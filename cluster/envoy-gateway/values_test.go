@@ -17,8 +17,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/charts"
 )
 
-// TestValues has Envoy Gateway's own types read what it is told: it ignores what it
-// does not know.
+// TestValues decodes the configuration with Envoy Gateway's types, because Envoy Gateway
+// ignores unknown fields.
 func TestValues(t *testing.T) {
 	values := struct {
 		Config struct {
@@ -39,7 +39,7 @@ func TestValues(t *testing.T) {
 	}
 	m := spec.ExtensionManager
 	if m == nil || m.Service == nil || m.Service.FQDN == nil || m.Service.TLS == nil || m.MaxMessageSize == nil || m.Hooks == nil || m.Hooks.XDSTranslator == nil {
-		t.Fatalf("Envoy Gateway is not told of us: %+v", m)
+		t.Fatalf("the configuration has no extension: %+v", m)
 	}
 	if diff := cmp.Diff([]egv1a1.XDSTranslatorHook{egv1a1.XDSTranslation}, m.Hooks.XDSTranslator.Post); diff != "" {
 		t.Errorf("hooks: -want, +got:\n%s", diff)

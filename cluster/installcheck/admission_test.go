@@ -29,13 +29,13 @@ func TestCheckAdmission(t *testing.T) {
 		want   []string
 	}{
 		"Applied": {
-			reason: "What was applied is found",
+			reason: "Applied policies are found",
 			change: func(p *admissionv1.ValidatingAdmissionPolicy, b *admissionv1.ValidatingAdmissionPolicyBinding) []runtime.Object {
 				return []runtime.Object{p, b}
 			},
 		},
 		"Absent": {
-			reason: "What was not applied is named",
+			reason: "Missing policies are listed",
 			change: func(*admissionv1.ValidatingAdmissionPolicy, *admissionv1.ValidatingAdmissionPolicyBinding) []runtime.Object {
 				return nil
 			},

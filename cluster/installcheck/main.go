@@ -29,16 +29,16 @@ import (
 )
 
 type cli struct {
-	Kubeconfig     string `env:"KUBECONFIG"           help:"Kubeconfig of the cluster to check. Default: kubectl's own." type:"path"`
-	Namespace      string `default:"crossplane-system" help:"Namespace that Crossplane runs in."`
+	Kubeconfig     string `env:"KUBECONFIG"           help:"Kubeconfig of the cluster to check. Default: that of kubectl." type:"path"`
+	Namespace      string `default:"crossplane-system" help:"Namespace of Crossplane."`
 	ServiceAccount string `default:"crossplane"        help:"Service account that Crossplane runs as."`
 	Provider       string `default:"provider-tailscale" help:"Service account that the provider runs as."`
 
-	Admission bool `default:"true" help:"Check that admission policies let nobody but our parts write the kinds by which these agree. Turn it off where cluster/manifests/admission.yaml and admission-extension.yaml are left out on purpose." negatable:""`
+	Admission bool `default:"true" help:"Check the admission policies that protect internal kinds. Disable it if cluster/manifests/admission.yaml and admission-extension.yaml are not applied on purpose." negatable:""`
 
-	EnvoyGateway          bool   `help:"Check too what routes to our kinds need: Envoy Gateway, and our extension beside it."`
-	EnvoyGatewayNamespace string `default:"envoy-gateway-system" help:"Namespace that Envoy Gateway runs in."`
-	ExtensionNamespace    string `default:"envoy-gateway-system" help:"Namespace that our extension runs in."`
+	EnvoyGateway          bool   `help:"Also check the requirements of routes: Envoy Gateway and the extension."`
+	EnvoyGatewayNamespace string `default:"envoy-gateway-system" help:"Namespace of Envoy Gateway."`
+	ExtensionNamespace    string `default:"envoy-gateway-system" help:"Namespace of the extension."`
 }
 
 // Roles of the manifest whose permissions are checked.
@@ -97,7 +97,7 @@ type report struct {
 	missing int
 }
 
-// add a thing, with what to do if it is missing.
+// add adds an object, with instructions for a missing one.
 func (r *report) add(ok bool, what, fix string) error {
 	line := "ok       " + what
 	if !ok {
@@ -116,7 +116,7 @@ func (r *report) result() error {
 	return nil
 }
 
-// check what all of us needs.
+// check checks the requirements of all components.
 func check(ctx context.Context, kube kubernetes.Interface, namespace, account, provider string, r *report) error {
 	sa, err := kube.CoreV1().ServiceAccounts(namespace).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + account})
 	if err != nil {
@@ -141,7 +141,7 @@ func check(ctx context.Context, kube kubernetes.Interface, namespace, account, p
 	return nil
 }
 
-// checkPermissions that a service account should have.
+// checkPermissions checks the permissions of a service account.
 func checkPermissions(ctx context.Context, kube kubernetes.Interface, namespace, account, name string, wanted []authv1.ResourceAttributes, fix string, r *report) error {
 	for _, p := range wanted {
 		allowed, err := may(ctx, kube, namespace, account, p)
@@ -192,8 +192,7 @@ func resource(p authv1.ResourceAttributes) string {
 	return out
 }
 
-// permissions are the single permissions of a ClusterRole of a manifest, in its
-// own order.
+// permissions returns the single permissions of a ClusterRole in a manifest, in its order.
 func permissions(manifest []byte, name string) ([]authv1.ResourceAttributes, error) {
 	cr := &rbacv1.ClusterRole{}
 	for doc := range bytes.SplitSeq(manifest, []byte("\n---\n")) {
@@ -212,7 +211,7 @@ func permissions(manifest []byte, name string) ([]authv1.ResourceAttributes, err
 	return out, nil
 }
 
-// named are the objects that a rule is about. One without a name stands for all.
+// named returns the objects of a rule. A rule without names means all objects.
 func named(r rbacv1.PolicyRule) []string {
 	if len(r.ResourceNames) == 0 {
 		return []string{""}

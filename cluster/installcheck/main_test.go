@@ -48,7 +48,7 @@ func TestCheck(t *testing.T) {
 			want: want{err: cmpopts.AnyError, missing: []string{"missing  Crossplane may watch networkpolicies.networking.k8s.io"}},
 		},
 		"MissingPodMonitors": {
-			reason:  "What is composed on request only is needed too.",
+			reason:  "Kinds that are composed only on request are needed, too.",
 			objects: []runtime.Object{account},
 			review: func(a authv1.ResourceAttributes) (bool, error) {
 				return a.Resource != "podmonitors" || a.Verb != "create", nil
@@ -64,7 +64,7 @@ func TestCheck(t *testing.T) {
 			want: want{err: cmpopts.AnyError, missing: []string{"missing  Crossplane may watch gateways.gateway.networking.k8s.io"}},
 		},
 		"MissingProvider": {
-			reason:  "What the provider lacks is told of it.",
+			reason:  "Missing permissions of the provider are reported.",
 			objects: []runtime.Object{account},
 			review: func(a authv1.ResourceAttributes) (bool, error) {
 				return a.Resource != "machines" && (a.Resource != "statefulsets" || a.Verb != "patch"), nil
@@ -78,14 +78,14 @@ func TestCheck(t *testing.T) {
 			}},
 		},
 		"UsersPermissions": {
-			reason:  "What users may do is not asked of Crossplane.",
+			reason:  "Permissions of users are not required of Crossplane.",
 			objects: []runtime.Object{account},
 			review: func(a authv1.ResourceAttributes) (bool, error) {
 				return a.Group != "gateway.tailscale.com", nil
 			},
 		},
 		"NoCrossplane": {
-			reason: "A cluster without Crossplane is told so.",
+			reason: "A missing Crossplane is reported.",
 			review: func(authv1.ResourceAttributes) (bool, error) { return true, nil },
 			want:   want{err: cmpopts.AnyError, missing: []string{"missing  Crossplane's service account crossplane-system/crossplane"}},
 		},

@@ -151,7 +151,7 @@ func ready(d *appsv1.Deployment) bool {
 	return d.Status.ObservedGeneration >= d.GetGeneration() && d.Status.UpdatedReplicas >= wanted && d.Status.AvailableReplicas >= wanted
 }
 
-// checkConfig checks what Envoy Gateway is told of us.
+// checkConfig checks the configuration of Envoy Gateway for the extension.
 func checkConfig(ctx context.Context, kube kubernetes.Interface, gatewayNamespace, extensionNamespace, fix string, r *report) error {
 	cm, err := kube.CoreV1().ConfigMaps(gatewayNamespace).Get(ctx, envoyGatewayConfig, metav1.GetOptions{})
 	if err != nil && !kerrors.IsNotFound(err) {
@@ -179,7 +179,7 @@ func checkConfig(ctx context.Context, kube kubernetes.Interface, gatewayNamespac
 	return nil
 }
 
-// wanted is what our values tell Envoy Gateway.
+// wanted returns the extension's configuration in the values for Envoy Gateway.
 func wanted() (*egv1a1.ExtensionManager, error) {
 	v := struct {
 		Config struct {
@@ -195,7 +195,7 @@ func wanted() (*egv1a1.ExtensionManager, error) {
 	return v.Config.EnvoyGateway.ExtensionManager, nil
 }
 
-// manager that leads to our Service, or nil.
+// manager returns the extension manager that leads to the extension's Service, or nil.
 func manager(s egv1a1.EnvoyGatewaySpec, namespace string) *egv1a1.ExtensionManager {
 	all := slices.Clone(s.ExtensionManagers)
 	if s.ExtensionManager != nil {
@@ -220,7 +220,7 @@ type comparison struct {
 	what string
 }
 
-// compare what Envoy Gateway is told with what it should be.
+// compare compares the configuration of Envoy Gateway with the expected one.
 func compare(has, want *egv1a1.ExtensionManager, gatewayNamespace, extensionNamespace string) []comparison {
 	var out []comparison
 	for _, k := range want.BackendResources {

@@ -118,7 +118,7 @@ func TestCheckRoutes(t *testing.T) {
 			objects: whole,
 		},
 		"Nothing": {
-			reason:  "What is not installed at all is told in the order of its install.",
+			reason:  "Missing components are reported in the order of installation.",
 			objects: func(*testing.T) []runtime.Object { return nil },
 			want: want{err: cmpopts.AnyError, missing: []string{
 				"missing  Secret envoy-gateway-system/tailscale-gateway-extension-ca with tls.crt",
@@ -156,7 +156,7 @@ func TestCheckRoutes(t *testing.T) {
 			want: want{err: cmpopts.AnyError, missing: []string{"missing  The extension may list endpointslices.discovery.k8s.io"}},
 		},
 		"NotReady": {
-			reason: "Of pods that do not run kubectl tells more.",
+			reason: "For pods that do not run, kubectl shows more.",
 			objects: func(t *testing.T) []runtime.Object {
 				t.Helper()
 				return []runtime.Object{ca, tls, client, envoy, deployment(charts.Name, 1), deployment(envoyGateway, 2), config(t, same)}
@@ -182,7 +182,7 @@ func TestCheckRoutes(t *testing.T) {
 			want: want{err: cmpopts.AnyError, missing: []string{"missing  Envoy Gateway asks the Service envoy-gateway-system/tailscale-gateway-extension, port 5005"}},
 		},
 		"OldConfig": {
-			reason: "Each thing that Envoy Gateway should be told is named.",
+			reason: "Each missing setting of Envoy Gateway is listed.",
 			objects: func(t *testing.T) []runtime.Object {
 				t.Helper()
 				return []runtime.Object{ca, tls, client, envoy, deployment(charts.Name, 2), deployment(envoyGateway, 2), config(t, func(m map[string]any) {

@@ -26,8 +26,8 @@ import (
 
 type tailnetClientCmd struct {
 	Name  string   `arg:"" help:"Hostname in the tailnet."`
-	Owner bool     `help:"The client is the tailnet's owner's. Others have tag:client. It matters only when the client is made."`
-	Route []string `help:"Network in CIDR that the client is a router for. 10.99.0.5 is a host behind all clients. It matters only when the client is made."`
+	Owner bool     `help:"The client belongs to the tailnet's owner. Others have tag:client. Used only when the client is created."`
+	Route []string `help:"Network in CIDR notation for which the client is a subnet router. 10.99.0.5 is a host behind all clients. Used only when the client is created."`
 }
 
 func (c *tailnetClientCmd) Run(r runtime) error {
@@ -37,7 +37,7 @@ func (c *tailnetClientCmd) Run(r runtime) error {
 type tailnetUDPCmd struct {
 	Address string        `arg:"" help:"HOST:PORT to send to."`
 	Message string        `arg:"" help:"What to send, as one datagram."`
-	As      string        `default:"client" help:"Name of the tailnet client that asks."`
+	As      string        `default:"client" help:"Name of the tailnet client that sends the requests."`
 	Timeout time.Duration `default:"5s" help:"How long to wait for the answer."`
 }
 
@@ -69,7 +69,7 @@ type curlCmd struct {
 	getFlags
 
 	URL  string `arg:"" help:"URL to get."`
-	From string `default:"cluster" enum:"cluster,outside" help:"Who asks: the cluster's node, which finds Services by name, or a host outside of all clusters, which knows addresses only."`
+	From string `default:"cluster" enum:"cluster,outside" help:"The client: the cluster's node, which resolves names of Services, or a host outside of all clusters, which can use only addresses."`
 }
 
 func (c *curlCmd) Run(r runtime) error {
@@ -93,7 +93,7 @@ type tailnetCurlCmd struct {
 	getFlags
 
 	URL string `arg:"" help:"URL to get. Names of machines and services of the tailnet are resolved by MagicDNS."`
-	As  string `default:"client" help:"Name of the tailnet client that asks. One that does not exist joins first, with tag:client."`
+	As  string `default:"client" help:"Name of the tailnet client that sends the request. If it does not exist, it joins first, with tag:client."`
 }
 
 func (c *tailnetCurlCmd) Run(r runtime) error {
@@ -108,17 +108,17 @@ type getFlags struct {
 	serverFlags
 
 	Header  []string      `sep:"none" help:"Header to send, as NAME: VALUE. May be given more than once."`
-	Headers bool          `short:"i" help:"Print status and headers too, and the serial number of the certificate."`
-	Timeout time.Duration `default:"30s" help:"How long to wait for the answer. The first connection over the tailnet takes some seconds to find its way."`
+	Headers bool          `short:"i" help:"Also print status, headers, and the serial number of the certificate."`
+	Timeout time.Duration `default:"30s" help:"How long to wait for the answer. The first connection over the tailnet takes some seconds."`
 }
 
-// serverFlags tell who is to answer.
+// serverFlags select the server of the request.
 type serverFlags struct {
-	Host   string `short:"H" help:"Name to ask for, in the Host header and in TLS, instead of the URL's."`
+	Host   string `short:"H" help:"Name in the Host header and in TLS, instead of the URL's."`
 	CACert string `name:"cacert" help:"File of the certificates to trust, instead of this machine's." type:"existingfile"`
 }
 
-// tls tells whom to trust.
+// tls returns the CAs to trust.
 func (c *serverFlags) tls() (*tls.Config, error) {
 	out := &tls.Config{ServerName: c.Host, MinVersion: tls.VersionTLS12}
 	if c.CACert == "" {

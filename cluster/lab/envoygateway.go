@@ -22,7 +22,7 @@ spec:
 
 type envoyGatewayCmd struct {
 	Values    []string      `short:"f" type:"existingfile" help:"File of Helm values for Envoy Gateway's chart. May be given more than once."`
-	Release   string        `default:"eg" help:"Name of the Helm release. One of another name stands beside, and has no GatewayClass."`
+	Release   string        `default:"eg" help:"Name of the Helm release. A release with another name is an additional one, without a GatewayClass."`
 	Namespace string        `default:"envoy-gateway-system" help:"Namespace of the release."`
 	Timeout   time.Duration `default:"5m" help:"How long to wait until it runs, once it is built."`
 }

@@ -18,8 +18,8 @@ import (
 
 type tailnetFaultCmd struct {
 	Status int    `default:"500" help:"Status that requests are answered with."`
-	Path   string `help:"Regular expression of the paths that fail. By default all of the API, credentials included."`
-	Clear  bool   `help:"Have the API work again."`
+	Path   string `help:"Regular expression of the paths that fail. The default is the whole API, including credentials."`
+	Clear  bool   `help:"Restore the API."`
 }
 
 // Run replaces the faults that the tailnet's simulator has.

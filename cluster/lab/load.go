@@ -24,15 +24,15 @@ type loadCmd struct {
 	serverFlags
 
 	URL            string        `arg:"" help:"URL to get again and again."`
-	From           string        `default:"tailnet" enum:"tailnet,cluster" help:"Who asks: the tailnet's client, or the cluster's node, which finds Services by name."`
+	From           string        `default:"tailnet" enum:"tailnet,cluster" help:"The client: that of the tailnet, or the cluster's node, which resolves names of Services."`
 	First          bool          `xor:"end" help:"End with the first answer."`
-	Gone           bool          `xor:"end" help:"End once there was an answer, which a line on stderr tells, and is none any more."`
+	Gone           bool          `xor:"end" help:"End once answers have begun, which a line on stderr reports, and stopped again."`
 	Every          time.Duration `default:"20ms" help:"Pause between attempts, for --first and --gone."`
-	Workers        int           `default:"1" help:"How many ask side by side."`
-	Rate           float64       `help:"Requests a second at most. 0 is as many as can be."`
-	NewConnections bool          `help:"Use a connection of its own for each request."`
+	Workers        int           `default:"1" help:"Number of concurrent clients."`
+	Rate           float64       `help:"Maximum number of requests per second. 0 means no limit."`
+	NewConnections bool          `help:"Use a new connection for each request."`
 	Timeout        time.Duration `default:"10s" help:"How long to wait for an answer."`
-	For            time.Duration `default:"10m" help:"How long to go on. An interrupt ends it too."`
+	For            time.Duration `default:"10m" help:"Duration. An interrupt ends it, too."`
 }
 
 // Run prints a report as JSON, also when it is interrupted.

@@ -1,12 +1,12 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command lab brings up real Kubernetes clusters and simulated tailnets on one
-// Linux machine, as root, with nothing but the Go module proxy and Debian's
-// packages. Start with `go run ./cluster/lab --help`.
+// Command lab starts real Kubernetes clusters and simulated tailnets on one Linux machine, as
+// root, with only the Go module proxy and Debian's packages. Start with `go run ./cluster/lab
+// --help`.
 //
-// Here lives the command line only. What it does lives in packages below
-// internal; the processes are owned by a daemon, see package daemon.
+// This package is the command line. The implementation is in packages below internal; a daemon
+// owns the processes, see package daemon.
 package main
 
 import (
@@ -29,17 +29,17 @@ import (
 const description = `A real cluster on this machine: etcd, Kubernetes, containerd, kube-router, which
 enforces NetworkPolicies, a registry, and a simulated Tailscale that real tailscaled
 processes join. Everything runs in network namespaces without a way out. "up" makes it,
-"down" removes all of it, "status" tells what runs.
+"down" removes all of it, "status" lists the processes.
 
 Folders: TSGW_LAB_DIR for a lab's files (default /var/lib/tailscale-gateway-lab), TSGW_CACHE
 for built programs (default ~/.cache), which "down" keeps.`
 
 type cli struct {
-	Cluster string `default:"one" env:"TSGW_CLUSTER" help:"Cluster that the command is about: one, two, ... as 'status' lists them."`
+	Cluster string `default:"one" env:"TSGW_CLUSTER" help:"Cluster of the command: one, two, ... as listed by 'status'."`
 	Tailnet string `default:"one" env:"TSGW_TAILNET" help:"Tailnet that the command is about: one, two, ... as 'status' lists them."`
 
-	Up            upCmd            `cmd:"" help:"Build what is missing and bring up the lab. Does nothing when it is up. After a crash or a reboot it starts anew."`
-	Down          downCmd          `cmd:"" help:"Remove the lab: every process, mount, network namespace, cgroup and file, but for the cache."`
+	Up            upCmd            `cmd:"" help:"Build what is missing and bring up the lab. Does nothing when it is up. After a crash or a reboot, it starts again."`
+	Down          downCmd          `cmd:"" help:"Remove the lab: every process, mount, network namespace, cgroup and file, except the cache."`
 	Status        statusCmd        `cmd:"" help:"Show components, their health, and the ports on 127.0.0.1 that lead into the lab."`
 	Env           envCmd           `cmd:"" help:"Print shell exports for scripts: eval \"$(go run ./cluster/lab env)\"."`
 	Logs          logsCmd          `cmd:"" help:"Show the log of a component, for instance kubelet-one, tailnetsim-one or daemon."`
@@ -47,21 +47,21 @@ type cli struct {
 	Kubeconfig    kubeconfigCmd    `cmd:"" help:"Print the path of a cluster's kubeconfig, for use on this machine."`
 	Helm          helmCmd          `cmd:"" passthrough:"" help:"Run Helm against a cluster: lab helm list -A."`
 	Crossplane    crossplaneCmd    `cmd:"" passthrough:"" help:"Run Crossplane's command line against a cluster: lab crossplane resource trace ..."`
-	Curl          curlCmd          `cmd:"" help:"GET a URL as the cluster's node does, by name or by address, or from outside of all clusters by the address of a LoadBalancer."`
-	TailnetClient tailnetClientCmd `cmd:"" help:"Make a client of the tailnet that is called NAME, and answers HTTP at port 8080 and UDP at 8081."`
+	Curl          curlCmd          `cmd:"" help:"GET a URL from the cluster's node, by name or by address, or from outside of all clusters by the address of a LoadBalancer."`
+	TailnetClient tailnetClientCmd `cmd:"" help:"Create a client of the tailnet called NAME, which serves HTTP on port 8080 and UDP on 8081."`
 	TailnetUDP    tailnetUDPCmd    `cmd:"" name:"tailnet-udp" help:"Send a datagram as a client of the tailnet does, and print the answer."`
-	TailnetFault  tailnetFaultCmd  `cmd:"" help:"Have the tailnet's API answer errors, until --clear: lab --tailnet two tailnet-fault. Its machines stay connected."`
-	TailnetCurl   tailnetCurlCmd   `cmd:"" help:"GET a URL as a client of the tailnet does: lab tailnet-curl http://web.tail1234.ts.net/. It never goes another way. Another tailnet: lab --tailnet two tailnet-curl ..."`
+	TailnetFault  tailnetFaultCmd  `cmd:"" help:"Make the tailnet's API return errors, until --clear: lab --tailnet two tailnet-fault. Its machines stay connected."`
+	TailnetCurl   tailnetCurlCmd   `cmd:"" help:"GET a URL as a client of the tailnet: lab tailnet-curl http://web.tail1234.ts.net/. It uses only the tailnet. Another tailnet: lab --tailnet two tailnet-curl ..."`
 	Tailscale     tailscaleCmd     `cmd:"" help:"Run the tailscale command line of a tailnet client of the lab: lab tailscale status."`
-	Load          loadCmd          `cmd:"" help:"Ask a URL again and again, from the tailnet or from the cluster, and print how that went as JSON."`
-	Operator      operatorCmd      `cmd:"" help:"Build Tailscale's own operator, push it to the lab's registry, and print where its images and manifests are."`
-	EnvoyGateway  envoyGatewayCmd  `cmd:"" help:"Install Envoy Gateway, or upgrade it: build it, get Envoy, push both, and run Helm. Gateways of the class 'envoy' work after it."`
-	CertManager   certManagerCmd   `cmd:"" help:"Install cert-manager, or upgrade it: build it, push it, and run it in namespace cert-manager. Issuers of the kinds CA and SelfSigned work after it."`
+	Load          loadCmd          `cmd:"" help:"Send repeated requests to a URL, from the tailnet or from the cluster, and print the results as JSON."`
+	Operator      operatorCmd      `cmd:"" help:"Build Tailscale's operator, push it to the lab's registry, and print the locations of its images and manifests."`
+	EnvoyGateway  envoyGatewayCmd  `cmd:"" help:"Install or upgrade Envoy Gateway: build it, download Envoy, push both, and run Helm. Gateways of the class 'envoy' work afterwards."`
+	CertManager   certManagerCmd   `cmd:"" help:"Install or upgrade cert-manager: build it, push it, and run it in namespace cert-manager. Issuers of the kinds CA and SelfSigned work afterwards."`
 	GatewayAPI    gatewayAPICmd    `cmd:"" name:"gateway-api" help:"Build Gateway API's conformance tests, which 'bin conformance.test' finds, and push the images of their backends."`
 	Exec          execCmd          `cmd:"" help:"Run a program in the network of the cluster's node: lab exec curl http://10.96.0.10/."`
-	LoadImage     loadImageCmd     `cmd:"" help:"Push an image archive to the lab's registry, under the name that pods use for it."`
+	LoadImage     loadImageCmd     `cmd:"" help:"Push an image archive to the lab's registry, under its name in pods."`
 	PushXpkg      pushXpkgCmd      `cmd:"" help:"Push a Crossplane package to the lab's registry, under its public name."`
-	Build         buildCmd         `cmd:"" help:"Build the foreign programs into the cache, and nothing else."`
+	Build         buildCmd         `cmd:"" help:"Build only the third-party programs into the cache."`
 	Bin           binCmd           `cmd:"" help:"Print the path of a built program: kubectl, helm, crossplane, etcd, ..."`
 	Chart         chartCmd         `cmd:"" help:"Print the folder of a Helm chart from the module cache: crossplane, envoy-gateway."`
 	DaemonServer  daemonServerCmd  `cmd:"" name:"daemon" hidden:"" help:"The process that owns a lab. 'up' starts it."`

@@ -79,7 +79,7 @@ type crossplaneCmd struct {
 func (c *crossplaneCmd) Run(r runtime) error { return pass(r, "crossplane", c.Args) }
 
 type tailscaleCmd struct {
-	As   string   `default:"client" help:"Name of the tailnet client that is asked."`
+	As   string   `default:"client" help:"Name of the tailnet client that receives the requests."`
 	Args []string `arg:"" optional:"" passthrough:"" help:"Arguments of tailscale, its command first."`
 }
 
@@ -120,8 +120,8 @@ func (c *binCmd) Run(r runtime) error {
 }
 
 type loadImageCmd struct {
-	Name string `arg:"" help:"Name of the image as pods have it, for instance ghcr.io/tailscale-gateway/agent:v0.1.0."`
-	File string `arg:"" type:"existingfile" help:"Archive as 'docker save' makes it."`
+	Name string `arg:"" help:"Name of the image in pods, for instance ghcr.io/tailscale-gateway/agent:v0.1.0."`
+	File string `arg:"" type:"existingfile" help:"Archive in the format of 'docker save'."`
 }
 
 func (c *loadImageCmd) Run(r runtime) error { return push(r, c.Name, c.File) }

@@ -69,7 +69,7 @@ func (c *statusCmd) Run(r runtime) error {
 	case !st.Ready:
 		return errors.Errorf("the lab is still coming up: %s", waitingFor(st.Steps))
 	case sick > 0:
-		return errors.Errorf("%d components are sick", sick)
+		return errors.Errorf("%d components are unhealthy", sick)
 	}
 	return nil
 }
@@ -117,7 +117,7 @@ func tailnetAPI(r runtime, st daemon.Status) (string, error) {
 }
 
 type logsCmd struct {
-	Component string `arg:"" optional:"" help:"Component as 'status' lists it, or daemon. Without one, all logs are listed."`
+	Component string `arg:"" optional:"" help:"Component as listed by 'status', or daemon. Without one, all logs are listed."`
 	Lines     int    `short:"n" default:"100" help:"How many of the last lines to show. 0 shows all."`
 }
 

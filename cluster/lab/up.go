@@ -24,10 +24,10 @@ import (
 )
 
 type upCmd struct {
-	Clusters int           `help:"How many clusters to make. One by default; a lab that is up keeps those it has."`
-	Tailnets int           `help:"How many tailnets to make, which know nothing of each other. One by default. Only machines of the first get certificates."`
+	Clusters int           `help:"Number of clusters. One by default; a running lab keeps its clusters."`
+	Tailnets int           `help:"Number of independent tailnets. One by default. Only machines of the first get certificates."`
 	Install  bool          `help:"Install what is missing with apt-get."`
-	Policy   string        `type:"existingfile" help:"HuJSON file with the policy of each tailnet at first. By default tag:k8s may host services, and everyone reaches everyone."`
+	Policy   string        `type:"existingfile" help:"HuJSON file with the initial policy of each tailnet. By default, tag:k8s may host services, and all devices reach each other."`
 	Timeout  time.Duration `default:"10m" help:"How long to wait for the lab, once everything is built."`
 }
 
@@ -191,7 +191,7 @@ func copySelf(to string) error {
 		return errors.Wrap(err, "cannot copy this program")
 	}
 	if _, err := io.Copy(out, in); err != nil {
-		_ = out.Close() // The other error tells more.
+		_ = out.Close() // The other error has the cause.
 		return errors.Wrap(err, "cannot copy this program")
 	}
 	return errors.Wrap(out.Close(), "cannot copy this program")
@@ -297,7 +297,7 @@ func ensure(r runtime, b *tools.Builder, names ...string) error {
 }
 
 type daemonServerCmd struct {
-	File string `arg:"" help:"Configuration, as 'up' writes it."`
+	File string `arg:"" help:"Configuration file that 'up' writes."`
 }
 
 func (c *daemonServerCmd) Run(_ runtime) error { return daemon.Run(context.Background(), c.File) }

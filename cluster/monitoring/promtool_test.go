@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// promtool of Prometheus, at the version that its go.mod pins. It is built when it is
-// asked for first, which takes minutes. TEST_ASSET_PROMTOOL names another.
+// promtool returns the path of Prometheus' promtool, at the version that its go.mod pins. The
+// first call builds it, which takes minutes. TEST_ASSET_PROMTOOL overrides the path.
 func promtool(t *testing.T, args ...string) {
 	t.Helper()
 	program := []string{"go", "tool", "-modfile=../../hack/tools/promtool/go.mod", "promtool"}

@@ -58,7 +58,7 @@ func alerts(t *testing.T) []rule {
 	return out
 }
 
-// panelQueries of the dashboard, by panel.
+// panelQueries returns the queries of the dashboard, by panel.
 func panelQueries(t *testing.T) map[string][]string {
 	t.Helper()
 	var d struct {
@@ -86,7 +86,7 @@ func panelQueries(t *testing.T) map[string][]string {
 	return out
 }
 
-// known are the names of all metrics that our processes have.
+// known returns the names of all metrics of our processes.
 func known() map[string]bool {
 	ch := make(chan *prometheus.Desc)
 	go func() {
@@ -116,7 +116,8 @@ func known() map[string]bool {
 // metric finds names of metrics of ours, and of Crossplane's.
 var metric = regexp.MustCompile(`\b(?:tailscale_gateway|crossplane)_[a-z_]+\b`)
 
-// An alert or a panel over a metric that nobody has is silent for ever.
+// TestMetricsExist checks that the metrics of alerts and panels exist, because a query of an
+// unknown metric is empty for ever.
 func TestMetricsExist(t *testing.T) {
 	known := known()
 	queries := panelQueries(t)

@@ -20,12 +20,12 @@ A step without an input composes its composite. In the pipeline of any other com
 type CLI struct {
 	compose.Server
 
-	EnvoyGatewayNamespaces []string `default:"envoy-gateway-system" env:"ENVOY_GATEWAY_NAMESPACES" help:"Namespaces in which Envoy Gateway runs, separated by commas. A Gateway's Service is taken from there, or from the Gateway's own namespace. Its proxies and our extension there may connect to egress proxies whose networkPolicy names no clients."`
+	EnvoyGatewayNamespaces []string `default:"envoy-gateway-system" env:"ENVOY_GATEWAY_NAMESPACES" help:"Namespaces in which Envoy Gateway runs, separated by commas. A Gateway's Service must be in one of them, or in the Gateway's namespace. The Envoy proxies and the extension in them may connect to egress proxies whose networkPolicy names no clients."`
 
-	ExtensionImage string `default:"${extension_image}" env:"EXTENSION_IMAGE" help:"Image of the extensions of TailscaleGateways that want one of their own and name none."`
+	ExtensionImage string `default:"${extension_image}" env:"EXTENSION_IMAGE" help:"Image of dedicated extensions of TailscaleGateways that set no image."`
 }
 
-// Run the function.
+// Run runs the function.
 func (c *CLI) Run() error {
 	log, err := c.Logger()
 	if err != nil {

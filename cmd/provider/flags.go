@@ -14,34 +14,34 @@ import (
 
 // flags of the provider. Those that most providers have are called as theirs.
 type flags struct {
-	Debug          bool             `env:"DEBUG" help:"Log what is done, and not only what an operator must act on." short:"d"`
-	LeaderElection bool             `env:"LEADER_ELECTION" help:"Let only one of several replicas work." short:"l"`
+	Debug          bool             `env:"DEBUG" help:"Enable the debug log, in addition to messages for operators." short:"d"`
+	LeaderElection bool             `env:"LEADER_ELECTION" help:"Make only one of several replicas active." short:"l"`
 	Version        kong.VersionFlag `help:"Print the version and quit."`
 
 	Poll             time.Duration `default:"1m" env:"POLL" group:"Pace" help:"How often each managed resource is checked for drift."`
 	Sync             time.Duration `default:"1h" env:"SYNC" group:"Pace" help:"How often all objects are reconciled, changed or not." short:"s"`
-	MaxReconcileRate int           `default:"100" env:"MAX_RECONCILE_RATE" group:"Pace" help:"How many reconciles a second may start, and how many of a kind may run at once."`
+	MaxReconcileRate int           `default:"100" env:"MAX_RECONCILE_RATE" group:"Pace" help:"Maximum number of reconciles that start per second, and of concurrent reconciles of a kind."`
 
-	APIRate    float64       `default:"20" env:"API_RATE" group:"Tailscale's API" help:"Requests a second that one credential may send."`
-	APIBurst   int           `default:"60" env:"API_BURST" group:"Tailscale's API" help:"Requests that one credential may send at once after a pause."`
-	ListMaxAge time.Duration `default:"1m" env:"LIST_MAX_AGE" group:"Tailscale's API" help:"How old a shared list of services or devices may be. Our own writes show at once, whatever the age."`
+	APIRate    float64       `default:"20" env:"API_RATE" group:"Tailscale's API" help:"Maximum number of requests per second with one credential."`
+	APIBurst   int           `default:"60" env:"API_BURST" group:"Tailscale's API" help:"Maximum number of requests at once with one credential, after a pause."`
+	ListMaxAge time.Duration `default:"1m" env:"LIST_MAX_AGE" group:"Tailscale's API" help:"Maximum age of a shared list of services or devices. Writes of the provider take effect in it immediately."`
 
 	AllowedHosts []string `default:"api.tailscale.com,controlplane.tailscale.com" env:"ALLOWED_HOSTS" group:"Tailscale's API" help:"Hosts that apiURL and controlURL of a namespace's ProviderConfig may name, separated by commas: HOST for https, HOST:PORT, or HOST:* for any port. Those that ClusterProviderConfigs name are allowed as well." placeholder:"HOST"`
 
-	WatchNamespaces []string `env:"WATCH_NAMESPACES" group:"Scope" help:"Work only on managed resources of these namespaces, separated by commas. The default is all. ClusterProviderConfigs are seen either way; keep the credentials' Secrets in one of the namespaces, so that a new credential acts at once." placeholder:"NAMESPACE"`
-	Namespace       string   `default:"crossplane-system" env:"POD_NAMESPACE" group:"Scope" help:"Namespace of the provider. It records there, in Secrets, which managed resources a provider config has allowed: those alone clean up when allowedNamespaces allows them no more." placeholder:"NAMESPACE"`
+	WatchNamespaces []string `env:"WATCH_NAMESPACES" group:"Scope" help:"Reconcile only managed resources of these namespaces, separated by commas. The default is all. ClusterProviderConfigs are always watched; keep the credentials' Secrets in one of the namespaces, so that a new credential takes effect immediately." placeholder:"NAMESPACE"`
+	Namespace       string   `default:"crossplane-system" env:"POD_NAMESPACE" group:"Scope" help:"Namespace of the provider. The provider records in its Secrets which managed resources a provider config has allowed: only these are cleaned up when allowedNamespaces does not allow them any more." placeholder:"NAMESPACE"`
 
-	TailscaleImage string `default:"docker.io/tailscale/tailscale:v1.102.5" env:"TAILSCALE_IMAGE" group:"Proxies" help:"Image of tailscaled, with containerboot, of proxies that name none." placeholder:"IMAGE"`
+	TailscaleImage string `default:"docker.io/tailscale/tailscale:v1.102.5" env:"TAILSCALE_IMAGE" group:"Proxies" help:"Image of tailscaled, with containerboot, of proxies that set no image." placeholder:"IMAGE"`
 	AgentImage     string `default:"${agent_image}" env:"AGENT_IMAGE" group:"Proxies" help:"Image of the agent of all proxies. With Kernel networking it also prepares their network, in a container that may be privileged." placeholder:"IMAGE"`
 
-	EnableManagementPolicies bool   `default:"true" env:"ENABLE_MANAGEMENT_POLICIES" group:"Features" help:"Let spec.managementPolicies leave out actions, such as deletion." negatable:""`
-	EnableChangelogs         bool   `env:"ENABLE_CHANGE_LOGS" group:"Features" help:"Send each change that is made in Tailscale to a change logs sidecar. Alpha in Crossplane."`
+	EnableManagementPolicies bool   `default:"true" env:"ENABLE_MANAGEMENT_POLICIES" group:"Features" help:"Enable spec.managementPolicies, which can exclude actions such as deletion." negatable:""`
+	EnableChangelogs         bool   `env:"ENABLE_CHANGE_LOGS" group:"Features" help:"Send each change in Tailscale to a change logs sidecar. Alpha in Crossplane."`
 	ChangelogsSocketPath     string `default:"/var/run/changelogs/changelogs.sock" env:"CHANGELOGS_SOCKET_PATH" group:"Features" help:"Unix socket of the change logs sidecar."`
 
 	PollStateMetric time.Duration `default:"5s" env:"POLL_STATE_METRIC" group:"Endpoints" help:"How often metrics of resources' state are recorded."`
-	MetricsAddress  string        `default:":8080" env:"METRICS_ADDRESS" group:"Endpoints" help:"Address of /metrics; 0 turns it off."`
-	HealthAddress   string        `default:":8081" env:"HEALTH_ADDRESS" group:"Endpoints" help:"Address of /healthz and /readyz; 0 turns them off."`
-	PprofAddress    string        `default:"0" env:"PPROF_ADDRESS" group:"Endpoints" help:"Address of /debug/pprof, such as 127.0.0.1:6060; 0 turns it off. Who reaches it can read memory."`
+	MetricsAddress  string        `default:":8080" env:"METRICS_ADDRESS" group:"Endpoints" help:"Address of /metrics; 0 disables it."`
+	HealthAddress   string        `default:":8081" env:"HEALTH_ADDRESS" group:"Endpoints" help:"Address of /healthz and /readyz; 0 disables them."`
+	PprofAddress    string        `default:"0" env:"PPROF_ADDRESS" group:"Endpoints" help:"Address of /debug/pprof, such as 127.0.0.1:6060; 0 disables it. Clients that reach it can read memory."`
 }
 
 func (f *flags) options() provider.Options {

@@ -71,7 +71,7 @@ func kindOf(s extv1.JSONSchemaProps) string {
 	return s.Type
 }
 
-// meaning of a field: its description, and what the API server checks.
+// meaning returns the description of a field, and the API server's checks.
 func meaning(s extv1.JSONSchemaProps, required bool) string {
 	parts := []string{strings.TrimSpace(s.Description)}
 	if required {
@@ -130,7 +130,7 @@ func integer(f *float64) *int64 {
 	return &i
 }
 
-// rules are the messages of CEL rules.
+// rules returns the messages of CEL rules.
 func rules(s extv1.JSONSchemaProps) string {
 	var out []string
 	for _, r := range s.XValidations {

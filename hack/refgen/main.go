@@ -21,8 +21,8 @@ import (
 )
 
 type cli struct {
-	Out      string   `arg:"" help:"Folder to write pages to. Pages of kinds that are gone are removed." name:"out" type:"existingdir"`
-	CRDs     []string `help:"Folders of CustomResourceDefinitions, one a file." name:"crds" required:"" type:"existingdir"`
+	Out      string   `arg:"" help:"Folder to write pages to. Pages of removed kinds are deleted." name:"out" type:"existingdir"`
+	CRDs     []string `help:"Folders of CustomResourceDefinitions, one in each file." name:"crds" required:"" type:"existingdir"`
 	Examples string   `help:"Folder of examples, called KIND.yaml in lower case." name:"examples" type:"existingdir"`
 }
 

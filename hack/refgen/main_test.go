@@ -59,7 +59,7 @@ A Thing is here. It has a size.
 
 ` + "`example.org/v1`, namespaced, `kubectl get things` or `th`" + `
 
-What all managed resources share is explained in the [index](README.md#what-all-managed-resources-share).
+The [index](README.md#common-fields-of-managed-resources) describes the common fields of managed resources.
 
 ## Example
 

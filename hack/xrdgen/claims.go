@@ -52,7 +52,7 @@ func claims(in *apiextv2.CompositeResourceDefinition) (*apiextv1.CompositeResour
 	return out, nil
 }
 
-// compositeNames of the composites of claims. Short names are the claims' own.
+// compositeNames returns the names of the composites of claims. Only claims have short names.
 func compositeNames(n extv1.CustomResourceDefinitionNames) extv1.CustomResourceDefinitionNames {
 	return extv1.CustomResourceDefinitionNames{
 		Kind:       "X" + n.Kind,

@@ -60,7 +60,7 @@ func convert(in []byte) (*apiextv2.CompositeResourceDefinition, error) {
 	return xrd, nil
 }
 
-// encode an object as a generated file.
+// encode returns an object as a generated file.
 func encode(o any) ([]byte, error) {
 	out, err := yaml.Marshal(o)
 	if err != nil {

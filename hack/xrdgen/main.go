@@ -1,11 +1,10 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command xrdgen turns the CustomResourceDefinitions that controller-gen makes
-// of apis/gateway into CompositeResourceDefinitions, for each of the two
-// configurations: composites in a namespace, and claims. The Go types stay the one
-// source of both schemas and columns. What else the configuration of claims
-// consists of is made from the other one.
+// Command xrdgen builds CompositeResourceDefinitions from the CustomResourceDefinitions of
+// apis/gateway that controller-gen builds, for each of the two configurations: composites in a
+// namespace, and claims. The Go types are the only source of both schemas and columns. The rest
+// of the configuration of claims is derived from the other configuration.
 package main
 
 import (
@@ -19,9 +18,9 @@ import (
 )
 
 type cli struct {
-	CRDs          string `arg:"" help:"Folder of CustomResourceDefinitions, one a file." name:"crds" type:"existingdir"`
-	Configuration string `arg:"" help:"Folder of the configuration. CompositeResourceDefinitions go into xrds, one a file; Compositions are read from compositions." name:"configuration" type:"existingdir"`
-	Claims        string `arg:"" help:"Folder of the configuration of claims. All of it but crossplane.yaml is written." name:"claims" type:"existingdir"`
+	CRDs          string `arg:"" help:"Folder of CustomResourceDefinitions, one in each file." name:"crds" type:"existingdir"`
+	Configuration string `arg:"" help:"Folder of the configuration. CompositeResourceDefinitions are written to xrds, one in each file; Compositions are read from compositions." name:"configuration" type:"existingdir"`
+	Claims        string `arg:"" help:"Folder of the configuration of claims. All files except crossplane.yaml are written." name:"claims" type:"existingdir"`
 }
 
 func main() {
@@ -92,7 +91,7 @@ func each(pattern string, do func(name string, b []byte) error) error {
 	return nil
 }
 
-// write an object as a generated file.
+// write writes an object as a generated file.
 func write(path string, o any) error {
 	b, err := encode(o)
 	if err != nil {

@@ -1,9 +1,9 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package address judges which addresses may be dialled on behalf of somebody who is not
-// trusted to choose any: those that lead back to the machine that dials, to what only
-// that machine is to reach, or to no single host are refused. It is pure.
+// Package address decides which addresses may be dialed for a user who is not trusted: it
+// refuses addresses that lead back to the dialing machine, to services for that machine alone,
+// or to several hosts. It is pure.
 package address
 
 import (
@@ -15,21 +15,21 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// Reasons why an address is refused, as they stand in sentences.
+// Reasons for refused addresses, as parts of sentences.
 const (
 	Loopback    = "a loopback address"
 	LinkLocal   = "a link-local address"
 	Unspecified = "an unspecified address"
 	Multicast   = "a multicast address"
 	Broadcast   = "the broadcast address"
-	Metadata    = "an address at which a cloud tells its machines secrets"
+	Metadata    = "a metadata address of a cloud"
 	Zoned       = "an address with a zone"
 	Localhost   = "a name of the machine itself"
 	invalid     = "no address"
 )
 
-// embedding is a range of IPv6 addresses that stand for addresses of IPv4, and the byte
-// at which those begin.
+// embedding is a range of IPv6 addresses that contain IPv4 addresses, and the index of their
+// first byte.
 type embedding struct {
 	prefix netip.Prefix
 	at     int
@@ -47,8 +47,8 @@ var (
 	broadcast   = netip.AddrFrom4([bytesIPv4]byte{255, 255, 255, 255})
 
 	// embeddings are those of RFC 4291 2.5.5 (IPv4-compatible and IPv4-mapped), RFC 7915
-	// (IPv4-translated), RFC 6052 and RFC 8215 (NAT64), and RFC 3056 (6to4). Of the local
-	// range for NAT64 a prefix of 96 bits is supposed, as of the well-known one.
+	// (IPv4-translated), RFC 6052 and RFC 8215 (NAT64), and RFC 3056 (6to4). For the local
+	// range of NAT64, a prefix of 96 bits is assumed, as for the well-known one.
 	embeddings = []embedding{
 		{netip.MustParsePrefix("::/96"), lastBytes},
 		{netip.MustParsePrefix("::ffff:0:0/96"), lastBytes},
@@ -58,7 +58,7 @@ var (
 		{netip.MustParsePrefix("2002::/16"), afterFirst},
 	}
 
-	// metadata are addresses that clouds document beside 169.254.169.254, which is
+	// metadata are addresses that clouds document in addition to 169.254.169.254, which is
 	// link-local: those of AWS and of Google Cloud for IPv6, and that of Azure's host.
 	metadata = map[netip.Addr]bool{
 		netip.MustParseAddr("fd00:ec2::254"): true,
@@ -67,7 +67,7 @@ var (
 	}
 )
 
-// Refused returns why an address may not be dialled. It is empty if it may.
+// Refused returns why an address may not be dialed, and "" if it may.
 func Refused(a netip.Addr) string {
 	if !a.IsValid() {
 		return invalid
@@ -84,7 +84,7 @@ func Refused(a netip.Addr) string {
 	return ""
 }
 
-// Embedded returns the address of IPv4 that an address of IPv6 stands for, if any.
+// Embedded returns the IPv4 address that an IPv6 address contains, if any.
 func Embedded(a netip.Addr) (netip.Addr, bool) {
 	if !a.Is6() {
 		return netip.Addr{}, false
@@ -98,9 +98,9 @@ func Embedded(a netip.Addr) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// refused returns why an address may not be dialled by what it is itself. The methods of
-// netip are those that Envoy Gateway judges addresses of OIDC providers by
-// (internal/gatewayapi/securitypolicy.go); of a Backend it refuses loopback alone
+// refused returns why an address may not be dialed, regardless of embedded addresses. It uses
+// the same methods of netip as Envoy Gateway for the addresses of OIDC providers
+// (internal/gatewayapi/securitypolicy.go); for a Backend, Envoy Gateway refuses only loopback
 // (internal/gatewayapi/backend.go).
 func refused(a netip.Addr) string {
 	switch {
@@ -120,9 +120,8 @@ func refused(a netip.Addr) string {
 	return ""
 }
 
-// RefusedHost returns why a host, which is an address or a DNS name, may not be dialled
-// before it is looked up. It is empty if it may: the addresses of a name have to be judged
-// too.
+// RefusedHost returns why a host, which is an address or a DNS name, may not be dialed, before
+// it is resolved, and "" if it may: the resolved addresses must be checked, too.
 func RefusedHost(host string) string {
 	if a, err := netip.ParseAddr(host); err == nil {
 		return Refused(a)
@@ -134,9 +133,8 @@ func RefusedHost(host string) string {
 	return ""
 }
 
-// Public reports whether an address is one of the Internet's: neither private (RFC 1918,
-// RFC 4193), nor shared by a provider's customers (RFC 6598), which tailnets have theirs
-// of, nor one that is refused.
+// Public reports whether an address is on the Internet: not private (RFC 1918, RFC 4193), not
+// shared by a provider's customers (RFC 6598), such as those of tailnets, and not refused.
 func Public(a netip.Addr) bool {
 	if in, ok := Embedded(a); ok {
 		a = in
@@ -144,23 +142,23 @@ func Public(a netip.Addr) bool {
 	return Refused(a) == "" && !a.IsPrivate() && !shared.Contains(a)
 }
 
-// A RefusedError is that of a connection to an address that may not be dialled.
+// A RefusedError is the error of a connection to an address that may not be dialed.
 type RefusedError struct {
 	Address netip.Addr
 
-	// Why as Refused has it.
+	// Why is the reason, as Refused returns it.
 	Why string
 }
 
-// Error names the address and why it is refused.
+// Error returns the address and the reason.
 func (e RefusedError) Error() string { return fmt.Sprintf("%s is refused: it is %s", e.Address, e.Why) }
 
-// Control refuses connections by address. It is a Control of a net.Dialer, which calls it
-// with the very address that is dialled, whatever name it was looked up by.
+// Control refuses connections by address. It is the Control function of a net.Dialer, which
+// calls it with the dialed address, after resolution.
 func Control(_, address string, _ syscall.RawConn) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {
-		return errors.Wrapf(err, "cannot judge address %q", address)
+		return errors.Wrapf(err, "cannot parse address %q", address)
 	}
 	if why := Refused(to.Addr()); why != "" {
 		return RefusedError{Address: to.Addr(), Why: why}

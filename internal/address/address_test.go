@@ -65,7 +65,7 @@ func TestRefused(t *testing.T) {
 		}
 	}
 	if got := Refused(netip.Addr{}); got == "" {
-		t.Error("What is no address must be refused")
+		t.Error("Invalid addresses must be refused")
 	}
 }
 
@@ -87,7 +87,7 @@ func TestRefusedHost(t *testing.T) {
 	}
 }
 
-// TestControl shows that a name does not hide an address.
+// TestControl checks that a name does not hide an address.
 func TestControl(t *testing.T) {
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {

@@ -1,8 +1,8 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package allow judges which namespaces may use a tailnet, and what for. Functions and the
-// provider ask it, so that they cannot differ.
+// Package allow decides which namespaces may use a tailnet, and for what. Functions and the
+// provider share it, so that their decisions are equal.
 package allow
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/selector"
 )
 
-// ByLabels reports whether the labels of a namespace decide, which then must be known.
+// ByLabels reports whether the decision needs the labels of a namespace.
 func ByLabels(a *tailnetv1alpha1.AllowedNamespaces) bool {
 	switch {
 	case a == nil:
@@ -33,16 +33,16 @@ func matchesAll(s *metav1.LabelSelector) bool {
 	return len(s.MatchLabels) == 0 && len(s.MatchExpressions) == 0
 }
 
-// Namespace reports whether one of this name and these labels may use a tailnet. Nil
-// allows all. A selector that cannot be read is an error, and allows none.
+// Namespace reports whether a namespace with this name and these labels may use a tailnet. Nil
+// allows all. An invalid selector is an error, and allows none.
 func Namespace(a *tailnetv1alpha1.AllowedNamespaces, name string, l map[string]string) (bool, error) {
 	g, err := Of(a, nil, name, l)
 	return g != nil, err
 }
 
-// Of returns what a namespace of this name and these labels may do with a tailnet, or nil
-// if it may not use the tailnet. common are the tailnet's own tags. A selector that cannot
-// be read is an error: it might be that of the entry which counts.
+// Of returns the grant of a namespace with this name and these labels, or nil if it may not use
+// the tailnet. common are the tailnet's default tags. An invalid selector is an error, because
+// it could belong to the entry that applies.
 func Of(a *tailnetv1alpha1.AllowedNamespaces, common []tailnetv1alpha1.Tag, name string, l map[string]string) (*Grant, error) {
 	whole := &Grant{common: common}
 	if a == nil {
@@ -82,7 +82,7 @@ func first(grants []tailnetv1alpha1.NamespaceGrant, common []tailnetv1alpha1.Tag
 			}
 		}
 		if len(g.Names) == 0 && g.Selector == nil {
-			// The schema refuses it. It says nothing of any namespace.
+			// The schema refuses an entry without names and selector. It matches no namespace.
 			continue
 		}
 		return &Grant{limits: *g, path: fmt.Sprintf("spec.allowedNamespaces.grants[%d]", i), common: common}, nil
@@ -90,7 +90,7 @@ func first(grants []tailnetv1alpha1.NamespaceGrant, common []tailnetv1alpha1.Tag
 	return nil, nil // Not allowed is an answer.
 }
 
-// SelectorPath names the selector of a tailnet for people.
+// SelectorPath returns the path of the selector of a tailnet, for messages.
 func SelectorPath(a *tailnetv1alpha1.AllowedNamespaces) string {
 	if a != nil && a.From == tailnetv1alpha1.NamespacesFromGrants {
 		return "spec.allowedNamespaces.grants"

@@ -25,17 +25,17 @@ func TestNamespace(t *testing.T) {
 		byLabels bool
 		invalid  bool
 	}{
-		"Nil":       {reason: "What is not restricted is for all.", want: true},
-		"Default":   {reason: "So is what says nothing.", in: &tailnetv1alpha1.AllowedNamespaces{}, want: true},
-		"All":       {reason: "And what says so.", in: &tailnetv1alpha1.AllowedNamespaces{From: tailnetv1alpha1.NamespacesFromAll}, want: true},
-		"Listed":    {reason: "A list names who may.", in: list("blog", "shop"), want: true},
-		"NotListed": {reason: "Nobody else may.", in: list("blog")},
+		"Nil":       {reason: "Without restrictions, all namespaces are allowed.", want: true},
+		"Default":   {reason: "Empty restrictions allow all namespaces.", in: &tailnetv1alpha1.AllowedNamespaces{}, want: true},
+		"All":       {reason: "From All allows all namespaces.", in: &tailnetv1alpha1.AllowedNamespaces{From: tailnetv1alpha1.NamespacesFromAll}, want: true},
+		"Listed":    {reason: "Listed namespaces are allowed.", in: list("blog", "shop"), want: true},
+		"NotListed": {reason: "Other namespaces are not allowed.", in: list("blog")},
 		"NoList":    {reason: "An empty list allows none.", in: list()},
-		"Match":     {reason: "A selector asks for labels.", in: selects(&metav1.LabelSelector{MatchLabels: map[string]string{"team": "shop"}}), want: true, byLabels: true},
-		"NoMatch":   {reason: "Others may not.", in: selects(&metav1.LabelSelector{MatchLabels: map[string]string{"team": "blog"}}), byLabels: true},
+		"Match":     {reason: "Namespaces that match the selector are allowed.", in: selects(&metav1.LabelSelector{MatchLabels: map[string]string{"team": "shop"}}), want: true, byLabels: true},
+		"NoMatch":   {reason: "Namespaces that do not match the selector are not allowed.", in: selects(&metav1.LabelSelector{MatchLabels: map[string]string{"team": "blog"}}), byLabels: true},
 		"Empty":     {reason: "An empty selector allows all.", in: selects(&metav1.LabelSelector{}), want: true, byLabels: true},
-		"Missing":   {reason: "One that is missing allows none.", in: selects(nil), byLabels: true},
-		"Invalid":   {reason: "One that cannot be read allows none.", in: selects(&metav1.LabelSelector{MatchLabels: map[string]string{"-": "x"}}), byLabels: true, invalid: true},
+		"Missing":   {reason: "A missing selector allows none.", in: selects(nil), byLabels: true},
+		"Invalid":   {reason: "An invalid selector allows none.", in: selects(&metav1.LabelSelector{MatchLabels: map[string]string{"-": "x"}}), byLabels: true, invalid: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -13,38 +13,39 @@ import (
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 )
 
-// contained are the kinds that limits of tags, services and domains can hold. The others
+// contained are the kinds that limits of tags, services and domains can restrict. The others
 // act on the whole tailnet.
 var contained = []tailnetv1alpha1.ManagedKind{ //nolint:gochecknoglobals // A constant list.
 	tailnetv1alpha1.AuthKeyKind, tailnetv1alpha1.DeviceKind, tailnetv1alpha1.DiscoveryKind,
 	tailnetv1alpha1.MachineKind, tailnetv1alpha1.SplitDNSKind, tailnetv1alpha1.VIPServiceKind,
 }
 
-// A Grant is what a namespace may do with a tailnet. It is never nil where a namespace may
+// A Grant is the permission of a namespace to use a tailnet. It is nil if the namespace may not
 // use the tailnet.
 type Grant struct {
 	limits tailnetv1alpha1.NamespaceGrant
 
-	// path of the entry, for people. Empty if the namespace has the whole credential.
+	// path of the entry, for messages. Empty if the namespace may use the whole credential.
 	path string
 
-	// common are the tailnet's own tags, which every machine has.
+	// common are the tailnet's default tags, which every machine has.
 	common []tailnetv1alpha1.Tag
 
-	// closed says that tags, services and domains are limited even if there are none.
+	// closed limits tags, services and domains even if the lists are empty.
 	closed bool
 }
 
-// A ViolationError is what is beyond a grant. It is an error that says what is to be done.
+// A ViolationError is an error about a setting that exceeds a grant. It describes how to fix
+// it.
 type ViolationError struct {
 	// Field of the object, such as spec.tags[0].
 	Field string
 
-	// Problem with its value, and what would help.
+	// Problem with its value, and a fix.
 	Problem string
 }
 
-// Error names the field, and what the platform team would have to set.
+// Error returns the field and the problem.
 func (v *ViolationError) Error() string { return v.Field + ": " + v.Problem }
 
 // Limited reports whether the grant is less than the whole credential.
@@ -52,7 +53,7 @@ func (g *Grant) Limited() bool {
 	return len(g.limits.Kinds) > 0 || g.contains()
 }
 
-// contains reports whether the grant limits what objects may be about.
+// contains reports whether the grant limits tags, services or domains.
 func (g *Grant) contains() bool {
 	return g.limitsTags() || g.limitsServices() || g.limitsDomains()
 }
@@ -61,17 +62,17 @@ func (g *Grant) limitsTags() bool     { return g.closed || len(g.limits.Tags) > 
 func (g *Grant) limitsServices() bool { return g.closed || len(g.limits.Services) > 0 }
 func (g *Grant) limitsDomains() bool  { return g.closed || len(g.limits.Domains) > 0 }
 
-// beyond is the violation of a limit.
+// beyond returns the violation of a limit.
 func (g *Grant) beyond(field, what, limit string) *ViolationError {
 	at := g.path + "." + limit
 	if g.path == "" {
-		// The namespace has the whole credential, and the limit is that of all such.
+		// The namespace has the whole credential, so the limit applies to all such namespaces.
 		at = limit + " of an entry of spec.allowedNamespaces.grants"
 	}
 	return &ViolationError{Field: field, Problem: fmt.Sprintf("%s is more than the tailnet grants this namespace; use another, or ask who manages the TailscaleTailnet to allow it in %s", what, at)}
 }
 
-// Kind judges whether a kind of managed resource may act on the tailnet.
+// Kind returns a violation if the kind of managed resource may not act on the tailnet.
 func (g *Grant) Kind(field, kind string) *ViolationError {
 	kinds := g.limits.Kinds
 	if len(kinds) == 0 && g.contains() {
@@ -83,13 +84,15 @@ func (g *Grant) Kind(field, kind string) *ViolationError {
 	return g.beyond(field, "kind "+kind, "kinds")
 }
 
-// Tags judges tags that something is given: those that are granted, and the tailnet's own.
+// Tags returns a violation for tags to assign that are neither granted nor default tags of the
+// tailnet.
 func Tags[T ~string](g *Grant, field string, tags []T) *ViolationError {
 	return g.tags(field, plain(tags), g.common)
 }
 
-// TagsOf judges the tags of something that exists. It must have some: what has none is a
-// person's. The tailnet's own tags do not count, for what has only these may be anyone's.
+// TagsOf returns a violation for the tags of an existing object. It must have a tag, because an
+// object without tags belongs to a user. The tailnet's default tags do not count, because
+// objects of any namespace can have them.
 func TagsOf[T ~string](g *Grant, field string, tags []T) *ViolationError {
 	if g.limitsTags() && len(tags) == 0 {
 		return g.beyond(field, "what has no tag", "tags")
@@ -109,8 +112,8 @@ func (g *Grant) tags(field string, tags []string, beside []tailnetv1alpha1.Tag) 
 	return nil
 }
 
-// NeedsTag judges whether something that may have only granted tags has one. What has none
-// would belong to the person behind the credential.
+// NeedsTag returns a violation if an object, which may have only granted tags, has none. It
+// would belong to the user of the credential otherwise.
 func (g *Grant) NeedsTag(field string, count int) *ViolationError {
 	if !g.limitsTags() || count+len(g.common) > 0 {
 		return nil
@@ -118,14 +121,14 @@ func (g *Grant) NeedsTag(field string, count int) *ViolationError {
 	return g.beyond(field, "what has no tag", "tags")
 }
 
-// Service judges the name of a Tailscale Service, with or without svc:.
+// Service returns a violation for the name of a Tailscale Service, with or without svc:.
 func (g *Grant) Service(field, name string) *ViolationError {
 	if !g.limitsServices() {
 		return nil
 	}
 	label := strings.TrimPrefix(name, "svc:")
 	for _, p := range g.limits.Services {
-		// The schema lets no other special character through than *.
+		// The schema allows no special character except *.
 		if ok, err := path.Match(string(p), label); err == nil && ok {
 			return nil
 		}
@@ -133,8 +136,8 @@ func (g *Grant) Service(field, name string) *ViolationError {
 	return g.beyond(field, fmt.Sprintf("service %q", name), "services")
 }
 
-// Domain judges a domain that the tailnet is to ask proxies for. One label alone is refused
-// to all: it would take every name of a top-level domain.
+// Domain returns a violation for a domain that proxies resolve. A single label is refused for
+// all grants, because it would capture every name of a top-level domain.
 func (g *Grant) Domain(field, domain string) *ViolationError {
 	if SingleLabel(domain) {
 		return &ViolationError{Field: field, Problem: fmt.Sprintf("%q is a single label, which takes all names below it; name a domain of two labels or more", domain)}
@@ -142,7 +145,8 @@ func (g *Grant) Domain(field, domain string) *ViolationError {
 	return g.Within(field, domain)
 }
 
-// Within judges a domain whatever its labels: one that is taken back may be old.
+// Within returns a violation for a domain with any number of labels, because a domain to remove
+// may be older than the rule.
 func (g *Grant) Within(field, domain string) *ViolationError {
 	if !g.limitsDomains() {
 		return nil
@@ -156,7 +160,7 @@ func (g *Grant) Within(field, domain string) *ViolationError {
 	return g.beyond(field, fmt.Sprintf("domain %q", domain), "domains")
 }
 
-// WholeDNS judges a setting that concerns names of all domains.
+// WholeDNS returns a violation for a setting that affects names of all domains.
 func (g *Grant) WholeDNS(field string) *ViolationError {
 	if !g.limitsDomains() {
 		return nil
@@ -169,12 +173,12 @@ func SingleLabel(domain string) bool {
 	return !strings.Contains(canonical(domain), ".")
 }
 
-// canonical is a domain in lower case, without a wildcard and the root's dot.
+// canonical returns a domain in lower case, without a wildcard and the root's dot.
 func canonical(domain string) string {
 	return strings.TrimPrefix(strings.TrimSuffix(strings.ToLower(domain), "."), "*.")
 }
 
-// networking judges how proxies reach the network.
+// networking returns a violation for a networking mode of proxies.
 func (g *Grant) networking(field string, networking tailnetv1alpha1.Networking) *ViolationError {
 	if len(g.limits.Networking) == 0 || slices.Contains(g.limits.Networking, networking) {
 		return nil
@@ -182,7 +186,7 @@ func (g *Grant) networking(field string, networking tailnetv1alpha1.Networking) 
 	return g.beyond(field, "networking "+string(networking), "networking")
 }
 
-// envFromSecret judges an environment variable of a proxy that comes from a Secret.
+// envFromSecret returns a violation for an environment variable of a proxy from a Secret.
 func (g *Grant) envFromSecret(field string) *ViolationError {
 	if allowed := g.limits.EnvFromSecrets; allowed == nil || *allowed {
 		return nil
@@ -190,8 +194,8 @@ func (g *Grant) envFromSecret(field string) *ViolationError {
 	return g.beyond(field, "a value from a Secret", "envFromSecrets")
 }
 
-// Pods judges the settings of the pods of proxies at a field. The repositories of the default
-// images are always allowed.
+// Pods returns a violation for the settings of the pods of proxies at a field. The repositories
+// of the default images are always allowed.
 func (g *Grant) Pods(field string, p tailnetv1alpha1.PodSettings, defaults ...string) *ViolationError {
 	vs := []*ViolationError{
 		g.image(field+".image", p.Image, defaults...),

@@ -28,8 +28,8 @@ func granted(t *testing.T, g tailnetv1alpha1.NamespaceGrant) *Grant {
 	return out
 }
 
-// check that a violation names the field and the limit, and that there is none if both are
-// empty.
+// check checks that a violation names the field and the limit, and that there is none if both
+// are empty.
 func check(t *testing.T, reason string, got *ViolationError, field, limit string) {
 	t.Helper()
 	switch {
@@ -62,11 +62,11 @@ func TestFirstGrantCounts(t *testing.T) {
 		tag       tag
 	}{
 		"Whole":      {reason: "An entry without limits gives the whole credential.", namespace: "platform", tag: "tag:any"},
-		"First":      {reason: "The first entry that matches counts.", namespace: "shop", labels: labelled, limited: true, tag: "tag:shop"},
-		"Later":      {reason: "Others do not count where they do not match.", namespace: "shop", limited: true, tag: "tag:blog"},
-		"Both":       {reason: "Where both are set both must match.", namespace: "both", labels: labelled, limited: true, tag: "tag:both"},
-		"NotBoth":    {reason: "One of both is not enough, and an entry that names nobody matches nobody.", namespace: "both", none: true},
-		"NoneBefore": {reason: "Who has no entry may do nothing.", namespace: "other", none: true},
+		"First":      {reason: "The first matching entry applies.", namespace: "shop", labels: labelled, limited: true, tag: "tag:shop"},
+		"Later":      {reason: "Entries that do not match do not apply.", namespace: "shop", limited: true, tag: "tag:blog"},
+		"Both":       {reason: "If names and a selector are set, both must match.", namespace: "both", labels: labelled, limited: true, tag: "tag:both"},
+		"NotBoth":    {reason: "A match of one of both is not enough, and an empty entry matches none.", namespace: "both", none: true},
+		"NoneBefore": {reason: "A namespace without an entry may not use the tailnet.", namespace: "other", none: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -90,11 +90,11 @@ func TestFirstGrantCounts(t *testing.T) {
 	}
 	a.Grants = []tailnetv1alpha1.NamespaceGrant{{Names: []string{"shop"}}, {Selector: &metav1.LabelSelector{}}}
 	if ByLabels(a) {
-		t.Error("A selector that matches all needs none")
+		t.Error("A selector that matches all needs no labels")
 	}
 	a.Grants = []tailnetv1alpha1.NamespaceGrant{{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"-": "x"}}}, {Names: []string{"shop"}}}
 	if g, err := Of(a, nil, "shop", nil); err == nil || g != nil {
-		t.Errorf("A selector that cannot be read allows none, got %v, %v", g, err)
+		t.Errorf("An invalid selector allows none, got %v, %v", g, err)
 	}
 }
 
@@ -138,34 +138,34 @@ func TestManaged(t *testing.T) {
 		field  string
 		limit  string
 	}{
-		"Whole":           {reason: "Without limits all may be asked for.", mg: vip("svc:any")},
-		"WholePolicy":     {reason: "Whatever the kind.", mg: &tailnetv1alpha1.PolicyFragment{}},
-		"Kind":            {reason: "A kind that is named may act.", grant: with("Webhook"), mg: &tailnetv1alpha1.Webhook{}},
-		"OtherKind":       {reason: "Another may not.", grant: with("Webhook"), mg: machine(), field: "kind", limit: "grants[0].kinds"},
-		"Tags":            {reason: "Machines have granted tags, and the tailnet's.", grant: shop, mg: machine("tag:shop", "tag:k8s")},
-		"TagBeyond":       {reason: "And no others.", grant: shop, mg: machine("tag:shop", "tag:admin"), field: p + "tags[1]", limit: "grants[0].tags"},
-		"KeyTag":          {reason: "Keys are as machines.", grant: shop, mg: key("tag:admin"), field: p + "tags[0]", limit: "grants[0].tags"},
-		"KeyCommon":       {reason: "A key has the tailnet's tags at least.", grant: shop, mg: key()},
-		"DeviceTag":       {reason: "A device is given granted tags.", grant: shop, mg: device("tag:shop")},
-		"DeviceCommon":    {reason: "What has the tailnet's tags alone may be anyone's.", grant: shop, mg: device("tag:k8s"), field: p + "tags[0]", limit: "grants[0].tags"},
-		"Service":         {reason: "A name that is granted.", grant: shop, mg: vip("svc:shop")},
-		"ServicePattern":  {reason: "A name that a pattern matches.", grant: shop, mg: vip("svc:shop-web")},
-		"ServiceBeyond":   {reason: "Another name.", grant: shop, mg: vip("svc:shopping"), field: p + "name", limit: "grants[0].services"},
-		"ServiceTag":      {reason: "A service has granted tags.", grant: shop, mg: vip("svc:shop", func(f *tailnetv1alpha1.VIPServiceParameters) { f.Tags = []tag{"tag:admin"} }), field: p + "tags[0]", limit: "grants[0].tags"},
-		"RecordTag":       {reason: "So has the cluster's own.", grant: shop, mg: vip("svc:shop", func(f *tailnetv1alpha1.VIPServiceParameters) { f.RecordTags = []tag{"tag:admin"} }), field: p + "recordTags[0]", limit: "grants[0].tags"},
-		"HostTag":         {reason: "So have the machines that are approved.", grant: shop, mg: vip("svc:shop", func(f *tailnetv1alpha1.VIPServiceParameters) { f.HostTags = []tag{"tag:admin"} }), field: p + "hostTags[0]", limit: "grants[0].tags"},
-		"Domain":          {reason: "A domain that is granted, and one below it.", grant: shop, mg: split("shop.example.com", "A.Shop.Example.com.")},
-		"DomainAbove":     {reason: "One above it is not.", grant: shop, mg: split("shop.example.com", "example.com"), field: p + "domains[1]", limit: "grants[0].domains"},
-		"DomainBeside":    {reason: "Nor one that only ends alike.", grant: shop, mg: split("workshop.example.com"), field: p + "domains[0]", limit: "grants[0].domains"},
-		"SingleLabel":     {reason: "One label alone is refused even to the whole credential.", mg: split("com"), field: p + "domains[0]", limit: "single label"},
-		"SingleLabelRoot": {reason: "However it is written.", mg: split("*.internal."), field: p + "domains[0]", limit: "single label"},
-		"WideByDefault":   {reason: "Kinds that no limit holds are withheld with limits.", grant: shop, mg: &tailnetv1alpha1.PolicyFragment{}, field: "kind", limit: "grants[0].kinds"},
-		"WideOAuth":       {reason: "Those that make credentials above all.", grant: shop, mg: oauth("tag:shop"), field: "kind", limit: "grants[0].kinds"},
-		"WideNamed":       {reason: "Unless they are named.", grant: with("PolicyFragment"), mg: &tailnetv1alpha1.PolicyFragment{}},
-		"OAuthTag":        {reason: "Then tags are limited still.", grant: with("OAuthClient"), mg: oauth("tag:admin"), field: p + "tags[0]", limit: "grants[0].tags"},
-		"DNSDomain":       {reason: "And domains.", grant: with("DNS"), mg: dns(tailnetv1alpha1.DNSParameters{SplitDNS: []tailnetv1alpha1.SplitDNSDomain{{Domain: "example.com"}}}), field: p + "splitDNS[0].domain", limit: "grants[0].domains"},
-		"DNSNameservers":  {reason: "What concerns all names is beyond each domain.", grant: with("DNS"), mg: dns(tailnetv1alpha1.DNSParameters{Nameservers: &tailnetv1alpha1.DNSNameservers{}}), field: p + "nameservers", limit: "grants[0].domains"},
-		"DNSSearch":       {reason: "So are others' search paths.", grant: with("DNS"), mg: dns(tailnetv1alpha1.DNSParameters{SearchPaths: ptr.To([]string{"example.com"})}), field: p + "searchPaths[0]", limit: "grants[0].domains"},
+		"Whole":           {reason: "Without limits, all settings are allowed.", mg: vip("svc:any")},
+		"WholePolicy":     {reason: "Without limits, all kinds are allowed.", mg: &tailnetv1alpha1.PolicyFragment{}},
+		"Kind":            {reason: "A granted kind is allowed.", grant: with("Webhook"), mg: &tailnetv1alpha1.Webhook{}},
+		"OtherKind":       {reason: "Another kind is not allowed.", grant: with("Webhook"), mg: machine(), field: "kind", limit: "grants[0].kinds"},
+		"Tags":            {reason: "Machines can have granted tags and default tags.", grant: shop, mg: machine("tag:shop", "tag:k8s")},
+		"TagBeyond":       {reason: "Machines cannot have other tags.", grant: shop, mg: machine("tag:shop", "tag:admin"), field: p + "tags[1]", limit: "grants[0].tags"},
+		"KeyTag":          {reason: "Keys cannot have other tags.", grant: shop, mg: key("tag:admin"), field: p + "tags[0]", limit: "grants[0].tags"},
+		"KeyCommon":       {reason: "A key has at least the default tags.", grant: shop, mg: key()},
+		"DeviceTag":       {reason: "A device can have granted tags.", grant: shop, mg: device("tag:shop")},
+		"DeviceCommon":    {reason: "A device with only default tags may belong to any namespace.", grant: shop, mg: device("tag:k8s"), field: p + "tags[0]", limit: "grants[0].tags"},
+		"Service":         {reason: "A granted name is allowed.", grant: shop, mg: vip("svc:shop")},
+		"ServicePattern":  {reason: "A name that matches a pattern is allowed.", grant: shop, mg: vip("svc:shop-web")},
+		"ServiceBeyond":   {reason: "Another name is not allowed.", grant: shop, mg: vip("svc:shopping"), field: p + "name", limit: "grants[0].services"},
+		"ServiceTag":      {reason: "A service can have only granted tags.", grant: shop, mg: vip("svc:shop", func(f *tailnetv1alpha1.VIPServiceParameters) { f.Tags = []tag{"tag:admin"} }), field: p + "tags[0]", limit: "grants[0].tags"},
+		"RecordTag":       {reason: "The cluster's service can have only granted tags.", grant: shop, mg: vip("svc:shop", func(f *tailnetv1alpha1.VIPServiceParameters) { f.RecordTags = []tag{"tag:admin"} }), field: p + "recordTags[0]", limit: "grants[0].tags"},
+		"HostTag":         {reason: "Approved machines can have only granted tags.", grant: shop, mg: vip("svc:shop", func(f *tailnetv1alpha1.VIPServiceParameters) { f.HostTags = []tag{"tag:admin"} }), field: p + "hostTags[0]", limit: "grants[0].tags"},
+		"Domain":          {reason: "A granted domain and domains below it are allowed.", grant: shop, mg: split("shop.example.com", "A.Shop.Example.com.")},
+		"DomainAbove":     {reason: "A domain above a granted one is not allowed.", grant: shop, mg: split("shop.example.com", "example.com"), field: p + "domains[1]", limit: "grants[0].domains"},
+		"DomainBeside":    {reason: "A domain with the same suffix is not allowed.", grant: shop, mg: split("workshop.example.com"), field: p + "domains[0]", limit: "grants[0].domains"},
+		"SingleLabel":     {reason: "A single label is refused even with the whole credential.", mg: split("com"), field: p + "domains[0]", limit: "single label"},
+		"SingleLabelRoot": {reason: "A single label is refused in all notations.", mg: split("*.internal."), field: p + "domains[0]", limit: "single label"},
+		"WideByDefault":   {reason: "Kinds that act on the whole tailnet are not allowed with limits.", grant: shop, mg: &tailnetv1alpha1.PolicyFragment{}, field: "kind", limit: "grants[0].kinds"},
+		"WideOAuth":       {reason: "Kinds that create credentials are not allowed with limits.", grant: shop, mg: oauth("tag:shop"), field: "kind", limit: "grants[0].kinds"},
+		"WideNamed":       {reason: "Kinds that act on the whole tailnet can be granted.", grant: with("PolicyFragment"), mg: &tailnetv1alpha1.PolicyFragment{}},
+		"OAuthTag":        {reason: "Limits of tags apply to granted kinds.", grant: with("OAuthClient"), mg: oauth("tag:admin"), field: p + "tags[0]", limit: "grants[0].tags"},
+		"DNSDomain":       {reason: "Limits of domains apply to granted kinds.", grant: with("DNS"), mg: dns(tailnetv1alpha1.DNSParameters{SplitDNS: []tailnetv1alpha1.SplitDNSDomain{{Domain: "example.com"}}}), field: p + "splitDNS[0].domain", limit: "grants[0].domains"},
+		"DNSNameservers":  {reason: "A setting for all names exceeds every domain.", grant: with("DNS"), mg: dns(tailnetv1alpha1.DNSParameters{Nameservers: &tailnetv1alpha1.DNSNameservers{}}), field: p + "nameservers", limit: "grants[0].domains"},
+		"DNSSearch":       {reason: "Other search paths are not allowed.", grant: with("DNS"), mg: dns(tailnetv1alpha1.DNSParameters{SearchPaths: ptr.To([]string{"example.com"})}), field: p + "searchPaths[0]", limit: "grants[0].domains"},
 		"DNSGranted":      {reason: "Granted domains may be set.", grant: with("DNS"), mg: dns(tailnetv1alpha1.DNSParameters{SplitDNS: []tailnetv1alpha1.SplitDNSDomain{{Domain: "a.shop.example.com"}}})},
 	}
 	for name, tc := range cases {
@@ -177,8 +177,8 @@ func TestManaged(t *testing.T) {
 	bare.common = nil
 	check(t, "A key without any tag would be a person's.", bare.Managed(key()), p+"tags", "grants[0].tags")
 	check(t, "A device without tags is a person's.", TagsOf(bare, "tags", []tag{}), "tags", "grants[0].tags")
-	// What an earlier grant held is kept for cleaning up, and nothing else.
-	check(t, "What was granted once is cleaned up.", bare.Keeping(vip("svc:old")).Service("name", "svc:old"), "", "")
+	// Claims of an earlier grant are kept for cleaning up, and for nothing else.
+	check(t, "Objects of an earlier grant can be cleaned up.", bare.Keeping(vip("svc:old")).Service("name", "svc:old"), "", "")
 	check(t, "Another is not.", bare.Keeping(vip("svc:old")).Service("name", "svc:older"), "name", "services")
 	check(t, "Nothing is left of a grant that is gone.", None(nil).Keeping(machine()).Service("name", "svc:shop"), "name", "services")
 	check(t, "But what was granted.", Tags(None(nil).Keeping(machine("tag:shop")), "tags", []tag{"tag:shop"}), "", "")
@@ -196,22 +196,22 @@ func TestPods(t *testing.T) {
 		image  string
 		beyond bool
 	}{
-		"None":           {reason: "Who names no image has the default.", grant: images("registry.example.com/app")},
+		"None":           {reason: "Absent means the default image.", grant: images("registry.example.com/app")},
 		"Default":        {reason: "The default is always allowed, at any tag.", grant: images("registry.example.com/app"), image: "mirror.example.com:5000/tailscale:v2"},
-		"Short":          {reason: "Tailscale's repository may be named as people do.", grant: images(), image: "tailscale/tailscale"},
-		"Hub":            {reason: "Or in full.", grant: images(), image: "docker.io/tailscale/tailscale:stable"},
-		"GHCR":           {reason: "Or where GitHub has it.", grant: images(), image: "ghcr.io/tailscale/tailscale:v1" + digest},
-		"Digest":         {reason: "Or by digest.", grant: images(), image: "tailscale/tailscale" + digest},
-		"Other":          {reason: "Another image runs what it likes.", grant: images(), image: "docker.io/library/busybox", beyond: true},
-		"OtherPublisher": {reason: "A name that is alike is another.", grant: images(), image: "example.com/tailscale/tailscale", beyond: true},
-		"Longer":         {reason: "So is one below.", grant: images(), image: "ghcr.io/tailscale/tailscale/evil", beyond: true},
-		"Granted":        {reason: "A repository that is granted.", grant: images("registry.example.com/app"), image: "registry.example.com/app:v1"},
-		"Replaces":       {reason: "Those that are granted are all.", grant: images("registry.example.com/app"), image: "tailscale/tailscale", beyond: true},
-		"Below":          {reason: "All below a path.", grant: images("registry.example.com/team/*"), image: "registry.example.com/team/x/tailscale:v1"},
-		"NotBelow":       {reason: "What begins alike is not below.", grant: images("registry.example.com/team/*"), image: "registry.example.com/teams/x", beyond: true},
-		"Registry":       {reason: "All of a registry.", grant: images("registry.example.com:5000/*"), image: "registry.example.com:5000/app"},
-		"NotRegistry":    {reason: "And of no other port.", grant: images("registry.example.com:5000/*"), image: "registry.example.com/app", beyond: true},
-		"Hostile":        {reason: "What is no image is refused.", grant: images("registry.example.com/team/*"), image: "registry.example.com/team/../app", beyond: true},
+		"Short":          {reason: "Tailscale's repository has a short name.", grant: images(), image: "tailscale/tailscale"},
+		"Hub":            {reason: "Tailscale's repository has a full name.", grant: images(), image: "docker.io/tailscale/tailscale:stable"},
+		"GHCR":           {reason: "Tailscale also publishes at GitHub.", grant: images(), image: "ghcr.io/tailscale/tailscale:v1" + digest},
+		"Digest":         {reason: "An image may have a digest.", grant: images(), image: "tailscale/tailscale" + digest},
+		"Other":          {reason: "Another image could run anything.", grant: images(), image: "docker.io/library/busybox", beyond: true},
+		"OtherPublisher": {reason: "The registry is part of the repository.", grant: images(), image: "example.com/tailscale/tailscale", beyond: true},
+		"Longer":         {reason: "A repository below an allowed one is another.", grant: images(), image: "ghcr.io/tailscale/tailscale/evil", beyond: true},
+		"Granted":        {reason: "A granted repository is allowed.", grant: images("registry.example.com/app"), image: "registry.example.com/app:v1"},
+		"Replaces":       {reason: "Granted repositories replace Tailscale's.", grant: images("registry.example.com/app"), image: "tailscale/tailscale", beyond: true},
+		"Below":          {reason: "Repositories below a granted path are allowed.", grant: images("registry.example.com/team/*"), image: "registry.example.com/team/x/tailscale:v1"},
+		"NotBelow":       {reason: "A repository with the same prefix is not below a path.", grant: images("registry.example.com/team/*"), image: "registry.example.com/teams/x", beyond: true},
+		"Registry":       {reason: "All repositories of a granted registry are allowed.", grant: images("registry.example.com:5000/*"), image: "registry.example.com:5000/app"},
+		"NotRegistry":    {reason: "Another port is another registry.", grant: images("registry.example.com:5000/*"), image: "registry.example.com/app", beyond: true},
+		"Hostile":        {reason: "Invalid image names are refused.", grant: images("registry.example.com/team/*"), image: "registry.example.com/team/../app", beyond: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -235,7 +235,7 @@ func TestClaims(t *testing.T) {
 	before := Claims(d)
 	d.Spec.ForProvider.Authorized = ptr.To(true)
 	if Claims(d) != before {
-		t.Error("What no grant limits is no claim")
+		t.Error("Settings without limits are not part of claims")
 	}
 	xpmeta.SetExternalName(d, "n2")
 	if Claims(d) == before {

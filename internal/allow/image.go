@@ -16,9 +16,8 @@ import (
 // (https://tailscale.com/kb/1282/docker).
 var official = []tailnetv1alpha1.ImageRepository{"docker.io/tailscale/tailscale", "ghcr.io/tailscale/tailscale"} //nolint:gochecknoglobals // A constant list.
 
-// image judges the image of a proxy that its spec names. The repositories of the defaults,
-// which proxies have that name none, are always allowed. An empty image is none of the
-// user's.
+// image returns a violation for the image of a proxy in its spec. The repositories of the
+// default images are always allowed. An empty image means the default.
 func (g *Grant) image(field, image string, defaults ...string) *ViolationError {
 	if image == "" {
 		return nil
@@ -45,25 +44,26 @@ func (g *Grant) image(field, image string, defaults ...string) *ViolationError {
 	return refused
 }
 
-// repositoryOf an image, with its registry. It returns false for what names no image.
+// repositoryOf returns the repository of an image, with its registry. It returns false for an
+// invalid name.
 func repositoryOf(image string) (string, bool) {
 	ref, err := name.ParseReference(image)
 	if err != nil {
 		return "", false
 	}
 	n := ref.Context().Name()
-	// The parser lets dots through, by which a path would leave what it begins with.
+	// The parser accepts dots, with which a path could leave its prefix.
 	return n, !strings.Contains(n, "..") && !strings.Contains(n, "/.")
 }
 
-// covers reports whether a granted repository is the one of an image, or above it.
+// covers reports whether a granted repository is that of an image, or above it.
 func covers(granted, repository string) bool {
 	above, whole := strings.CutSuffix(granted, "/*")
 	if !whole {
 		r, err := name.NewRepository(granted)
 		return err == nil && r.Name() == repository
 	}
-	// What is below a path has the path's registry: that of a name without one is Docker's.
+	// The registry of a path without one is Docker's, as for a repository below it.
 	const child = "/any"
 	r, err := name.NewRepository(above + child)
 	return err == nil && strings.HasPrefix(repository, strings.TrimSuffix(r.Name(), child)+"/")

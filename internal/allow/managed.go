@@ -17,8 +17,8 @@ import (
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 )
 
-// Managed judges a managed resource: its kind, and the tags, services and domains that its
-// spec names. Nil means that it is within the grant.
+// Managed returns a violation of a managed resource: of its kind, or of the tags, services and
+// domains in its spec. Nil means that it is within the grant.
 func (g *Grant) Managed(mg resource.ModernManaged) *ViolationError {
 	if v := g.Kind("kind", KindOf(mg)); v != nil {
 		return v
@@ -50,7 +50,7 @@ func (g *Grant) Managed(mg resource.ModernManaged) *ViolationError {
 	return nil
 }
 
-// Domains judges domains that the tailnet is to ask proxies for.
+// Domains returns a violation for domains that proxies resolve.
 func (g *Grant) Domains(field string, domains []string) *ViolationError {
 	for i, d := range domains {
 		if v := g.Domain(fmt.Sprintf("%s[%d]", field, i), d); v != nil {
@@ -60,8 +60,8 @@ func (g *Grant) Domains(field string, domains []string) *ViolationError {
 	return nil
 }
 
-// dns judges settings of the whole tailnet. Without a limit of domains they are the
-// namespace's to choose, single labels included.
+// dns returns a violation for settings of the whole tailnet. Without a limit of domains, the
+// namespace may choose them, including single labels.
 func (g *Grant) dns(p string, f tailnetv1alpha1.DNSParameters) *ViolationError {
 	switch {
 	case !g.limitsDomains():
@@ -84,13 +84,13 @@ func (g *Grant) dns(p string, f tailnetv1alpha1.DNSParameters) *ViolationError {
 	return nil
 }
 
-// KindOf a managed resource.
+// KindOf returns the kind of a managed resource.
 func KindOf(mg resource.ModernManaged) string {
 	return reflect.TypeOf(mg).Elem().Name()
 }
 
-// Claims stands for what a managed resource asks of the tailnet, as far as grants limit
-// it: it changes with each of these, and with nothing else.
+// Claims returns a text with all settings of a managed resource that grants can limit: it
+// changes only when one of these changes.
 func Claims(mg resource.ModernManaged) string {
 	parts := []string{KindOf(mg)}
 	add := func(what string, values ...string) {
@@ -135,8 +135,8 @@ func firstOf(vs ...*ViolationError) *ViolationError {
 	return nil
 }
 
-// Keeping is the grant with what a managed resource asks for: one that was within an
-// earlier grant cleans up with it.
+// Keeping returns the grant extended with the settings of a managed resource, so that a
+// resource of an earlier grant can be cleaned up.
 func (g *Grant) Keeping(mg resource.ModernManaged) *Grant {
 	out := *g
 	keepTags := func(tags []tailnetv1alpha1.Tag) {
@@ -167,6 +167,6 @@ func (g *Grant) Keeping(mg resource.ModernManaged) *Grant {
 	return &out
 }
 
-// None is the grant of a namespace that may not use a tailnet any more. Beside what it
-// keeps it holds nothing but the tailnet's own tags.
+// None returns the grant of a namespace that may no longer use a tailnet. In addition to kept
+// settings, it allows only the tailnet's default tags.
 func None(common []tailnetv1alpha1.Tag) *Grant { return &Grant{closed: true, common: common} }

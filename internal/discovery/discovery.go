@@ -1,8 +1,8 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package discovery finds devices and services of a tailnet by name and tag. It
-// is pure; where the lists come from is not its business.
+// Package discovery finds devices and services of a tailnet by name and tag. It is pure; the
+// caller provides the lists.
 package discovery
 
 import (
@@ -17,35 +17,36 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// DefaultMaxResults bounds what is listed where an object does not say.
+// DefaultMaxResults is the default limit of listed results.
 const DefaultMaxResults = 100
 
-// Health of what was found.
+// Health of discovered devices and services.
 const (
 	HealthOnline  = "Online"
 	HealthOffline = "Offline"
 
-	// HealthUnknown is that of services: hosts are told per service only.
+	// HealthUnknown is the health of services, because Tailscale's API lists hosts only per
+	// service.
 	HealthUnknown = "Unknown"
 )
 
-// A Tailnet is what there is to find.
+// A Tailnet holds the devices and services to search.
 type Tailnet struct {
 	Devices  []tailscale.Device
 	Services []tailscale.Service
 
-	// Domain of the tailnet; empty if it is not known.
+	// Domain of the tailnet. Empty if unknown.
 	Domain string
 }
 
-// Looks reports whether a source is looked in.
+// Looks reports whether a source is searched.
 func Looks(p *v1alpha1.DiscoveryParameters, source v1alpha1.DiscoverySource) bool {
 	return len(p.Sources) == 0 || slices.Contains(p.Sources, source)
 }
 
-// Find returns what matches, services first, by name, cut to the wanted number,
-// and how much it is without the cut. Users add devices as they like: these leave no
-// service out.
+// Find returns the matches by name, services first, cut to the limit, and their total number.
+// Services come first because users can add any number of devices, which must not displace
+// services.
 func Find(p *v1alpha1.DiscoveryParameters, t Tailnet) ([]v1alpha1.Discovered, int) {
 	var out []v1alpha1.Discovered
 	include, exclude := patterns(p.Include), patterns(p.Exclude)
@@ -83,7 +84,7 @@ func Find(p *v1alpha1.DiscoveryParameters, t Tailnet) ([]v1alpha1.Discovered, in
 	return out[:min(len(out), limit)], len(out)
 }
 
-// owned reports whether a device is of one of the users. Nobody said means anybody.
+// owned reports whether one of the users owns the device. An empty list matches any owner.
 func owned(d *tailscale.Device, users []string) bool {
 	if len(users) == 0 {
 		return true
@@ -142,8 +143,7 @@ func selects(s v1alpha1.TagSelector, tags []string) bool {
 	return false
 }
 
-// patterns returns one expression that matches what one of the patterns does,
-// or nil without patterns. Names are matched in any case.
+// patterns returns one case-insensitive expression for all patterns, or nil without patterns.
 func patterns(globs []string) *regexp.Regexp {
 	if len(globs) == 0 {
 		return nil
@@ -153,7 +153,7 @@ func patterns(globs []string) *regexp.Regexp {
 		q := strings.ReplaceAll(regexp.QuoteMeta(g), `\*`, `.*`)
 		parts = append(parts, strings.ReplaceAll(q, `\?`, `.`))
 	}
-	// What is quoted always compiles.
+	// Quoted text always compiles.
 	return regexp.MustCompile(`(?is)^(?:` + strings.Join(parts, "|") + `)$`)
 }
 

@@ -41,19 +41,19 @@ func TestFind(t *testing.T) {
 		want   []string
 		count  int
 	}{
-		"All":          {reason: "Everything is found, services first, by name.", want: []string{"svc:api-x", "svc:web", "Laptop", "api-a", "api-b"}, count: 5},
-		"Devices":      {reason: "One source alone.", p: v1alpha1.DiscoveryParameters{Sources: []v1alpha1.DiscoverySource{"Devices"}}, want: []string{"Laptop", "api-a", "api-b"}, count: 3},
-		"Include":      {reason: "Patterns match names, also a service's without svc:.", p: v1alpha1.DiscoveryParameters{Include: []string{"api-*"}}, want: []string{"svc:api-x", "api-a", "api-b"}, count: 3},
-		"IncludeOne":   {reason: "A question mark is one character, in any case.", p: v1alpha1.DiscoveryParameters{Include: []string{"lap?op", "svc:w?"}}, want: []string{"Laptop"}, count: 1},
+		"All":          {reason: "Without filters, all are found, services first, by name.", want: []string{"svc:api-x", "svc:web", "Laptop", "api-a", "api-b"}, count: 5},
+		"Devices":      {reason: "Sources select devices alone.", p: v1alpha1.DiscoveryParameters{Sources: []v1alpha1.DiscoverySource{"Devices"}}, want: []string{"Laptop", "api-a", "api-b"}, count: 3},
+		"Include":      {reason: "Patterns match names, and names of services also without svc:.", p: v1alpha1.DiscoveryParameters{Include: []string{"api-*"}}, want: []string{"svc:api-x", "api-a", "api-b"}, count: 3},
+		"IncludeOne":   {reason: "A question mark matches one character, case-insensitively.", p: v1alpha1.DiscoveryParameters{Include: []string{"lap?op", "svc:w?"}}, want: []string{"Laptop"}, count: 1},
 		"FQDN":         {reason: "Patterns match DNS names as a whole.", p: v1alpha1.DiscoveryParameters{Include: []string{"*.tail1.ts.net"}, Exclude: []string{"*-b.tail1.ts.net", "tail1"}}, want: []string{"svc:api-x", "svc:web", "Laptop", "api-a"}, count: 4},
-		"Literal":      {reason: "What is special to other pattern languages is not here.", p: v1alpha1.DiscoveryParameters{Include: []string{"api-[ab]", "(", "api.a"}}},
+		"Literal":      {reason: "Special characters of other pattern languages are literal.", p: v1alpha1.DiscoveryParameters{Include: []string{"api-[ab]", "(", "api.a"}}},
 		"In":           {reason: "One of the values is enough.", p: v1alpha1.DiscoveryParameters{TagSelectors: []v1alpha1.TagSelector{sel("In", "", "tag:prod", "tag:none")}}, want: []string{"svc:web", "api-b"}, count: 2},
-		"NotIn":        {reason: "None of the values may be there.", p: v1alpha1.DiscoveryParameters{TagSelectors: []v1alpha1.TagSelector{sel("NotIn", "", "tag:prod", "tag:api")}}, want: []string{"svc:api-x", "Laptop"}, count: 2},
+		"NotIn":        {reason: "None of the values may be among the tags.", p: v1alpha1.DiscoveryParameters{TagSelectors: []v1alpha1.TagSelector{sel("NotIn", "", "tag:prod", "tag:api")}}, want: []string{"svc:api-x", "Laptop"}, count: 2},
 		"ExistsAndNot": {reason: "All selectors must be met.", p: v1alpha1.DiscoveryParameters{TagSelectors: []v1alpha1.TagSelector{sel("Exists", "tag:api"), sel("DoesNotExist", "tag:prod")}}, want: []string{"api-a"}, count: 1},
-		"Users":        {reason: "A user's devices are found, and nobody's services.", p: v1alpha1.DiscoveryParameters{Users: []string{"amelie@example.com", "bob@example.com"}}, want: []string{"Laptop"}, count: 1},
-		"OtherUsers":   {reason: "Tagged devices are nobody's.", p: v1alpha1.DiscoveryParameters{Users: []string{"tagged-devices"}}},
-		"OnlineOnly":   {reason: "Devices that are away are left out.", p: v1alpha1.DiscoveryParameters{OnlineOnly: true, Sources: []v1alpha1.DiscoverySource{"Devices"}}, want: []string{"Laptop", "api-b"}, count: 2},
-		"MaxResults":   {reason: "What is listed is bounded, what is counted is not: who has many devices leaves no service out.", p: v1alpha1.DiscoveryParameters{MaxResults: 2}, want: []string{"svc:api-x", "svc:web"}, count: 5},
+		"Users":        {reason: "Only the users' devices are found, and no services.", p: v1alpha1.DiscoveryParameters{Users: []string{"amelie@example.com", "bob@example.com"}}, want: []string{"Laptop"}, count: 1},
+		"OtherUsers":   {reason: "Tagged devices have no owner.", p: v1alpha1.DiscoveryParameters{Users: []string{"tagged-devices"}}},
+		"OnlineOnly":   {reason: "Offline devices are excluded.", p: v1alpha1.DiscoveryParameters{OnlineOnly: true, Sources: []v1alpha1.DiscoverySource{"Devices"}}, want: []string{"Laptop", "api-b"}, count: 2},
+		"MaxResults":   {reason: "The list is limited, but not the count, and devices do not displace services.", p: v1alpha1.DiscoveryParameters{MaxResults: 2}, want: []string{"svc:api-x", "svc:web"}, count: 5},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -14,50 +14,49 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// Limits of how many ports are remembered that no target has and no pod reports.
-// A ConfigMap holds 1 MiB.
+// Limits of remembered ports that have no target and that no pod reports. A ConfigMap holds 1
+// MiB.
 const (
-	// mostReleased while every pod reports.
+	// mostReleased applies while every pod reports.
 	mostReleased = 1024
 
-	// mostReleasedUnsure while one does not: it may still serve any of them.
+	// mostReleasedUnsure applies while a pod does not report: it may still serve any of them.
 	mostReleasedUnsure = 4096
 )
 
-// Reports are what the pods say of their ports.
+// Reports are the ports that the pods report.
 type Reports struct {
-	// Ports that pods report, in any order, each once or more. A pod reports a
-	// port from when it serves it until it serves it no more.
+	// Ports that pods report, in any order, possibly several times. A pod reports a port from
+	// when it serves it until it stops serving it.
 	Ports []ReleasedPort
 
-	// Complete reports that every pod which may run has acted on the previous
-	// config. If not, a port that nobody reports may be in use.
+	// Complete reports whether every running pod has applied the previous config. If not, a
+	// port without a report may be in use.
 	Complete bool
 }
 
-// Allocate gives each wanted target a proxy port.
+// Allocate assigns a proxy port to each wanted target.
 //
-// A target keeps its port while it stays, and gets it back when it comes back.
-// What pods report wins over the previous config, which may have been lost, or
-// restored from an old copy. A port that a target has left goes to another one
-// only when every pod has reported and none reports it, and only when no other
-// port is left.
+// A target keeps its port while it exists, and gets it back when it is added again. Reports of
+// pods prevail over the previous config, which may have been lost, or restored from an old
+// copy. A port that a target has released is assigned to another target only when every pod has
+// reported and none reports it, and only when no other port is left.
 //
-// Keys of wanted must be unique. The order of wanted and of reports means
-// nothing. Targets that find no port are left out, and the error names them; all
-// others are in the config even then.
+// Keys of wanted must be unique. The order of wanted and of reports does not matter. Targets
+// for which no port is free are omitted, and the error names them; the returned config contains
+// all others even then.
 func Allocate(previous Config, wanted []Target, r Reports) (Config, error) {
 	return allocate(previous, wanted, r, FirstPort, LastPort)
 }
 
-// A slot is a port that can be given away.
+// A slot is a port that can be assigned.
 type slot struct {
 	port     int32
 	protocol corev1.Protocol
 }
 
-// A claimant is a target that has, or had, a port. One that changes its protocol
-// is another one.
+// A claimant is a target that has, or had, a port. A target with another protocol is another
+// claimant.
 type claimant struct {
 	key      string
 	protocol corev1.Protocol
@@ -66,19 +65,19 @@ type claimant struct {
 type allocation struct {
 	first, last int32
 
-	// known is who had a slot in the previous config.
+	// known maps a slot to its key in the previous config.
 	known map[slot]string
 
-	// previous is the slot's port that a claimant had there.
+	// previous maps a claimant to its port in the previous config.
 	previous map[claimant]int32
 
-	// reporting is whom pods report for a slot: sorted, usually one.
+	// reporting maps a slot to the keys that pods report for it: sorted, usually one.
 	reporting map[slot][]string
 
-	// reported are the ports that pods report for a claimant, sorted.
+	// reported maps a claimant to the ports that pods report for it, sorted.
 	reported map[claimant][]int32
 
-	// owner of a slot in the config that is made.
+	// owner maps a slot to its key in the new config.
 	owner map[slot]string
 
 	complete bool
@@ -90,8 +89,8 @@ func allocate(previous Config, wanted []Target, r Reports, first, last int32) (C
 	todo := slices.Clone(wanted)
 	slices.SortFunc(todo, func(x, y Target) int { return cmp.Compare(x.Key, y.Key) })
 	out := Config{Targets: make([]Target, 0, len(todo))}
-	// Who has a port comes before who needs one, and who is certain before who
-	// is less so.
+	// Claimants with a port come before those without, and certain claims before uncertain
+	// ones.
 	for _, find := range []func(claimant) (int32, bool){a.confirmed, a.reportedOnly, a.remembered, a.probe} {
 		var left []Target
 		for _, t := range todo {
@@ -154,12 +153,12 @@ func newAllocation(previous Config, r Reports, first, last int32) *allocation {
 	return a
 }
 
-// usable reports whether a port is one of those to give away.
+// usable reports whether a port can be assigned.
 func (a *allocation) usable(p ReleasedPort) bool {
 	return p.ProxyPort >= a.first && p.ProxyPort <= a.last && (p.Protocol == corev1.ProtocolTCP || p.Protocol == corev1.ProtocolUDP)
 }
 
-// remember who had a port. The first who is told has it.
+// remember records the key of a port. The first one prevails.
 func (a *allocation) remember(p ReleasedPort) {
 	s, c := slot{p.ProxyPort, p.Protocol}, claimant{p.Key, p.Protocol}
 	if _, taken := a.known[s]; taken || !a.usable(p) {
@@ -171,13 +170,13 @@ func (a *allocation) remember(p ReleasedPort) {
 	}
 }
 
-// confirmed is the port that the previous config has and a pod reports.
+// confirmed returns the port that the previous config has and a pod reports.
 func (a *allocation) confirmed(c claimant) (int32, bool) {
 	port, ok := a.previous[c]
 	return port, ok && a.free(slot{port, c.protocol}) && slices.Contains(a.reported[c], port)
 }
 
-// reportedOnly is a port that a pod reports: the previous config is older.
+// reportedOnly returns a port that a pod reports, if the previous config is older.
 func (a *allocation) reportedOnly(c claimant) (int32, bool) {
 	for _, port := range a.reported[c] {
 		if a.free(slot{port, c.protocol}) {
@@ -187,15 +186,14 @@ func (a *allocation) reportedOnly(c claimant) (int32, bool) {
 	return 0, false
 }
 
-// remembered is the port that the previous config has, unless a pod uses it for
-// something else.
+// remembered returns the port of the previous config, unless a pod uses it for another target.
 func (a *allocation) remembered(c claimant) (int32, bool) {
 	port, ok := a.previous[c]
 	s := slot{port, c.protocol}
 	return port, ok && a.free(s) && !a.othersReport(s, c.key)
 }
 
-// probe the range from where the claimant's hash points to.
+// probe searches the range from the claimant's hash.
 func (a *allocation) probe(c claimant) (int32, bool) {
 	if port, ok := a.scan(c, func(s slot) bool { return a.known[s] == "" }); ok {
 		return port, true
@@ -206,8 +204,8 @@ func (a *allocation) probe(c claimant) (int32, bool) {
 	return a.scan(c, func(slot) bool { return true })
 }
 
-// scan for a port that is free, that no pod reports for another claimant, and that
-// is acceptable.
+// scan returns a port that is free, that no pod reports for another claimant, and that is
+// acceptable.
 func (a *allocation) scan(c claimant, acceptable func(slot) bool) (int32, bool) {
 	n := a.last - a.first + 1
 	start := int32(hash(c) % uint32(n)) // Less than n, which is an int32.
@@ -222,7 +220,7 @@ func (a *allocation) scan(c claimant, acceptable func(slot) bool) (int32, bool) 
 
 func hash(c claimant) uint32 {
 	h := fnv.New32a()
-	// A hash takes whatever it is given.
+	// Writing to a hash never fails.
 	_, _ = io.WriteString(h, string(c.protocol)+"/"+c.key)
 	return h.Sum32()
 }
@@ -236,9 +234,9 @@ func (a *allocation) othersReport(s slot, key string) bool {
 	return slices.ContainsFunc(a.reporting[s], func(k string) bool { return k != key })
 }
 
-// released are the ports that a claimant had and no target has: those that were
-// released before, oldest first, then those that are now. When there are too many,
-// the oldest that no pod reports are forgotten.
+// released returns the ports that claimants had and no target has: those that were released
+// before, oldest first, then those that are released now. If there are too many, the oldest
+// that no pod reports are omitted.
 func (a *allocation) released(before []ReleasedPort) []ReleasedPort {
 	seen := map[slot]bool{}
 	var out []ReleasedPort
@@ -282,8 +280,8 @@ func (a *allocation) released(before []ReleasedPort) []ReleasedPort {
 	})
 }
 
-// lastOwner of a slot that nobody owns now: whom pods report, else who had it in
-// the previous config.
+// lastOwner returns the key of a slot without an owner: the reported one, else that of the
+// previous config.
 func (a *allocation) lastOwner(s slot) string {
 	if r := a.reporting[s]; len(r) > 0 && !slices.Contains(r, a.known[s]) {
 		return r[0]

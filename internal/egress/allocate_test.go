@@ -29,7 +29,7 @@ func TestAllocate(t *testing.T) {
 	home := func(key string) int32 {
 		return 100 + int32(hash(claimant{key, tcp})%8)
 	}
-	// Two that want the same port.
+	// Two targets with the same first port.
 	clash := ""
 	for i := range 100 {
 		if k := fmt.Sprintf("c%d", i); home(k) == home("a") {
@@ -51,21 +51,21 @@ func TestAllocate(t *testing.T) {
 		want     want
 	}{
 		"Nothing": {
-			reason: "No targets need no ports",
+			reason: "Without targets, no ports are needed",
 			want:   want{config: Config{}},
 		},
 		"ByHash": {
-			reason: "A new target gets the port that its hash points to",
+			reason: "A new target gets the port of its hash",
 			wanted: []Target{target("a", tcp, 0)},
 			want:   want{config: Config{Targets: []Target{target("a", tcp, home("a"))}}},
 		},
 		"Clash": {
-			reason: "One that wants a taken port gets the next",
+			reason: "A target whose port is in use gets the next",
 			wanted: []Target{target(clash, tcp, 0), target("a", tcp, 0)},
 			want:   want{config: Config{Targets: []Target{target("a", tcp, home("a")), target(clash, tcp, next(home("a")))}}},
 		},
 		"KeepsPort": {
-			reason:   "A target that stays keeps its port, whatever its hash says",
+			reason:   "A target that stays keeps its port, whatever its hash",
 			previous: Config{Targets: []Target{target("a", tcp, next(home("a")))}},
 			wanted:   []Target{target("a", tcp, 0)},
 			want:     want{config: Config{Targets: []Target{target("a", tcp, next(home("a")))}}},
@@ -82,7 +82,7 @@ func TestAllocate(t *testing.T) {
 			}},
 		},
 		"ReportedWins": {
-			reason:   "What pods report wins over a config restored from an old copy",
+			reason:   "Reports of pods prevail over a config restored from an old copy",
 			previous: Config{Targets: []Target{target("a", tcp, 101), target("b", tcp, 102)}},
 			wanted:   []Target{target("a", tcp, 0), target("b", tcp, 0)},
 			reports:  Reports{Ports: []ReleasedPort{held("a", 102), held("b", 103)}, Complete: true},
@@ -92,7 +92,7 @@ func TestAllocate(t *testing.T) {
 			}},
 		},
 		"ConfigLost": {
-			reason:  "Pods know the ports of a config that is lost, also of targets that left",
+			reason:  "Pods report the ports of a lost config, including those of removed targets",
 			wanted:  []Target{target("a", tcp, 0)},
 			reports: Reports{Ports: []ReleasedPort{held("a", 107), held("gone", home("a"))}, Complete: true},
 			want: want{config: Config{
@@ -111,18 +111,18 @@ func TestAllocate(t *testing.T) {
 			}},
 		},
 		"ComesBack": {
-			reason:   "A target that comes back gets its old port back",
+			reason:   "A target that is added again gets its old port back",
 			previous: Config{Released: []ReleasedPort{held("a", 101)}},
 			wanted:   []Target{target("a", tcp, 0)},
 			want:     want{config: Config{Targets: []Target{target("a", tcp, 101)}}},
 		},
 		"Released": {
-			reason:   "A port whose target left is remembered, after those that left before",
+			reason:   "Released ports are remembered in order",
 			previous: Config{Targets: []Target{target("a", tcp, 101)}, Released: []ReleasedPort{held("b", 107)}},
 			want:     want{config: Config{Released: []ReleasedPort{held("b", 107), held("a", 101)}}},
 		},
 		"Full": {
-			reason:   "Who finds no port is named, and harms nobody",
+			reason:   "The error names targets without a port, and others keep theirs",
 			previous: Config{Targets: []Target{target("b", tcp, 100)}},
 			wanted:   []Target{target("a", tcp, 0), target("b", tcp, 0), target("c", tcp, 0)},
 			reports:  Reports{Complete: true},
@@ -133,7 +133,7 @@ func TestAllocate(t *testing.T) {
 			},
 		},
 		"ReusedLast": {
-			reason:   "When no other port is left, one that no pod reports goes to another target",
+			reason:   "When no other port is left, a released port without a report is reused",
 			previous: Config{Released: []ReleasedPort{held("gone", 100)}},
 			wanted:   []Target{target("a", tcp, 0)},
 			reports:  Reports{Complete: true},
@@ -141,7 +141,7 @@ func TestAllocate(t *testing.T) {
 			want:     want{config: Config{Targets: []Target{target("a", tcp, 100)}}},
 		},
 		"StillReported": {
-			reason:   "Never while a pod reports it",
+			reason:   "A released port is not reused while a pod reports it",
 			previous: Config{Released: []ReleasedPort{held("gone", 100)}},
 			wanted:   []Target{target("a", tcp, 0)},
 			reports:  Reports{Ports: []ReleasedPort{held("gone", 100)}, Complete: true},
@@ -152,7 +152,7 @@ func TestAllocate(t *testing.T) {
 			},
 		},
 		"NotAllReported": {
-			reason:   "Nor while a pod has reported nothing, as after a restore that keeps the ConfigMap",
+			reason:   "A released port is not reused until all pods report, as after a restore that keeps the ConfigMap",
 			previous: Config{Released: []ReleasedPort{held("gone", 100)}},
 			wanted:   []Target{target("a", tcp, 0)},
 			last:     100,
@@ -162,7 +162,7 @@ func TestAllocate(t *testing.T) {
 			},
 		},
 		"Nonsense": {
-			reason:   "Ports that were never to be given, and protocols that there are not, mean nothing",
+			reason:   "Ports out of range, and unknown protocols, are ignored",
 			previous: Config{Targets: []Target{target("a", tcp, 22)}, Released: []ReleasedPort{{ProxyPort: 101, Protocol: "SCTP", Key: "x"}}},
 			wanted:   []Target{target("a", tcp, 0)},
 			reports:  Reports{Ports: []ReleasedPort{held("a", 40000)}, Complete: true},
@@ -202,15 +202,15 @@ func TestAllocateForgets(t *testing.T) {
 	}
 	want := append([]ReleasedPort{reported}, previous.Released[11:]...)
 	if diff := cmp.Diff(want, got.Released); diff != "" {
-		t.Errorf("want the oldest forgotten, but those that a pod reports: -want, +got:\n%s", diff)
+		t.Errorf("want the oldest omitted, except those that a pod reports: -want, +got:\n%s", diff)
 	}
 	if got, err = Allocate(previous, nil, Reports{}); err != nil || len(got.Released) != len(previous.Released) {
-		t.Errorf("want none forgotten while a pod has not reported, got %d of %d, %v", len(got.Released), len(previous.Released), err)
+		t.Errorf("want none omitted while a pod has not reported, got %d of %d, %v", len(got.Released), len(previous.Released), err)
 	}
 }
 
-// A model is an endpoints object with its egress pods: each acts on some config
-// that was written, and has reported some config that it acted on.
+// A model is an endpoints object with its egress pods: each has applied some written config,
+// and has reported some applied config.
 type model struct {
 	t      *testing.T
 	rnd    *rand.Rand
@@ -220,7 +220,7 @@ type model struct {
 	acts   []Config
 	says   []*Config
 
-	// old config, for a restore.
+	// old is a former config, for a restore.
 	old Config
 }
 
@@ -248,8 +248,8 @@ func (m *model) targets() []Target {
 	return out
 }
 
-// run the function once. previous is the config that it reads back. lost says
-// that it is not the one which was written last.
+// run runs the function once. previous is the config that it reads. lost reports whether
+// previous is not the last written config.
 func (m *model) run(previous Config, lost bool) {
 	m.t.Helper()
 	reports, targets := m.reports(), m.targets()
@@ -276,8 +276,8 @@ func (m *model) run(previous Config, lost bool) {
 	}
 	for _, p := range reports.Ports {
 		k := taken[slot{p.ProxyPort, p.Protocol}]
-		// Pods that act on configs from before and after a loss may contradict
-		// each other.
+		// Pods that have applied configs from before and after a loss may contradict each
+		// other.
 		own := ReleasedPort{ProxyPort: p.ProxyPort, Protocol: p.Protocol, Key: k}
 		if k != "" && k != p.Key && !slices.Contains(reports.Ports, own) {
 			m.t.Fatalf("%s gets port %d, which a pod reports for %s", k, p.ProxyPort, p.Key)
@@ -289,7 +289,7 @@ func (m *model) run(previous Config, lost bool) {
 	m.config = got
 }
 
-// check what must hold from one run to the next.
+// check checks the invariants between two runs.
 func (m *model) check(got Config, taken map[slot]string, r Reports) {
 	m.t.Helper()
 	for _, t := range m.config.Targets {
@@ -410,6 +410,6 @@ func TestEncode(t *testing.T) {
 		t.Errorf("Decode(Encode(...)): -want, +got:\n%s", diff)
 	}
 	if _, err := Decode("{"); err == nil {
-		t.Error("want an error for what is no config")
+		t.Error("want an error for invalid text")
 	}
 }

@@ -1,10 +1,9 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package egress says which port of the egress pods leads to which target in the
-// tailnet: how ports are given out, and how the ConfigMap that says so is read
-// and written. The endpoints' function writes it, the agents act on it. The
-// package is pure; who listens and dials is in internal/agent/egress.
+// Package egress assigns ports of the egress pods to targets in the tailnet: the allocation of
+// ports, and the format of their ConfigMap. The endpoints' function writes the ConfigMap, and
+// the agents read it. The package is pure; the proxy itself is in internal/agent/egress.
 package egress
 
 import (
@@ -26,16 +25,15 @@ import (
 // the egress StatefulSet.
 const ConfigMapKey = "egress.json"
 
-// Ports that targets may have. Containerboot and the agent listen below
-// (9002, 9093), and Linux gives out ports for outgoing connections from 32768
-// (net.ipv4.ip_local_port_range).
+// Ports that targets may have. Containerboot and the agent use ports below (9002, 9093), and
+// Linux uses ports from 32768 for outgoing connections (net.ipv4.ip_local_port_range).
 const (
 	FirstPort int32 = 10000
 	LastPort  int32 = 31999
 )
 
-// A HealthCheck says how an agent probes a target through the tailnet. The zero
-// Path is a connection, which only TCP has.
+// A HealthCheck configures how an agent probes a target through the tailnet. An empty Path
+// means a TCP connection.
 type HealthCheck struct {
 	Path               string          `json:"path,omitempty"`
 	Interval           metav1.Duration `json:"interval"`
@@ -44,20 +42,19 @@ type HealthCheck struct {
 	UnhealthyThreshold int32           `json:"unhealthyThreshold"`
 }
 
-// A Target is what a port of the egress pods leads to.
+// A Target is the destination of a port of the egress pods.
 type Target struct {
-	// Key of the target: what it is for, such as endpoint/db/5432. It is unique
-	// among targets.
+	// Key of the target, such as endpoint/db/5432. It is unique among targets.
 	Key string `json:"key"`
 
 	// Host is an address, or a DNS name in the tailnet.
 	Host string `json:"host"`
 
-	// Name is the DNS name in the tailnet that the host, an address, is to have. Empty if
+	// Name is the expected DNS name in the tailnet of the host, if it is an address. Empty if
 	// it does not matter.
 	Name string `json:"name,omitempty"`
 
-	// Port at the host.
+	// Port of the host.
 	Port int32 `json:"port"`
 
 	// Protocol is TCP or UDP.
@@ -66,25 +63,25 @@ type Target struct {
 	// ProxyPort is the port of the egress pods.
 	ProxyPort int32 `json:"proxyPort"`
 
-	// Tags that the device which has the host must carry.
+	// Tags that the device with the host's address must have.
 	Tags []string `json:"tags,omitempty"`
 
-	// HealthCheck of the target. Nil is none.
+	// HealthCheck of the target. Nil means none.
 	HealthCheck *HealthCheck `json:"healthCheck,omitempty"`
 }
 
-// Address of the target, as host:port.
+// Address returns the target as HOST:PORT.
 func (t Target) Address() string {
 	return net.JoinHostPort(t.Host, strconv.Itoa(int(t.Port)))
 }
 
-// A Config is what the egress pods of one endpoints object do.
+// A Config is the configuration of the egress pods of one endpoints object.
 type Config struct {
 	// Targets by key.
 	Targets []Target `json:"targets"`
 
-	// Released are ports that no target has any more, oldest first. Nobody else
-	// gets one while a pod reports it.
+	// Released are ports without a target, oldest first. A port is not assigned to another
+	// target while a pod reports it.
 	Released []ReleasedPort `json:"released,omitempty"`
 }
 
@@ -93,11 +90,12 @@ type ReleasedPort struct {
 	ProxyPort int32           `json:"proxyPort"`
 	Protocol  corev1.Protocol `json:"protocol"`
 
-	// Key of the target that had it. If it comes back it gets the port back.
+	// Key of the former target. It gets the port back if it is added again.
 	Key string `json:"key"`
 }
 
-// Encode the config: sorted, so that equal configs are equal bytes.
+// Encode returns the config as text. It sorts the entries, so that equal configs have equal
+// texts.
 func (c Config) Encode() (string, error) {
 	c.Targets = slices.Clone(c.Targets)
 	slices.SortFunc(c.Targets, func(a, b Target) int { return cmp.Compare(a.Key, b.Key) })
@@ -105,14 +103,14 @@ func (c Config) Encode() (string, error) {
 	return string(b), errors.Wrap(err, "cannot encode egress config")
 }
 
-// Revision of a config as it is encoded: what pods report once they have acted on
+// Revision returns the revision of an encoded config, which pods report once they have applied
 // it. An absent config has one, too.
 func Revision(encoded string) string {
 	sum := sha256.Sum256([]byte(encoded))
 	return hex.EncodeToString(sum[:])[:16]
 }
 
-// Decode a config. An absent one is empty.
+// Decode returns the config of a text. An absent config is empty.
 func Decode(s string) (Config, error) {
 	c := Config{}
 	if s == "" {

@@ -8,15 +8,15 @@ import (
 )
 
 const (
-	// fewMessages of a status may be as long as longMessage, more only as
-	// shortMessage: in bytes, all together are no more than 256 KiB for as many
-	// targets as there can be. An object has 1.5 MiB at most.
+	// Up to fewMessages of a status may have longMessage bytes, and more only shortMessage
+	// bytes, so that the messages of the maximum number of targets have at most 256 KiB. An
+	// object has 1.5 MiB at most.
 	fewMessages  = 256
 	longMessage  = 1024
 	shortMessage = 128
 )
 
-// Cut returns a message as long as one of n may be.
+// Cut returns a message, truncated to the limit for one of n messages.
 func Cut(message string, n int) string {
 	most := longMessage
 	if n > fewMessages {

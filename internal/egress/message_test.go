@@ -17,10 +17,10 @@ func TestCut(t *testing.T) {
 		n       int
 		want    int // Bytes.
 	}{
-		"Short":   {reason: "What is short stays as it is.", message: "ü", n: 2048, want: 2},
+		"Short":   {reason: "Short messages are not truncated.", message: "ü", n: 2048, want: 2},
 		"Few":     {reason: "Few messages may be long.", message: long, n: 256, want: 1023},
-		"Many":    {reason: "Many may not.", message: long, n: 257, want: 127},
-		"Exactly": {reason: "One that fits is not cut.", message: strings.Repeat("x", 128), n: 2048, want: 128},
+		"Many":    {reason: "Many messages may not be long.", message: long, n: 257, want: 127},
+		"Exactly": {reason: "A message of the maximum length is not truncated.", message: strings.Repeat("x", 128), n: 2048, want: 128},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

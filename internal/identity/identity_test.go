@@ -14,15 +14,15 @@ func TestIs(t *testing.T) {
 		reason string
 		want   bool
 	}{
-		"Tailscale-User-Login":        {reason: "That of a user is.", want: true},
+		"Tailscale-User-Login":        {reason: "The header identifies a user.", want: true},
 		"tailscale-device-tags":       {reason: "Case makes no difference.", want: true},
-		"TAILSCALE_USER_PROFILE_PIC":  {reason: "Underscores make none to CGI.", want: true},
-		"Tailscale_device-Name":       {reason: "They may be mixed.", want: true},
-		"Tailscale-App-Capabilities":  {reason: "What tailscaled sets is not to be made up.", want: true},
-		"Tailscale-Ingress-Target":    {reason: "What says nothing of who asks may pass."},
+		"TAILSCALE_USER_PROFILE_PIC":  {reason: "CGI treats underscores as dashes.", want: true},
+		"Tailscale_device-Name":       {reason: "Underscores and dashes can be mixed.", want: true},
+		"Tailscale-App-Capabilities":  {reason: "Clients must not forge a header that tailscaled sets.", want: true},
+		"Tailscale-Ingress-Target":    {reason: "The header does not identify the client."},
 		"X-Tailscale-User-Login":      {reason: "The whole name counts."},
 		"Tailscale-User-Login-Before": {reason: "The whole name counts."},
-		"TailscaleUserLogin":          {reason: "Nobody takes it for the header."},
+		"TailscaleUserLogin":          {reason: "A name without separators is another header."},
 	}
 	pattern := regexp.MustCompile("^(?:" + Pattern() + ")$")
 	for name, tc := range cases {

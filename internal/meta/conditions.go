@@ -7,23 +7,23 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 )
 
-// Condition types. Crossplane's own (Ready, Synced, ...) are not among them: it
-// drops those when a function sets them.
+// Condition types. Crossplane's condition types (Ready, Synced, ...) are not included, because
+// Crossplane drops them when a function sets them.
 const (
-	// TypeAuthenticated reports whether Tailscale takes a tailnet's credential.
+	// TypeAuthenticated reports whether Tailscale accepts a tailnet's credential.
 	TypeAuthenticated xpv2.ConditionType = "Authenticated"
 
 	// TypeTailnetAccepted reports whether an object may use its tailnet.
 	TypeTailnetAccepted xpv2.ConditionType = "TailnetAccepted"
 
-	// TypeStatefulSetsReady reports whether all wanted proxy pods are ready.
+	// TypeStatefulSetsReady reports whether all desired proxy pods are ready.
 	TypeStatefulSetsReady xpv2.ConditionType = "StatefulSetsReady"
 
-	// TypeDeletable is set to False on a Machine that its set does not want any
-	// more and cannot delete.
+	// TypeDeletable is False on a Machine that its set does not list any more and cannot
+	// delete.
 	TypeDeletable xpv2.ConditionType = "Deletable"
 
-	// TypeMachinesReady reports whether all wanted machines are in the tailnet.
+	// TypeMachinesReady reports whether all desired machines are in the tailnet.
 	TypeMachinesReady xpv2.ConditionType = "MachinesReady"
 
 	// TypeEgressReady reports whether every egress target is reached by a proxy.
@@ -38,10 +38,10 @@ const (
 	// TypeGatewayValid reports whether the Service in front of a Gateway was found.
 	TypeGatewayValid xpv2.ConditionType = "GatewayValid"
 
-	// TypeAccepted reports whether what a spec asks for can be done at all.
+	// TypeAccepted reports whether a spec can be fulfilled.
 	TypeAccepted xpv2.ConditionType = "Accepted"
 
-	// TypeEndpointsSelected reports whether a selector picked endpoints.
+	// TypeEndpointsSelected reports whether a selector matches endpoints.
 	TypeEndpointsSelected xpv2.ConditionType = "EndpointsSelected"
 
 	// TypeVIPServiceReady reports whether the Tailscale Service exists and has an
@@ -51,7 +51,7 @@ const (
 	// TypeAdvertised reports whether a machine hosts the Tailscale Service.
 	TypeAdvertised xpv2.ConditionType = "Advertised"
 
-	// TypeApproved reports whether the tailnet lets the machines host it.
+	// TypeApproved reports whether the tailnet approves the machines as hosts.
 	TypeApproved xpv2.ConditionType = "Approved"
 )
 
@@ -65,19 +65,17 @@ const (
 	ReasonTailnetNotFound    xpv2.ConditionReason = "TailnetNotFound"
 	ReasonAPIUnavailable     xpv2.ConditionReason = "APIUnavailable"
 
-	// ReasonHostNotAllowed means that a ProviderConfig names a host that the provider
-	// is not to send to.
+	// ReasonHostNotAllowed means that a ProviderConfig names a host to which the provider must
+	// not send requests.
 	ReasonHostNotAllowed xpv2.ConditionReason = "HostNotAllowed"
 )
 
-// Reasons of TailnetAccepted, beside ReasonTailnetNotFound and
-// ReasonInvalidSelector.
+// Reasons of TailnetAccepted, in addition to ReasonTailnetNotFound and ReasonInvalidSelector.
 const (
 	ReasonAccepted            xpv2.ConditionReason = "Accepted"
 	ReasonNamespaceNotAllowed xpv2.ConditionReason = "NamespaceNotAllowed"
 
-	// ReasonNotGranted means that the tailnet allows the namespace, but not what the
-	// object asks for.
+	// ReasonNotGranted means that the tailnet allows the namespace, but not the object's spec.
 	ReasonNotGranted xpv2.ConditionReason = "NotGranted"
 )
 
@@ -89,12 +87,12 @@ const (
 	ReasonMachinesNotReady     xpv2.ConditionReason = "MachinesNotReady"
 	ReasonCannotPrepareMachine xpv2.ConditionReason = "CannotPrepareMachine"
 
-	// ReasonCannotDeleteMachine means that a machine that is not wanted any more
-	// stays, with its device: the provider may not delete it, or Tailscale refuses.
+	// ReasonCannotDeleteMachine means that an unlisted machine remains, with its device: the
+	// provider may not delete it, or Tailscale refuses.
 	ReasonCannotDeleteMachine xpv2.ConditionReason = "CannotDeleteMachine"
 
-	// ReasonCannotApplyStatefulSet means that the API server refuses the
-	// StatefulSet, or that the provider may not make it.
+	// ReasonCannotApplyStatefulSet means that the API server refuses the StatefulSet, or that
+	// the provider may not create it.
 	ReasonCannotApplyStatefulSet xpv2.ConditionReason = "CannotApplyStatefulSet"
 )
 
@@ -103,25 +101,24 @@ const (
 	ReasonAllTargetsReady xpv2.ConditionReason = "AllTargetsReady"
 	ReasonTargetsNotReady xpv2.ConditionReason = "TargetsNotReady"
 
-	// ReasonNoEgressProxies means that there are targets and no proxies for them.
+	// ReasonNoEgressProxies means that there are targets, but no proxies for them.
 	ReasonNoEgressProxies xpv2.ConditionReason = "NoEgressProxies"
 
-	// ReasonNoFreePort means that the proxies' ports are used up.
+	// ReasonNoFreePort means that all ports of the proxies are in use.
 	ReasonNoFreePort xpv2.ConditionReason = "NoFreePort"
 
-	// ReasonNoPorts means that an endpoint has no port at which it could be reached.
+	// ReasonNoPorts means that an endpoint has no ports.
 	ReasonNoPorts xpv2.ConditionReason = "NoPorts"
 
-	// ReasonTargetsNotPlaced means that it is not known yet whether a target is in the
-	// tailnet.
+	// ReasonTargetsNotPlaced means that it is not known yet whether a target is in the tailnet.
 	ReasonTargetsNotPlaced xpv2.ConditionReason = "TargetsNotPlaced"
 
-	// ReasonNameMismatch means that the address of an endpoint has another name in the
-	// tailnet than the endpoint says.
+	// ReasonNameMismatch means that the address of an endpoint has a name in the tailnet that
+	// differs from the endpoint's.
 	ReasonNameMismatch xpv2.ConditionReason = "NameMismatch"
 
-	// ReasonTargetsRefused means that a target's name is another one's, or that
-	// there are too many.
+	// ReasonTargetsRefused means that two targets have the same name, or that there are too
+	// many.
 	ReasonTargetsRefused xpv2.ConditionReason = "TargetsRefused"
 )
 
@@ -130,15 +127,14 @@ const (
 	ReasonDiscovered     xpv2.ConditionReason = "Discovered"
 	ReasonCannotDiscover xpv2.ConditionReason = "CannotDiscover"
 
-	// ReasonDiscoveredTooMany means that more match than can be listed.
+	// ReasonDiscoveredTooMany means that there are more matches than can be listed.
 	ReasonDiscoveredTooMany xpv2.ConditionReason = "DiscoveredTooMany"
 )
 
-// ReasonNotAskedFor means that the spec does not ask any more for what a condition
-// is about.
+// ReasonNotAskedFor means that the spec does not use the feature of a condition any more.
 const ReasonNotAskedFor xpv2.ConditionReason = "NotAskedFor"
 
-// Reasons of EndpointsSelected, beside those of TailnetAccepted.
+// Reasons of EndpointsSelected, in addition to those of TailnetAccepted.
 const (
 	ReasonEndpointsSelected    xpv2.ConditionReason = "EndpointsSelected"
 	ReasonEndpointsProvisioned xpv2.ConditionReason = "EndpointsProvisioned"
@@ -158,22 +154,22 @@ const (
 	ReasonServiceFound    xpv2.ConditionReason = "ServiceFound"
 	ReasonGatewayNotFound xpv2.ConditionReason = "GatewayNotFound"
 
-	// ReasonGatewayNotAccepted means that its controller refuses the Gateway.
+	// ReasonGatewayNotAccepted means that the controller of the Gateway refuses it.
 	ReasonGatewayNotAccepted xpv2.ConditionReason = "GatewayNotAccepted"
 
-	// ReasonServiceRefused means that only Services have a Gateway's labels that Envoy
-	// Gateway did not make.
+	// ReasonServiceRefused means that the only Services with a Gateway's labels are not Envoy
+	// Gateway's.
 	ReasonServiceRefused xpv2.ConditionReason = "ServiceRefused"
 
-	// ReasonServiceNotFound means that Envoy Gateway has made no Service for it.
+	// ReasonServiceNotFound means that Envoy Gateway has not created a Service for the Gateway.
 	ReasonServiceNotFound xpv2.ConditionReason = "ServiceNotFound"
 
-	// ReasonAmbiguous means that several Services say that they are its.
+	// ReasonAmbiguous means that several Services have the labels of the Gateway's Service.
 	ReasonAmbiguous xpv2.ConditionReason = "Ambiguous"
 )
 
-// Reasons of Accepted, beside ReasonAccepted, ReasonGatewayNotFound and, of the Service of
-// an object's name, ReasonServiceNotFound.
+// Reasons of Accepted, in addition to ReasonAccepted, ReasonGatewayNotFound and, for the
+// Service with the object's name, ReasonServiceNotFound.
 const (
 	// ReasonGatewayNotValid means that a TailscaleGateway has found no Service.
 	ReasonGatewayNotValid xpv2.ConditionReason = "GatewayNotValid"
@@ -189,7 +185,7 @@ const (
 	ReasonForeignService     xpv2.ConditionReason = "ForeignService"
 	ReasonCannotReconcile    xpv2.ConditionReason = "CannotReconcile"
 
-	// ReasonNameTaken means that another object of the same cluster has the service.
+	// ReasonNameTaken means that another object of the same cluster owns the service.
 	ReasonNameTaken xpv2.ConditionReason = "NameTaken"
 )
 
@@ -202,8 +198,8 @@ const (
 	ReasonApprovalPending  xpv2.ConditionReason = "ApprovalPending"
 )
 
-// TypePolicyWarnings is True on a PolicyFragment while Tailscale warns about the policy
-// file that the fragment was written to.
+// TypePolicyWarnings is True on a PolicyFragment while Tailscale warns about the policy file
+// that contains the fragment.
 const TypePolicyWarnings xpv2.ConditionType = "PolicyWarnings"
 
 // Reasons of PolicyWarnings.
@@ -212,9 +208,9 @@ const (
 	ReasonNoWarnings xpv2.ConditionReason = "NoWarnings"
 )
 
-// Reasons of Ready of managed resources that may not write all that they want.
+// Reasons of Ready of managed resources that cannot write their desired state.
 const (
-	// ReasonForeignObject means that it exists and is not ours.
+	// ReasonForeignObject means that the external object exists and belongs to others.
 	ReasonForeignObject xpv2.ConditionReason = "ForeignObject"
 
 	// ReasonConflict means that another object of the cluster manages it.
@@ -223,24 +219,24 @@ const (
 	// ReasonPlanRequired means that the tailnet's plan does not include the feature.
 	ReasonPlanRequired xpv2.ConditionReason = "PlanRequired"
 
-	// ReasonQuotaExceeded means that the tailnet has as many objects of the kind as it
-	// may have.
+	// ReasonQuotaExceeded means that the tailnet has the maximum number of objects of the kind.
 	ReasonQuotaExceeded xpv2.ConditionReason = "QuotaExceeded"
 
-	// ReasonMagicDNSRefused means that Tailscale does not turn MagicDNS on.
+	// ReasonMagicDNSRefused means that Tailscale does not enable MagicDNS.
 	ReasonMagicDNSRefused xpv2.ConditionReason = "MagicDNSRefused"
 
-	// ReasonTailnetLocked means that the tailnet's lock does not trust the device.
+	// ReasonTailnetLocked means that the tailnet lock does not trust the device.
 	ReasonTailnetLocked xpv2.ConditionReason = "TailnetLocked"
 
-	// ReasonTailnetChanged means that a provider config leads to another tailnet than the
-	// one that the device is in.
+	// ReasonTailnetChanged means that a provider config now leads to another tailnet than that
+	// of the device.
 	ReasonTailnetChanged xpv2.ConditionReason = "TailnetChanged"
 
-	// ReasonDeviceRefused means that the device that a pod names is not its Machine's.
+	// ReasonDeviceRefused means that the device that a pod reports does not belong to its
+	// Machine.
 	ReasonDeviceRefused xpv2.ConditionReason = "DeviceRefused"
 
-	// ReasonPolicyRefused means that Tailscale would not take the policy file
-	// with what is wanted.
+	// ReasonPolicyRefused means that Tailscale refuses the policy file with the desired
+	// entries.
 	ReasonPolicyRefused xpv2.ConditionReason = "PolicyRefused"
 )

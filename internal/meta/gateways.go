@@ -7,9 +7,9 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 )
 
-// Condition types of a TailscaleGateway, beside TypeGatewayValid.
+// Condition types of a TailscaleGateway, in addition to TypeGatewayValid.
 const (
-	// TypeTailnetsValid reports whether all its tailnets may be used.
+	// TypeTailnetsValid reports whether the object may use all its tailnets.
 	TypeTailnetsValid xpv2.ConditionType = "TailnetsValid"
 
 	// TypeEndpointsReady reports whether all its proxies are in their tailnets.
@@ -19,21 +19,20 @@ const (
 	// each tailnet.
 	TypeGatewayVIPReady xpv2.ConditionType = "GatewayVIPReady"
 
-	// TypeServicesReady reports whether all Tailscale Services are as they are wanted.
+	// TypeServicesReady reports whether all Tailscale Services have their desired state.
 	TypeServicesReady xpv2.ConditionType = "ServicesReady"
 
-	// TypeRoutesReady reports whether all generated routes answer.
+	// TypeRoutesReady reports whether all generated routes work.
 	TypeRoutesReady xpv2.ConditionType = "RoutesReady"
 
-	// TypeDiscoveryPrivate says whether discovered services are reachable through the
-	// Gateway from private networks alone. It makes no object less ready.
+	// TypeDiscoveryPrivate reports whether discovered services are reachable through the
+	// Gateway from private networks alone. It does not affect readiness.
 	TypeDiscoveryPrivate xpv2.ConditionType = "DiscoveryPrivate"
 
-	// TypeSplitDNSReady reports whether all hostnames resolve in the tailnets that are to
-	// resolve them.
+	// TypeSplitDNSReady reports whether all hostnames resolve in the tailnets with splitDNS.
 	TypeSplitDNSReady xpv2.ConditionType = "SplitDNSReady"
 
-	// TypeExtensionServerReady reports whether an extension reports of the Gateway.
+	// TypeExtensionServerReady reports whether an extension reports about the Gateway.
 	TypeExtensionServerReady xpv2.ConditionType = "ExtensionServerReady"
 )
 
@@ -43,30 +42,30 @@ const (
 	ReasonEndpointsNotReady xpv2.ConditionReason = "EndpointsNotReady"
 )
 
-// Reasons of ServicesReady and GatewayVIPReady, beside ReasonVIPServiceCreating.
+// Reasons of ServicesReady and GatewayVIPReady, in addition to ReasonVIPServiceCreating.
 const (
 	ReasonServicesConfigured xpv2.ConditionReason = "ServicesConfigured"
 	ReasonServicesCreating   xpv2.ConditionReason = "ServicesCreating"
 
-	// ReasonServiceError means that there is something for the user to fix.
+	// ReasonServiceError means that the user must fix an error.
 	ReasonServiceError xpv2.ConditionReason = "ServiceError"
 
-	// ReasonTooManyRoutes means that the extension has no room to tell of all routes.
+	// ReasonTooManyRoutes means that the extension's report has no room for all routes.
 	ReasonTooManyRoutes xpv2.ConditionReason = "TooManyRoutes"
 
-	// ReasonPoliciesUnknown means that it is not known which policies protect backends, so
-	// that none is published.
+	// ReasonPoliciesUnknown means that the policies that protect backends are not known, so no
+	// backend is published.
 	ReasonPoliciesUnknown xpv2.ConditionReason = "PoliciesUnknown"
 
-	// ReasonRefNotPermitted means that no ReferenceGrant lets it share the Gateway, or the
-	// extension has not seen it yet. It is one of GatewayValid, RoutesReady and
-	// SplitDNSReady as well.
+	// ReasonRefNotPermitted means that no ReferenceGrant permits the object to share the
+	// Gateway, or that the extension has not seen it yet. It is also a reason of GatewayValid,
+	// RoutesReady and SplitDNSReady.
 	ReasonRefNotPermitted xpv2.ConditionReason = "RefNotPermitted"
 
 	// ReasonGatewayVIPHosted means that proxies host the Gateway's Tailscale Service.
 	ReasonGatewayVIPHosted xpv2.ConditionReason = "GatewayVIPHosted"
 
-	// ReasonGatewayVIPNotHosted means that no proxy does, in some tailnet.
+	// ReasonGatewayVIPNotHosted means that no proxy hosts it in some tailnet.
 	ReasonGatewayVIPNotHosted xpv2.ConditionReason = "GatewayVIPNotHosted"
 )
 
@@ -75,19 +74,18 @@ const (
 	ReasonRoutesAccepted xpv2.ConditionReason = "RoutesAccepted"
 	ReasonRoutesPending  xpv2.ConditionReason = "RoutesPending"
 
-	// ReasonHostCollision means that two services are to have one host and path.
+	// ReasonHostCollision means that two services need the same host and path.
 	ReasonHostCollision xpv2.ConditionReason = "HostCollision"
 
-	// ReasonRouteConflict means that a route which somebody wrote has the host and
-	// path of a service.
+	// ReasonRouteConflict means that a user's route has the host and path of a service.
 	ReasonRouteConflict xpv2.ConditionReason = "RouteConflict"
 
-	// ReasonRouteRefused means that the Gateway does not take a route.
+	// ReasonRouteRefused means that the Gateway does not accept a route.
 	ReasonRouteRefused xpv2.ConditionReason = "RouteRefused"
 )
 
-// ReasonDiscoverySelectsAll is one of RoutesReady. It means that nothing is looked for in a
-// tailnet, for neither patterns nor tags say what.
+// ReasonDiscoverySelectsAll is a reason of RoutesReady. It means that discovery is off in a
+// tailnet, because neither patterns nor tags are set.
 const ReasonDiscoverySelectsAll xpv2.ConditionReason = "DiscoverySelectsAll"
 
 // Reasons of DiscoveryPrivate.
@@ -104,31 +102,31 @@ const (
 	ReasonHostnamesResolve xpv2.ConditionReason = "HostnamesResolve"
 	ReasonSplitDNSCreating xpv2.ConditionReason = "SplitDNSCreating"
 
-	// ReasonSplitDNSError means that there is something for the user to fix.
+	// ReasonSplitDNSError means that the user must fix an error.
 	ReasonSplitDNSError xpv2.ConditionReason = "SplitDNSError"
 
-	// ReasonHostnamesNotCovered means that a hostname needs a domain of the spec to be
-	// resolved.
+	// ReasonHostnamesNotCovered means that a hostname resolves only with another domain in the
+	// spec.
 	ReasonHostnamesNotCovered xpv2.ConditionReason = "HostnamesNotCovered"
 
-	// ReasonTooManyHostnames means that there are more than can be resolved.
+	// ReasonTooManyHostnames means that there are more hostnames than proxies can resolve.
 	ReasonTooManyHostnames xpv2.ConditionReason = "TooManyHostnames"
 )
 
 // Reasons of ExtensionServerReady.
 const (
-	// ReasonExtensionReports means that the installed extension answers, and has told of
+	// ReasonExtensionReports means that the installed extension works and has reported about
 	// the Gateway, and ReasonNoExtension that none is installed.
 	ReasonExtensionReports xpv2.ConditionReason = "ExtensionReports"
 	ReasonNoExtension      xpv2.ConditionReason = "NoExtension"
 
-	// ReasonExtensionServes means that the Gateway's own extension answers, or the
-	// installed one of which nothing else is asked, and ReasonExtensionNotReady that none
-	// of its pods does.
+	// ReasonExtensionServes means that the extension works: the Gateway's dedicated one, or the
+	// installed one if nothing else is requested of it. ReasonExtensionNotReady means that none
+	// of its pods is ready.
 	ReasonExtensionServes   xpv2.ConditionReason = "ExtensionServes"
 	ReasonExtensionNotReady xpv2.ConditionReason = "ExtensionNotReady"
 
-	// ReasonOtherNamespace means that the Gateway cannot have an extension of its own from
-	// here.
+	// ReasonOtherNamespace means that a Gateway of another namespace cannot have a dedicated
+	// extension.
 	ReasonOtherNamespace xpv2.ConditionReason = "OtherNamespace"
 )

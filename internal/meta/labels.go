@@ -1,15 +1,14 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package meta holds the labels, annotations, condition types and reasons that
-// several binaries share. It holds no logic.
+// Package meta holds the labels, annotations, condition types and reasons that several binaries
+// share. It has no logic.
 package meta
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Labels of the objects that functions compose and the provider makes. Children
-// are found by these, never by Crossplane's own labels: those differ between
-// claims and namespaced composites.
+// Labels of the objects that functions compose and the provider creates. Children are found by
+// these labels rather than Crossplane's, which differ between claims and namespaced composites.
 const (
 	// LabelTailnet names the TailscaleTailnet that an object belongs to.
 	LabelTailnet = "gateway.tailscale.com/tailnet"
@@ -40,9 +39,9 @@ const (
 	// LabelMetrics marks a Service whose endpoints serve metrics with "true".
 	LabelMetrics = "gateway.tailscale.com/metrics"
 
-	// LabelProvision marks with "true" a ServiceAttachment that asks something of
-	// its endpoints before agents can act on it: a port for an egress target, or
-	// leave to read a Secret. Others never run the endpoints' function.
+	// LabelProvision marks with "true" a ServiceAttachment that needs a change of its endpoints
+	// before agents can use it: a port for an egress target, or permission to read a Secret.
+	// Other attachments do not run the endpoints' function.
 	LabelProvision = "gateway.tailscale.com/provision"
 
 	// LabelProxyGroup names the TailscaleProxyGroup that an object belongs to.
@@ -51,15 +50,15 @@ const (
 	// LabelGateway names the TailscaleGateway that an object belongs to.
 	LabelGateway = "gateway.tailscale.com/gateway"
 
-	// LabelGatewayNamespace is that of the TailscaleGateway that a generated route
-	// belongs to: such routes may be in another one.
+	// LabelGatewayNamespace is the namespace of the TailscaleGateway of a generated route: such
+	// routes may be in another namespace.
 	LabelGatewayNamespace = "gateway.tailscale.com/gateway-namespace"
 
 	// LabelGatewayTailnet names the tailnet, among those of a TailscaleGateway, that
 	// an object is for.
 	LabelGatewayTailnet = "gateway.tailscale.com/gateway-tailnet"
 
-	// LabelGenerated marks what the extension made for a TailscaleGateway. Its value
+	// LabelGenerated marks objects that the extension created for a TailscaleGateway. Its value
 	// is ingress or egress.
 	LabelGenerated = "gateway.tailscale.com/generated"
 
@@ -77,20 +76,20 @@ const (
 	SecretTypeConfig = "config"
 )
 
-// AnnotationOwner is on every Tailscale Service that we made. Its value is
+// AnnotationOwner is on every Tailscale Service that the provider created. Its value is
 // CLUSTER-ID/NAMESPACE/NAME of the VIPService.
 const AnnotationOwner = "gateway.tailscale.com/owner"
 
-// AnnotationNodeID is on a Machine: the node ID of the device that the provider has found
-// to be the Machine's. Proxy pods cannot write it, other than the status.
+// AnnotationNodeID is on a Machine: the node ID of its device, as the provider found it. Proxy
+// pods cannot write it, unlike the status.
 const AnnotationNodeID = "gateway.tailscale.com/node-id"
 
-// NodeIDOf returns the node ID of a Machine's device, as the provider found it, or "".
-// What acts on a device must not go by the status: pods may write that.
+// NodeIDOf returns the node ID of a Machine's device, as the provider found it, or "". Code
+// that acts on a device must not use the status, because pods can write it.
 func NodeIDOf(machine metav1.Object) string { return machine.GetAnnotations()[AnnotationNodeID] }
 
-// AnnotationApplied is a hash of what the provider last applied of an object, by
-// which it sees that a field is not wanted any more.
+// AnnotationApplied is a hash of the fields of an object that the provider last applied, to
+// detect fields that it must remove.
 const AnnotationApplied = "gateway.tailscale.com/applied"
 
 // FinalizerManaged is the finalizer of every managed resource

@@ -7,44 +7,42 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 )
 
-// Annotations of Tailscale Services that clusters share. Those of a cluster's
-// own service are its record; those of the shared service are a copy of all
-// records for people and tools.
+// Annotations of Tailscale Services that clusters share. Those of a cluster's service are its
+// record; those of the shared service are a copy of all records, for people and tools.
 const (
-	// AnnotationSchemaVersion says how to read the others: SchemaVersion.
+	// AnnotationSchemaVersion is the version of the other annotations: SchemaVersion.
 	AnnotationSchemaVersion = "gateway.tailscale.com/schema-version"
 
-	// AnnotationSharedService is on a cluster's own service: the name of the
-	// shared one.
+	// AnnotationSharedService is on a cluster's service: the name of the shared one.
 	AnnotationSharedService = "gateway.tailscale.com/shared-service"
 
-	// AnnotationRecord is on a cluster's own service: its record, as JSON.
+	// AnnotationRecord is on a cluster's service: its record, as JSON.
 	AnnotationRecord = "gateway.tailscale.com/record"
 
-	// AnnotationRegistry is on the shared service: all living records, as JSON.
+	// AnnotationRegistry is on the shared service: all live records, as JSON.
 	AnnotationRegistry = "gateway.tailscale.com/service-registry"
 
-	// AnnotationOwnerOperator is on the shared service: CLUSTER-ID/NAMESPACE/NAME
-	// of the VIPService whose tags and ports it has.
+	// AnnotationOwnerOperator is on the shared service: CLUSTER-ID/NAMESPACE/NAME of the
+	// VIPService that defines its tags and ports.
 	AnnotationOwnerOperator = "gateway.tailscale.com/owner-operator"
 
-	// AnnotationConsumerCount is on the shared service: how many clusters live.
+	// AnnotationConsumerCount is on the shared service: the number of live clusters.
 	AnnotationConsumerCount = "gateway.tailscale.com/consumer-count"
 
-	// AnnotationLastUpdated is on the shared service: when it was last written,
-	// by the clock of Tailscale's API, as RFC 3339.
+	// AnnotationLastUpdated is on the shared service: the time of the last update, by the clock
+	// of Tailscale's API, as RFC 3339.
 	AnnotationLastUpdated = "gateway.tailscale.com/last-updated"
 
-	// AnnotationPreviousAddress is on a shared service that was made again and
-	// could not get its IPv4 address back: the address that it had.
+	// AnnotationPreviousAddress is on a shared service that was created again and did not get
+	// its IPv4 address back: the former address.
 	AnnotationPreviousAddress = "gateway.tailscale.com/previous-address"
 
-	// AnnotationManagedAnnotations lists the annotations that were set because a
-	// VIPService says so, as a JSON list of keys.
+	// AnnotationManagedAnnotations lists the keys of the annotations that a VIPService sets, as
+	// a JSON list.
 	AnnotationManagedAnnotations = "gateway.tailscale.com/managed-annotations"
 
-	// AnnotationOwnerReferences is how Tailscale's own operator says whose a
-	// service is (tailscale.com cmd/k8s-operator/ingress-for-pg.go).
+	// AnnotationOwnerReferences is the annotation with which Tailscale's operator records the
+	// owners of a service (tailscale.com cmd/k8s-operator/ingress-for-pg.go).
 	AnnotationOwnerReferences = "tailscale.com/owner-references"
 )
 
@@ -52,24 +50,24 @@ const (
 const SchemaVersion = "v1"
 
 const (
-	// TypeConflict reports whether clusters that share a service want different
-	// tags or ports.
+	// TypeConflict reports whether clusters that share a service specify different tags or
+	// ports.
 	TypeConflict xpv2.ConditionType = "Conflict"
 
-	// TypeAddressKept reports whether a shared service that was made again got its
-	// IPv4 address back.
+	// TypeAddressKept reports whether a shared service that was created again got its IPv4
+	// address back.
 	TypeAddressKept xpv2.ConditionType = "AddressKept"
 
-	// TypeAnnotationsKept reports whether the tailnet keeps the annotations of a
-	// service, which say whose it is.
+	// TypeAnnotationsKept reports whether the tailnet keeps the annotations of a service, which
+	// record its owner.
 	TypeAnnotationsKept xpv2.ConditionType = "AnnotationsKept"
 
-	// TypeHostTagsMatch reports whether the machines that are to host a service have a
-	// tag of the service.
+	// TypeHostTagsMatch reports whether the machines that should host a service have a tag of
+	// the service.
 	TypeHostTagsMatch xpv2.ConditionType = "HostTagsMatch"
 )
 
-// Reasons of Conflict, AddressKept, Approved and, of a VIPService, Ready.
+// Reasons of Conflict, AddressKept, Approved and, for a VIPService, Ready.
 const (
 	ReasonSettingsDiffer    xpv2.ConditionReason = "SettingsDiffer"
 	ReasonSettingsAgree     xpv2.ConditionReason = "SettingsAgree"

@@ -1,8 +1,8 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package names says what children of our objects are called. Functions give these
-// names, and others find the children by them. It is pure, and imports nothing.
+// Package names builds the names of children. Functions create objects with these names, and
+// other components find the objects by them. It is pure, and imports nothing.
 package names
 
 import (
@@ -13,24 +13,23 @@ import (
 )
 
 const (
-	// maxChildName leaves room for what Kubernetes appends to a StatefulSet's
-	// name in a label of its pods, -<10 characters>, within 63.
+	// maxChildName leaves room within 63 characters for the suffix -<10 characters> that
+	// Kubernetes appends to a StatefulSet's name in a label of its pods.
 	maxChildName = 52
 
-	// maxDNSLabel is the length of a DNS label.
+	// maxDNSLabel is the maximum length of a DNS label.
 	maxDNSLabel = 63
 
-	// hashLength in hexadecimal digits.
+	// hashLength is the number of hexadecimal digits.
 	hashLength = 8
 )
 
-// Child joins parts by dashes into a DNS label of at most 52 characters.
+// Child joins parts with dashes to a DNS label of at most 52 characters.
 //
-// Two lists of as many parts never give one name: -<8 hexadecimal digits> of a
-// hash of the parts are appended when the joined parts are too long, when one of
-// them has a character that a DNS label may not have (a dash takes its place), or
-// when a part after the first has a dash, for then web,a-b and web-a,b would
-// meet.
+// Two different lists with the same number of parts never have the same name: a suffix -<8
+// hexadecimal digits> with a hash of the parts is appended if the joined parts are too long, if
+// one of them has a character that a DNS label may not have (a dash replaces it), or if a part
+// after the first has a dash, because web,a-b and web-a,b would collide otherwise.
 func Child(parts ...string) string {
 	ambiguous := false
 	for _, p := range parts[1:] {
@@ -39,38 +38,37 @@ func Child(parts ...string) string {
 	return join(maxChildName, ambiguous, parts)
 }
 
-// Machine is the name of the Machine, and so of the pod and its state Secret,
-// of a StatefulSet's replica.
+// Machine returns the name of the Machine, and of the pod and its state Secret, of a
+// StatefulSet's replica.
 func Machine(set string, i int32) string {
 	return set + "-" + strconv.Itoa(int(i))
 }
 
-// Host is what a Machine of a namespace is called in the tailnet: both joined
-// by a dash within a DNS label, with a hash only when that is too long.
+// Host returns the hostname of a Machine in the tailnet: the namespace and the name joined with
+// a dash to a DNS label, with a hash only if it is too long.
 func Host(namespace, machine string) string {
 	return join(maxDNSLabel, false, []string{namespace, machine})
 }
 
-// UniqueHost makes a name of Host one that nobody else gives: a-b,c and a,b-c do, and so do
-// two clusters with the same objects. It always has a hash, of all that tells the machine
-// from others.
+// UniqueHost builds a unique name from a name of Host, because a-b,c and a,b-c have the same,
+// and so have two clusters with the same objects. It always appends a hash of everything that
+// identifies the machine.
 func UniqueHost(host string, of ...string) string {
 	return withHash(maxDNSLabel, host, append([]string{host}, of...))
 }
 
-// Service makes the name of a child one that a Service may have: it must
-// start with a letter.
+// Service makes the name of a child a valid Service name, which must start with a letter.
 func Service(name string) string {
 	if name == "" || name[0] < '0' || name[0] > '9' {
-		// The schema lets some names be empty: nothing is called so.
+		// The schema allows some names to be empty: no object has an empty name.
 		return name
 	}
 	return Child("ts", name)
 }
 
-// EndpointService is the name of the Service of an endpoint of a TailscaleEndpoints: both
-// joined by a dash, with a hash where that is too long, or the Service of proxies could be
-// called so. Others may give the same one: a-b,c and a,b-c do.
+// EndpointService returns the name of the Service of an endpoint of a TailscaleEndpoints: both
+// names joined with a dash, with a hash if it is too long, or if it could be the name of a
+// Service of proxies. Names can collide: a-b,c and a,b-c have the same.
 func EndpointService(owner, endpoint string) string {
 	for _, d := range []string{"ingress", "egress"} {
 		if endpoint == d || strings.HasSuffix(endpoint, "-"+d) {
@@ -80,39 +78,38 @@ func EndpointService(owner, endpoint string) string {
 	return Service(join(maxDNSLabel, false, []string{owner, endpoint}))
 }
 
-// OtherEndpointService is for when EndpointService gives a name that another has. It always
-// has a hash.
+// OtherEndpointService returns an alternative for a name of EndpointService that is in use. It
+// always has a hash.
 func OtherEndpointService(owner, endpoint string) string {
 	return Service(join(maxDNSLabel, true, []string{owner, endpoint}))
 }
 
-// TailscaleService joins parts into the DNS label that a Tailscale Service is called
-// by, without svc:, with a hash only when that is too long. Others may give the same
-// one: a-b,c and a,b-c do.
+// TailscaleService joins parts to the DNS label of a Tailscale Service, without svc:, with a
+// hash only if it is too long. Names can collide: a-b,c and a,b-c have the same.
 func TailscaleService(parts ...string) string { return join(maxDNSLabel, false, parts) }
 
-// OtherTailscaleService is for when TailscaleService gives a name that another has. It
-// always has a hash.
+// OtherTailscaleService returns an alternative for a name of TailscaleService that is in use.
+// It always has a hash.
 func OtherTailscaleService(parts ...string) string { return join(maxDNSLabel, true, parts) }
 
-// ServiceEndpoint is the name of the endpoint that a Tailscale Service becomes which was
-// discovered, with or without svc: in front.
+// ServiceEndpoint returns the name of the endpoint for a discovered Tailscale Service, whose
+// name may begin with svc:.
 func ServiceEndpoint(service string) string {
 	return Host("svc", strings.TrimPrefix(service, "svc:"))
 }
 
-// HealthReport is the name of the HealthReport of an object of ours.
+// HealthReport returns the name of an object's HealthReport.
 func HealthReport(kind, name string) string { return Child(strings.ToLower(kind), name) }
 
-// GatewayReport is the name of the GatewayReport of a TailscaleGateway.
+// GatewayReport returns the name of a TailscaleGateway's GatewayReport.
 func GatewayReport(name string) string { return Child("tailscalegateway", name) }
 
-// ExtensionLease is the name of the Lease by which replicas of an extension settle who
-// writes that serves one Gateway alone. A namespace may have several.
+// ExtensionLease returns the name of the Lease for the leader election of a dedicated
+// extension. A namespace may have several.
 func ExtensionLease(gateway string) string { return Child("tailscale-gateway-extension", gateway) }
 
-// RoutePolicyDiscovery is the name of the Discovery that looks for devices of a
-// TailscaleRoutePolicy. What it looks for is a hash.
+// RoutePolicyDiscovery returns the name of the Discovery that finds devices of a
+// TailscaleRoutePolicy. The query is hashed.
 func RoutePolicyDiscovery(policy, query string) string {
 	return Child("tailscaleroutepolicy", policy, query)
 }
@@ -126,9 +123,9 @@ func join(limit int, hash bool, parts []string) string {
 	return withHash(limit, name, parts)
 }
 
-// withHash appends a hash of the parts to a name that is cut to leave room for it.
+// withHash appends a hash of the parts to a name, which it cuts to leave room for the hash.
 func withHash(limit int, name string, parts []string) string {
-	// No part can hold a slash, so no two lists have one sum.
+	// Parts cannot contain a slash, so different lists have different texts.
 	sum := sha256.Sum256([]byte(strings.Join(parts, "/")))
 	if most := limit - hashLength - 1; len(name) > most {
 		name = name[:most]

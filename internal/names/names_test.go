@@ -19,32 +19,32 @@ func TestChildName(t *testing.T) {
 		want   string
 	}{
 		"Short": {
-			reason: "What fits and is plain is joined as it is",
+			reason: "Short, plain parts are joined unchanged",
 			parts:  []string{"web-proxies", "ingress"},
 			want:   "web-proxies-ingress",
 		},
 		"Longest": {
-			reason: "52 characters still fit",
+			reason: "52 characters fit",
 			parts:  []string{long[:44], "ingress"},
 			want:   long[:44] + "-ingress",
 		},
 		"TooLong": {
-			reason: "53 do not",
+			reason: "53 characters do not fit",
 			parts:  []string{long[:45], "ingress"},
 			want:   long[:43] + "-5f88a81f",
 		},
 		"CutAtDash": {
-			reason: "A dash is not doubled",
+			reason: "Dashes are not doubled",
 			parts:  []string{long[:42] + "-" + long[:20], "ingress"},
 			want:   long[:42] + "-6bac9036",
 		},
 		"Ambiguous": {
-			reason: "A dash in a later part could be the one between parts",
+			reason: "A dash in a later part is ambiguous",
 			parts:  []string{"web", "a-b"},
 			want:   "web-a-b-7811fff2",
 		},
 		"OtherCharacters": {
-			reason: "A pod's host name has no dots",
+			reason: "Host names of pods have no dots",
 			parts:  []string{"web.shop", "ingress"},
 			want:   "web-shop-ingress-d8aed327",
 		},
@@ -79,7 +79,7 @@ func TestChildNamesDiffer(t *testing.T) {
 	}
 }
 
-// TestServiceOfNothing has a name that the schema lets be empty stop nobody.
+// TestServiceOfNothing checks that an empty name, which the schema allows, does not panic.
 func TestServiceOfNothing(t *testing.T) {
 	if got := Service(""); got != "" {
 		t.Errorf("Service(\"\"): want nothing, got %q", got)
@@ -115,7 +115,7 @@ func TestHostName(t *testing.T) {
 		machine   string
 		want      string
 	}{
-		"Short": {reason: "What fits is joined as it is", namespace: "default", machine: "web-ingress-0", want: "default-web-ingress-0"},
+		"Short": {reason: "Short names are joined unchanged", namespace: "default", machine: "web-ingress-0", want: "default-web-ingress-0"},
 		"Long": {
 			reason:    "A DNS label has 63 characters",
 			namespace: strings.Repeat("n", 63),
@@ -144,7 +144,7 @@ func TestTailscaleService(t *testing.T) {
 		want   string
 	}{
 		"Plain": {
-			reason: "People type it, so a dash costs no hash",
+			reason: "Users type the name, so dashes do not add a hash",
 			name:   TailscaleService,
 			parts:  []string{"route-web", "team-a"},
 			want:   "route-web-team-a",
@@ -156,7 +156,7 @@ func TestTailscaleService(t *testing.T) {
 			want:   strings.Repeat("r", 54) + "-0f5a7bc6",
 		},
 		"Other": {
-			reason: "What has a hash is nobody else's",
+			reason: "A name with a hash is unique",
 			name:   OtherTailscaleService,
 			parts:  []string{"route-web", "shop", "grpcroute"},
 			want:   "route-web-shop-grpcroute-ac6ff381",
@@ -176,7 +176,8 @@ func TestTailscaleService(t *testing.T) {
 }
 
 func TestUniqueHost(t *testing.T) {
-	// A namespace and a machine that meet with another pair, and another cluster's set.
+	// A namespace and a machine with the same host name as another pair, and the set of another
+	// cluster.
 	given := map[string]string{}
 	for _, m := range [][3]string{
 		{"team", "a-edge-ingress-0", "uid-1"},
@@ -208,13 +209,13 @@ func TestEndpointService(t *testing.T) {
 		owner, endpoint string
 		want            string
 	}{
-		"Short":      {reason: "Both are joined.", owner: "web", endpoint: "db", want: "web-db"},
-		"Dash":       {reason: "A dash makes no name another one's: who finds it taken asks for the other.", owner: "web", endpoint: "a-b", want: "web-a-b"},
+		"Short":      {reason: "The names are joined.", owner: "web", endpoint: "db", want: "web-db"},
+		"Dash":       {reason: "Dashes do not add a hash; callers use the alternative if the name is in use.", owner: "web", endpoint: "a-b", want: "web-a-b"},
 		"TooLong":    {reason: "A Service's name has 63 characters.", owner: long, endpoint: long, want: long + "-" + long[:13] + "-8173c2ef"},
 		"Digit":      {reason: "A Service's name begins with a letter.", owner: "7up", endpoint: "db", want: "ts-7up-db-49295721"},
-		"Ingress":    {reason: "The proxies' own Service is called so.", owner: "web", endpoint: "ingress", want: "web-ingress-"},
-		"OfOthers":   {reason: "That of web-a's proxies would be.", owner: "web", endpoint: "a-egress", want: "web-a-egress-"},
-		"LikeEgress": {reason: "Only the end counts.", owner: "web", endpoint: "egress-a", want: "web-egress-a"},
+		"Ingress":    {reason: "The Service of the proxies has the plain name.", owner: "web", endpoint: "ingress", want: "web-ingress-"},
+		"OfOthers":   {reason: "The Service of web-a's proxies would have the plain name.", owner: "web", endpoint: "a-egress", want: "web-a-egress-"},
+		"LikeEgress": {reason: "Only the last part matters.", owner: "web", endpoint: "egress-a", want: "web-egress-a"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -1,9 +1,9 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package namesake fills in what the spec of a TailscaleServices leaves out: the backends,
-// which are then the Service of the object's name in its namespace, and the ports of the
-// Tailscale Service. Functions and the extension share the rules. The package is pure.
+// Package namesake sets the defaults of a TailscaleServices' spec: the backends, which are the
+// Service with the object's name in its namespace, and the ports of the Tailscale Service.
+// Functions and the extension share the rules. The package is pure.
 package namesake
 
 import (
@@ -17,35 +17,35 @@ import (
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 )
 
-// A Service is the core Service of an object's name.
+// A Service is the core Service with an object's name.
 type Service struct {
 	Namespace, Name string
 
-	// Exists reports whether there is one.
+	// Exists reports whether the Service exists.
 	Exists bool
 
-	// Ports of TCP that it has.
+	// Ports are its TCP ports.
 	Ports []int32
 }
 
-// A Problem is why a spec cannot be filled in. It is for the user.
+// A Problem is a message for the user that describes why defaults cannot be set.
 type Problem struct {
-	// Missing reports that there is no Service. One may come.
+	// Missing reports whether the Service does not exist yet.
 	Missing bool
 
 	Message string
 }
 
-// Answers reports whether the Service of the object's name answers: the spec has no
-// backends.
+// Answers reports whether the Service with the object's name is the backend, because the spec
+// has none.
 func Answers(spec gatewayv1alpha1.TailscaleServicesSpec) bool { return len(spec.Backends) == 0 }
 
-// Fill returns the spec with the backends and ports that it leaves out. The Service counts
-// only where the spec has no backends.
+// Fill returns the spec with default backends and ports. The Service matters only if the spec
+// has no backends.
 //
-// A port of the Tailscale Service goes to the Service's port of the same number, or to the
-// only one that it has. Absent ports are those of the Service; where there are backends,
-// those that the backends name.
+// A port of the Tailscale Service goes to the Service's port of the same number, or to its only
+// port. The default ports are those of the Service, or those of the backends if the spec has
+// any.
 func Fill(spec gatewayv1alpha1.TailscaleServicesSpec, s Service) (gatewayv1alpha1.TailscaleServicesSpec, *Problem) {
 	if !Answers(spec) {
 		return fillPorts(spec)
@@ -81,8 +81,7 @@ func Fill(spec gatewayv1alpha1.TailscaleServicesSpec, s Service) (gatewayv1alpha
 	return spec, nil
 }
 
-// fillPorts has the ports that the backends name: each answers its vipPort, or the port of
-// its own number.
+// fillPorts sets the ports of the backends: the vipPort of each, or its port.
 func fillPorts(spec gatewayv1alpha1.TailscaleServicesSpec) (gatewayv1alpha1.TailscaleServicesSpec, *Problem) {
 	if len(spec.VIPService.Ports) > 0 {
 		return spec, nil
@@ -110,7 +109,7 @@ func servicePort(p int32) gatewayv1alpha1.ServicePort {
 	return gatewayv1alpha1.ServicePort("tcp:" + strconv.Itoa(int(p)))
 }
 
-// portOf an entry of a service's ports. False if it is none by number.
+// portOf returns the number of an entry of a service's ports, and false if it has none.
 func portOf(p gatewayv1alpha1.ServicePort) (int32, bool) {
 	n, err := strconv.ParseUint(strings.TrimPrefix(string(p), "tcp:"), 10, 16)
 	return int32(n), err == nil && n > 0

@@ -28,7 +28,7 @@ func TestFill(t *testing.T) {
 		spec    gatewayv1alpha1.TailscaleServicesSpec
 		service Service
 
-		// want is which port goes to which backend, in order.
+		// want lists the ports with their backends, in order.
 		want []string
 
 		wantProblem *Problem
@@ -40,13 +40,13 @@ func TestFill(t *testing.T) {
 			want:    []string{"80 web:80", "443 web:443"},
 		},
 		"OnlyPort": {
-			reason:  "A Service with one port answers at any.",
+			reason:  "A Service with one port receives all ports.",
 			spec:    spec(ports{"tcp:80", "tcp:443"}),
 			service: service(8080),
 			want:    []string{"80 web:8080", "443 web:8080"},
 		},
 		"OtherPorts": {
-			reason:      "Which of several ports is meant is for the user to say.",
+			reason:      "The user must select one of several ports.",
 			spec:        spec(ports{"tcp:443"}),
 			service:     service(8080, 80),
 			wantProblem: &Problem{Message: `Service "web" has no port 443, only 80, 8080; add it there, or say in spec.backends which port answers`},
@@ -58,35 +58,35 @@ func TestFill(t *testing.T) {
 			want:    []string{"80 web:80", "443 web:443"},
 		},
 		"AllPorts": {
-			reason:      "There is no port to probe.",
+			reason:      "do-not-validate needs a port to probe.",
 			spec:        spec(ports{gatewayv1alpha1.ServicePortAll}),
 			service:     service(80),
 			wantProblem: &Problem{Message: "spec.vipService.ports do-not-validate needs spec.backends, which say what answers"},
 		},
 		"NoService": {
-			reason:      "A Service that is not there may come.",
+			reason:      "A missing Service can be created later.",
 			spec:        spec(ports{"tcp:80"}),
 			service:     Service{Namespace: "shop", Name: "web"},
 			wantProblem: &Problem{Missing: true, Message: `there is no Service "web" in namespace "shop"; create it, or set spec.backends`},
 		},
 		"UDP": {
-			reason:      "A port of a Tailscale Service is of TCP.",
+			reason:      "Tailscale Services support only TCP ports.",
 			spec:        spec(ports{"tcp:80"}),
 			service:     service(),
 			wantProblem: &Problem{Message: `Service "web" has no port of TCP; add one, or set spec.backends`},
 		},
 		"Backends": {
-			reason: "Backends are the explicit form: the Service of the name has no part in it.",
+			reason: "Explicit backends replace the Service with the object's name.",
 			spec:   spec(ports{"tcp:80"}, gatewayv1alpha1.Backend{Name: "api", Port: 8080}),
 			want:   []string{"rest api:8080"},
 		},
 		"BackendsNoPorts": {
-			reason: "Each backend answers its vipPort, or the port of its own number.",
+			reason: "Each backend serves its vipPort, or its port.",
 			spec:   spec(nil, gatewayv1alpha1.Backend{Name: "api", Port: 8080}, gatewayv1alpha1.Backend{Name: "web", Port: 8443, VIPPort: ptr.To[int32](443)}),
 			want:   []string{"8080 api:8080", "443 web:8443"},
 		},
 		"GatewayNoPorts": {
-			reason:      "All listeners could be meant.",
+			reason:      "A TailscaleGateway without ports is ambiguous.",
 			spec:        spec(nil, gatewayv1alpha1.Backend{Kind: gatewayv1alpha1.BackendKindGateway, Name: "gw"}),
 			wantProblem: &Problem{Message: "spec.backends[0] says no port; set its port or vipPort, or spec.vipService.ports"},
 		},

@@ -1,7 +1,7 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nodestate judges what tailscaled keeps in a state Secret. It is pure.
+// Package nodestate evaluates the state of tailscaled in a state Secret. It is pure.
 package nodestate
 
 import (
@@ -10,28 +10,28 @@ import (
 	"tailscale.com/ipn"
 )
 
-// profilePrefix begins the keys of profiles (tailscale.com ipn/ipnlocal/profiles.go).
+// profilePrefix is the prefix of profile keys (tailscale.com ipn/ipnlocal/profiles.go).
 const profilePrefix = "profile-"
 
-// A Completeness of a node's state.
+// A Completeness is the completeness of a node's state.
 type Completeness int
 
 const (
-	// None is a state that has nothing of an identity: the node has not joined.
+	// None means that the state has no part of an identity: the node has not joined.
 	None Completeness = iota
 
-	// Partial is a state that lacks some of what an identity takes. Tailscaled writes the
-	// parts one by one, so one that is joining has it for a moment. One that starts with
-	// it joins as another node, or not at all.
+	// Partial means that the state lacks a part of the identity. Tailscaled writes the parts
+	// one by one, so the state of a joining node is partial for a moment. A node that starts
+	// with a partial state joins as another node, or not at all.
 	Partial
 
-	// Whole is a state with which a node starts as what it was.
+	// Whole means that a node starts with its previous identity.
 	Whole
 )
 
-// Of returns how complete a state Secret's data are: as containerboot judges them before it
-// ends, by the current profile, the known profiles, the machine key and a profile
-// (tailscale.com cmd/containerboot/kube.go, hasConsistentState).
+// Of returns the completeness of a state Secret's data. Like containerboot before it exits, it
+// checks the current profile, the known profiles, the machine key and a profile (tailscale.com
+// cmd/containerboot/kube.go, hasConsistentState).
 func Of(data map[string][]byte) Completeness {
 	parts := 0
 	for _, k := range []ipn.StateKey{ipn.CurrentProfileStateKey, ipn.KnownProfilesStateKey, ipn.MachineKeyStateKey} {

@@ -15,14 +15,14 @@ func TestOf(t *testing.T) {
 		want   Completeness
 	}{
 		"Empty":         {reason: "A new Secret has nothing.", want: None},
-		"Containerboot": {reason: "What containerboot writes is no identity.", keys: "device_id device_fqdn tailscale_capver", want: None},
+		"Containerboot": {reason: "The keys of containerboot are not part of the identity.", keys: "device_id device_fqdn tailscale_capver", want: None},
 		"Whole":         {reason: "All four parts are an identity.", keys: "_machinekey _profiles _current-profile profile-1a2b device_id", want: Whole},
-		"NoMachineKey":  {reason: "Without its key the machine is another one.", keys: "_profiles _current-profile profile-1a2b", want: Partial},
-		"NoProfile":     {reason: "Without a profile the node is nobody.", keys: "_machinekey _profiles _current-profile", want: Partial},
-		"NoCurrent":     {reason: "Which profile is the node's must be known.", keys: "_machinekey _profiles profile-1a2b", want: Partial},
-		"NoKnown":       {reason: "So must be which profiles there are.", keys: "_machinekey _current-profile profile-1a2b", want: Partial},
-		"Joining":       {reason: "The machine key comes first.", keys: "_machinekey", want: Partial},
-		"EmptyValue":    {reason: "A key without a value is not there.", keys: "_machinekey _profiles _current-profile profile-1a2b=", want: Partial},
+		"NoMachineKey":  {reason: "The identity needs a machine key.", keys: "_profiles _current-profile profile-1a2b", want: Partial},
+		"NoProfile":     {reason: "The identity needs a profile.", keys: "_machinekey _profiles _current-profile", want: Partial},
+		"NoCurrent":     {reason: "The identity needs the current profile.", keys: "_machinekey _profiles profile-1a2b", want: Partial},
+		"NoKnown":       {reason: "The identity needs the list of profiles.", keys: "_machinekey _current-profile profile-1a2b", want: Partial},
+		"Joining":       {reason: "Tailscaled writes the machine key first.", keys: "_machinekey", want: Partial},
+		"EmptyValue":    {reason: "A key with an empty value is missing.", keys: "_machinekey _profiles _current-profile profile-1a2b=", want: Partial},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// A file is the text of a policy file and where things are in it.
+// A file is the text of a policy file with its syntax tree.
 type file struct {
 	text []byte
 	root hujson.Value
@@ -41,13 +41,13 @@ type item struct {
 	marks []mark
 }
 
-// A mark is a comment of ours before an item.
+// A mark is a comment of this package before an item.
 type mark struct {
 	owner   string // Empty for a section's.
 	section bool
 
-	// from is where the line break before the comment is, or the comment itself
-	// if it has no line of its own; to is where the comment ends.
+	// from is the offset of the line break before the comment, or of the comment itself if it
+	// does not begin a line; to is the end of the comment.
 	from, to int
 }
 
@@ -55,7 +55,7 @@ func (it item) ownedBy(owner string) bool {
 	return slices.ContainsFunc(it.marks, func(m mark) bool { return m.owner == owner && !m.section })
 }
 
-// owners returns the owners of an item but one, sorted.
+// ownersBut returns the other owners of an item, sorted.
 func (it item) ownersBut(owner string) []string {
 	var out []string
 	for _, m := range it.marks {
@@ -71,9 +71,8 @@ func (it item) isSection() bool {
 	return slices.ContainsFunc(it.marks, func(m mark) bool { return m.section })
 }
 
-// find returns the objects or arrays of a section, by its path. There may be
-// several: names are taken in any case. It returns false if something is there
-// that is not of the section's shape.
+// find returns the objects or arrays of a section, by its path. There may be several, because
+// names are case-insensitive. It returns false if a value has another type than the section.
 func (f *file) find(section string) ([]*hujson.Value, bool) {
 	kind := hujson.Kind('[')
 	if shapes[section] == table {
@@ -90,8 +89,8 @@ func (f *file) find(section string) ([]*hujson.Value, bool) {
 	return f.members(parent, name, kind)
 }
 
-// members returns the values of a kind that an object has under a name, and
-// false if it has one of another kind.
+// members returns the values of a kind that an object has under a name, and false if it has a
+// value of another kind.
 func (f *file) members(parent *hujson.Value, name string, kind hujson.Kind) ([]*hujson.Value, bool) {
 	var out []*hujson.Value
 	ok := true
@@ -107,7 +106,7 @@ func (f *file) members(parent *hujson.Value, name string, kind hujson.Kind) ([]*
 	return out, ok
 }
 
-// items of an object or an array, in order.
+// items returns the items of an object or an array, in order.
 func (f *file) items(v *hujson.Value) []item {
 	var out []item
 	add := func(key string, first, last *hujson.Value) {
@@ -136,13 +135,13 @@ func (f *file) items(v *hujson.Value) []item {
 	return out
 }
 
-// A comment in the text, without the line break behind it.
+// A comment in the text, without the line break after it.
 type comment struct {
 	from, to int
 	line     bool // Not a block.
 }
 
-// comments between two places that have only comments and spaces between them.
+// comments returns the comments between two offsets with only comments and spaces between them.
 func (f *file) comments(from, to int) []comment {
 	var out []comment
 	for i := from; i < to; i++ {
@@ -155,7 +154,7 @@ func (f *file) comments(from, to int) []comment {
 			i = end - 1
 			continue
 		}
-		// A line comment has a line break behind it: it is within brackets.
+		// A line comment ends with a line break, because it is within brackets.
 		end := i + bytes.IndexByte(f.text[i:], '\n')
 		out = append(out, comment{from: i, to: f.beforeCR(end), line: true})
 		i = end
@@ -163,7 +162,7 @@ func (f *file) comments(from, to int) []comment {
 	return out
 }
 
-// beforeCR returns where a line ends that has its line feed at i.
+// beforeCR returns the end of the line whose line feed is at i.
 func (f *file) beforeCR(i int) int {
 	if i > 0 && f.text[i-1] == '\r' {
 		return i - 1
@@ -171,7 +170,7 @@ func (f *file) beforeCR(i int) int {
 	return i
 }
 
-// marks are the comments of ours between two places.
+// marks returns the marks between two offsets.
 func (f *file) marks(from, to int) []mark {
 	var out []mark
 	for _, c := range f.comments(from, to) {
@@ -195,20 +194,20 @@ func (f *file) marks(from, to int) []mark {
 	return out
 }
 
-// lineStart returns where the line begins that i is in.
+// lineStart returns the beginning of the line of i.
 func (f *file) lineStart(i int) int { return bytes.LastIndexByte(f.text[:i], '\n') + 1 }
 
-// blank reports whether there is nothing but space between two places.
+// blank reports whether there is only white space between two offsets.
 func (f *file) blank(from, to int) bool { return len(bytes.TrimSpace(f.text[from:to])) == 0 }
 
-// indentAt returns the space at the beginning of the line that i is in.
+// indentAt returns the indentation of the line of i.
 func (f *file) indentAt(i int) string {
 	line := f.text[f.lineStart(i):i]
 	return string(line[:len(line)-len(bytes.TrimLeft(line, " \t"))])
 }
 
-// eol returns the line break to write at a place: as the file has them. One
-// behind a lone carriage return must not merge with it.
+// eol returns the line break to write at an offset, in the style of the file. A line break
+// after a lone carriage return must not merge with it.
 func (f *file) eol(i int) string {
 	if bytes.Contains(f.text, []byte("\r\n")) || (i > 0 && f.text[i-1] == '\r') {
 		return "\r\n"
@@ -216,7 +215,7 @@ func (f *file) eol(i int) string {
 	return "\n"
 }
 
-// unit of indentation: that of the first member that has a line of its own.
+// unit returns the unit of indentation: that of the first member that begins a line.
 func (f *file) unit() string {
 	for _, it := range f.items(&f.root) {
 		if in := f.indentAt(it.start); in != "" && f.ownLine(it) {
@@ -232,15 +231,15 @@ func (f *file) ownLine(it item) bool {
 	return s > it.from && f.blank(s, it.start)
 }
 
-// A splice replaces a piece of the text.
+// A splice replaces a part of the text.
 type splice struct {
 	from, to int
 	text     string
 }
 
-// splice returns the file with one piece replaced.
+// splice returns the file with one part replaced.
 func (f *file) splice(s splice) (*file, error) {
 	text := slices.Concat(f.text[:s.from], []byte(s.text), f.text[s.to:])
 	g, err := parse(text)
-	return g, errors.Wrap(err, "a change would spoil the policy file")
+	return g, errors.Wrap(err, "a change would break the policy file")
 }

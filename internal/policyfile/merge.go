@@ -18,7 +18,7 @@ type merge struct {
 	conflicts []Conflict
 }
 
-// section makes the wanted entries all that the owner has in a section.
+// section makes the wanted entries the only ones of the owner in a section.
 func (m *merge) section(section string, want []wanted) error {
 	missing, err := m.settle(section, want)
 	if err != nil {
@@ -48,8 +48,7 @@ func (m *merge) section(section string, want []wanted) error {
 	return nil
 }
 
-// settle corrects what is there until nothing is left to correct, and returns
-// what is to be added.
+// settle corrects existing entries until all are correct, and returns the entries to add.
 func (m *merge) settle(section string, want []wanted) ([]wanted, error) {
 	for {
 		p := m.plan(section, want)
@@ -63,7 +62,7 @@ func (m *merge) settle(section string, want []wanted) ([]wanted, error) {
 	}
 }
 
-// A plan is what to do about a section.
+// A plan lists the changes of a section.
 type plan struct {
 	change    *splice // To make first; nil if there is none.
 	conflicts []Conflict
@@ -78,7 +77,7 @@ func (m *merge) plan(section string, want []wanted) plan {
 	return m.planKeyed(section, containers, want)
 }
 
-// planList matches entries by their value. What others have is left alone.
+// planList matches entries by their value. Entries of others are not changed.
 func (m *merge) planList(containers []*hujson.Value, want []wanted) plan {
 	missing := slices.Clone(want)
 	match := func(it item) bool {
@@ -146,7 +145,7 @@ func (m *merge) planKeyed(section string, containers []*hujson.Value, want []wan
 	return p
 }
 
-// planEntry decides about a wanted entry whose key is there.
+// planEntry decides about a wanted entry whose key exists.
 func (m *merge) planEntry(v *hujson.Value, i int, it item, w wanted, equal bool) (*splice, *Conflict) {
 	others := it.ownersBut(m.owner)
 	owned := it.ownedBy(m.owner)
@@ -156,7 +155,7 @@ func (m *merge) planEntry(v *hujson.Value, i int, it item, w wanted, equal bool)
 	case owned && len(others) == 0:
 		return m.replace(it, w), nil
 	case owned:
-		// The others had it first, or as long: it stays theirs.
+		// Others own the entry, too: it remains theirs.
 		return m.disown(v, i), nil
 	case equal && (len(others) > 0 || m.adopt):
 		return m.own(it), nil
@@ -170,11 +169,11 @@ func (m *merge) planEntry(v *hujson.Value, i int, it item, w wanted, equal bool)
 	return nil, &Conflict{Key: it.key}
 }
 
-// replace the value of an entry.
+// replace replaces the value of an entry.
 func (m *merge) replace(it item, w wanted) *splice {
 	text, err := render(w.Value)
 	if err != nil {
-		// Its canonical form was made: it is JSON.
+		// The value has a canonical form, so it is valid JSON.
 		return nil
 	}
 	return &splice{from: it.value.StartOffset, to: it.end, text: text}
@@ -196,8 +195,7 @@ func (m *merge) own(it item) *splice {
 	return &splice{from: it.start, to: it.start, text: indent + text + indent}
 }
 
-// disown takes the owner's mark from an entry, and the entry away if it was the
-// last.
+// disown removes the owner's mark from an entry, and the entry if there is no other owner.
 func (m *merge) disown(v *hujson.Value, i int) *splice {
 	it := m.file.items(v)[i]
 	if len(it.ownersBut(m.owner)) == 0 {
@@ -212,8 +210,8 @@ func (m *merge) disown(v *hujson.Value, i int) *splice {
 	return nil
 }
 
-// ensure returns the object or array of a section. It makes it if there is
-// none. It returns nil if something else has its place.
+// ensure returns the object or array of a section, and creates it if it does not exist. It
+// returns nil if the name has another value.
 func (m *merge) ensure(section string) (*hujson.Value, error) {
 	outer, name, nested := strings.Cut(section, ".")
 	if !nested {
@@ -247,8 +245,8 @@ func (m *merge) ensure(section string) (*hujson.Value, error) {
 	}
 }
 
-// removeEmptySections takes out the sections that were made and have become
-// empty, inner ones first.
+// removeEmptySections removes sections that this package created and that are empty now, inner
+// ones first.
 func (m *merge) removeEmptySections() error {
 	for {
 		s := m.emptySection(&m.file.root)

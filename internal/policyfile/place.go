@@ -11,10 +11,9 @@ import (
 	"github.com/tailscale/hujson"
 )
 
-// insert returns a splice that adds an item to an object or an array: at its
-// end, or at its beginning if it has a last item without a comma. The text
-// added is of one piece, so that taking it out again leaves what was there.
-// body returns the item for the indentation that it is to have.
+// insert returns a splice that adds an item to an object or an array: at its end, or at its
+// beginning if its last item has no comma. The added text is contiguous, so that its removal
+// restores the original text. body returns the item for its indentation.
 func (f *file) insert(v *hujson.Value, mark string, body func(indent, eol string) string) splice {
 	items := f.items(v)
 	closing := v.EndOffset - 1
@@ -26,7 +25,7 @@ func (f *file) insert(v *hujson.Value, mark string, body func(indent, eol string
 			until = items[0].start
 		}
 	}
-	// Strictly within a line: behind what is said about it.
+	// Within a line: insert after its comments.
 	pos, inline := f.lineEnd(at, until)
 	outer := f.indentAt(v.StartOffset)
 	indent := outer + f.unit()
@@ -50,8 +49,8 @@ func (f *file) insert(v *hujson.Value, mark string, body func(indent, eol string
 	return splice{from: pos, to: pos, text: text}
 }
 
-// lineEnd returns where the line ends that at is in, behind its comments. It
-// returns at itself, and true, if there is no line break before until.
+// lineEnd returns the end of the line of at, after its comments. It returns at itself, and
+// true, if there is no line break before until.
 func (f *file) lineEnd(at, until int) (int, bool) {
 	for i := at; i < until; i++ {
 		switch {
@@ -63,21 +62,21 @@ func (f *file) lineEnd(at, until int) (int, bool) {
 		case f.isNewlineMark(i, until):
 			return at, false
 		default:
-			// The loop meets the line break next.
+			// The loop reads the line break next.
 			i += bytes.IndexByte(f.text[i:until], '\n') - 1
 		}
 	}
 	return at, true
 }
 
-// isNewlineMark reports whether the line comment at i is the one that ends lines.
+// isNewlineMark reports whether the line comment at i is a newline mark.
 func (f *file) isNewlineMark(i, until int) bool {
 	_, ok := f.newlineMark(i, until)
 	return ok
 }
 
-// newlineMark returns where the line break of ours ends that has its comment at
-// i, with the indentation that was written behind it.
+// newlineMark returns the end of the line break that this package added with the comment at i,
+// including the added indentation.
 func (f *file) newlineMark(i, until int) (int, bool) {
 	line, _, ok := bytes.Cut(f.text[i:until], []byte("\n"))
 	count, marked := strings.CutPrefix(string(line), "// "+newlinePrefix)
@@ -92,8 +91,8 @@ func (f *file) newlineMark(i, until int) (int, bool) {
 	return i, true
 }
 
-// remove returns a splice that takes out item i of an object or array, with its
-// comments from the first mark on.
+// remove returns a splice that removes item i of an object or array, with its comments from the
+// first mark on.
 func (f *file) remove(v *hujson.Value, i int) splice {
 	items := f.items(v)
 	it := items[i]
@@ -111,7 +110,7 @@ func (f *file) remove(v *hujson.Value, i int) splice {
 			s.to = end
 		}
 	}
-	// Else what is behind the item in its line would become part of a comment.
+	// Otherwise, the text after the item in its line would become part of a comment.
 	for _, c := range f.comments(it.from, it.marks[0].to) {
 		if c.line && c.to == s.from && !f.blankLine(s.to) {
 			s.from = it.marks[0].to - len(bytes.TrimLeft(f.text[s.from:it.marks[0].to], " \t\r\n"))
@@ -120,7 +119,7 @@ func (f *file) remove(v *hujson.Value, i int) splice {
 	return s
 }
 
-// blankLine reports whether there is nothing but space from i to the line's end.
+// blankLine reports whether there is only white space from i to the line's end.
 func (f *file) blankLine(i int) bool {
 	line, _, _ := bytes.Cut(f.text[i:], []byte("\n"))
 	return len(bytes.TrimSpace(line)) == 0

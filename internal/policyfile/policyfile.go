@@ -1,11 +1,10 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package policyfile merges fragments into a tailnet's policy file and takes
-// them out again. It works on the text: what others wrote, with comments, order
-// and spaces, stays as it is, byte for byte. What it adds carries a comment that
-// names its owner. It is pure; where a policy file comes from and goes to is
-// not its business.
+// Package policyfile merges fragments into a tailnet's policy file and removes them again. It
+// edits the text: entries of others, with comments, order and white space, are not changed by a
+// single byte. Added entries have a comment that names their owner. The package is pure;
+// callers read and write the policy file.
 package policyfile
 
 import (
@@ -19,39 +18,36 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// Comments that mark what this package wrote. Each has a line of its own, but
-// for the last.
+// Comments that mark the text that this package wrote. Each begins a line, except the last.
 const (
-	// ownerPrefix and an owner stand before an entry. Several owners may share
-	// one entry of a map.
+	// ownerPrefix and an owner precede an entry. Several owners may share one entry of a map.
 	ownerPrefix = "gateway.tailscale.com/owner="
 
-	// sectionMark stands before a section that was made for entries. It goes
-	// with the last of them.
+	// sectionMark precedes a section that this package created. The section is removed with its
+	// last entry.
 	sectionMark = "gateway.tailscale.com/section"
 
-	// newlinePrefix ends a line where there was no line break before. A number
-	// follows: of the spaces at the beginning of the next line that were not
-	// there either.
+	// newlinePrefix marks an added line break. It is followed by the number of spaces that were
+	// added at the beginning of the next line.
 	newlinePrefix = "gateway.tailscale.com/newline="
 )
 
-// A shape is how a section holds its entries.
+// A shape is the structure of a section's entries.
 type shape int
 
 const (
-	// A list holds values of any kind. Equal ones may stand side by side.
+	// A list holds values of any kind, which may be equal.
 	list shape = iota
 
-	// A set is a list of strings, where one of a kind is enough.
+	// A set is a list of unique strings.
 	set
 
-	// A table is an object: its keys are unique.
+	// A table is an object with unique keys.
 	table
 )
 
-// shapes of the sections that fragments may have, by path. Names in a policy
-// file are taken in any case: older files have ACLs and TagOwners.
+// shapes are the structures of the sections that fragments may have, by path. Names in a policy
+// file are case-insensitive: older files have ACLs and TagOwners.
 var shapes = map[string]shape{
 	"acls":                   list,
 	"autoApprovers.exitNode": set,
@@ -68,33 +64,32 @@ var shapes = map[string]shape{
 	"tests":                  list,
 }
 
-// An Entry is one thing that a fragment wants in the policy file.
+// An Entry is one entry of a fragment.
 type Entry struct {
 	// Section is the path of the section, such as grants or
 	// autoApprovers.services.
 	Section string
 
-	// Key in a section that is an object; else empty.
+	// Key in a section that is an object. Empty otherwise.
 	Key string
 
 	// Value is JSON.
 	Value json.RawMessage
 }
 
-// A Conflict is an entry that could not be written because something else has
-// its place.
+// A Conflict is an entry that could not be written because of another value.
 type Conflict struct {
 	// Section is the path of the section.
 	Section string
 
-	// Key in the section. Empty if the section itself is in the way.
+	// Key in the section. Empty if the conflict is with the section itself.
 	Key string
 
-	// Owner of what is there; empty if it is nobody that marks entries.
+	// Owner of the existing entry. Empty if it has none.
 	Owner string
 }
 
-// String says what is in the way and whose it is.
+// String describes the existing value and its owner.
 func (c Conflict) String() string {
 	if c.Key == "" {
 		return fmt.Sprintf("%s is of another type than the section should be", c.Section)
@@ -106,20 +101,19 @@ func (c Conflict) String() string {
 	return fmt.Sprintf("%s %q is set to something else %s", c.Section, c.Key, who)
 }
 
-// Options of Merge.
+// Options configure Merge.
 type Options struct {
-	// Adopt takes over entries that nobody marked, also those that differ.
+	// Adopt takes over entries without an owner, even if their values differ.
 	Adopt bool
 }
 
-// Merge makes the entries the whole of what owner has in a policy file: it adds
-// and corrects what is wanted and removes what is not. It returns the new text,
-// and the wanted entries that somebody else's stand in the way of, sorted. An
-// entry of an object that others have just like it is shared with them, one that
-// nobody marked satisfies as it is.
+// Merge makes the entries the only ones of owner in a policy file: it adds, corrects and
+// removes entries. It returns the new text, and sorted conflicts with entries of others. An
+// equal entry of an object is shared with its owners, and an equal entry without an owner is
+// not changed.
 //
-// Merging twice changes nothing the second time. An error means that the text is
-// no policy file, or that an entry or the owner is none that can be written.
+// A second merge changes nothing. An error means that the text is not a policy file, or that an
+// entry or the owner is invalid.
 func Merge(text []byte, owner string, entries []Entry, o Options) ([]byte, []Conflict, error) {
 	want, err := sorted(owner, entries)
 	if err != nil {
@@ -141,7 +135,7 @@ func Merge(text []byte, owner string, entries []Entry, o Options) ([]byte, []Con
 	return m.file.text, m.conflicts, nil
 }
 
-// Owned returns how many entries of a policy file are marked with the owner.
+// Owned returns the number of entries of a policy file that are marked with the owner.
 func Owned(text []byte, owner string) (int, error) {
 	f, err := parse(text)
 	if err != nil {
@@ -168,8 +162,7 @@ type wanted struct {
 	canonical string // Of the value: equal for equal values.
 }
 
-// sorted checks entries and sorts them by section, in the order in which they
-// are to be written.
+// sorted validates entries and groups them by section, in the order of writing.
 func sorted(owner string, entries []Entry) (map[string][]wanted, error) {
 	if owner == "" || strings.ContainsFunc(owner, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) {
 		return nil, errors.Errorf("owner %q is empty or has spaces", owner)
@@ -202,7 +195,7 @@ func sorted(owner string, entries []Entry) (map[string][]wanted, error) {
 			slices.SortFunc(ws, func(a, b wanted) int { return strings.Compare(a.canonical, b.canonical) })
 			out[s] = slices.CompactFunc(ws, func(a, b wanted) bool { return a.canonical == b.canonical })
 		case list:
-			// The order of a list is the user's.
+			// The user defines the order of a list.
 		}
 	}
 	return out, nil

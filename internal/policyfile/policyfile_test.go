@@ -40,7 +40,7 @@ var everything = []Entry{
 	entry("groups", "group:ops", `["a@example.com"]`),
 }
 
-// files are shapes of policy files as people have them.
+// files are typical policy files.
 var files = map[string]string{
 	"Empty":          `{}`,
 	"EmptyLines":     "{\n}\n",
@@ -124,8 +124,8 @@ func mustMerge(t *testing.T, text, owner string, entries ...Entry) (string, []Co
 	return string(got), conflicts
 }
 
-// TestRoundTrip merges everything into every file and takes it out again, by one
-// owner and by two in both orders.
+// TestRoundTrip merges all entries into every file and removes them again, for one owner and
+// for two in both orders.
 func TestRoundTrip(t *testing.T) {
 	for name, in := range files {
 		t.Run(name, func(t *testing.T) {
@@ -140,9 +140,9 @@ func TestRoundTrip(t *testing.T) {
 			}
 			none, _ := mustMerge(t, one, ann)
 			if diff := cmp.Diff(in, none); diff != "" {
-				t.Errorf("what was there has changed: -want, +got:\n%s", diff)
+				t.Errorf("the original text has changed: -want, +got:\n%s", diff)
 			}
-			// Two owners share keys, and have lists of their own.
+			// Two owners share keys, and have separate lists.
 			for _, first := range []string{ann, bob} {
 				two, _ := mustMerge(t, one, bob, everything...)
 				second := map[string]string{ann: bob, bob: ann}[first]
@@ -150,7 +150,7 @@ func TestRoundTrip(t *testing.T) {
 				wantEntries(t, left, everything)
 				none, _ = mustMerge(t, left, second)
 				if diff := cmp.Diff(in, none); diff != "" {
-					t.Errorf("%s left first: what was there has changed: -want, +got:\n%s", first, diff)
+					t.Errorf("%s left first: the original text has changed: -want, +got:\n%s", first, diff)
 				}
 			}
 		})
@@ -195,33 +195,33 @@ func TestMerge(t *testing.T) {
 		conflicts []Conflict
 	}{
 		"Layout": {
-			reason:  "What is added looks as if people had written it.",
+			reason:  "Added text has the style of the file.",
 			in:      "{\n\t// Grants of ours.\n\t\"grants\": [\n\t\t{\"src\": [\"a\"]}, // a\n\n\t\t// b is off\n\t],\n}\n",
 			entries: []Entry{entry("grants", "", `{"ip":["*"],"src":["b"]}`), entry("hosts", "db", `"1.2.3.4"`)},
 			want: "{\n\t// Grants of ours.\n\t\"grants\": [\n\t\t{\"src\": [\"a\"]}, // a\n\t\t" + marked(ann) + "\n\t\t{\"src\": [\"b\"], \"ip\": [\"*\"]},\n\n\t\t// b is off\n\t],\n" +
 				"\t// gateway.tailscale.com/section\n\t\"hosts\": {\n\t\t" + marked(ann) + "\n\t\t\"db\": \"1.2.3.4\",\n\t},\n}\n",
 		},
 		"Update": {
-			reason:  "A value that drifted is put right where it is.",
+			reason:  "A changed value is corrected in place.",
 			in:      "{\n\t\"hosts\": {\n\t\t" + marked(ann) + "\n\t\t\"db\": \"9.9.9.9\", // moved\n\t\t\"x\": \"1.1.1.1\",\n\t},\n}",
 			entries: []Entry{entry("hosts", "db", `"1.2.3.4"`)},
 			want:    "{\n\t\"hosts\": {\n\t\t" + marked(ann) + "\n\t\t\"db\": \"1.2.3.4\", // moved\n\t\t\"x\": \"1.1.1.1\",\n\t},\n}",
 		},
 		"Satisfied": {
-			reason:  "What is there by hand satisfies, and stays as it is. Lists of a table are sets.",
+			reason:  "An equal entry without an owner is not changed. Lists of a table are sets.",
 			in:      `{"tagOwners": {"tag:a": ["y", "x"]}}`,
 			entries: []Entry{entry("tagOwners", "tag:a", `["x","y"]`)},
 			want:    `{"tagOwners": {"tag:a": ["y", "x"]}}`,
 		},
 		"Conflict": {
-			reason:    "What is there by hand and differs is left, and the rest written.",
+			reason:    "A different entry without an owner is a conflict, and the rest is written.",
 			in:        "{\n\t\"hosts\": {\n\t\t\"a\": \"1.1.1.1\",\n\t},\n}",
 			entries:   []Entry{entry("hosts", "a", `"2.2.2.2"`), entry("hosts", "b", `"2.2.2.2"`)},
 			want:      "{\n\t\"hosts\": {\n\t\t\"a\": \"1.1.1.1\",\n\t\t" + marked(ann) + "\n\t\t\"b\": \"2.2.2.2\",\n\t},\n}",
 			conflicts: []Conflict{{Section: "hosts", Key: "a"}},
 		},
 		"ConflictWithOwner": {
-			reason:    "Another owner's entry is left, also if asked to adopt.",
+			reason:    "Another owner's entry is not changed, even with adopt.",
 			in:        "{\n\t\"hosts\": {\n\t\t" + marked(bob) + "\n\t\t\"a\": \"1.1.1.1\",\n\t},\n}",
 			entries:   []Entry{entry("hosts", "a", `"2.2.2.2"`)},
 			adopt:     true,
@@ -229,44 +229,44 @@ func TestMerge(t *testing.T) {
 			conflicts: []Conflict{{Section: "hosts", Key: "a", Owner: bob}},
 		},
 		"Share": {
-			reason:  "An owner joins another in an entry that both want alike.",
+			reason:  "Two owners share an equal entry.",
 			in:      "{\n\t\"hosts\": {\n\t\t" + marked(bob) + "\n\t\t\"a\": \"1.1.1.1\",\n\t},\n}",
 			entries: []Entry{entry("hosts", "a", `"1.1.1.1"`)},
 			want:    "{\n\t\"hosts\": {\n\t\t" + marked(bob) + "\n\t\t" + marked(ann) + "\n\t\t\"a\": \"1.1.1.1\",\n\t},\n}",
 		},
 		"SharedAndChanged": {
-			reason:    "An owner who wants a shared entry otherwise leaves it to the others.",
+			reason:    "An owner with another value gives up a shared entry.",
 			in:        "{\n\t\"hosts\": {\n\t\t" + marked(ann) + "\n\t\t" + marked(bob) + "\n\t\t\"a\": \"1.1.1.1\",\n\t},\n}",
 			entries:   []Entry{entry("hosts", "a", `"2.2.2.2"`)},
 			want:      "{\n\t\"hosts\": {\n\t\t" + marked(bob) + "\n\t\t\"a\": \"1.1.1.1\",\n\t},\n}",
 			conflicts: []Conflict{{Section: "hosts", Key: "a", Owner: bob}},
 		},
 		"Adopt": {
-			reason:  "Unmarked entries are taken over when asked to, also those that differ.",
+			reason:  "With adopt, entries without an owner are taken over, even if they differ.",
 			in:      "{\n\t\"hosts\": {\n\t\t// db\n\t\t\"a\": \"1.1.1.1\",\n\t},\n\t\"grants\": [{\"src\": [\"a\"]}],\n}",
 			entries: []Entry{entry("hosts", "a", `"2.2.2.2"`), entry("grants", "", `{"src":["a"]}`)},
 			adopt:   true,
 			want:    "{\n\t\"hosts\": {\n\t\t// db\n\t\t" + marked(ann) + "\n\t\t\"a\": \"2.2.2.2\",\n\t},\n\t\"grants\": [\n\t\t" + marked(ann) + "\n\t\t{\"src\": [\"a\"]}],\n}",
 		},
 		"OtherType": {
-			reason:    "A section of another type is in the way as a whole.",
+			reason:    "A section of another type is a conflict.",
 			in:        `{"hosts": null, "grants": {}}`,
 			entries:   []Entry{entry("hosts", "a", `"2.2.2.2"`), entry("hosts", "b", `"2.2.2.2"`), entry("grants", "", `{}`)},
 			want:      `{"hosts": null, "grants": {}}`,
 			conflicts: []Conflict{{Section: "grants"}, {Section: "hosts"}},
 		},
 		"RemoveKeepsTheirs": {
-			reason: "Comments and entries around what is removed stay, a line joined with a comment does not swallow anything.",
+			reason: "A removal keeps surrounding comments and entries, and moves no entry into a comment.",
 			in:     "{\n\t\"hosts\": {\n\t\t// first\n\t\t\"a\": \"1.1.1.1\", // one\n\t\t" + marked(ann) + "\n\t\t\"b\": \"2.2.2.2\", \"c\": \"3.3.3.3\",\n\t\t// last\n\t},\n}",
 			want:   "{\n\t\"hosts\": {\n\t\t// first\n\t\t\"a\": \"1.1.1.1\", // one\n\t\t \"c\": \"3.3.3.3\",\n\t\t// last\n\t},\n}",
 		},
 		"UserKeepsSection": {
-			reason: "A section that was made stays when somebody has put something into it.",
+			reason: "A created section stays if others have added entries.",
 			in:     "{\n\t// gateway.tailscale.com/section\n\t\"hosts\": {\n\t\t" + marked(ann) + "\n\t\t\"b\": \"2.2.2.2\",\n\t\t\"c\": \"3.3.3.3\",\n\t},\n}",
 			want:   "{\n\t// gateway.tailscale.com/section\n\t\"hosts\": {\n\t\t\"c\": \"3.3.3.3\",\n\t},\n}",
 		},
 		"Formatted": {
-			reason: "What the admin console formatted anew is still removed cleanly, and an owner whose name begins alike is left.",
+			reason: "Entries are removed after the admin console has formatted the file, and an owner whose name has the same prefix is not affected.",
 			in:     "{\n\t\"hosts\": {\n\t\t" + marked(ann) + "\n\t\t\"a\":    \"1.1.1.1\",\n\n\t\t" + marked(ann+"2") + "\n\t\t\"long\": \"2.2.2.2\",\n\t},\n}\n",
 			want:   "{\n\t\"hosts\": {\n\n\t\t" + marked(ann+"2") + "\n\t\t\"long\": \"2.2.2.2\",\n\t},\n}\n",
 		},
@@ -299,13 +299,13 @@ func TestMergeRefuses(t *testing.T) {
 		entries []Entry
 		want    string
 	}{
-		"NoObject":       {reason: "A list is no policy file.", text: `[]`, owner: ann, want: "not an object"},
-		"Syntax":         {reason: "Broken text is no policy file.", text: `{`, owner: ann, want: "cannot parse"},
+		"NoObject":       {reason: "A list is not a policy file.", text: `[]`, owner: ann, want: "not an object"},
+		"Syntax":         {reason: "Invalid text is not a policy file.", text: `{`, owner: ann, want: "cannot parse"},
 		"Owner":          {reason: "An owner must fit a comment.", text: `{}`, owner: "a\nb", want: "has spaces"},
 		"OwnerReturns":   {reason: "Editors end a line at a carriage return, too.", text: `{}`, owner: "a\rb", want: "has spaces"},
-		"OwnerSeparates": {reason: "And at the separators of Unicode.", text: `{}`, owner: "a\u2028b", want: "has spaces"},
-		"OwnerControls":  {reason: "No terminal should take an owner for a command.", text: `{}`, owner: "a\x1b[2Jb", want: "has spaces"},
-		"UnknownSection": {reason: "A fragment has sections of its own only.", text: `{}`, owner: ann, entries: []Entry{entry("derpMap", "x", `1`)}, want: "not one that fragments may have"},
+		"OwnerSeparates": {reason: "Editors end a line at Unicode separators, too.", text: `{}`, owner: "a\u2028b", want: "has spaces"},
+		"OwnerControls":  {reason: "A terminal must not interpret an owner as a command.", text: `{}`, owner: "a\x1b[2Jb", want: "has spaces"},
+		"UnknownSection": {reason: "Fragments support only some sections.", text: `{}`, owner: ann, entries: []Entry{entry("derpMap", "x", `1`)}, want: "not one that fragments may have"},
 		"NoKey":          {reason: "An object's entries have keys.", text: `{}`, owner: ann, entries: []Entry{entry("hosts", "", `""`)}, want: "must have a key"},
 		"Twice":          {reason: "Keys are unique.", text: `{}`, owner: ann, entries: []Entry{entry("hosts", "a", `""`), entry("hosts", "a", `"x"`)}, want: "twice"},
 		"NoJSON":         {reason: "Values are JSON.", text: `{}`, owner: ann, entries: []Entry{entry("grants", "", `{} {}`)}, want: "not valid JSON"},
@@ -332,7 +332,7 @@ func TestOwned(t *testing.T) {
 	}
 }
 
-// TestForgedMarks has names of people be data, whatever lines they have.
+// TestForgedMarks checks that user-defined names cannot forge marks, whatever lines they have.
 func TestForgedMarks(t *testing.T) {
 	const before = "{\n\t\"hosts\": {\n\t\t\"x\": \"1.1.1.1\",\n\t},\n}\n"
 	cases := map[string]string{
@@ -356,13 +356,13 @@ func TestForgedMarks(t *testing.T) {
 				t.Errorf("%d entries are the owner's, want 2: %v\n%s", n, err, with)
 			}
 			if after, _ := mustMerge(t, with, ann); after != before {
-				t.Errorf("what was there has changed: want\n%s\ngot\n%s", before, after)
+				t.Errorf("the original text has changed: want\n%s\ngot\n%s", before, after)
 			}
 		})
 	}
 }
 
-// FuzzMerge looks for files that merging spoils.
+// FuzzMerge searches for files that a merge breaks.
 func FuzzMerge(f *testing.F) {
 	for _, in := range files {
 		f.Add(in)
@@ -373,7 +373,7 @@ func FuzzMerge(f *testing.F) {
 		}
 		one, _ := mustMerge(t, in, ann, everything...)
 		if std, err := hujson.Standardize([]byte(one)); err != nil || !json.Valid(std) {
-			t.Fatalf("the result is no policy file: %v\n%s", err, one)
+			t.Fatalf("the result is not a policy file: %v\n%s", err, one)
 		}
 		again, _ := mustMerge(t, one, ann, everything...)
 		if diff := cmp.Diff(one, again); diff != "" {
@@ -383,7 +383,7 @@ func FuzzMerge(f *testing.F) {
 		left, _ := mustMerge(t, two, ann)
 		none, _ := mustMerge(t, left, bob)
 		if diff := cmp.Diff(in, none); diff != "" {
-			t.Errorf("what was there has changed: -want, +got:\n%s\nof:\n%s", diff, two)
+			t.Errorf("the original text has changed: -want, +got:\n%s\nof:\n%s", diff, two)
 		}
 	})
 }

@@ -15,13 +15,13 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// canonical returns a text that is the same for values that mean the same.
+// canonical returns the same text for equivalent values.
 func canonical(value []byte, sh shape) (string, error) {
 	v, err := decode(value)
 	if err != nil {
 		return "", err
 	}
-	// The lists that are values of tables are sets: owners, members, approvers.
+	// Lists in tables are sets: owners, members, approvers.
 	if l, ok := v.([]any); ok && sh == table {
 		texts := make([]string, 0, len(l))
 		for _, e := range l {
@@ -37,7 +37,7 @@ func canonical(value []byte, sh shape) (string, error) {
 	return string(encode(nil, v)), nil
 }
 
-// canonicalOf is canonical of a value of a policy file.
+// canonicalOf returns the canonical text of a value of a policy file.
 func canonicalOf(v hujson.Value, sh shape) (string, error) {
 	v = v.Clone()
 	v.BeforeExtra, v.AfterExtra = nil, nil
@@ -45,7 +45,7 @@ func canonicalOf(v hujson.Value, sh shape) (string, error) {
 	return canonical(v.Pack(), sh)
 }
 
-// render writes a value in one line, as people write policy files.
+// render returns a value in one line, in the usual style of policy files.
 func render(value []byte) (string, error) {
 	v, err := decode(value)
 	return string(encode(nil, v)), err
@@ -64,8 +64,8 @@ func decode(value []byte) (any, error) {
 	return v, nil
 }
 
-// order in which people write the fields of grants, rules and tests. Other
-// fields follow by name.
+// order is the usual order of the fields of grants, rules and tests. Other fields follow by
+// name.
 var order = map[string]int{
 	"action": -9, "target": -8, "src": -7, "dst": -6, "users": -5, "ip": -4, "proto": -3, "attr": -2, "app": -1,
 }

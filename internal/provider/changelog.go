@@ -14,10 +14,10 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
 )
 
-// newChangeLogger sends changes to the sidecar behind a Unix socket. It does not
-// wait for it to listen.
+// newChangeLogger returns a logger that sends changes to the sidecar behind a Unix socket. It
+// does not wait until the sidecar listens.
 func newChangeLogger(socket string) (managed.ChangeLogger, error) {
-	// The socket is a file of the pod: who may open it is in the pod.
+	// The socket is a file of the pod, so only the pod's containers can open it.
 	conn, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		return nil, errors.Wrapf(err, "cannot use the change logs' socket %q", socket)

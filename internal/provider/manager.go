@@ -27,7 +27,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// Of the lease, as crossplane's own binaries have them.
+// Settings of the lease, equal to those of Crossplane's binaries.
 const (
 	leaderElectionID = "provider-tailscale.gateway.tailscale.com"
 	leaseDuration    = time.Minute
@@ -56,7 +56,7 @@ func newManager(o Options) (ctrl.Manager, error) {
 	mgr, err := ctrl.NewManager(ratelimiter.LimitRESTConfig(cfg, o.MaxReconcileRate), ctrl.Options{
 		Scheme: s,
 		Cache:  co,
-		// Secrets are read live: a stale key or node ID would be acted on.
+		// Secrets are read from the API server: a stale key or node ID would be used.
 		Client:                        client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
 		Metrics:                       metricsserver.Options{BindAddress: o.MetricsAddress},
 		HealthProbeBindAddress:        o.HealthAddress,
@@ -71,19 +71,19 @@ func newManager(o Options) (ctrl.Manager, error) {
 }
 
 func cacheOptions(o Options) (cache.Options, error) {
-	// The cache holds Secrets of ours only, never all of a cluster's.
+	// The cache holds only Secrets of the provider, never all of a cluster.
 	secrets, err := labels.NewRequirement(meta.LabelSecretType, selection.Exists, nil)
 	if err != nil {
 		return cache.Options{}, errors.Wrap(err, "cannot build label selector")
 	}
-	// Nor all of its StatefulSets.
+	// The cache holds only StatefulSets of the provider.
 	pods, err := labels.NewRequirement(meta.LabelMachineSet, selection.Exists, nil)
 	if err != nil {
 		return cache.Options{}, errors.Wrap(err, "cannot build label selector")
 	}
 	co := cache.Options{
 		SyncPeriod: &o.Sync,
-		// Nobody here reads who set which field, and it is half of an object.
+		// No controller reads managed fields, which are half of an object.
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Secret{}:                            {Label: labels.NewSelector().Add(*secrets)},

@@ -1,9 +1,9 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package provider runs the provider: it makes the manager and adds the
-// controllers, the metrics and the probes to it. Flags are read in cmd/provider;
-// what controllers do lives in internal/controller.
+// Package provider runs the provider: it creates the manager and adds the controllers, the
+// metrics and the probes to it. The flags are in cmd/provider, and the controllers in
+// internal/controller.
 package provider
 
 import (
@@ -19,85 +19,83 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// Options of a provider. They have no defaults of their own: cmd/provider's flags
-// have.
+// Options of a provider. They have no defaults; the flags of cmd/provider have.
 type Options struct {
-	// Debug logs what is done, and not only what an operator must act on.
+	// Debug enables the debug log, in addition to messages for operators.
 	Debug bool
 
-	// Log is where the log goes; nil means standard error.
+	// Log is the destination of the log. Nil means standard error.
 	Log io.Writer
 
-	// LeaderElection lets only one of several replicas work. The lease is in
-	// the namespace that the provider runs in.
+	// LeaderElection makes one of several replicas active. The lease is in the provider's
+	// namespace.
 	LeaderElection bool
 
-	// Poll is how often each managed resource is checked for drift, Sync how
-	// often all objects are reconciled, changed or not, and PollStateMetric how
-	// often metrics of resources' state are recorded.
+	// Poll is the interval between two checks of a managed resource for drift, Sync the
+	// interval between two reconciles of all objects, and PollStateMetric the interval between
+	// two updates of the metrics about resources' state.
 	Poll, Sync, PollStateMetric time.Duration
 
-	// MaxReconcileRate is how many reconciles a second may start, and how many of
-	// a kind may run at once.
+	// MaxReconcileRate is the maximum number of reconciles that start per second, and of
+	// concurrent reconciles of a kind.
 	MaxReconcileRate int
 
-	// APIRate is how many requests a second one credential may send to
-	// Tailscale's API at length, APIBurst how many at once.
+	// APIRate is the long-term maximum of requests per second with one credential to
+	// Tailscale's API, and APIBurst the maximum of requests at once.
 	APIRate  float64
 	APIBurst int
 
-	// ListMaxAge is how old a shared list of services or devices may be.
+	// ListMaxAge is the maximum age of a shared list of services or devices.
 	ListMaxAge time.Duration
 
-	// AllowedHosts are the hosts that ProviderConfigs of a namespace may name, beside those
-	// that ClusterProviderConfigs do: HOST, HOST:PORT or HOST:*.
+	// AllowedHosts are the hosts that ProviderConfigs of a namespace may name, in addition to
+	// those of ClusterProviderConfigs: HOST, HOST:PORT or HOST:*.
 	AllowedHosts []string
 
-	// WatchNamespaces are the namespaces of the managed resources that this
-	// provider works on; none means all. ClusterProviderConfigs have no
-	// namespace and are always seen.
+	// WatchNamespaces are the namespaces of the managed resources that this provider
+	// reconciles. Empty means all. ClusterProviderConfigs have no namespace and are always
+	// watched.
 	WatchNamespaces []string
 
-	// Namespace of the provider, where it records which managed resources were
-	// allowed to act on a tailnet. Tenants must not be able to write Secrets there.
+	// Namespace of the provider, in which it records the managed resources that were allowed to
+	// use a tailnet. Tenants must not be able to write Secrets there.
 	Namespace string
 
 	// Images of the proxies' containers.
 	Images proxy.Images
 
-	// ManagementPolicies lets spec.managementPolicies leave out actions.
+	// ManagementPolicies enables spec.managementPolicies.
 	ManagementPolicies bool
 
-	// ChangeLogs sends every change to the service that listens on the Unix
-	// socket ChangeLogsSocket.
+	// ChangeLogs sends every change to the service that listens on the Unix socket
+	// ChangeLogsSocket.
 	ChangeLogs       bool
 	ChangeLogsSocket string
 
-	// Addresses of endpoints to listen on; 0 turns one off.
+	// Addresses of endpoints to listen on. 0 disables an endpoint.
 	MetricsAddress, HealthAddress, ProfileAddress string
 
-	// RESTConfig of the API server; nil means that of KUBECONFIG or of the pod.
+	// RESTConfig of the API server. Nil means that of KUBECONFIG or of the pod.
 	RESTConfig *rest.Config
 
-	// Clock that tells the time to everything that decides by it; nil means the
-	// real one.
+	// Clock is used for all decisions that depend on time. Nil means the real clock.
 	Clock clock.PassiveClock
 }
 
 func (o Options) validate() error {
 	switch {
 	case o.MaxReconcileRate < 1:
-		return errors.New("the maximum reconcile rate must be 1 at least")
+		return errors.New("the maximum reconcile rate must be at least 1")
 	case o.APIRate <= 0 || o.APIBurst < 1:
 		return errors.New("the rate and burst of requests to Tailscale's API must be above zero")
 	case o.Poll <= 0 || o.Sync <= 0 || o.PollStateMetric <= 0:
 		return errors.New("poll intervals must be above zero")
 	case o.Namespace == "":
-		return errors.New("the provider's namespace must be known")
+		return errors.New("the provider's namespace must be set")
 	case o.Images.Tailscale == "" || o.Images.Agent == "":
-		return errors.New("the images of the proxies must be known")
+		return errors.New("the images of the proxies must be set")
 	case o.ChangeLogs && o.ChangeLogsSocket == "":
-		return errors.New("change logs need a socket to be sent to")
+		return errors.New("change logs need a socket")
 	}
 	return tailscale.Hosts(o.AllowedHosts).Validate()
 }

@@ -35,8 +35,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
 )
 
-// Run the provider until the context ends. A process can run one: metrics are
-// the process's.
+// Run runs the provider until the context ends. A process can run only one, because metrics are
+// global.
 func Run(ctx context.Context, o Options) error {
 	if err := o.validate(); err != nil {
 		return err
@@ -86,24 +86,24 @@ func debugOnly(l logr.Logger, debug bool) logr.Logger {
 	return logr.Discard()
 }
 
-// synced reports whether the cache has been filled.
+// synced reports an error until the cache is synced.
 func synced(ctx context.Context, c cache.Cache) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	if !c.WaitForCacheSync(ctx) {
-		return errors.New("caches are not filled yet")
+		return errors.New("caches are not synced yet")
 	}
 	return nil
 }
 
-// setup adds the controllers, gated by their CRDs where the provider may watch
-// those. fail ends the provider when one cannot be added later.
+// setup adds the controllers, gated by their CRDs if the provider may watch those. It calls
+// fail if a controller cannot be added later, which stops the provider.
 func setup(ctx context.Context, mgr ctrl.Manager, o Options, log logging.Logger, fail context.CancelCauseFunc) error {
 	co, err := controllerOptions(o, log)
 	if err != nil {
 		return err
 	}
-	// The manager's client reads Secrets live.
+	// The manager's client reads Secrets from the API server.
 	co.Permits = permits.New(mgr.GetClient(), o.Namespace)
 	gated, err := canWatchCRDs(ctx, mgr)
 	if err != nil {
@@ -156,8 +156,8 @@ func controllerOptions(o Options, log logging.Logger) (common.Options, error) {
 	return co, nil
 }
 
-// canWatchCRDs asks the API server: the RBAC manager of some versions of
-// Crossplane grants it to safe-start providers, others do not.
+// canWatchCRDs reports whether the provider may watch CustomResourceDefinitions: the RBAC
+// manager of some versions of Crossplane permits it to safe-start providers, others do not.
 func canWatchCRDs(ctx context.Context, mgr ctrl.Manager) (bool, error) {
 	return common.May(ctx, mgr.GetClient(), "", apiextensionsv1.Resource("customresourcedefinitions"), "get", "list", "watch")
 }

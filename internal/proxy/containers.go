@@ -16,7 +16,7 @@ import (
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 )
 
-// Variables that tell a container of its pod.
+// Environment variables that describe the pod to its containers.
 const (
 	// EnvPodName is the pod's name: that of its Machine and its state Secret.
 	EnvPodName = "POD_NAME"
@@ -27,46 +27,42 @@ const (
 	// EnvPodIP is the pod's first address.
 	EnvPodIP = "POD_IP"
 
-	// EnvEndpoints is the TailscaleEndpoints whose ServiceAttachments the agent
-	// acts on.
+	// EnvEndpoints is the TailscaleEndpoints whose ServiceAttachments the agent serves.
 	EnvEndpoints = "ENDPOINTS"
 
 	// EnvSocket is tailscaled's socket. Containerboot and the agent share it.
 	EnvSocket = "TS_SOCKET"
 
-	// EnvGracePeriod tells the agent how long kubelet gives the pod to end.
+	// EnvGracePeriod is the pod's termination grace period.
 	EnvGracePeriod = "GRACE_PERIOD"
 
-	// EnvEgressConfigMap is the ConfigMap that tells the agent of an egress pod
-	// which port leads where.
+	// EnvEgressConfigMap is the ConfigMap with the ports and targets of an egress pod.
 	EnvEgressConfigMap = "EGRESS_CONFIG_MAP"
 
-	// EnvEgressDrain is how long the agent of an egress pod waits for open
-	// connections to end before tailscaled is stopped.
+	// EnvEgressDrain is the maximum time for which the agent of an egress pod waits until open
+	// connections end, before tailscaled is stopped.
 	EnvEgressDrain = "EGRESS_DRAIN"
 
-	// EnvEgressIdle is how long a connection through an egress pod may carry nothing
-	// before the agent cuts it.
+	// EnvEgressIdle is the idle time after which the agent closes a connection through an
+	// egress pod.
 	EnvEgressIdle = "EGRESS_IDLE"
 
 	// EnvTLSDir is where the agent of an ingress pod keeps the certificates in use.
 	EnvTLSDir = "TLS_DIR"
 
-	// EnvDNSConfigMap is the ConfigMap that tells the agent which names to resolve for
-	// the tailnet.
+	// EnvDNSConfigMap is the ConfigMap with the names that the agent resolves for the tailnet.
 	EnvDNSConfigMap = "DNS_CONFIG_MAP"
 
-	// EnvNetworking tells the agent that the kernel routes packets, by the value
-	// NetworkingKernel.
+	// EnvNetworking has the value NetworkingKernel if the kernel routes packets.
 	EnvNetworking = "NETWORKING"
 
 	// NetworkingKernel is a value of EnvNetworking.
 	NetworkingKernel = "Kernel"
 )
 
-// By these tailscaled notices clients that have vanished, and ends their connections to
-// backends: after some three minutes, as nine probes stay without an answer. Its own default
-// is more than two hours (wgengine/netstack of tailscale.com, acceptTCP).
+// With these settings, tailscaled detects clients that have vanished, and closes their
+// connections to backends after some three minutes, when nine probes are unanswered. Its
+// default is more than two hours (wgengine/netstack of tailscale.com, acceptTCP).
 const (
 	envKeepaliveIdle     = "TS_NETSTACK_KEEPALIVE_IDLE"
 	envKeepaliveInterval = "TS_NETSTACK_KEEPALIVE_INTERVAL"
@@ -78,15 +74,16 @@ const (
 // argPreStop is the agent's command that withdraws all services.
 const argPreStop = "prestop"
 
-// Startup is waited for as long as it takes the provider to give a key again:
-// containerboot waits 10 minutes for one before it starts over.
+// The startup probe allows enough time for the provider to create another key: containerboot
+// waits 10 minutes for one before it restarts.
 const (
 	startupPeriodSeconds    = 1
 	startupFailureThreshold = 900
 )
 
-// agent runs as a native sidecar: containerboot must not start before its config
-// is written, and must be able to withdraw its services until it has ended.
+// agent returns the agent's container. It is a native sidecar, because containerboot must not
+// start before its config is written, and the agent must be able to withdraw its services until
+// containerboot has stopped.
 func agent(o Options, img Images) corev1.Container {
 	c := corev1.Container{
 		Name:          ContainerAgent,
@@ -119,9 +116,9 @@ func agent(o Options, img Images) corev1.Container {
 			TimeoutSeconds:   2,
 			FailureThreshold: 2,
 		},
-		// Kubelet runs the hooks of all containers at once, that of a sidecar too. A
-		// command is nobody's but kubelet's and who may exec into the pod: a path of
-		// HTTP would be everybody's who reaches the pod.
+		// Kubelet runs the hooks of all containers at once, including that of a sidecar. Only
+		// kubelet and users with exec permission can run a command, but every client that
+		// reaches the pod could call an HTTP path.
 		Lifecycle: &corev1.Lifecycle{
 			PreStop: &corev1.LifecycleHandler{
 				Exec: &corev1.ExecAction{Command: []string{fileAgent, argPreStop}},
@@ -151,7 +148,7 @@ func agent(o Options, img Images) corev1.Container {
 	}
 	if o.kernel() {
 		c.Env = append(c.Env, corev1.EnvVar{Name: EnvNetworking, Value: NetworkingKernel})
-		// To have the kernel forget flows of UDP to earlier targets.
+		// The agent deletes conntrack entries of UDP flows to former targets.
 		c.SecurityContext.Capabilities.Add = []corev1.Capability{"NET_ADMIN"}
 	}
 	if o.Pods.AgentResources != nil {
@@ -160,9 +157,8 @@ func agent(o Options, img Images) corev1.Container {
 	return c
 }
 
-// tailscale runs containerboot by its contract for a proxy that is configured by
-// files and keeps its state in a Secret (cmd/containerboot/settings.go of
-// tailscale.com).
+// tailscale returns the container that runs containerboot. A proxy that is configured by files
+// keeps its state in a Secret (cmd/containerboot/settings.go of tailscale.com).
 func tailscale(o Options, img Images) corev1.Container {
 	c := corev1.Container{
 		Name:  ContainerTailscale,
@@ -175,24 +171,24 @@ func tailscale(o Options, img Images) corev1.Container {
 			{Name: "TS_KUBE_SECRET", Value: "$(" + EnvPodName + ")"},
 			{Name: "TS_EXPERIMENTAL_VERSIONED_CONFIG_DIR", Value: DirTailscaledConfig + "/$(" + EnvPodName + ")"},
 			{Name: "TS_SERVE_CONFIG", Value: FileServeConfig},
-			// Else containerboot advertises each service that the serve config
-			// names, whether its backend answers or not.
+			// Without this, containerboot advertises each service in the serve config, whether
+			// or not its backend is healthy.
 			{Name: "TS_EXPERIMENTAL_SERVICE_AUTO_ADVERTISEMENT", Value: "false"},
 			{Name: "TS_USERSPACE", Value: strconv.FormatBool(!o.kernel())},
 			{Name: EnvSocket, Value: FileSocket},
 			{Name: "TS_STATE_DIR", Value: dirTmp},
 			{Name: "TS_ENABLE_HEALTH_CHECK", Value: "true"},
 			{Name: "TS_ENABLE_METRICS", Value: "true"},
-			// Containerboot puts an IPv6 address in brackets itself.
+			// Containerboot adds brackets around an IPv6 address.
 			{Name: "TS_LOCAL_ADDR_PORT", Value: "$(" + EnvPodIP + "):" + strconv.Itoa(PortContainerboot)},
 			// Tailscaled keeps its log's identity below the home directory when
 			// it is not root.
 			{Name: "HOME", Value: dirTmp},
 		},
 		Ports: []corev1.ContainerPort{port(portNameContainerboot, PortContainerboot)},
-		// Healthy means that the machine has an address in the tailnet. Before
-		// that it may wait for a new key, which a restart would only delay, so
-		// nothing but the startup probe looks at it then.
+		// Healthy means that the machine has an address in the tailnet. Before that, it may
+		// wait for a new key, and a restart would only delay it, so only the startup probe uses
+		// the health.
 		StartupProbe: &corev1.Probe{
 			ProbeHandler:     httpGet("/healthz", PortContainerboot),
 			PeriodSeconds:    startupPeriodSeconds,
@@ -205,15 +201,15 @@ func tailscale(o Options, img Images) corev1.Container {
 			TimeoutSeconds:   3,
 			FailureThreshold: 3,
 		},
-		// The metrics come from tailscaled itself: they tell that it answers,
-		// and do not depend on the control server.
+		// Tailscaled serves the metrics: they show that it responds, and do not depend on the
+		// control server.
 		LivenessProbe: &corev1.Probe{
 			ProbeHandler:     httpGet("/metrics", PortContainerboot),
 			PeriodSeconds:    20,
 			TimeoutSeconds:   5,
 			FailureThreshold: 6,
 		},
-		// It waits for the drain that the agent's hook begins.
+		// The command waits for the drain that the agent's hook begins.
 		Lifecycle: &corev1.Lifecycle{
 			PreStop: &corev1.LifecycleHandler{
 				HTTPGet: httpGet(PathDrained, PortAgent).HTTPGet,
@@ -242,7 +238,7 @@ func tailscale(o Options, img Images) corev1.Container {
 	return c
 }
 
-// withDefault appends a variable that the user may set instead.
+// withDefault appends a variable with a default that the user may override.
 func withDefault(o Options, env []corev1.EnvVar, name, value string) []corev1.EnvVar {
 	if slices.ContainsFunc(o.Pods.Env, func(e tailnetv1alpha1.EnvVar) bool { return e.Name == name }) {
 		return env
@@ -250,7 +246,8 @@ func withDefault(o Options, env []corev1.EnvVar, name, value string) []corev1.En
 	return append(env, corev1.EnvVar{Name: name, Value: value})
 }
 
-// withEnv appends the user's variables, which may refer to ours. Ours win.
+// withEnv appends the user's variables, which may refer to the proxy's. The proxy's variables
+// prevail.
 func withEnv(ours []corev1.EnvVar, users []tailnetv1alpha1.EnvVar) []corev1.EnvVar {
 	out := slices.Clone(ours)
 	for _, e := range users {
@@ -272,8 +269,8 @@ func envSource(s *tailnetv1alpha1.EnvVarSource) *corev1.EnvVarSource {
 	return &corev1.EnvVarSource{SecretKeyRef: s.SecretKeyRef, ConfigMapKeyRef: s.ConfigMapKeyRef, FieldRef: f}
 }
 
-// unprivileged is what the PodSecurity level restricted asks of a container, and
-// a root filesystem that nobody writes to.
+// unprivileged returns the security context that the PodSecurity level restricted requires,
+// with a read-only root filesystem.
 func unprivileged() *corev1.SecurityContext {
 	return &corev1.SecurityContext{
 		AllowPrivilegeEscalation: ptr.To(false),
@@ -299,7 +296,8 @@ func fieldEnv(name, path string) corev1.EnvVar {
 	}}
 }
 
-// Ports that every pod serves in the cluster, beside those of its services.
+// Ports returns the ports that every pod serves in the cluster, in addition to those of its
+// services.
 func Ports() []corev1.ContainerPort {
 	return []corev1.ContainerPort{port(portNameAgent, PortAgent), port(portNameContainerboot, PortContainerboot)}
 }

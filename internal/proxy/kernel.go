@@ -10,37 +10,36 @@ import (
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 )
 
-// envFirewallMode says by which packet filter tailscaled and containerboot work.
+// envFirewallMode selects the packet filter of tailscaled and containerboot.
 const envFirewallMode = "TS_DEBUG_FIREWALL_MODE"
 
 // Arguments of the agent's image that prepare a pod's network.
 const (
 	argNetwork = "network"
 
-	// argGuard has packets dropped that are translated for a target in the
-	// tailnet, and would leave by anything but the tailnet's interface.
+	// argGuard drops packets that are translated for a target in the tailnet and would leave
+	// through another interface than the tailnet's.
 	argGuard = "--guard"
 )
 
-// kernel makes the tailscale container one that routes by the kernel. It makes
-// /dev/net/tun by itself where there is none (cmd/containerboot, ensureTunFile),
-// so it need not be privileged.
+// kernel configures the tailscale container for kernel routing. It creates /dev/net/tun if it
+// does not exist (cmd/containerboot, ensureTunFile), so it need not be privileged.
 func kernel(o Options, c *corev1.Container) {
 	c.SecurityContext.Capabilities.Add = []corev1.Capability{"NET_ADMIN", "NET_RAW", "MKNOD"}
 	if o.egress() {
-		// Containerboot takes the directory, and finds its file there.
+		// Containerboot expects the directory, and finds its file there.
 		c.Env = append(c.Env, corev1.EnvVar{Name: "TS_EGRESS_PROXIES_CONFIG_PATH", Value: DirProxiesConfig})
 	} else {
 		c.Env = append(c.Env, corev1.EnvVar{Name: "TS_INGRESS_PROXIES_CONFIG_PATH", Value: FileIngressConfig})
 	}
-	// By default tailscaled takes iptables where its binary is, whether the kernel
-	// has it or not. auto takes what the pod's network has rules of, else
-	// nftables, else iptables (util/linuxfw/detector.go), and needs no binary.
+	// By default, tailscaled uses iptables if the binary exists, whether or not the kernel
+	// supports it. auto uses the filter for which the pod's network has rules, else nftables,
+	// else iptables (util/linuxfw/detector.go), and needs no binary.
 	c.Env = withDefault(o, c.Env, envFirewallMode, "auto")
 }
 
-// kernelSecurityContext has both containers run as root: tailscaled must, and lets
-// only its own user change its configuration.
+// kernelSecurityContext runs both containers as root: tailscaled requires it, and lets only its
+// own user change its configuration.
 func kernelSecurityContext(o Options) *corev1.PodSecurityContext {
 	s := ptr.Deref(o.Pods.SecurityContext, tailnetv1alpha1.PodSecurityContext{})
 	c := &corev1.PodSecurityContext{
@@ -59,8 +58,8 @@ func kernelSecurityContext(o Options) *corev1.PodSecurityContext {
 	return c
 }
 
-// network is the init container that prepares the pod's network: for proxies that
-// are configured by files containerboot does not turn on IP forwarding.
+// network returns the init container that prepares the pod's network, because containerboot
+// does not enable IP forwarding for proxies that are configured by files.
 func network(o Options, img Images) []corev1.Container {
 	if !o.kernel() || o.podSysctl() && !o.egress() {
 		return nil

@@ -40,14 +40,14 @@ func TestStatefulSetKernel(t *testing.T) {
 			want:      map[string]container{ContainerNetwork: {args: []string{"network", "--guard"}, privileged: true}, ContainerAgent: agent, ContainerTailscale: tailscale},
 		},
 		"IngressPodSysctl": {
-			reason:     "The pod's sysctl leaves nothing to do",
+			reason:     "With the pod's sysctl, no privileged container is needed",
 			direction:  v1alpha1.DirectionIngress,
 			forwarding: v1alpha1.ForwardingPodSysctl,
 			want:       map[string]container{ContainerAgent: agent, ContainerTailscale: tailscale},
 			sysctls:    1,
 		},
 		"EgressPodSysctl": {
-			reason:     "The guard needs no privilege, and is never left out",
+			reason:     "The guard needs no privileges, and is always present",
 			direction:  v1alpha1.DirectionEgress,
 			forwarding: v1alpha1.ForwardingPodSysctl,
 			want: map[string]container{
@@ -71,7 +71,7 @@ func TestStatefulSetKernel(t *testing.T) {
 				if s.Capabilities != nil {
 					k.add = s.Capabilities.Add
 					if diff := cmp.Diff([]corev1.Capability{"ALL"}, s.Capabilities.Drop); diff != "" {
-						t.Errorf("%s: all else is dropped: -want, +got:\n%s", c.Name, diff)
+						t.Errorf("%s: all other capabilities are dropped: -want, +got:\n%s", c.Name, diff)
 					}
 				}
 				got[c.Name] = k
@@ -89,8 +89,8 @@ func TestStatefulSetKernel(t *testing.T) {
 	}
 }
 
-// The packet filter that the user names wins; else it must be one that works in an
-// image without the iptables binary.
+// TestStatefulSetFirewallMode checks that the user's packet filter prevails, and that the
+// default works in an image without the iptables binary.
 func TestStatefulSetFirewallMode(t *testing.T) {
 	mode := func(o Options) []string {
 		var out []string

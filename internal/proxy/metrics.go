@@ -9,19 +9,18 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// PodMonitorOptions of a group's PodMonitor.
+// PodMonitorOptions configure a group's PodMonitor.
 type PodMonitorOptions struct {
-	// Labels are the user's. Ours win.
+	// Labels are the user's. The proxy's labels prevail.
 	Labels map[string]string
 
-	// Interval between scrapes, as Prometheus writes it. Empty means
-	// Prometheus' own.
+	// Interval between scrapes, in Prometheus' syntax. Empty means Prometheus' default.
 	Interval string
 }
 
-// PodMonitor has the Prometheus operator scrape both containers of the group's
-// pods. Its kind is that operator's (monitoring.coreos.com/v1); its module would
-// bring more than these few fields are worth.
+// PodMonitor builds the PodMonitor for both containers of the group's pods. Its kind belongs to
+// the Prometheus operator (monitoring.coreos.com/v1), whose module is not worth importing for
+// these few fields.
 func PodMonitor(o Options) *unstructured.Unstructured {
 	labels := map[string]any{}
 	for k, v := range o.PodMonitor.Labels {
@@ -40,7 +39,7 @@ func PodMonitor(o Options) *unstructured.Unstructured {
 		"metadata":   map[string]any{"name": o.Name, "namespace": o.Namespace, "labels": labels},
 		"spec": map[string]any{
 			"selector": map[string]any{"matchLabels": selector},
-			// Else metrics of all groups would look alike.
+			// Without these labels, metrics of all groups would look alike.
 			"podTargetLabels": []any{meta.LabelEndpoints, meta.LabelDirection},
 			"podMetricsEndpoints": []any{
 				scrape(portNameAgent, o.PodMonitor.Interval),

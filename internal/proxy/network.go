@@ -19,8 +19,8 @@ const (
 	portNameContainerboot = "tailscale"
 )
 
-// Service that governs the StatefulSet. It is headless and carries no traffic of
-// the tailnet; its ports are those that metrics are scraped from.
+// Service builds the Service that governs the StatefulSet. It is headless and carries no
+// traffic of the tailnet; Prometheus scrapes its ports.
 func Service(o Options) *corev1.Service {
 	ports := make([]corev1.ServicePort, 0, len(Ports()))
 	for _, p := range Ports() {
@@ -46,8 +46,8 @@ func servicePort(name string, n int32) corev1.ServicePort {
 	return corev1.ServicePort{Name: name, Port: n, TargetPort: intstr.FromString(name), Protocol: corev1.ProtocolTCP}
 }
 
-// PodDisruptionBudget lets evictions take one proxy at a time, and any that is
-// not ready. One pod cannot be spared, so it has no budget.
+// PodDisruptionBudget builds the budget that lets evictions remove one proxy at a time, and any
+// that is not ready. A single pod has no budget.
 func PodDisruptionBudget(o Options) *policyv1.PodDisruptionBudget {
 	if o.Pods.Replicas < 2 {
 		return nil

@@ -11,20 +11,20 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// NetworkPolicyOptions say who may connect to a group's pods.
+// NetworkPolicyOptions are the sources that may connect to a group's pods.
 type NetworkPolicyOptions struct {
-	// Metrics are who may connect to the ports of metrics. Empty means all.
+	// Metrics are the sources that may connect to the metrics ports. Empty means all.
 	Metrics []networkingv1.NetworkPolicyPeer
 
-	// Targets are who may use which ports that lead into the tailnet.
+	// Targets are the sources that may connect to ports that lead into the tailnet.
 	Targets []PolicyTarget
 }
 
-// A PolicyTarget is ports that lead into the tailnet, and who may use them.
+// A PolicyTarget is a set of ports that lead into the tailnet, and their clients.
 type PolicyTarget struct {
 	Ports []PolicyPort
 
-	// Clients that may connect. Empty means nobody.
+	// Clients that may connect. Empty means none.
 	Clients []networkingv1.NetworkPolicyPeer
 }
 
@@ -34,9 +34,9 @@ type PolicyPort struct {
 	Protocol corev1.Protocol
 }
 
-// DefaultClients are who may use a target unless somebody says otherwise: the pods of its
-// namespace, and in the namespaces of Envoy Gateway the proxies of Gateways, whose routes may
-// lead to the target, and the extension, which probes what they lead to.
+// DefaultClients returns the default clients of a target: the pods of its namespace, and in the
+// namespaces of Envoy Gateway the proxies of Gateways, whose routes may lead to the target, and
+// the extension, which probes targets.
 func DefaultClients(envoyGateway []string) []networkingv1.NetworkPolicyPeer {
 	out := []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{}}}
 	if len(envoyGateway) == 0 {
@@ -56,10 +56,10 @@ func DefaultClients(envoyGateway []string) []networkingv1.NetworkPolicyPeer {
 	return out
 }
 
-// NetworkPolicy lets nobody connect to the group's pods but who may scrape metrics
-// and who may use a target. What comes from the tailnet comes on connections that
-// the pods open themselves, and kubelet's probes and hooks are beyond a policy. The pods may
-// connect to everything: peers and control of the tailnet, DNS, the API server.
+// NetworkPolicy builds the policy that lets only metrics clients and clients of targets connect
+// to the group's pods. Traffic from the tailnet arrives on connections that the pods open
+// themselves, and kubelet's probes and hooks are not subject to policies. The pods may connect
+// to all destinations: peers and control server of the tailnet, DNS, the API server.
 func NetworkPolicy(o Options) *networkingv1.NetworkPolicy {
 	metrics := networkingv1.NetworkPolicyIngressRule{From: o.NetworkPolicy.Metrics}
 	for _, p := range Ports() {
@@ -67,7 +67,7 @@ func NetworkPolicy(o Options) *networkingv1.NetworkPolicy {
 	}
 	rules := []networkingv1.NetworkPolicyIngressRule{metrics}
 	for _, t := range o.NetworkPolicy.Targets {
-		// No ports would mean all ports, and no clients all clients.
+		// An empty list of ports would mean all ports, and of clients all clients.
 		if len(t.Ports) == 0 || len(t.Clients) == 0 {
 			continue
 		}

@@ -29,7 +29,7 @@ func TestNetworkPolicy(t *testing.T) {
 		want   []networkingv1.NetworkPolicyIngressRule
 	}{
 		"Nothing": {
-			reason: "Metrics are open to all, and nothing else",
+			reason: "By default, only the metrics ports are open to all",
 			want:   []networkingv1.NetworkPolicyIngressRule{{Ports: ports(PortAgent, PortContainerboot)}},
 		},
 		"NoPorts": {
@@ -58,7 +58,7 @@ func TestNetworkPolicy(t *testing.T) {
 				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
 			}
 			if diff := cmp.Diff([]networkingv1.NetworkPolicyEgressRule{{}}, got.Egress); diff != "" {
-				t.Errorf("proxies must reach everything: -want, +got:\n%s", diff)
+				t.Errorf("proxies must reach all destinations: -want, +got:\n%s", diff)
 			}
 		})
 	}

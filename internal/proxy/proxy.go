@@ -1,11 +1,10 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package proxy builds the Kubernetes objects of a group of proxies: pods that
-// run tailscaled under containerboot, with our agent beside it. Its functions are
-// pure: the same options give the same bytes. What a pod is told of its tailnet
-// is not here; that is in the Secrets of its Machine. Names of objects and of
-// Machines are chosen by who calls.
+// Package proxy builds the Kubernetes objects of a group of proxies: pods that run tailscaled
+// under containerboot, with the agent as a sidecar. Its functions are pure: the same options
+// return the same bytes. The settings of the tailnet are not part of the pods; they are in the
+// Secrets of the Machines. Callers choose the names of objects and of Machines.
 package proxy
 
 import (
@@ -22,19 +21,19 @@ const (
 	// PortAgent serves the agent's probes and metrics.
 	PortAgent = 9093
 
-	// PortDNS is where the agent resolves names for the tailnet. It listens on the
-	// loopback, where tailscaled leads who asks at the machine's address there, or with
-	// Kernel networking at that address.
+	// PortDNS is the port on which the agent resolves names for the tailnet. It listens on the
+	// loopback address, where tailscaled forwards queries to the machine's address, or with
+	// Kernel networking on that address.
 	PortDNS = 53
 
-	// PortContainerboot serves containerboot's health and tailscaled's metrics
-	// (containerboot's own default).
+	// PortContainerboot serves containerboot's health and tailscaled's metrics (containerboot's
+	// default).
 	PortContainerboot = 9002
 )
 
-// Paths of the agent's HTTP servers. PathPreStop is at FileHooks, which only the pod's
-// own processes reach: nobody else may withdraw services. The others are at PortAgent
-// and change nothing.
+// Paths of the agent's HTTP servers. PathPreStop is on FileHooks, which only the pod's
+// processes can reach, so that no other client can withdraw services. The others are on
+// PortAgent and change nothing.
 const (
 	PathStartup   = "/startupz"
 	PathLiveness  = "/healthz"
@@ -58,17 +57,15 @@ const (
 	// tailscale container does not see it.
 	DirTLS = "/etc/agent-tls"
 
-	// FileServeConfig is what containerboot gives to tailscaled's serve
+	// FileServeConfig is the file that containerboot passes to tailscaled's serve
 	// (TS_SERVE_CONFIG).
 	FileServeConfig = DirProxiesConfig + "/serve-config.json"
 
-	// FileIngressConfig is where containerboot reads which virtual IP goes to
-	// which address of the cluster (TS_INGRESS_PROXIES_CONFIG_PATH). With Kernel
-	// networking only.
+	// FileIngressConfig is the file in which containerboot reads the cluster address of each
+	// virtual IP address (TS_INGRESS_PROXIES_CONFIG_PATH). Used with Kernel networking only.
 	FileIngressConfig = DirProxiesConfig + "/ingress-config.json"
 
-	// DirRun holds tailscaled's socket. It is where the tailscale command looks
-	// for it without a flag.
+	// DirRun holds tailscaled's socket, in the default location of the tailscale command.
 	DirRun = "/var/run/tailscale"
 
 	// FileSocket is the socket of tailscaled's LocalAPI.
@@ -77,7 +74,7 @@ const (
 	// FileHooks is the socket of the agent's hooks.
 	FileHooks = DirTailscaledConfig + "/agent.sock"
 
-	// fileAgent is the agent's program in its image.
+	// fileAgent is the agent's binary in its image.
 	fileAgent = "/usr/local/bin/agent"
 
 	dirTmp = "/tmp"
@@ -102,50 +99,47 @@ const (
 	DirectionEgress  = "egress"
 )
 
-// Options of a group of proxies.
+// Options configure a group of proxies.
 type Options struct {
-	// Name of the StatefulSet and of what belongs to it.
+	// Name of the StatefulSet and of its related objects.
 	Name string
 
 	// Namespace of all objects.
 	Namespace string
 
-	// Tailnet is the name of the TailscaleTailnet. It is a label only, and not
-	// one of the pods.
+	// Tailnet is the name of the TailscaleTailnet. It is only a label, and not on pods.
 	Tailnet string
 
 	// Pods of the group.
 	Pods tailnetv1alpha1.MachineSetPods
 
-	// Machines are all those whose Secrets pods may read: the wanted, and those
-	// that are about to go.
+	// Machines are all Machines whose Secrets the pods may read: those desired, and those being
+	// deleted.
 	Machines []string
 
-	// CertificateSecrets are the Secrets whose certificates the agents of an
-	// ingress group serve with.
+	// CertificateSecrets are the Secrets whose certificates the agents of an ingress group use.
 	CertificateSecrets []string
 
-	// AccountAnnotations are those of the service account.
+	// AccountAnnotations are annotations of the service account.
 	AccountAnnotations map[string]string
 
-	// Metrics marks the Service as one to scrape.
+	// Metrics marks the Service for scraping.
 	Metrics bool
 
-	// PodMonitor says how the Prometheus operator scrapes the pods.
+	// PodMonitor configures how the Prometheus operator scrapes the pods.
 	PodMonitor PodMonitorOptions
 
-	// NetworkPolicy says who may connect to the pods.
+	// NetworkPolicy limits the sources that may connect to the pods.
 	NetworkPolicy NetworkPolicyOptions
 }
 
 // Images of the containers.
 type Images struct {
-	// Tailscale must hold containerboot. It is that of pods which name none.
+	// Tailscale is the default image. It must contain containerboot.
 	Tailscale string
 
-	// Agent is the image of our agent. It also prepares the network of pods with Kernel
-	// networking, for which it may be privileged: nobody but who configures the provider
-	// chooses it.
+	// Agent is the image of the agent. It also prepares the network of pods with Kernel
+	// networking, for which it may be privileged: only the provider's configuration can set it.
 	Agent string
 }
 
@@ -155,14 +149,14 @@ func (o Options) kernel() bool { return o.Pods.Networking == tailnetv1alpha1.Net
 
 func (o Options) podSysctl() bool { return o.Pods.Forwarding == tailnetv1alpha1.ForwardingPodSysctl }
 
-// Labels of every object of the group but its pods.
+// Labels returns the labels of every object of the group except its pods.
 func (o Options) Labels() map[string]string {
 	l := o.PodLabels()
 	l[meta.LabelTailnet] = o.Tailnet
 	return l
 }
 
-// PodLabels are what selects the group's pods. They never change.
+// PodLabels returns the labels that select the group's pods. They never change.
 func (o Options) PodLabels() map[string]string {
 	return map[string]string{
 		meta.LabelEndpoints: o.Pods.Endpoints,

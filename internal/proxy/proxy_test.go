@@ -39,7 +39,7 @@ func options() Options {
 	}
 }
 
-// images of the pods' containers.
+// images returns images of the pods' containers.
 func images() Images { return Images{Tailscale: "tailscale:test", Agent: "agent:test"} }
 
 func TestStatefulSetIsRestricted(t *testing.T) {
@@ -53,15 +53,15 @@ func TestStatefulSetIsRestricted(t *testing.T) {
 		change func(*Options)
 	}{
 		"Default": {
-			reason: "A namespace that enforces restricted must take the pod",
+			reason: "A namespace that enforces restricted must accept the pod",
 			change: func(*Options) {},
 		},
 		"Egress": {
-			reason: "So must it take one that carries traffic the other way",
+			reason: "A namespace that enforces restricted must accept egress pods, too",
 			change: func(o *Options) { o.Pods.Direction = v1alpha1.DirectionEgress },
 		},
 		"Overridden": {
-			reason: "What restricted asks for must not be overridden",
+			reason: "Users must not override the settings that restricted requires",
 			change: func(o *Options) {
 				o.Pods.SecurityContext = &v1alpha1.PodSecurityContext{
 					RunAsUser:      ptr.To[int64](2000),
@@ -84,7 +84,8 @@ func TestStatefulSetIsRestricted(t *testing.T) {
 	}
 }
 
-// What the user sets never takes the place of what the group depends on.
+// TestStatefulSetOursWin checks that the user's settings never replace those that the group
+// depends on.
 func TestStatefulSetOursWin(t *testing.T) {
 	o := options()
 	o.Pods.Labels = map[string]v1alpha1.LabelValue{meta.LabelEndpoints: "other", "team": "edge"}
@@ -95,7 +96,7 @@ func TestStatefulSetOursWin(t *testing.T) {
 		t.Errorf("labels of pods: -want, +got:\n%s", diff)
 	}
 	if diff := cmp.Diff(o.PodLabels(), s.Spec.Selector.MatchLabels); diff != "" {
-		t.Errorf("a selector cannot change, so it must not hold the user's labels: -want, +got:\n%s", diff)
+		t.Errorf("a selector is immutable, so it must not contain the user's labels: -want, +got:\n%s", diff)
 	}
 	got := map[string][]string{}
 	for _, e := range s.Spec.Template.Spec.Containers[0].Env {
@@ -109,7 +110,8 @@ func TestStatefulSetOursWin(t *testing.T) {
 	}
 }
 
-// Connections whose other end has vanished end, in both directions.
+// TestVanishedEnds checks the settings that close connections to vanished peers, in both
+// directions.
 func TestVanishedEnds(t *testing.T) {
 	cases := map[string]struct {
 		reason string
@@ -117,22 +119,22 @@ func TestVanishedEnds(t *testing.T) {
 		want   map[string]string
 	}{
 		"Ingress": {
-			reason: "Tailscaled notices a client that has vanished within minutes, not hours.",
+			reason: "Tailscaled detects vanished clients within minutes, not hours.",
 			change: func(*Options) {},
 			want:   map[string]string{envKeepaliveIdle: "60s", envKeepaliveInterval: "15s"},
 		},
 		"IngressUsers": {
-			reason: "Who has clients that sleep may wait longer.",
+			reason: "The keepalive can be longer for clients that sleep.",
 			change: func(o *Options) { o.Pods.Env = []v1alpha1.EnvVar{{Name: envKeepaliveIdle, Value: "2h"}} },
 			want:   map[string]string{envKeepaliveIdle: "2h", envKeepaliveInterval: "15s"},
 		},
 		"Egress": {
-			reason: "Idle connections into the tailnet are not cut unless somebody asks for that.",
+			reason: "By default, idle connections into the tailnet are not closed.",
 			change: func(o *Options) { o.Pods.Direction = v1alpha1.DirectionEgress },
 			want:   map[string]string{},
 		},
 		"EgressIdle": {
-			reason: "The agent cuts them where it is told to.",
+			reason: "The agent receives the idle timeout.",
 			change: func(o *Options) {
 				o.Pods.Direction, o.Pods.EgressIdleTimeout = v1alpha1.DirectionEgress, &metav1.Duration{Duration: time.Hour}
 			},
@@ -159,8 +161,8 @@ func TestVanishedEnds(t *testing.T) {
 	}
 }
 
-// Certificates that fill their volume leave room for tailscaled's config, and tailscaled
-// does not see their keys.
+// TestVolumesInMemory checks that certificates that fill their volume leave room for
+// tailscaled's config, and that tailscaled does not have their keys.
 func TestVolumesInMemory(t *testing.T) {
 	spec := StatefulSet(options(), images()).Spec.Template.Spec
 	limits := map[string]string{}
@@ -207,7 +209,7 @@ func TestStatefulSetSpread(t *testing.T) {
 			},
 		},
 		"Given": {
-			reason: "The user's take the place of the default, and count the group's pods unless they say otherwise",
+			reason: "The user's constraints replace the default, and count the group's pods by default",
 			spread: given,
 			want:   []corev1.TopologySpreadConstraint{{MaxSkew: 1, TopologyKey: "rack", LabelSelector: ours}, {MaxSkew: 1, TopologyKey: "row", LabelSelector: theirs}},
 		},
@@ -238,7 +240,7 @@ func TestStatefulSetTemplate(t *testing.T) {
 			same:   true,
 		},
 		"Tailnet": {
-			reason: "What concerns the tailnet is in Secrets",
+			reason: "Settings of the tailnet are in Secrets, not in the template",
 			change: func(o *Options) { o.Tailnet = "other" },
 			same:   true,
 		},
@@ -268,18 +270,17 @@ func TestStatefulSetGrace(t *testing.T) {
 	const agentDrain, agentSpread, containerbootDrain = 25, 10, 25
 	o := options()
 	if got := gracePeriod(o); got <= agentDrain+containerbootDrain {
-		t.Errorf("a pod has %d s to end, which both drains take", got)
+		t.Errorf("a pod has a grace period of %d s, which is too short for both drains", got)
 	}
-	// Egress machines advertise nothing, so containerboot ends at once.
+	// Egress machines advertise nothing, so containerboot stops at once.
 	o.Pods.Direction = v1alpha1.DirectionEgress
 	if got := gracePeriod(o); got <= int64(egressDrain.Seconds())+agentSpread {
-		t.Errorf("an egress pod has %d s to end, which its drain takes", got)
+		t.Errorf("an egress pod has a grace period of %d s, which is too short for its drain", got)
 	}
 }
 
-// Containerboot refuses these beside a config directory (settings.go).
-// TestStatefulSetHooks checks that what withdraws services is a command in the pod, and
-// that the tailscale container outlives the drain.
+// TestStatefulSetHooks checks that a command in the pod withdraws the services, and that the
+// tailscale container outlives the drain.
 func TestStatefulSetHooks(t *testing.T) {
 	for _, direction := range []v1alpha1.Direction{v1alpha1.DirectionIngress, v1alpha1.DirectionEgress} {
 		o := options()
@@ -299,10 +300,10 @@ func TestStatefulSetHooks(t *testing.T) {
 		grace := time.Duration(*spec.TerminationGracePeriodSeconds) * time.Second
 		i := slices.IndexFunc(sidecar.Env, func(e corev1.EnvVar) bool { return e.Name == EnvGracePeriod })
 		if i < 0 {
-			t.Fatalf("%s: the agent does not hear of the grace period", direction)
+			t.Fatalf("%s: the agent does not receive the grace period", direction)
 		}
 		if told, err := time.ParseDuration(sidecar.Env[i].Value); err != nil || told != grace {
-			t.Errorf("%s: want the agent to know the grace period %s, got %s, %v", direction, grace, told, err)
+			t.Errorf("%s: want the agent to receive the grace period %s, got %s, %v", direction, grace, told, err)
 		}
 	}
 }
@@ -319,10 +320,10 @@ func TestStatefulSetEnvironment(t *testing.T) {
 			defined := map[string]bool{}
 			for _, e := range StatefulSet(o, images()).Spec.Template.Spec.Containers[0].Env {
 				if slices.Contains(refused, e.Name) {
-					t.Errorf("containerboot refuses %s", e.Name)
+					t.Errorf("containerboot refuses variable %s", e.Name)
 				}
 				if defined[e.Name] {
-					t.Errorf("%s is there twice", e.Name)
+					t.Errorf("variable %s is set twice", e.Name)
 				}
 				for _, ref := range references(e.Value) {
 					if !defined[ref] {
@@ -347,7 +348,7 @@ func references(value string) []string {
 	}
 }
 
-// The monitor names ports, so containers must have them.
+// TestPodMonitor checks that the ports of the monitor are named ports of the containers.
 func TestPodMonitor(t *testing.T) {
 	o := options()
 	o.PodMonitor = PodMonitorOptions{Labels: map[string]string{"release": "prometheus", meta.LabelEndpoints: "other"}, Interval: "15s"}
@@ -402,12 +403,12 @@ func TestRole(t *testing.T) {
 			want:         []string{"serviceattachments", "events"},
 		},
 		"Egress": {
-			reason:    "So is the ConfigMap",
+			reason:    "The ConfigMap is granted by name",
 			direction: v1alpha1.DirectionEgress,
 			want:      []string{"serviceattachments", "events"},
 		},
 		"None": {
-			reason:    "Without names a rule would grant all, so there must be none",
+			reason:    "A rule without names would grant all, so there must be none",
 			direction: v1alpha1.DirectionIngress,
 			want:      []string{"serviceattachments", "events"},
 		},

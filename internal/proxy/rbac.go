@@ -12,21 +12,21 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// ServiceAccount of the proxies.
+// ServiceAccount builds the service account of the proxies.
 func ServiceAccount(o Options) *corev1.ServiceAccount {
 	om := o.objectMeta()
 	om.Annotations = o.AccountAnnotations
 	return &corev1.ServiceAccount{
 		ObjectMeta: om,
-		// Proxy pods ask for the token themselves. Another pod that borrows the
-		// account by mistake gets none.
+		// Proxy pods mount the token explicitly. Another pod that uses the account by mistake
+		// gets none.
 		AutomountServiceAccountToken: ptr.To(false),
 	}
 }
 
-// Role of the proxies. Secrets, ConfigMaps and Machines are granted by name; a
-// list or a watch of them works for one name at a time. Who composes this Role must hold
-// all of it.
+// Role builds the role of the proxies. Secrets, ConfigMaps and Machines are granted by name; a
+// list or a watch works for one name at a time. The creator of this Role must have all its
+// permissions.
 func Role(o Options) *rbacv1.Role {
 	r := &rbacv1.Role{
 		ObjectMeta: o.objectMeta(),
@@ -104,7 +104,7 @@ func Role(o Options) *rbacv1.Role {
 	return r
 }
 
-// RoleBinding of the proxies' account to their Role.
+// RoleBinding builds the binding of the proxies' account to their Role.
 func RoleBinding(o Options) *rbacv1.RoleBinding {
 	return &rbacv1.RoleBinding{
 		ObjectMeta: o.objectMeta(),

@@ -19,34 +19,33 @@ import (
 )
 
 const (
-	// uid that both containers run as by default. Tailscaled lets the user who
-	// runs it use its LocalAPI, so the agent must be the same.
+	// uid is the default user ID of both containers. Tailscaled lets only its own user use its
+	// LocalAPI, so the agent must have the same.
 	uid int64 = 1000
 
-	// terminationGracePeriodSeconds covers the 30 s in which the agent's drain takes new
-	// connections (control needs some 15 s to move a service to another host,
-	// kube/services of tailscale.com, and tells clients after that), 15 s for those that
-	// are open then, and the end of containerboot, which has nothing left to withdraw, and
-	// of the sidecar.
+	// terminationGracePeriodSeconds covers the 30 s in which the agent's drain accepts new
+	// connections (the control server needs some 15 s to move a service to another host,
+	// kube/services of tailscale.com, and notifies clients after that), 15 s for connections
+	// that are open then, and the termination of containerboot, which has no services left to
+	// withdraw, and of the sidecar.
 	terminationGracePeriodSeconds = 60
 
-	// egressGracePeriodSeconds covers egressDrain, the time before it in which
-	// clients learn that the pod takes no more connections, and the end of both
-	// containers. It is no longer for who deletes a whole namespace: Kubernetes
-	// deletes the pods first, and comes back for the rest after half of this
-	// (pkg/controller/namespace/deletion).
+	// egressGracePeriodSeconds covers egressDrain, the time before it in which clients learn
+	// that the pod accepts no more connections, and the termination of both containers. It is
+	// not longer because of namespace deletion: Kubernetes deletes the pods first, and
+	// continues with other objects after half of this time (pkg/controller/namespace/deletion).
 	egressGracePeriodSeconds = 120
 
-	// egressDrain is how long open connections through an egress pod may go on
-	// at most once it is stopped.
+	// egressDrain is the maximum time for open connections through an egress pod to end once
+	// the pod is stopped.
 	egressDrain = 90 * time.Second
 
-	// revisionHistoryLimit is how many old templates are kept to roll back to.
+	// revisionHistoryLimit is the number of old templates that are kept for rollbacks.
 	revisionHistoryLimit = 3
 )
 
-// StatefulSet of the proxies. Its pod template depends neither on the replicas
-// nor on the tailnet: scaling and new credentials restart no pod.
+// StatefulSet builds the StatefulSet of the proxies. Its pod template depends neither on the
+// replicas nor on the tailnet: scaling and new credentials restart no pod.
 func StatefulSet(o Options, img Images) *appsv1.StatefulSet {
 	return &appsv1.StatefulSet{
 		ObjectMeta: o.objectMeta(),
@@ -69,8 +68,8 @@ func podSpec(o Options, img Images) corev1.PodSpec {
 	return corev1.PodSpec{
 		ServiceAccountName:           o.Name,
 		AutomountServiceAccountToken: ptr.To(true),
-		// Containerboot reads its settings from variables. A Service called
-		// ts-socket must not become one.
+		// Containerboot reads its settings from variables. A Service called ts-socket must not
+		// set one.
 		EnableServiceLinks:            ptr.To(false),
 		TerminationGracePeriodSeconds: ptr.To(gracePeriod(o)),
 		NodeSelector:                  o.Pods.NodeSelector,
@@ -86,9 +85,9 @@ func podSpec(o Options, img Images) corev1.PodSpec {
 	}
 }
 
-// volumes of a pod. Secrets pass through those in memory, so that none reaches a disk: auth
-// keys through one, and through another the keys of certificates, so that a full one does
-// not keep the agent from writing tailscaled's config.
+// volumes returns the volumes of a pod. Volumes in memory hold secrets, so that none is written
+// to a disk: one for auth keys, and another for keys of certificates, so that the agent can
+// still write tailscaled's config when the latter is full.
 func volumes(o Options) []corev1.Volume {
 	out := []corev1.Volume{
 		inMemory(volumeTailscaledConfig, "8Mi"),
@@ -102,7 +101,7 @@ func volumes(o Options) []corev1.Volume {
 	return out
 }
 
-// allPodLabels are the user's and ours.
+// allPodLabels returns the labels of the pods, including the user's.
 func (o Options) allPodLabels() map[string]string {
 	l := map[string]string{}
 	for k, v := range o.Pods.Labels {
@@ -143,8 +142,8 @@ func seLinuxOptions(s tailnetv1alpha1.PodSecurityContext) *corev1.SELinuxOptions
 	return &corev1.SELinuxOptions{Level: s.SELinuxOptions.Level, Type: s.SELinuxOptions.Type}
 }
 
-// dnsSysctls let the agent, which has no privilege, listen on the port of DNS. Kubelet
-// takes this sysctl for safe, and PodSecurity for restricted.
+// dnsSysctls returns the sysctl that lets the agent, which has no privileges, listen on the DNS
+// port. Kubelet treats this sysctl as safe, and the PodSecurity level restricted allows it.
 func dnsSysctls(o Options) []corev1.Sysctl {
 	if o.Pods.DNSConfigMap == "" {
 		return nil
@@ -152,8 +151,8 @@ func dnsSysctls(o Options) []corev1.Sysctl {
 	return []corev1.Sysctl{{Name: "net.ipv4.ip_unprivileged_port_start", Value: strconv.Itoa(PortDNS)}}
 }
 
-// spread is what the user asks for. By default it is an even spread that never
-// leaves a pod unscheduled. A selector that is missing would match no pod.
+// spread returns the user's constraints. The default is an even spread that never leaves a pod
+// unscheduled. A missing selector would match no pod.
 func spread(o Options) []corev1.TopologySpreadConstraint {
 	ours := &metav1.LabelSelector{MatchLabels: o.PodLabels()}
 	if len(o.Pods.TopologySpreadConstraints) == 0 {

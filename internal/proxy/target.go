@@ -11,7 +11,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// A TargetPort is a port at which the cluster reaches a target in the tailnet.
+// A TargetPort is a port on which the cluster reaches a target in the tailnet.
 type TargetPort struct {
 	// Name of the port, unique in its Service.
 	Name string
@@ -25,12 +25,12 @@ type TargetPort struct {
 	// Protocol is TCP or UDP.
 	Protocol corev1.Protocol
 
-	// AppProtocol is what is spoken, as Kubernetes calls it. Empty if unknown.
+	// AppProtocol is the application protocol, in Kubernetes' notation. Empty if unknown.
 	AppProtocol string
 }
 
-// TargetService is the Service of this name by which any pod reaches an endpoint
-// in the tailnet, through the group's pods that are ready.
+// TargetService builds the Service by which any pod reaches an endpoint in the tailnet, through
+// the group's ready pods.
 func TargetService(o Options, name, endpoint string, ports []TargetPort) *corev1.Service {
 	om := o.objectMeta()
 	om.Name = name
@@ -46,7 +46,7 @@ func TargetService(o Options, name, endpoint string, ports []TargetPort) *corev1
 	return s
 }
 
-// EgressConfigMap tells the group's agents which port leads where.
+// EgressConfigMap builds the ConfigMap with the ports and targets of the group's agents.
 func EgressConfigMap(o Options, data map[string]string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: o.objectMeta(), Data: data}
 }

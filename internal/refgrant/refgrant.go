@@ -1,8 +1,8 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package refgrant judges by ReferenceGrants which objects of other namespaces may be
-// named. It is pure.
+// Package refgrant evaluates ReferenceGrants for references to objects of other namespaces. It
+// is pure.
 package refgrant
 
 import (
@@ -13,17 +13,18 @@ import (
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 )
 
-// Grants by their names.
+// Grants are ReferenceGrants by name.
 type Grants map[types.NamespacedName]*gwapiv1beta1.ReferenceGrantSpec
 
-// A Referrer names others: objects of a kind, in a namespace.
+// A Referrer is the kind and namespace of the objects with the reference.
 type Referrer struct {
 	Group     gwapiv1.Group
 	Kind      gwapiv1.Kind
 	Namespace string
 }
 
-// Permit reports whether an object of a kind may be named: always in one's own namespace.
+// Permit reports whether a reference to an object of a kind is permitted. References within a
+// namespace always are.
 func (gs Grants) Permit(by Referrer, group gwapiv1.Group, kind gwapiv1.Kind, n types.NamespacedName) bool {
 	if by.Namespace == n.Namespace {
 		return true
@@ -46,8 +47,8 @@ func (gs Grants) Permit(by Referrer, group gwapiv1.Group, kind gwapiv1.Kind, n t
 	return false
 }
 
-// PermitGateway reports whether TailscaleGateways of a namespace may share a Gateway, and
-// have its listeners believe headers that name the client.
+// PermitGateway reports whether TailscaleGateways of a namespace may share a Gateway, and have
+// its listeners trust headers that identify the client.
 func (gs Grants) PermitGateway(namespace string, gateway types.NamespacedName) bool {
 	return gs.Permit(Referrer{
 		Group: gatewayv1alpha1.Group, Kind: gatewayv1alpha1.TailscaleGatewayKind, Namespace: namespace,

@@ -26,15 +26,15 @@ func TestPermitGateway(t *testing.T) {
 		grant     gwapiv1beta1.ReferenceGrantSpec
 		want      bool
 	}{
-		"Own":            {reason: "One's own Gateway needs no grant.", namespace: "infra", at: "elsewhere", want: true},
-		"None":           {reason: "Without a grant nothing of another namespace may be named.", namespace: "shop", at: "infra"},
+		"Own":            {reason: "A Gateway of the same namespace needs no grant.", namespace: "infra", at: "elsewhere", want: true},
+		"None":           {reason: "A Gateway of another namespace needs a grant.", namespace: "shop", at: "infra"},
 		"Named":          {reason: "A grant may name the Gateway.", namespace: "shop", at: "infra", grant: gwapiv1beta1.ReferenceGrantSpec{From: from("TailscaleGateway", "shop"), To: to("Gateway", ptr.To(gwapiv1.ObjectName("eg")))}, want: true},
 		"All":            {reason: "A grant may be for all Gateways of the namespace.", namespace: "shop", at: "infra", grant: gwapiv1beta1.ReferenceGrantSpec{From: from("TailscaleGateway", "shop"), To: to("Gateway", nil)}, want: true},
-		"OtherGateway":   {reason: "A grant for another Gateway is none.", namespace: "shop", at: "infra", grant: gwapiv1beta1.ReferenceGrantSpec{From: from("TailscaleGateway", "shop"), To: to("Gateway", ptr.To(gwapiv1.ObjectName("other")))}},
-		"OtherNamespace": {reason: "A grant for another namespace is none.", namespace: "shop", at: "infra", grant: gwapiv1beta1.ReferenceGrantSpec{From: from("TailscaleGateway", "shop-2"), To: to("Gateway", nil)}},
-		"OtherReferrer":  {reason: "A grant for another kind is none.", namespace: "shop", at: "infra", grant: gwapiv1beta1.ReferenceGrantSpec{From: from("TailscaleServices", "shop"), To: to("Gateway", nil)}},
-		"OtherKind":      {reason: "A grant for Services is none for Gateways.", namespace: "shop", at: "infra", grant: gwapiv1beta1.ReferenceGrantSpec{From: from("TailscaleGateway", "shop"), To: to("Service", nil)}},
-		"Elsewhere":      {reason: "A grant of any other namespace counts for nothing: whoever is granted could write it.", namespace: "shop", at: "shop", grant: gwapiv1beta1.ReferenceGrantSpec{From: from("TailscaleGateway", "shop"), To: to("Gateway", nil)}},
+		"OtherGateway":   {reason: "A grant for another Gateway does not apply.", namespace: "shop", at: "infra", grant: gwapiv1beta1.ReferenceGrantSpec{From: from("TailscaleGateway", "shop"), To: to("Gateway", ptr.To(gwapiv1.ObjectName("other")))}},
+		"OtherNamespace": {reason: "A grant for another namespace does not apply.", namespace: "shop", at: "infra", grant: gwapiv1beta1.ReferenceGrantSpec{From: from("TailscaleGateway", "shop-2"), To: to("Gateway", nil)}},
+		"OtherReferrer":  {reason: "A grant for another kind does not apply.", namespace: "shop", at: "infra", grant: gwapiv1beta1.ReferenceGrantSpec{From: from("TailscaleServices", "shop"), To: to("Gateway", nil)}},
+		"OtherKind":      {reason: "A grant for Services does not apply to Gateways.", namespace: "shop", at: "infra", grant: gwapiv1beta1.ReferenceGrantSpec{From: from("TailscaleGateway", "shop"), To: to("Service", nil)}},
+		"Elsewhere":      {reason: "A grant in another namespace does not apply, because the referrer could create it.", namespace: "shop", at: "shop", grant: gwapiv1beta1.ReferenceGrantSpec{From: from("TailscaleGateway", "shop"), To: to("Gateway", nil)}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

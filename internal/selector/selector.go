@@ -1,7 +1,7 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package selector reads label selectors.
+// Package selector parses label selectors.
 package selector
 
 import (
@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Of labels. Nil selects nothing. Of several mistakes the error always
-// tells the same one: Kubernetes takes them in the order of a map, and a message
-// that changes from run to run would be a change.
+// Of returns the selector of a LabelSelector. Nil selects nothing. If there are several errors,
+// it always returns the same one: Kubernetes reads them in the order of a map, and a message
+// that changes from run to run would cause an update.
 func Of(s *metav1.LabelSelector) (labels.Selector, error) {
 	out, err := metav1.LabelSelectorAsSelector(s)
 	if err == nil {

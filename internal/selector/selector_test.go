@@ -19,19 +19,19 @@ func TestOf(t *testing.T) {
 		err    string
 	}{
 		"Nil":   {reason: "No selector selects nothing."},
-		"Empty": {reason: "An empty one selects all.", in: &metav1.LabelSelector{}, want: true},
+		"Empty": {reason: "An empty selector selects all.", in: &metav1.LabelSelector{}, want: true},
 		"Match": {reason: "Labels and expressions must match.", want: true, in: &metav1.LabelSelector{
 			MatchLabels:      map[string]string{"app": "web"},
 			MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "zone", Operator: metav1.LabelSelectorOpIn, Values: []string{"a", "b"}}},
 		}},
-		"Expression": {reason: "One that does not match is enough.", in: &metav1.LabelSelector{
+		"Expression": {reason: "One expression that does not match is enough.", in: &metav1.LabelSelector{
 			MatchLabels:      map[string]string{"app": "web"},
 			MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "zone", Operator: metav1.LabelSelectorOpDoesNotExist}},
 		}},
-		"Operator": {reason: "An operator is told by name.", err: `"Near" is not a valid label selector operator`, in: &metav1.LabelSelector{
+		"Operator": {reason: "The error names the operator.", err: `"Near" is not a valid label selector operator`, in: &metav1.LabelSelector{
 			MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "zone", Operator: "Near"}},
 		}},
-		"Mistakes": {reason: "The first of several mistakes is told, always.", err: "not a 1", in: &metav1.LabelSelector{
+		"Mistakes": {reason: "The error is always the first of several ones.", err: "not a 1", in: &metav1.LabelSelector{
 			MatchLabels: map[string]string{"a": "not a 1", "b": "not a 2", "c": "not a 3", "d": "not a 4"},
 		}},
 	}

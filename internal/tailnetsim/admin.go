@@ -10,7 +10,7 @@ import (
 	"slices"
 )
 
-// StateView is what the simulator holds, for assertions. It has no secrets.
+// StateView is a view of the simulator's state, for assertions. It has no secrets.
 type StateView struct {
 	Devices  []map[string]any `json:"devices"`
 	Keys     []map[string]any `json:"keys"`
@@ -61,8 +61,8 @@ func (s *Server) State() StateView {
 	return v
 }
 
-// adminRoutes steer and show the simulator. They are open to everyone who
-// reaches the address.
+// adminRoutes adds the routes that control and inspect the simulator. They need no
+// authentication.
 func (s *Server) adminRoutes(m *http.ServeMux) {
 	s.puppetRoutes(m)
 	s.switchRoutes(m)

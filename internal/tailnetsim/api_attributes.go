@@ -51,8 +51,8 @@ func (c *call) getAttributes() {
 	}
 }
 
-// writeAttributes answers with all attributes of a device, and when those of them
-// that do expire. Expired ones are gone.
+// writeAttributes responds with all attributes of a device, and the expiry of those that
+// expire. Expired attributes are omitted.
 func (c *call) writeAttributes(d *device) {
 	attrs, expiries := map[string]any{}, map[string]string{}
 	if hi := d.Hostinfo; hi != nil {
@@ -108,8 +108,8 @@ func (c *call) attribute(key string, r attributeRequest) (attribute, bool) {
 	return a, c.fits(key, a)
 }
 
-// fits reports whether the tailnet has no other attribute whose key differs in case
-// only or whose value has another type (OpenAPI: parameters.attributeKey), and answers
+// fits reports whether the tailnet has no other attribute whose key differs only in case or
+// whose value has another type (OpenAPI: parameters.attributeKey), and responds with an error
 // if it has one.
 func (c *call) fits(key string, a attribute) bool {
 	for _, d := range c.s.st.Devices {

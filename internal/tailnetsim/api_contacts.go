@@ -14,7 +14,7 @@ type contact struct {
 	// FallbackEmail is used until Email is verified.
 	FallbackEmail     string `json:"fallbackEmail,omitempty"`
 	NeedsVerification bool   `json:"needsVerification"`
-	// Mails counts the mails that asked to verify an address.
+	// Mails counts the emails that request the verification of an address.
 	Mails int `json:"-"`
 }
 

@@ -46,8 +46,8 @@ func (c *call) getNameservers() {
 	c.json(map[string]any{"dns": addresses(c.s.st.DNS.Nameservers)})
 }
 
-// setNameservers drops what the resolvers were used with: whether the API keeps it for
-// the same address no source says.
+// setNameservers drops the settings of the resolvers: no source shows whether the API keeps
+// them for the same address.
 func (c *call) setNameservers() {
 	var req struct {
 		DNS []string `json:"dns"`
@@ -150,7 +150,7 @@ func (c *call) splitDNS(into map[string][]dnsResolver) {
 	c.getSplitDNS()
 }
 
-// dnsConfiguration has the API's shape: what is empty or off is absent
+// dnsConfiguration has the API's shape: empty and disabled settings are absent
 // (abn/ansible-tailscale-admin, tests/live/test_dns_module_live.py).
 type dnsConfiguration struct {
 	Nameservers []dnsResolver            `json:"nameservers,omitempty"`
@@ -169,7 +169,7 @@ func (c *call) getDNSConfiguration() {
 	c.json(out)
 }
 
-// setDNSConfiguration replaces everything: what is not named is off or empty.
+// setDNSConfiguration replaces all settings: absent settings are disabled or empty.
 func (c *call) setDNSConfiguration() {
 	var req dnsConfiguration
 	if !c.decode(&req) {

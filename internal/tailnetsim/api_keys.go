@@ -63,7 +63,7 @@ func (k *authKey) view(now time.Time) map[string]any {
 	return v
 }
 
-// keyBySecret finds an auth key by what a node presents.
+// keyBySecret returns the auth key with the secret that a node presents.
 func (st *state) keyBySecret(secret string) *authKey {
 	// A node may append parameters to a key.
 	secret, _, _ = strings.Cut(secret, "?")

@@ -155,7 +155,7 @@ func (c *call) getLogstreamStatus() {
 // awsAccount is made up: the account that assumes a role to stream logs to S3.
 const awsAccount = "001234567890"
 
-// An externalAWSID is what Tailscale shows to AWS when it assumes a role.
+// An externalAWSID is the external ID that Tailscale presents to AWS when it assumes a role.
 type externalAWSID struct {
 	Reusable bool `json:"reusable"`
 }
@@ -193,7 +193,7 @@ func (st *state) linked(id string) bool {
 	return false
 }
 
-// validateTrustPolicy succeeds for every role, as if AWS had been asked.
+// validateTrustPolicy succeeds for every role, without a request to AWS.
 func (c *call) validateTrustPolicy() {
 	if c.s.st.ExternalIDs[c.r.PathValue("id")] == nil {
 		c.fail(http.StatusNotFound, "external id not found")

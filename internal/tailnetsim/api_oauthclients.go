@@ -20,7 +20,7 @@ const (
 	typeFederated   = "federated"
 )
 
-// trustScopes are what it takes to manage trust credentials of a type.
+// trustScopes are the required scopes to manage trust credentials of a type.
 var trustScopes = map[string]string{typeOAuthClient: "oauth_keys", typeFederated: "federated_keys"}
 
 // A trustCredential is an OAuth client or a federated identity that was made
@@ -67,8 +67,8 @@ func (st *state) oauthClient(id, secret string) *OAuthClient {
 	return nil
 }
 
-// trustCredentials that the actor may see, of one type or, if it is empty, of
-// both.
+// trustCredentials returns the trust credentials that the actor may see, of one type or, if it
+// is empty, of both.
 func (c *call) trustCredentials(only string) []any {
 	out := []any{}
 	for _, t := range sortedBy(c.s.st.Credentials, func(a, b *trustCredential) int { return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID)) }) {
@@ -235,14 +235,14 @@ func (c *call) listAnyKeys() {
 	case c.actor.allows("auth_keys", true):
 		out = append(out, c.authKeys()...)
 	case !c.actor.allows(trustScopes[typeOAuthClient], true) && !c.actor.allows(trustScopes[typeFederated], true):
-		// It has none of the scopes: say which is asked for most.
+		// The actor has none of the scopes: name the most common one.
 		c.allowsAuthKeys(true)
 		return
 	}
 	c.json(map[string]any{"keys": out})
 }
 
-// createAnyKey makes what the body's keyType says.
+// createAnyKey creates a key of the keyType in the body.
 func (c *call) createAnyKey() {
 	var req struct {
 		KeyType string `json:"keyType"`

@@ -15,8 +15,8 @@ const (
 	organizationID = "oSimTest11CNTRL"
 )
 
-// listTailnets of the credential's organization. The real answer has only those
-// that were made by API, unless the credential is the organization's.
+// listTailnets lists the tailnets of the credential's organization. The real API lists only
+// those that were created by API, unless the credential is the organization's.
 func (c *call) listTailnets() {
 	c.json(map[string]any{"tailnets": []any{map[string]any{
 		"id": tailnetID, "displayName": c.s.opts.Tailnet, "orgId": organizationID,
@@ -33,7 +33,7 @@ var (
 	userRoles = []string{"", "all", "admin", "auditor", "billing-admin", "it-admin", "member", "network-admin", "owner"}
 )
 
-// users of the tailnet: its owner alone.
+// users lists the users of the tailnet: only its owner.
 func (c *call) users() []map[string]any {
 	p := c.s.profile(userOwner)
 	devices, online := 0, false

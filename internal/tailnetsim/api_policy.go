@@ -55,10 +55,10 @@ func (c *call) getPolicy() {
 	c.json(map[string]any{"acl": []byte(c.s.policy.raw), "warnings": warnings, "errors": []string{}})
 }
 
-// policyOfBody parses the policy file of the body, and answers 400 if it is wrong.
-// JSON with comments that is sent as application/json gets a message of its own
-// (abn/ansible-tailscale-admin, docs/troubleshooting.md, "exactly one capability scope
-// must be populated").
+// policyOfBody parses the policy file of the body, and answers 400 if it is invalid. JSON with
+// comments that is sent as application/json results in a special message
+// (abn/ansible-tailscale-admin, docs/troubleshooting.md, "exactly one capability scope must be
+// populated").
 func (c *call) policyOfBody() (*policy, error) {
 	p, err := parsePolicy(string(c.body), c.s.switches.UnsyncedGroups)
 	if err == nil && strings.HasPrefix(c.r.Header.Get("Content-Type"), "application/json") && !json.Valid(c.body) {
@@ -132,7 +132,7 @@ func writeFailures(w http.ResponseWriter, status int, f []testFailure) {
 	writeJSON(w, status, map[string]any{"message": "test(s) failed", "data": f})
 }
 
-// A ruleMatch is a rule that applies to what a preview asks about.
+// A ruleMatch is a rule that applies to the subject of a preview.
 type ruleMatch struct {
 	Users      []string `json:"users"`
 	Ports      []string `json:"ports"`

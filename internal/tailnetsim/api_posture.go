@@ -18,8 +18,8 @@ var postureProviders = []string{
 	"1password", "falcon", "fleet", "huntress", "intune", "iru", "jamfpro", "kandji", "kolide", "sentinelone",
 }
 
-// A postureIntegration asks a device management system about devices; here it makes
-// no requests. Its secret is kept as a hash.
+// A postureIntegration reads devices from a device management system; the simulator makes no
+// requests. Its secret is stored as a hash.
 type postureIntegration struct {
 	ID         string    `json:"id"`
 	Provider   string    `json:"provider"`
@@ -68,7 +68,7 @@ func (c *call) listPostures() {
 	c.json(map[string]any{"integrations": out})
 }
 
-// A postureRequest leaves what is absent as it is.
+// A postureRequest does not change absent fields.
 type postureRequest struct {
 	Provider     string  `json:"provider"`
 	CloudID      *string `json:"cloudId"`

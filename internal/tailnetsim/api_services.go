@@ -62,8 +62,8 @@ func (c *call) getService() {
 	}
 }
 
-// putService creates or replaces: what the body lacks is gone. A name in the body
-// that differs from the path's renames an existing service.
+// putService creates or replaces a service: absent fields of the body are removed. A name in
+// the body that differs from the path's renames an existing service.
 func (c *call) putService() {
 	v := &service{}
 	if !c.decode(v) {
@@ -104,9 +104,9 @@ func (c *call) putService() {
 	c.json(v)
 }
 
-// nameIsFree reports whether a service may have the name that it asks for, and
-// answers if not (tailscale/tailscale#17693). That the name of another service is
-// refused in the same way is an assumption.
+// nameIsFree reports whether a service may have the requested name, and responds with an error
+// if not (tailscale/tailscale#17693). It is an assumption that the name of another service is
+// refused in the same way.
 func (c *call) nameIsFree(v, old *service) bool {
 	if old != nil && old.Name == v.Name {
 		return true
@@ -156,7 +156,7 @@ func (c *call) deleteService() {
 	c.ok()
 }
 
-// A ServiceEdit is what a person changes of a service.
+// A ServiceEdit is a change of a service by a user.
 type ServiceEdit struct {
 	Comment     *string  `json:"comment,omitempty"`
 	DisplayName *string  `json:"displayName,omitempty"`

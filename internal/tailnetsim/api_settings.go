@@ -38,8 +38,8 @@ func settingScope(name string) string {
 	return "feature_settings"
 }
 
-// getSettings answers null for what the actor may not read, and 403 to an actor that
-// may read nothing.
+// getSettings responds with null for settings that the actor may not read, and 403 to an actor
+// that may read none.
 func (c *call) getSettings() {
 	out, some := map[string]any{}, false
 	for k, v := range c.s.st.Settings {
@@ -55,7 +55,7 @@ func (c *call) getSettings() {
 	c.json(out)
 }
 
-// patchSettings changes what is named and not null, all of it or nothing.
+// patchSettings changes the settings in the body that are not null, all or none of them.
 func (c *call) patchSettings() {
 	req := map[string]any{}
 	if !c.decode(&req) {

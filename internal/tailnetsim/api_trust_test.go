@@ -49,7 +49,7 @@ func TestOAuthClients(t *testing.T) {
 		t.Errorf("own kind of keys: -want, +got:\n%s", diff)
 	}
 
-	// A client that was made can ask for tokens, and sees what its scopes show.
+	// A created client can request tokens, and reads what its scopes permit.
 	u := must[*url.URL](t)(url.Parse(r.URL))
 	of := func(k *tailscale.Key) *tailscale.KeysResource {
 		return (&tailscale.Client{BaseURL: u, Auth: &tailscale.OAuth{ClientID: k.ID, ClientSecret: k.Key}}).Keys()
@@ -86,7 +86,7 @@ func TestOAuthClients(t *testing.T) {
 			},
 		},
 		"NoTag": {
-			reason: "Who makes keys needs tags.", code: 400, want: "tags are required",
+			reason: "A credential that creates keys needs tags.", code: 400, want: "tags are required",
 			create: func() error {
 				_, err := c.CreateOAuthClient(t.Context(), tailscale.CreateOAuthClientRequest{Scopes: []string{"auth_keys"}})
 				return err

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// webhookEvents are what a webhook may subscribe to.
+// webhookEvents are the events of webhooks.
 var webhookEvents = []string{
 	"categoryTailnetManagement", "nodeCreated", "nodeNeedsApproval", "nodeApproved", "nodeKeyExpiringInOneDay",
 	"nodeKeyExpired", "nodeDeleted", "nodeSigned", "nodeNeedsSignature", "policyUpdate", "userCreated",
@@ -90,7 +90,7 @@ func (c *call) createWebhook() {
 	c.showWebhookSecret(w)
 }
 
-// sortedSet is how the API keeps a list whose order means nothing.
+// sortedSet returns the form in which the API stores a list without order.
 func sortedSet(in []string) []string { return slices.Compact(slices.Sorted(slices.Values(in))) }
 
 // areEvents reports whether all are events and there is one, and answers if not.

@@ -27,7 +27,7 @@ func TestSettingsScopes(t *testing.T) {
 		"None":     {reason: "Without any of the scopes nothing may be read.", scopes: []string{"dns"}, read: http.StatusForbidden, want: http.StatusForbidden, patch: tailscale.UpdateTailnetSettingsRequest{HTTPSEnabled: &yes}},
 		"Its":      {reason: "A setting may be written with its scope.", scopes: []string{"networking_settings"}, patch: tailscale.UpdateTailnetSettingsRequest{HTTPSEnabled: &yes}},
 		"Another":  {reason: "Another scope is not enough.", scopes: []string{"feature_settings"}, patch: tailscale.UpdateTailnetSettingsRequest{HTTPSEnabled: &yes}, want: http.StatusForbidden},
-		"ReadOnly": {reason: "Who may read may not write.", scopes: []string{"feature_settings:read"}, patch: tailscale.UpdateTailnetSettingsRequest{DevicesKeyDurationDays: &days}, want: http.StatusForbidden},
+		"ReadOnly": {reason: "The scope to read does not permit writing.", scopes: []string{"feature_settings:read"}, patch: tailscale.UpdateTailnetSettingsRequest{DevicesKeyDurationDays: &days}, want: http.StatusForbidden},
 		"TooLong":  {reason: "Values are bounded.", scopes: []string{"all"}, patch: tailscale.UpdateTailnetSettingsRequest{DevicesKeyDurationDays: tailscale.PointerTo(181)}, want: http.StatusBadRequest},
 		"Role":     {reason: "Roles are an enumeration.", scopes: []string{"all"}, patch: tailscale.UpdateTailnetSettingsRequest{UsersRoleAllowedToJoinExternalTailnets: tailscale.PointerTo(tailscale.RoleAllowedToJoinExternalTailnets("owner"))}, want: http.StatusBadRequest},
 	}

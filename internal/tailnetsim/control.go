@@ -27,7 +27,7 @@ func machineOf(r *http.Request) key.MachinePublic {
 	return k
 }
 
-// serveKey tells nodes the server's public keys.
+// serveKey serves the server's public keys.
 func (s *Server) serveKey(w http.ResponseWriter) {
 	s.mu.Lock()
 	noise, legacy := s.st.NoiseKey.Public(), s.st.LegacyKey.Public()
@@ -40,7 +40,7 @@ func (s *Server) serveNoiseUpgrade(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	priv := s.st.NoiseKey
 	s.mu.Unlock()
-	// AcceptHTTP answers by itself when it fails.
+	// AcceptHTTP writes the response when it fails.
 	cc, err := controlhttpserver.AcceptHTTP(r.Context(), w, r, priv, nil)
 	if err != nil {
 		s.log.Debug("Cannot upgrade to Noise", "error", err)
@@ -60,20 +60,20 @@ func (s *Server) serveNoiseUpgrade(w http.ResponseWriter, r *http.Request) {
 				defer s.recover(w, r)
 				s.withFaults(s.noise).ServeHTTP(w, r)
 			}),
-			// A node whose host died closes nothing: pings find out.
+			// A node whose host has failed closes no connection: pings detect it.
 			HTTP2: &http.HTTP2Config{SendPingTimeout: 5 * time.Second, PingTimeout: 3 * time.Second},
 		},
 	})
 }
 
-// noiseMux is what nodes reach inside Noise.
+// noiseMux returns the routes that nodes reach inside Noise.
 func (s *Server) noiseMux() *http.ServeMux {
 	m := http.NewServeMux()
 	m.HandleFunc("POST /machine/register", s.serveRegister)
 	m.HandleFunc("POST /machine/map", s.serveMap)
 	m.HandleFunc("POST /c2n/{token}", s.serveC2N)
 	m.HandleFunc("POST /machine/set-dns", s.serveSetDNS)
-	// What nodes only tell: accepted and dropped.
+	// Notifications of nodes are accepted and dropped.
 	for _, p := range []string{"POST /machine/update-health", "POST /machine/audit-log", "PATCH /machine/set-device-attr"} {
 		m.HandleFunc(p, func(w http.ResponseWriter, r *http.Request) {
 			if _, err := io.Copy(io.Discard, io.LimitReader(r.Body, maxBody)); err != nil {

@@ -64,8 +64,8 @@ func (s *Server) askLocked(d *device) {
 	s.wg.Go(func() { s.ask(d) })
 }
 
-// ask goes on until an answer is of the state that the node last announced:
-// a node may change its mind while it answers.
+// ask repeats its request until an answer matches the state that the node last announced: a
+// node may change its state while it answers.
 func (s *Server) ask(d *device) {
 	for try := range 20 {
 		res, err := s.question(d)
@@ -81,7 +81,7 @@ func (s *Server) ask(d *device) {
 			d.heard = res.ServicesHash
 			s.log.Debug("Node offers services", "node", d.StableID, "services", len(offers))
 			s.changedLocked()
-			// The announcement can also be what is late: then it asks again.
+			// The announcement can also be late: then the request is repeated.
 			if servicesHash(d) == "" || res.ServicesHash == servicesHash(d) {
 				d.asking = false
 				s.mu.Unlock()

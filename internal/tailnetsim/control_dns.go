@@ -36,15 +36,15 @@ const (
 	dnsTimeout = 10 * time.Second
 )
 
-// certDomainsLocked are the names that a device may have certificates for: its own,
-// and those of the services that it serves and is approved for. Whether it must also
-// advertise them is Switches.CertDomains: see CertAdvertised and CertServed.
+// certDomainsLocked returns the names for which a device may have certificates: its name, and
+// those of the services that it serves and is approved for. Whether it must also advertise them
+// is Switches.CertDomains: see CertAdvertised and CertServed.
 //
-// What is evidenced: tailscale/tailscale#20716 saw `tailscale cert` refused on a host
-// that serves and does not advertise, and granted after it advertised
-// (AlverezYari/phillips-homelab#396); #18257 adds that the host must be approved. No
-// source shows a grant without approval, nor whether the advertisement of one host
-// also grants the domain to another, so each host needs its own here.
+// Evidence: tailscale/tailscale#20716 saw `tailscale cert` refused on a host that serves and
+// does not advertise, and granted after it advertised (AlverezYari/phillips-homelab#396);
+// #18257 adds that the host must be approved. No source shows a grant without approval, nor
+// whether the advertisement of one host also grants the domain to another, so each host needs
+// its own here.
 func (s *Server) certDomainsLocked(d *device) []string {
 	if s.st.Settings["httpsEnabled"] != true || !s.st.DNS.MagicDNS || !d.Authorized {
 		return nil

@@ -79,7 +79,7 @@ func (s *Server) serveMap(w http.ResponseWriter, r *http.Request) {
 	s.log.Debug("Map stream ended", "node", d.StableID, "reason", err)
 }
 
-// noteNodeLocked keeps where a node is and what it runs.
+// noteNodeLocked stores the location and version of a node.
 func (s *Server) noteNodeLocked(d *device, req *tailcfg.MapRequest) {
 	d.Endpoints = nil
 	for _, e := range req.Endpoints {
@@ -177,7 +177,7 @@ func (s *Server) sweepAfterLoad() {
 
 var errStream = errors.New("stream ended")
 
-// stream sends the map whenever it differs from what was sent last.
+// stream sends the map whenever it differs from the last one.
 func (s *Server) stream(r *http.Request, w http.ResponseWriter, compress bool, d *device, ss *session) error {
 	ka := time.NewTicker(keepAlive)
 	defer ka.Stop()
@@ -244,9 +244,9 @@ func (s *Server) stream(r *http.Request, w http.ResponseWriter, compress bool, d
 	}
 }
 
-// removed returns the peers in sent that are not in now, if now is empty, and notes
-// what is sent. A list of peers replaces the one before, but an empty list is
-// left out of the JSON and then means no change.
+// removed returns the peers in sent that are not in now, if now is empty, and records the sent
+// peers. A list of peers replaces the previous one, but the JSON omits an empty list, which
+// means no change.
 func removed(sent map[tailcfg.NodeID]bool, now []*tailcfg.Node) []tailcfg.NodeID {
 	var out []tailcfg.NodeID
 	if len(now) == 0 {
@@ -259,9 +259,9 @@ func removed(sent map[tailcfg.NodeID]bool, now []*tailcfg.Node) []tailcfg.NodeID
 	return out
 }
 
-// farewell tells a deleted node that its key is no longer good: it stops, and
-// wants a new login. The stream stays open until the node leaves: were it ended,
-// the node would open another at once.
+// farewell notifies a deleted node that its key is invalid: it stops, and needs a new login.
+// The stream stays open until the node disconnects, because the node would open another at once
+// otherwise.
 func (s *Server) farewell(r *http.Request, w http.ResponseWriter, compress bool, d *device) error {
 	s.mu.Lock()
 	n := s.nodeLocked(d)

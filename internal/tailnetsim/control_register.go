@@ -72,7 +72,7 @@ func (s *Server) registerLocked(m key.MachinePublic, req *tailcfg.RegisterReques
 		return &tailcfg.RegisterResponse{NodeKeyExpired: true}
 	}
 	if d != nil {
-		// A logged out node must come with a new node key: it makes one when told.
+		// A logged-out node must have a new node key, which it creates on request.
 		if d.expired(now) {
 			return &tailcfg.RegisterResponse{NodeKeyExpired: true}
 		}
@@ -123,8 +123,8 @@ func (s *Server) registerLocked(m key.MachinePublic, req *tailcfg.RegisterReques
 	return s.registered(d)
 }
 
-// noteHostinfo keeps what a node says of itself, and names it by its hostname
-// unless the API named it.
+// noteHostinfo stores the host information of a node, and names the node by its hostname unless
+// the API has named it.
 func (s *Server) noteHostinfo(d *device, hi *tailcfg.Hostinfo) {
 	if hi == nil {
 		hi = &tailcfg.Hostinfo{}

@@ -24,7 +24,7 @@ func setHTTPS(t *testing.T, r *simtest.Running, on bool) {
 	}
 }
 
-// certDomains that control tells a node of.
+// certDomains returns the certificate domains that a node receives from the control server.
 func certDomains(t *testing.T, n *tsnet.Server) []string {
 	t.Helper()
 	lc, err := n.LocalClient()

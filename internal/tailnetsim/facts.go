@@ -8,13 +8,13 @@ import (
 	"net/http"
 )
 
-// DeviceFacts are what the API says of a device that no call of the API can set
-// (OpenAPI: Device).
+// DeviceFacts are the fields of a device in the API that no call of the API can set (OpenAPI:
+// Device).
 type DeviceFacts struct {
 	// TailnetLockKey of the device. Default one that is made up.
 	TailnetLockKey string `json:"tailnetLockKey,omitempty"`
-	// TailnetLockError says what is wrong with the signature of the device's key.
-	// Only a locked tailnet has it.
+	// TailnetLockError describes the problem with the signature of the device's key. Only a
+	// locked tailnet has it.
 	TailnetLockError string `json:"tailnetLockError,omitempty"`
 	// MultipleConnections is whether two machines use the device's node key.
 	MultipleConnections bool `json:"multipleConnections,omitempty"`
@@ -31,7 +31,8 @@ func (f DeviceFacts) postureIdentity() map[string]any {
 	return map[string]any{"serialNumbers": f.SerialNumbers}
 }
 
-// lockKey of a device: each has one, tailnet lock or not.
+// lockKey returns the tailnet lock key of a device. Each device has one, with or without
+// tailnet lock.
 func (d *device) lockKey() string {
 	if d.Facts.TailnetLockKey != "" {
 		return d.Facts.TailnetLockKey
@@ -39,8 +40,7 @@ func (d *device) lockKey() string {
 	return "nlpub:" + hashSecret(string(d.StableID))
 }
 
-// SetDeviceFacts sets what the API says of a device, and reports whether there is such
-// a device.
+// SetDeviceFacts sets fields of a device, and reports whether the device exists.
 func (s *Server) SetDeviceFacts(nodeID string, f DeviceFacts) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -53,8 +53,8 @@ func (s *Server) SetDeviceFacts(nodeID string, f DeviceFacts) bool {
 	return true
 }
 
-// factRoutes let another process set facts and offers of devices, and edit services
-// as a person does.
+// factRoutes adds routes with which other processes set facts and offers of devices, and edit
+// services like a user.
 func (s *Server) factRoutes(m *http.ServeMux) {
 	m.HandleFunc("PUT /sim/devices/{device}/facts", func(w http.ResponseWriter, r *http.Request) {
 		var f DeviceFacts

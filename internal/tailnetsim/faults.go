@@ -52,7 +52,7 @@ type Fault struct {
 	dice *rand.Rand
 }
 
-// delay of the next request. Not safe for concurrent use.
+// delay returns the delay of the next request. It is not safe for concurrent use.
 func (f *Fault) delay() time.Duration {
 	d := time.Duration(f.LatencyMS) * time.Millisecond
 	if f.LatencyMaxMS > f.LatencyMS {

@@ -12,9 +12,9 @@ import (
 	"tailscale.com/tailcfg"
 )
 
-// filterLocked compiles grants and ACLs to the packet filter that all nodes share.
-// A node drops what is not for it, so one filter serves all. Sources and
-// destinations that the simulator does not know match nobody.
+// filterLocked compiles grants and ACLs to the packet filter that all nodes share. A node
+// ignores rules for other nodes, so one filter is enough. Unknown sources and destinations
+// match no node.
 func (s *Server) filterLocked() []tailcfg.FilterRule {
 	out := []tailcfg.FilterRule{}
 	for _, r := range slices.Concat(s.policy.Grants, s.policy.ACLs) {

@@ -70,7 +70,7 @@ func (s *Server) approvedLocked(v *service, d *device) bool {
 	return level != notApproved && !d.unheard[v.Name]
 }
 
-// configuredLocked is the word for whether a host serves what the service defines.
+// configuredLocked returns the API's value for whether a host serves the service's ports.
 func (s *Server) configuredLocked(v *service, d *device) string {
 	switch {
 	case servicesHash(d) != d.heard:
@@ -111,8 +111,8 @@ func offering(v *service, d *device) bool {
 	return o != nil && o.Active && len(d.Tags) > 0
 }
 
-// takeOffersLocked keeps what a device says that it serves. A service that it no
-// longer advertises can be advertised afresh, which lets its approval through.
+// takeOffersLocked stores the services that a device reports. A service that it no longer
+// advertises can be advertised again, after which its approval takes effect.
 func (s *Server) takeOffersLocked(d *device, offers map[string]*tailcfg.VIPService) {
 	d.offers = offers
 	maps.DeleteFunc(d.unheard, func(name string, _ bool) bool {

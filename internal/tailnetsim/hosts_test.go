@@ -32,11 +32,11 @@ func TestConfigured(t *testing.T) {
 		"Ready":   {reason: "A host that serves every port is ready.", d: &device{offers: offer(80)}, want: "ready"},
 		"Partial": {reason: "A host that lacks one is not.", d: &device{offers: offer(81)}, want: "needs-configuration"},
 		"Known": {
-			reason: "What a host has announced and said is known.", want: "ready",
+			reason: "The state of a host that has announced and reported is known.", want: "ready",
 			d: &device{offers: offer(80), heard: "a", Hostinfo: &tailcfg.Hostinfo{ServicesHash: "a"}},
 		},
 		"Unknown": {
-			reason: "What a host has announced and not said yet is not known.", want: "pending",
+			reason: "The state of a host that has not reported yet is pending.", want: "pending",
 			d: &device{offers: offer(80), heard: "a", Hostinfo: &tailcfg.Hostinfo{ServicesHash: "b"}},
 		},
 	}

@@ -88,8 +88,8 @@ func (s *Server) nodeLocked(d *device) *tailcfg.Node {
 	return n
 }
 
-// routesLocked is what peers send to the device beside its own addresses:
-// services that it is the primary host of, and its enabled subnets.
+// routesLocked returns the routes to the device in addition to its addresses: services of which
+// it is the primary host, and its enabled subnets.
 func (s *Server) routesLocked(d *device) []netip.Prefix {
 	var out []netip.Prefix
 	for _, name := range slices.Sorted(maps.Keys(s.st.Services)) {

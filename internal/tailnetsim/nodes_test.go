@@ -62,7 +62,7 @@ func host(t *testing.T, n *tsnet.Server) *tsnet.ServiceListener {
 	return ln
 }
 
-// get asks url of the tailnet; vip is the address behind it, which some peer must have.
+// get requests url from the tailnet; vip is the address of its host, which some peer must have.
 func get(t *testing.T, n *tsnet.Server, vip netip.Addr, url string) string {
 	t.Helper()
 	simtest.Eventually(t, "no peer has "+vip.String(), func() bool { return simtest.Holder(t, n, vip) != "" })
@@ -118,7 +118,7 @@ func TestServeFailOverWithdraw(t *testing.T) {
 		t.Errorf("the second host serves: -want, +got:\n%s", diff)
 	}
 
-	// The second withdraws: nobody has the address any more.
+	// The second host withdraws: no host has the address any more.
 	if err := lnB.Close(); err != nil {
 		t.Fatalf("cannot close the listener: %v", err)
 	}
@@ -261,7 +261,7 @@ func TestWithoutKeyNeedsLogin(t *testing.T) {
 	if err != nil {
 		t.Fatalf("cannot get a local client: %v", err)
 	}
-	simtest.Eventually(t, "the node is told where to log in", func() bool {
+	simtest.Eventually(t, "the node receives a login URL", func() bool {
 		st, err := lc.StatusWithoutPeers(t.Context())
 		return err == nil && st.BackendState == ipn.NeedsLogin.String() && strings.HasPrefix(st.AuthURL, r.URL)
 	})
@@ -432,8 +432,8 @@ func call(t *testing.T, r *simtest.Running, method, path string, in, out any) {
 	}
 }
 
-// TestDrain has a host withdraw that keeps what it served: clients are answered without a
-// gap until control has moved them.
+// TestDrain checks that a host that withdraws and keeps its serve configuration answers clients
+// without a gap until control has moved them.
 func TestDrain(t *testing.T) {
 	const delay = 2 * time.Second
 	r := simtest.Start(t, simtest.AutoApprove, func(o *tailnetsim.Options) {

@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// A token is what an API request is made with. Tokens are stored by the hash
-// of their secret.
+// A token authenticates API requests. Tokens are stored by the hash of their secret.
 type token struct {
 	Client  string    `json:"client"`
 	Scopes  []string  `json:"scopes"`
@@ -22,8 +21,8 @@ type token struct {
 	AnyTag bool `json:"anyTag,omitempty"`
 }
 
-// actorLocked finds who makes a request: a bearer token or, as basic-auth user,
-// a token or API key.
+// actorLocked returns the actor of a request: by a bearer token or, as basic-auth user, a token
+// or API key.
 func (s *Server) actorLocked(r *http.Request) *token {
 	secret, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !ok {
@@ -62,7 +61,7 @@ func (s *Server) serveToken(w http.ResponseWriter, r *http.Request) {
 	var client *OAuthClient
 	for i := range s.opts.Clients {
 		c := &s.opts.Clients[i]
-		// The id is part of a real secret, and alone it is not asked for.
+		// The ID is part of a real secret, so it is optional.
 		if subtle.ConstantTimeCompare([]byte(c.Secret), []byte(secret)) == 1 && (id == c.ID || id == "") {
 			client = c
 		}

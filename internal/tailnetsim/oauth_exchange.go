@@ -16,8 +16,8 @@ import (
 // signatures that tokens of workloads may have.
 var signatures = []jose.SignatureAlgorithm{jose.RS256, jose.ES256, jose.EdDSA}
 
-// serveTokenExchange gives a token of the API for one of a workload, as the
-// client library's identityfederation.go asks for it.
+// serveTokenExchange exchanges a workload's token for one of the API, as the client library's
+// identityfederation.go requests it.
 func (s *Server) serveTokenExchange(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 	if err := r.ParseForm(); err != nil {
@@ -43,7 +43,7 @@ func (s *Server) serveTokenExchange(w http.ResponseWriter, r *http.Request) {
 	s.issue(w, &token{Client: id, Scopes: identity.Scopes, Tags: identity.Tags})
 }
 
-// verify checks who signed a token, about whom, for whom and until when.
+// verify checks the issuer, subject, audience and expiry of a token.
 func (i WorkloadIdentity) verify(raw string, s *Server) error {
 	t, err := jwt.ParseSigned(raw, signatures)
 	if err != nil {

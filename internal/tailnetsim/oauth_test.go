@@ -35,7 +35,7 @@ func TestTokenExchange(t *testing.T) {
 		"OtherSubject":  {reason: "A token about somebody else is refused.", client: "kWork", token: ours.Token(t, subject+"2", audience, now.Add(time.Hour)), status: http.StatusUnauthorized},
 		"OtherAudience": {reason: "A token for somebody else is refused.", client: "kWork", token: ours.Token(t, subject, "https://kubernetes.default.svc", now.Add(time.Hour)), status: http.StatusUnauthorized},
 		"Expired":       {reason: "A token that has ended is refused.", client: "kWork", token: ours.Token(t, subject, audience, now.Add(-time.Minute)), status: http.StatusUnauthorized},
-		"NoToken":       {reason: "What is no token is refused.", client: "kWork", token: "hello", status: http.StatusUnauthorized},
+		"NoToken":       {reason: "An invalid token is refused.", client: "kWork", token: "hello", status: http.StatusUnauthorized},
 		"OtherClient":   {reason: "An unknown client is refused.", client: "kOther", token: ours.Token(t, subject, audience, now.Add(time.Hour)), status: http.StatusUnauthorized},
 	}
 	for name, tc := range cases {

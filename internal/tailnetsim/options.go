@@ -47,13 +47,13 @@ type OAuthClient struct {
 	Tags []string
 }
 
-// A WorkloadIdentity is a credential of the API without a secret: who has a token
-// of the issuer about the subject may exchange it for one of the API.
+// A WorkloadIdentity is a credential of the API without a secret: a client with a token of the
+// issuer for the subject may exchange it for one of the API.
 type WorkloadIdentity struct {
 	ClientID string
 	// Issuer, Audience and Subject must be those of the token, to the letter.
 	Issuer, Audience, Subject string
-	// Keys that the issuer signs with. The real API asks the issuer for them.
+	// Keys are the issuer's signing keys. The real API requests them from the issuer.
 	Keys jose.JSONWebKeySet
 	// Scopes and Tags are as an OAuthClient's.
 	Scopes, Tags []string
@@ -80,10 +80,10 @@ type Options struct {
 	// EphemeralGrace is how long an ephemeral node may be away before it is
 	// removed. Default ten seconds; the real one takes up to an hour.
 	EphemeralGrace time.Duration
-	// OfflineGrace is how long a node whose map stream ended still counts as
-	// online: nodes end and restart streams all the time. Default 400 ms.
+	// OfflineGrace is how long a node whose map stream has ended still counts as online,
+	// because nodes often restart streams. Default 400 ms.
 	OfflineGrace time.Duration
-	// AdvertiseAddr is the address of DERP and STUN told to nodes. Default the
+	// AdvertiseAddr is the address of DERP and STUN that nodes receive. The default is the
 	// address that the server listens on.
 	AdvertiseAddr netip.Addr
 	// StateFile keeps the store over restarts as JSON; empty keeps nothing.

@@ -51,8 +51,8 @@ var policySections = []string{
 	"attrConfig", "networkFlowLogging",
 }
 
-// parsePolicy reads HuJSON and refuses what the API would refuse. Rules may name the
-// groups of an unsynced directory: warnings returns them.
+// parsePolicy parses HuJSON and refuses the same errors as the API. Rules may name the groups
+// of an unsynced directory: warnings returns them.
 func parsePolicy(raw string, unsynced []string) (*policy, error) {
 	std, err := hujson.Standardize([]byte(raw))
 	if err != nil {
@@ -135,7 +135,7 @@ func (p *policy) validate() error {
 	return nil
 }
 
-// A policyWarning is how the API reports a rule that will not do what it says.
+// A policyWarning is the API's warning about a rule without the intended effect.
 type policyWarning struct {
 	User     string   `json:"user"`
 	Warnings []string `json:"warnings"`
@@ -183,7 +183,7 @@ func (p *policy) owns(tags []string, t string) bool {
 	return walk(t)
 }
 
-// autoApproves reports whether a host with hostTags may serve svc unasked.
+// autoApproves reports whether a host with hostTags may serve svc without approval.
 func (p *policy) autoApproves(svc *service, hostTags []string) bool {
 	for _, k := range append([]string{svc.Name}, svc.Tags...) {
 		for _, t := range p.AutoApprovers.Services[k] {

@@ -115,7 +115,7 @@ func opens(ports, proto, port string) bool {
 	return err == nil && pr.Contains(uint16(n))
 }
 
-// meansLocked reports whether a rule's selector includes what a test names.
+// meansLocked reports whether a rule's selector includes the subject of a test.
 func (s *Server) meansLocked(p *policy, sel, name string) bool {
 	tagged := strings.HasPrefix(name, "tag:")
 	user := strings.Contains(name, "@")

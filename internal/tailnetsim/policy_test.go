@@ -39,7 +39,7 @@ func TestPolicyTests(t *testing.T) {
 		want   []tailscale.APIErrorData
 	}{
 		"Pass": {
-			reason: "What rules allow and do not allow is told by name, group, range and protocol.",
+			reason: "Rules allow and refuse by name, group, range and protocol.",
 			tests: `[{"src": "ann@example.com", "accept": ["tag:web:443", "svc:web:443", "db:80"], "deny": ["tag:web:80", "tag:web:53", "10.9.9.9:22"]},
 				{"src": "ann@example.com", "proto": "udp", "accept": ["tag:web:53"]},
 				{"user": "tag:web", "allow": ["db:5432", "10.1.9.9:5433"], "deny": ["db:22", "tag:web:443"]}]`,

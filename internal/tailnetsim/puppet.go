@@ -19,13 +19,13 @@ import (
 type Puppet struct {
 	// NodeID is the stable node id. Default a random one.
 	NodeID string `json:"nodeId,omitempty"`
-	// Hostname that the device asks for.
+	// Hostname that the device requests.
 	Hostname string `json:"hostname"`
-	// AuthKey logs the device in, as a node does. Without one the device is let in
-	// with Tags, whoever owns them.
+	// AuthKey logs the device in, as a node does. Without one, the device joins with Tags,
+	// regardless of their owners.
 	AuthKey string   `json:"authKey,omitempty"`
 	Tags    []string `json:"tags,omitempty"`
-	// Offline devices were there once. Others stay online until told otherwise.
+	// Offline devices were connected in the past. Others stay online until changed.
 	Offline bool `json:"offline,omitempty"`
 	// Unauthorized devices wait for an admin. It is for devices without a key.
 	Unauthorized bool `json:"unauthorized,omitempty"`
@@ -94,7 +94,7 @@ func (s *Server) SetOnline(nodeID string, online bool) bool {
 	return true
 }
 
-// puppetRoutes let another process do the same.
+// puppetRoutes adds routes with which other processes manage puppets.
 func (s *Server) puppetRoutes(m *http.ServeMux) {
 	m.HandleFunc("POST /sim/devices", func(w http.ResponseWriter, r *http.Request) {
 		var p Puppet

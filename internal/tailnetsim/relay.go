@@ -29,7 +29,7 @@ func derpMap(a netip.Addr, derpPort, stunPort uint16) *tailcfg.DERPMap {
 	n := &tailcfg.DERPNode{
 		Name: "900a", RegionID: derpRegion, HostName: a.String(),
 		DERPPort: int(derpPort), STUNPort: int(stunPort),
-		// The certificate is self-signed, and nobody could check it.
+		// The certificate is self-signed, so clients cannot verify it.
 		InsecureForTests: true,
 		IPv4:             "none", IPv6: "none",
 	}
@@ -67,7 +67,7 @@ func serveSTUN(pc net.PacketConn) {
 		}
 		ap := ua.AddrPort()
 		res := stun.Response(tx, netip.AddrPortFrom(ap.Addr().Unmap(), ap.Port()))
-		// A lost answer is what UDP is like: the node asks again.
+		// UDP may lose an answer: the node repeats its request.
 		_, _ = pc.WriteTo(res, from)
 	}
 }
@@ -79,7 +79,8 @@ type sniffListener struct {
 	config *tls.Config
 }
 
-// Accept never reads: a silent client must not hold up the others.
+// Accept accepts a connection without reading from it, so that a silent client does not block
+// others.
 func (l *sniffListener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	if err != nil {
@@ -122,7 +123,7 @@ func (c *sniffConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// rawConn reads what was sniffed before the rest.
+// rawConn reads the sniffed bytes before the rest.
 type rawConn struct {
 	net.Conn
 	r *bufio.Reader

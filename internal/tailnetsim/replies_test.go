@@ -25,16 +25,15 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailnetsim/simtest"
 )
 
-// A replyRow is one request and what Tailscale answers to it, as its source says. The
-// files of testdata/replies hold them by subject. A recording from a real tailnet can
-// replace a row: its source then names the recording, and what the simulator answers
-// must follow.
+// A replyRow is one request and Tailscale's reply, according to its source. The files of
+// testdata/replies group them by subject. A recording from a real tailnet can replace a row:
+// its source then names the recording, and the simulator must match it.
 type replyRow struct {
 	Name string `json:"name"`
 	// Source of the reply: a file of a repository, an issue, or a place in the OpenAPI
 	// document. It begins with "assumption" where no source has the reply.
 	Source string `json:"source"`
-	// Given is what the tailnet has before the request.
+	// Given is the state of the tailnet before the request.
 	Given   given   `json:"given"`
 	Request request `json:"request"`
 	Want    want    `json:"want"`
@@ -51,19 +50,19 @@ type given struct {
 	Edits    map[string]tailnetsim.ServiceEdit `json:"edits"`
 }
 
-// A request is made with the owner's API key unless it says otherwise. Paths are
-// relative to /api/v2/. ${name} stands for what an earlier call saved.
+// A request uses the owner's API key by default. Paths are relative to /api/v2/. ${name} is
+// replaced with the value that an earlier call saved.
 type request struct {
 	Method  string            `json:"method"`
 	Path    string            `json:"path"`
 	Headers map[string]string `json:"headers"`
-	// Body is sent as JSON, Text as it is.
+	// Body is sent as JSON, Text unchanged.
 	Body any     `json:"body"`
 	Text *string `json:"text"`
 	// Scopes make the request with a token of an OAuth client with these scopes.
 	Scopes []string `json:"scopes"`
-	// Client makes the request with a token of the OAuth client whose id and key an
-	// earlier call saved as NAME and NAMEKey.
+	// Client is the OAuth client of the request, whose id and key an earlier call saved as NAME
+	// and NAMEKey.
 	Client string `json:"client"`
 	// Bearer makes the request with this token.
 	Bearer string `json:"bearer"`
@@ -214,7 +213,7 @@ func (c *replyClient) do(t *testing.T, q request) (*http.Response, []byte) {
 	return res, b
 }
 
-// token of an OAuth client.
+// token returns an access token of an OAuth client.
 func (c *replyClient) token(t *testing.T, id, secret string) string {
 	t.Helper()
 	form := url.Values{"client_id": {id}, "client_secret": {secret}, "grant_type": {"client_credentials"}}
@@ -246,7 +245,7 @@ func send(t *testing.T, req *http.Request) (*http.Response, []byte) {
 	return res, b
 }
 
-// differences between what is wanted and a reply.
+// differences returns the differences between the wanted and the actual reply.
 func (w want) differences(res *http.Response, b []byte, vars map[string]string) []error {
 	var out []error
 	if w.Text != nil && *w.Text != string(b) {
@@ -277,7 +276,7 @@ func (w want) differences(res *http.Response, b []byte, vars map[string]string) 
 	return out
 }
 
-// within returns where got lacks what is wanted.
+// within returns the paths at which got lacks a wanted value.
 func within(at string, want, got any, vars map[string]string) []error {
 	var out []error
 	switch w := want.(type) {

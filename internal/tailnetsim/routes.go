@@ -3,8 +3,8 @@
 
 package tailnetsim
 
-// A route is one method of the API. The scope is what the OpenAPI document asks
-// for; a GET is also allowed with scope:read. Without one the handler decides.
+// A route is one method of the API. The scope is that of the OpenAPI document; a GET is also
+// allowed with scope:read. Without a scope, the handler decides.
 type route struct {
 	method, path, scope string
 	serve               func(*call)
@@ -80,8 +80,8 @@ func deviceRoutes() []route {
 	}
 }
 
-// serviceRoutes ask for services and devices:core where hosts are concerned, even
-// to read (OpenAPI: listServiceHosts, getServiceDeviceApproval).
+// serviceRoutes adds the routes of services. Those about hosts need the scopes services and
+// devices:core, even to read (OpenAPI: listServiceHosts, getServiceDeviceApproval).
 func serviceRoutes() []route {
 	rs := []route{
 		at("GET", tailnetPath+"/services/{service}/devices", "services", (*call).listHosts).with("devices:core").writing(),
@@ -100,9 +100,10 @@ func serviceRoutes() []route {
 	return rs
 }
 
-// policyRoutes need the scopes to read devices beside policy_file, because a policy
-// may name devices by their attributes (abn/ansible-tailscale-admin,
-// docs/troubleshooting.md, "403: the credential is valid and not authorised").
+// policyRoutes adds the routes of the policy file. They need scopes to read devices in addition
+// to policy_file, because a policy may reference attributes of devices
+// (abn/ansible-tailscale-admin, docs/troubleshooting.md, "403: the credential is valid and not
+// authorised").
 func policyRoutes() []route {
 	rs := []route{
 		at("GET", tailnetPath+"/acl", "policy_file", (*call).getPolicy),
@@ -148,7 +149,7 @@ func loggingRoutes() []route {
 
 func otherRoutes() []route {
 	return []route{
-		// What a key is decides which scope it takes.
+		// The type of a key determines the required scope.
 		at("GET", tailnetPath+"/keys", "", (*call).listAnyKeys),
 		at("POST", tailnetPath+"/keys", "", (*call).createAnyKey),
 		at("GET", tailnetPath+"/keys/{key}", "", (*call).getAnyKey),

@@ -77,7 +77,7 @@ func (v *service) addrs() []netip.Addr {
 	return out
 }
 
-// validate checks what needs no store.
+// validate checks the rules that need no store.
 func (v *service) validate() error {
 	if err := tailcfg.ServiceName(v.Name).Validate(); err != nil {
 		return errors.Wrap(err, "invalid service name")
@@ -117,9 +117,9 @@ func (v *service) canonical() {
 	slices.Reverse(v.Tags)
 }
 
-// allocate fills in the addresses of a new service: the IPv4 that was asked for, or
-// a free one, and an IPv6 of the server's choice. The IPv6 does not follow from the
-// IPv4, as the examples of the OpenAPI document show.
+// allocateLocked sets the addresses of a new service: the requested IPv4 address, or a free
+// one, and an IPv6 address that the server chooses. The IPv6 address is independent of the IPv4
+// address, as the examples of the OpenAPI document show.
 func (s *Server) allocateLocked(v *service) error {
 	if len(v.Addrs) > 1 {
 		return errors.New(addrsOfNew)

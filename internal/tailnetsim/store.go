@@ -88,11 +88,11 @@ type device struct {
 	online bool
 	// session is the open map stream, or nil.
 	session *session
-	// offers is what the node last said that it serves.
+	// offers are the services that the node last reported.
 	offers map[string]*tailcfg.VIPService
-	// heard is the hash of what the node last said that it serves.
+	// heard is the hash of the services that the node last reported.
 	heard string
-	// unheard are services whose approval the node has not learned of.
+	// unheard are services of whose approval the node has not been notified.
 	unheard map[string]bool
 	// asking is whether a goroutine is asking the node for its offers.
 	asking bool
@@ -106,7 +106,7 @@ func newState() *state {
 	return st
 }
 
-// fill makes what a decoded snapshot lacks.
+// fill initializes absent parts of a decoded snapshot.
 func (st *state) fill() {
 	if st.Devices == nil {
 		st.Devices = map[int64]*device{}
@@ -166,7 +166,7 @@ func (d *device) expired(now time.Time) bool {
 	return !d.Expires.IsZero() && !d.KeyExpiryDisabled && d.Expires.Before(now)
 }
 
-// addDevice enters a new device with addresses of its own.
+// addDevice adds a new device with unique addresses.
 func (st *state) addDevice(now time.Time) *device {
 	st.LastNodeID++
 	id := st.LastNodeID

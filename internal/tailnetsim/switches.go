@@ -20,8 +20,8 @@ import (
 type Feature string
 
 // Features whose refusal was measured on a real tailnet (abn/ansible-tailscale-admin,
-// docs/troubleshooting.md, "403 whose message names the billing plan"). That
-// PostureIntegrations are refused in the same way is an assumption.
+// docs/troubleshooting.md, "403 whose message names the billing plan"). It is an assumption
+// that PostureIntegrations are refused in the same way.
 const (
 	LogStreaming        Feature = "log-streaming"
 	NetworkFlowLogs     Feature = "network-flow-logs"
@@ -29,9 +29,8 @@ const (
 	PostureIntegrations Feature = "posture-integrations"
 )
 
-// A CertCondition is what control asks of a host before it grants the certificate
-// domain of a service to it. Both conditions also ask for approval and for a serve
-// configuration of the service.
+// A CertCondition is the condition on which control grants the certificate domain of a service
+// to a host. Both conditions also require approval and a serve configuration of the service.
 type CertCondition string
 
 const (
@@ -40,9 +39,9 @@ const (
 	// but does not advertise waits for its domain for ever, and of
 	// AlverezYari/phillips-homelab#396, where advertising ended the wait.
 	CertAdvertised CertCondition = "advertised"
-	// CertServed grants the domain to a host that serves, advertised or not. It is
-	// what Tailscale's operator relies on since tailscale/tailscale#15427: it
-	// advertises a service of port 443 only after the certificate exists.
+	// CertServed grants the domain to a host that serves, advertised or not. Tailscale's
+	// operator relies on it since tailscale/tailscale#15427: it advertises a service of port
+	// 443 only after the certificate exists.
 	CertServed CertCondition = "served"
 )
 
@@ -72,7 +71,7 @@ type Switches struct {
 	// operator reckons with 15 s (tailscale.com/kube/services, services.go);
 	// tailscale/tailscale#20661 reports minutes. Default 0.
 	FailoverDelay tstime.GoDuration `json:"failoverDelay,omitzero"`
-	// Annotations limits what services carry. No source publishes limits.
+	// Annotations limits the annotations of services. No source publishes limits.
 	Annotations AnnotationLimits `json:"annotations,omitzero"`
 	// ServiceQuota is how many services the tailnet may have; 0 is any number. No
 	// source publishes a limit nor the API's reply: 403 is an assumption.
@@ -99,8 +98,8 @@ type HostStates struct {
 	// Partial is of a host that advertises and does not serve every port.
 	// Default needs-configuration.
 	Partial string `json:"partial,omitempty"`
-	// Unknown is of a host that has announced a change and not yet told control
-	// what it serves. Default pending.
+	// Unknown is the state of a host that has announced a change and not yet reported its
+	// services. Default pending.
 	Unknown string `json:"unknown,omitempty"`
 }
 
@@ -209,8 +208,8 @@ func decodeSwitches(b []byte, into *Switches) error {
 	return d.Decode(into)
 }
 
-// switchRoutes let another process change the switches: PUT replaces all, PATCH
-// changes those that the body names.
+// switchRoutes adds routes with which other processes change the switches: PUT replaces all,
+// PATCH changes those in the body.
 func (s *Server) switchRoutes(m *http.ServeMux) {
 	set := func(w http.ResponseWriter, r *http.Request, from func(Switches) Switches) {
 		// The body is read before the lock is taken.

@@ -117,7 +117,7 @@ func TestPreApproval(t *testing.T) {
 	}
 }
 
-// TestCertCondition has real nodes: control tells them of their domains.
+// TestCertCondition checks with real nodes which certificate domains they receive.
 func TestCertCondition(t *testing.T) {
 	r := simtest.Start(t)
 	createService(t, r)
@@ -136,7 +136,7 @@ func TestCertCondition(t *testing.T) {
 	mustDo(t, ln.Close())
 	simtest.Eventually(t, "a host that advertises no more loses it", has(own))
 
-	// A puppet's certificates are nobody's, but the same condition lets them be asked for.
+	// A puppet has no certificates, but the same condition applies to their requests.
 	mustDo(t, r.SetOffers(id, tailnetsim.Offer{Service: vipName, Ports: []uint16{80}, Withdrawn: true}))
 	set(t, r, func(w *tailnetsim.Switches) { w.CertDomains = tailnetsim.CertServed })
 	simtest.Eventually(t, "with the other condition serving is enough", has(both))

@@ -1,10 +1,9 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package zone says which names proxies resolve for the tailnet: how the ConfigMap that
-// says so is read and written, and what it means for a name. The function of a
-// TailscaleGateway writes it, agents act on it. The package is pure; who answers is in
-// internal/agent/nameserver.
+// Package zone holds the names that proxies resolve for the tailnet: the format of their
+// ConfigMap, and the lookup of a name. The function of a TailscaleGateway writes the ConfigMap,
+// and agents read it. The package is pure; the DNS server is in internal/agent/nameserver.
 package zone
 
 import (
@@ -20,31 +19,31 @@ import (
 // ConfigMapKey is the key of the zone in its ConfigMap.
 const ConfigMapKey = "zone.json"
 
-// wildcard starts names that stand for all below.
+// wildcard is the prefix of names that match all names below them.
 const wildcard = "*."
 
-// A Domain is one that the tailnet's devices ask for at the proxies.
+// A Domain is a domain for which the tailnet's devices query the proxies.
 type Domain struct {
 	Name string `json:"name"`
 
-	// Shared reports that others answer for it, too: a name that is unknown here may be
-	// known there.
+	// Shared reports whether other nameservers serve the domain, too: a name that is unknown
+	// here may exist there.
 	Shared bool `json:"shared,omitempty"`
 }
 
-// A Name has addresses. One that begins with *. stands for all names below the rest.
+// A Name has addresses. A name that begins with *. matches all names below the rest.
 type Name struct {
 	Name      string       `json:"name"`
 	Addresses []netip.Addr `json:"addresses"`
 }
 
-// A Zone is what the proxies of one TailscaleEndpoints resolve.
+// A Zone holds the names that the proxies of one TailscaleEndpoints resolve.
 type Zone struct {
 	Domains []Domain `json:"domains,omitempty"`
 	Names   []Name   `json:"names,omitempty"`
 }
 
-// Encode the zone: sorted, so that equal zones are equal bytes.
+// Encode returns the zone as text. It sorts the entries, so that equal zones have equal texts.
 func (z Zone) Encode() (string, error) {
 	z.Domains, z.Names = slices.Clone(z.Domains), slices.Clone(z.Names)
 	slices.SortFunc(z.Domains, func(a, b Domain) int { return cmp.Compare(a.Name, b.Name) })
@@ -53,56 +52,55 @@ func (z Zone) Encode() (string, error) {
 	return string(b), errors.Wrap(err, "cannot encode zone")
 }
 
-// Decode a zone.
+// Decode returns the zone of a text.
 func Decode(s string) (Zone, error) {
 	z := Zone{}
 	return z, errors.Wrap(json.Unmarshal([]byte(s), &z), "cannot decode zone")
 }
 
-// Covers reports whether a name, which may be one with a wildcard, is the domain or below
-// it.
+// Covers reports whether a name, which may have a wildcard, is the domain or below it.
 func Covers(domain, name string) bool {
 	base := strings.TrimPrefix(name, wildcard)
 	return base == domain || strings.HasSuffix(base, "."+domain)
 }
 
-// IsWildcard reports whether a name stands for all below.
+// IsWildcard reports whether a name matches all names below it.
 func IsWildcard(name string) bool { return strings.HasPrefix(name, wildcard) }
 
-// An Outcome is what is known of a name.
+// An Outcome is the kind of an answer.
 type Outcome int
 
 const (
-	// Refused names are for others to answer.
+	// Refused means that other nameservers are responsible for the name.
 	Refused Outcome = iota
 
-	// Absent names do not exist.
+	// Absent means that the name does not exist.
 	Absent
 
-	// Present names exist, with addresses or without.
+	// Present means that the name exists, with or without addresses.
 	Present
 )
 
-// An Answer is what is known of a name.
+// An Answer is the result of a lookup.
 type Answer struct {
 	Outcome Outcome
 
-	// Domain that the name is in. Empty for Refused.
+	// Domain of the name. Empty for Refused.
 	Domain string
 
 	Addresses []netip.Addr
 }
 
-// A Table answers for a zone.
+// A Table looks up names of a zone.
 type Table struct {
 	domains map[string]Domain
 	names   map[string][]netip.Addr
 
-	// above are names that have others below them.
+	// above holds the names that have other names below them.
 	above map[string]bool
 }
 
-// NewTable of a zone.
+// NewTable builds the table of a zone.
 func NewTable(z Zone) *Table {
 	t := &Table{domains: map[string]Domain{}, names: map[string][]netip.Addr{}, above: map[string]bool{}}
 	for _, d := range z.Domains {
@@ -117,9 +115,9 @@ func NewTable(z Zone) *Table {
 	return t
 }
 
-// Lookup a name in lower case, without the last dot. A wildcard stands for names of any
-// depth, beside those that are named, as for the listeners and routes of a Gateway: who
-// asks for such a name at the Gateway is answered.
+// Lookup returns the answer for a name in lower case, without the trailing dot. A wildcard
+// matches names of any depth, except names that are listed, as in the listeners and routes of a
+// Gateway: the Gateway answers requests for such a name.
 func (t *Table) Lookup(name string) Answer {
 	d, ok := t.domain(name)
 	if !ok {
@@ -140,7 +138,7 @@ func (t *Table) Lookup(name string) Answer {
 	return a
 }
 
-// domain of a name: the longest one.
+// domain returns the longest domain of a name.
 func (t *Table) domain(name string) (Domain, bool) {
 	for n := name; n != ""; n = parent(n) {
 		if d, ok := t.domains[n]; ok {
@@ -150,7 +148,7 @@ func (t *Table) domain(name string) (Domain, bool) {
 	return Domain{}, false
 }
 
-// parent of a name, empty if it has none.
+// parent returns the parent of a name, and "" if it has none.
 func parent(name string) string {
 	_, p, _ := strings.Cut(name, ".")
 	return p

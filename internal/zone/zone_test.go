@@ -44,22 +44,22 @@ func TestLookup(t *testing.T) {
 		"Exact":         {reason: "A name has its addresses.", name: "app.example.com", want: Answer{Outcome: Present, Domain: "example.com", Addresses: addresses("100.64.0.1", "fd7a::1")}},
 		"Apex":          {reason: "A domain exists, with or without addresses.", name: "example.com", want: Answer{Outcome: Present, Domain: "example.com"}},
 		"Itself":        {reason: "A domain may be a name.", name: "alone.example.org", want: Answer{Outcome: Present, Domain: "alone.example.org", Addresses: addresses("100.64.0.6")}},
-		"Above":         {reason: "What has names below it exists.", name: "deep.example.com", want: Answer{Outcome: Present, Domain: "example.com"}},
-		"AboveWildcard": {reason: "A wildcard does not stand for what it is below.", name: "shop.example.com", want: Answer{Outcome: Present, Domain: "example.com"}},
-		"Absent":        {reason: "What nobody named does not exist.", name: "no.example.com", want: Answer{Outcome: Absent, Domain: "example.com"}},
-		"BelowName":     {reason: "Nothing is below a name.", name: "no.app.example.com", want: Answer{Outcome: Absent, Domain: "example.com"}},
-		"Wildcard":      {reason: "A wildcard stands for names below.", name: "books.shop.example.com", want: Answer{Outcome: Present, Domain: "example.com", Addresses: addresses("100.64.0.3")}},
-		"WildcardDeep":  {reason: "It does so at any depth.", name: "a.b.shop.example.com", want: Answer{Outcome: Present, Domain: "example.com", Addresses: addresses("100.64.0.3")}},
+		"Above":         {reason: "A name exists if there are names below it.", name: "deep.example.com", want: Answer{Outcome: Present, Domain: "example.com"}},
+		"AboveWildcard": {reason: "A wildcard does not match its parent.", name: "shop.example.com", want: Answer{Outcome: Present, Domain: "example.com"}},
+		"Absent":        {reason: "Names that are not listed do not exist.", name: "no.example.com", want: Answer{Outcome: Absent, Domain: "example.com"}},
+		"BelowName":     {reason: "Names below a listed name do not exist.", name: "no.app.example.com", want: Answer{Outcome: Absent, Domain: "example.com"}},
+		"Wildcard":      {reason: "A wildcard matches names below it.", name: "books.shop.example.com", want: Answer{Outcome: Present, Domain: "example.com", Addresses: addresses("100.64.0.3")}},
+		"WildcardDeep":  {reason: "A wildcard matches names of any depth.", name: "a.b.shop.example.com", want: Answer{Outcome: Present, Domain: "example.com", Addresses: addresses("100.64.0.3")}},
 		"Longest":       {reason: "The longest wildcard wins.", name: "books.eu.shop.example.com", want: Answer{Outcome: Present, Domain: "example.com", Addresses: addresses("100.64.0.4")}},
 		"Named":         {reason: "A name wins over a wildcard.", name: "till.shop.example.com", want: Answer{Outcome: Present, Domain: "example.com", Addresses: addresses("100.64.0.5")}},
-		"BelowNamed":    {reason: "A wildcard stands for what is below a name beside it.", name: "a.till.shop.example.com", want: Answer{Outcome: Present, Domain: "example.com", Addresses: addresses("100.64.0.3")}},
+		"BelowNamed":    {reason: "A wildcard matches names below a listed name.", name: "a.till.shop.example.com", want: Answer{Outcome: Present, Domain: "example.com", Addresses: addresses("100.64.0.3")}},
 		"Elsewhere":     {reason: "Other domains are refused.", name: "example.net"},
-		"Parent":        {reason: "So is what a domain is below.", name: "com"},
+		"Parent":        {reason: "The parent of a domain is refused.", name: "com"},
 		"Suffix":        {reason: "A domain ends at a dot.", name: "notexample.com"},
 		"Root":          {reason: "The root is refused.", name: ""},
-		"SharedOurs":    {reason: "Of a domain that others answer for, too, what is known is answered.", name: "ours.common.example", want: Answer{Outcome: Present, Domain: "common.example", Addresses: addresses("100.64.0.7")}},
-		"SharedTheirs":  {reason: "What is not is for the others.", name: "theirs.common.example"},
-		"SharedApex":    {reason: "That is so for the domain itself.", name: "common.example"},
+		"SharedOurs":    {reason: "Listed names of a shared domain are present.", name: "ours.common.example", want: Answer{Outcome: Present, Domain: "common.example", Addresses: addresses("100.64.0.7")}},
+		"SharedTheirs":  {reason: "Other names of a shared domain are refused.", name: "theirs.common.example"},
+		"SharedApex":    {reason: "The apex of a shared domain is refused.", name: "common.example"},
 	}
 	table := NewTable(example())
 	for name, tc := range cases {
@@ -84,17 +84,17 @@ func TestEncode(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("\nEqual zones should be equal bytes.\nEncode(): -want, +got:\n%s", diff)
+		t.Errorf("\nEqual zones should have equal texts.\nEncode(): -want, +got:\n%s", diff)
 	}
 	back, err := Decode(got)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if again, err := back.Encode(); err != nil || again != want {
-		t.Errorf("\nWhat was encoded should come back.\nDecode(...): want %s, got %s, %v", want, again, err)
+		t.Errorf("\nA decoded zone should be equal to the encoded one.\nDecode(...): want %s, got %s, %v", want, again, err)
 	}
 	if _, err := Decode("{"); err == nil {
-		t.Error("Decode(...): what is no zone should be an error")
+		t.Error("Decode(...): invalid text should be an error")
 	}
 }
 
@@ -105,11 +105,11 @@ func TestCovers(t *testing.T) {
 		want   bool
 	}{
 		"Itself":        {reason: "A domain covers itself.", name: "example.com", want: true},
-		"Below":         {reason: "It covers what is below.", name: "a.b.example.com", want: true},
-		"Wildcard":      {reason: "It covers all that is below it.", name: "*.example.com", want: true},
-		"BelowWildcard": {reason: "It covers wildcards below.", name: "*.a.example.com", want: true},
-		"Above":         {reason: "It does not cover more than is below.", name: "*.com"},
-		"Suffix":        {reason: "It ends at a dot.", name: "notexample.com"},
+		"Below":         {reason: "A domain covers names below it.", name: "a.b.example.com", want: true},
+		"Wildcard":      {reason: "A domain covers the wildcard below it.", name: "*.example.com", want: true},
+		"BelowWildcard": {reason: "A domain covers deeper wildcards.", name: "*.a.example.com", want: true},
+		"Above":         {reason: "A domain does not cover names above it.", name: "*.com"},
+		"Suffix":        {reason: "A domain ends at a dot.", name: "notexample.com"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -123,7 +123,7 @@ func TestWriters(t *testing.T) {
 				patchStatus(`{"status":{"atProvider":{"nodeID":"nVictim"}}}`),
 				patchStatus(`{"status":{"conditions":[{"type":"Ready","status":"True","reason":"Fine","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`),
 			},
-			refuse: "a proxy pod writes status.agent of",
+			refuse: "a proxy pod may write only status.agent of its Machine",
 		},
 		"OtherAgent": {
 			reason: "The policy protects the Machine of another agent, with any role",

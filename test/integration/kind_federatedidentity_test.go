@@ -68,7 +68,7 @@ func federatedIdentityCase() kindCase[*v1alpha1.FederatedIdentity] {
 			{Name: "NoSubject", Break: func(mg *v1alpha1.FederatedIdentity) { mg.Spec.ForProvider.Subject = "" }, Want: []string{"spec.forProvider.subject", "at least 1"}},
 			{Name: "ReservedClaim", Break: func(mg *v1alpha1.FederatedIdentity) {
 				mg.Spec.ForProvider.CustomClaimRules = map[string]string{"sub": "x"}
-			}, Want: []string{"spec.forProvider.customClaimRules", "must not have sub, iss or aud"}},
+			}, Want: []string{"spec.forProvider.customClaimRules", "must not contain sub, iss or aud"}},
 			{Name: "NoTag", Break: func(mg *v1alpha1.FederatedIdentity) {
 				mg.Spec.ForProvider.Scopes = []v1alpha1.OAuthScope{"auth_keys"}
 			}, Want: []string{"spec.forProvider", "tags must be set"}},

@@ -75,7 +75,7 @@ func vipServiceCase() kindCase[*v1alpha1.VIPService] {
 			{Name: "UpperCase", Break: func(mg *v1alpha1.VIPService) { mg.Spec.ForProvider.Name = "svc:Web" }, Want: []string{"spec.forProvider.name", "must be svc: followed by"}},
 			{Name: "Reserved", Break: func(mg *v1alpha1.VIPService) { mg.Spec.ForProvider.Name = "svc:wpad" }, Want: []string{"spec.forProvider.name", "choose another"}},
 			{Name: "NoPorts", Break: func(mg *v1alpha1.VIPService) { mg.Spec.ForProvider.Ports = []v1alpha1.ServicePort{} }, Want: []string{"spec.forProvider.ports", "at least 1"}},
-			{Name: "UDP", Break: func(mg *v1alpha1.VIPService) { mg.Spec.ForProvider.Ports = []v1alpha1.ServicePort{"udp:53"} }, Want: []string{"spec.forProvider.ports[0]", "Tailscale Services carry TCP only"}},
+			{Name: "UDP", Break: func(mg *v1alpha1.VIPService) { mg.Spec.ForProvider.Ports = []v1alpha1.ServicePort{"udp:53"} }, Want: []string{"spec.forProvider.ports[0]", "Tailscale Services support only TCP ports"}},
 			{Name: "PortTooHigh", Break: func(mg *v1alpha1.VIPService) { mg.Spec.ForProvider.Ports = []v1alpha1.ServicePort{"tcp:65536"} }, Want: []string{"spec.forProvider.ports[0]", "from 1 to 65535"}},
 			{Name: "SamePortTwice", Break: func(mg *v1alpha1.VIPService) { mg.Spec.ForProvider.Ports = []v1alpha1.ServicePort{"tcp:80", "tcp:80"} }, Want: []string{"spec.forProvider.ports", "Duplicate"}},
 			{Name: "BadTag", Break: func(mg *v1alpha1.VIPService) { mg.Spec.ForProvider.Tags = []v1alpha1.Tag{"k8s"} }, Want: []string{"spec.forProvider.tags[0]", "must be tag:"}},

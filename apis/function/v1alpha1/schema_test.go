@@ -14,9 +14,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestDefinitions takes each definition in the function's package to what an API
-// server would say of it, the cost of its rules included: a package whose
-// definition is refused cannot be installed.
+// TestDefinitions checks that an API server accepts each definition in the functions' packages,
+// including the cost of its rules: a package with a refused definition cannot be installed.
 func TestDefinitions(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("..", "..", "..", "package", "function", "input", "*.yaml"))
 	if err != nil {

@@ -3,12 +3,12 @@
 
 package v1alpha1
 
-// A Step is what all inputs have in common.
+// A Step holds the fields that all inputs share.
 type Step struct {
-	// Name says what this step makes from what other steps of the same function
-	// make: it is called <composite>-<name>, and its conditions are of the types
-	// <name>/<type>. Absent means the composite's own name, and plain types. One
-	// step of a function in a pipeline may have no name.
+	// Name distinguishes the resources of this step from those of other steps of the same
+	// function: they are called <composite>-<name>, and the step's condition types are
+	// <name>/<type>. Absent means the composite's name, and plain types. At most one step of a
+	// function in a pipeline may omit the name.
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`
 	// +optional
@@ -20,19 +20,18 @@ type Step struct {
 	// +optional
 	Patches []Patch `json:"patches,omitempty"`
 
-	// StatusFieldPath is the field of the composite that gets the status of what
-	// this step makes, such as status.proxies. The schema of the composite must
-	// have it, or preserve unknown fields there. Absent means that the status is
-	// not written.
+	// StatusFieldPath is the field of the composite that receives the status of this step's
+	// resource, such as status.proxies. The schema of the composite must have it, or preserve
+	// unknown fields there. Absent means that the status is not written.
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:Pattern=`^status(\.[a-zA-Z][a-zA-Z0-9]*)+$`
-	// +kubebuilder:validation:XValidation:rule="!self.matches('^status[.](conditions|crossplane|claimConditionTypes|connectionDetails)([.]|$)')",message="is a field that Crossplane writes; name another"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^status[.](conditions|crossplane|claimConditionTypes|connectionDetails)([.]|$)')",message="is a field that Crossplane writes; use another field"
 	// +optional
 	StatusFieldPath string `json:"statusFieldPath,omitempty"`
 }
 
-// A Patch copies a field of the composite into the input. A field that the
-// composite lacks is not copied: what the input has, or its default, holds.
+// A Patch copies a field of the composite into the input. If the composite lacks the field, the
+// input keeps its value or default.
 type Patch struct {
 	// FromFieldPath is the field of the composite, such as spec.replicas or
 	// metadata.name.
@@ -46,8 +45,8 @@ type Patch struct {
 	// +kubebuilder:validation:Pattern=`^(spec|labels)[.\[]`
 	ToFieldPath string `json:"toFieldPath"`
 
-	// Format puts the value, as text, in the place of %s, such as %s-backend.
-	// Absent means that the value is copied as it is.
+	// Format is a template for the value, such as %s-backend, where %s is replaced with the
+	// value as text. Absent means that the value is copied unchanged.
 	// +kubebuilder:validation:MaxLength=256
 	// +kubebuilder:validation:Pattern=`^[^%]*%s[^%]*$`
 	// +optional

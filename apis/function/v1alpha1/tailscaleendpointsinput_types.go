@@ -14,20 +14,20 @@ import (
 // +kubebuilder:storageversion
 // +kubebuilder:resource:categories=crossplane
 
-// A TailscaleEndpointsInput makes of any composite what a TailscaleEndpoints makes.
-// The composite must have a namespace, or a claim.
+// A TailscaleEndpointsInput adds the resources of a TailscaleEndpoints to any composite. The
+// composite must have a namespace, or a claim.
 type TailscaleEndpointsInput struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	Step `json:",inline"`
 
-	// Labels by which a TailscaleServices, or a step that is one, selects these
-	// endpoints, beside the labels of the composite.
+	// Labels by which a TailscaleServices, or a step with a TailscaleServicesInput, selects
+	// these endpoints, in addition to the labels of the composite.
 	// +kubebuilder:validation:MaxProperties=32
 	// +optional
 	Labels map[string]tailnetv1alpha1.LabelValue `json:"labels,omitempty"`
 
-	// Spec is that of a TailscaleEndpoints.
+	// Spec is the spec of a TailscaleEndpoints.
 	Spec gatewayv1alpha1.TailscaleEndpointsSpec `json:"spec"`
 }

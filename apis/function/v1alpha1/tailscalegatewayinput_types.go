@@ -13,15 +13,15 @@ import (
 // +kubebuilder:storageversion
 // +kubebuilder:resource:categories=crossplane
 
-// A TailscaleGatewayInput makes for any composite what a TailscaleGateway makes,
-// but nothing of each route: the extension knows TailscaleGateways alone. The
-// composite must have a namespace, or a claim.
+// A TailscaleGatewayInput adds the resources of a TailscaleGateway to any composite, except
+// those for each route, because the extension reads only TailscaleGateways. The composite must
+// have a namespace, or a claim.
 type TailscaleGatewayInput struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	Step `json:",inline"`
 
-	// Spec is that of a TailscaleGateway.
+	// Spec is the spec of a TailscaleGateway.
 	Spec gatewayv1alpha1.TailscaleGatewaySpec `json:"spec"`
 }

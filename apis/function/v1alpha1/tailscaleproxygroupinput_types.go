@@ -13,14 +13,14 @@ import (
 // +kubebuilder:storageversion
 // +kubebuilder:resource:categories=crossplane
 
-// A TailscaleProxyGroupInput makes of any composite what a TailscaleProxyGroup
-// makes. The composite must have a namespace, or a claim.
+// A TailscaleProxyGroupInput adds the resources of a TailscaleProxyGroup to any composite. The
+// composite must have a namespace, or a claim.
 type TailscaleProxyGroupInput struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	Step `json:",inline"`
 
-	// Spec is that of a TailscaleProxyGroup.
+	// Spec is the spec of a TailscaleProxyGroup.
 	Spec gatewayv1alpha1.TailscaleProxyGroupSpec `json:"spec"`
 }

@@ -13,14 +13,14 @@ import (
 // +kubebuilder:storageversion
 // +kubebuilder:resource:categories=crossplane
 
-// A TailscaleServicesInput makes of any composite what a TailscaleServices makes.
-// The composite must have a namespace, or a claim.
+// A TailscaleServicesInput adds the resources of a TailscaleServices to any composite. The
+// composite must have a namespace, or a claim.
 type TailscaleServicesInput struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	Step `json:",inline"`
 
-	// Spec is that of a TailscaleServices.
+	// Spec is the spec of a TailscaleServices.
 	Spec gatewayv1alpha1.TailscaleServicesSpec `json:"spec"`
 }

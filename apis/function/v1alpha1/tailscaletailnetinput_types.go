@@ -13,14 +13,14 @@ import (
 // +kubebuilder:storageversion
 // +kubebuilder:resource:categories=crossplane
 
-// A TailscaleTailnetInput makes of any composite what a TailscaleTailnet makes.
-// The composite must be cluster-scoped, as a TailscaleTailnet is.
+// A TailscaleTailnetInput adds the resources of a TailscaleTailnet to any composite. The
+// composite must be cluster-scoped, like a TailscaleTailnet.
 type TailscaleTailnetInput struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
 
 	Step `json:",inline"`
 
-	// Spec is that of a TailscaleTailnet.
+	// Spec is the spec of a TailscaleTailnet.
 	Spec gatewayv1alpha1.TailscaleTailnetSpec `json:"spec"`
 }

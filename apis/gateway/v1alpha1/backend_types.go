@@ -17,15 +17,15 @@ const (
 	BackendKindGateway BackendKind = "TailscaleGateway"
 )
 
-// A BackendProtocol is what a backend is handed.
+// A BackendProtocol is the protocol that a proxy speaks to a backend.
 // +kubebuilder:validation:Enum=TCP;HTTP
 type BackendProtocol string
 
 // Protocols of backends.
 const (
-	// BackendProtocolTCP hands on bytes.
+	// BackendProtocolTCP forwards bytes.
 	BackendProtocolTCP BackendProtocol = "TCP"
-	// BackendProtocolHTTP hands on requests.
+	// BackendProtocolHTTP forwards requests.
 	BackendProtocolHTTP BackendProtocol = "HTTP"
 )
 
@@ -39,119 +39,117 @@ const (
 	ProxyProtocolV2 ProxyProtocol = "v2"
 )
 
-// A Backend answers one or more ports of the service.
-// +kubebuilder:validation:XValidation:rule="has(self.host) ? has(self.kind) && self.kind in ['External', 'TailscaleGateway'] : !has(self.kind) || self.kind != 'External'",message="kind External needs host, and kind Service takes none"
+// A Backend receives the traffic of one or more ports of the service.
+// +kubebuilder:validation:XValidation:rule="has(self.host) ? has(self.kind) && self.kind in ['External', 'TailscaleGateway'] : !has(self.kind) || self.kind != 'External'",message="kind External needs host, and kind Service does not allow it"
 // +kubebuilder:validation:XValidation:rule="has(self.port) || has(self.kind) && self.kind == 'TailscaleGateway'",message="port is required unless kind is TailscaleGateway"
-// +kubebuilder:validation:XValidation:rule="!has(self.proxyProtocol) || !has(self.protocol) || self.protocol == 'TCP'",message="proxyProtocol needs protocol TCP; with HTTP the client is in the headers X-Forwarded-For and Tailscale-User-Login"
+// +kubebuilder:validation:XValidation:rule="!has(self.proxyProtocol) || !has(self.protocol) || self.protocol == 'TCP'",message="proxyProtocol needs protocol TCP; with HTTP the headers X-Forwarded-For and Tailscale-User-Login identify the client"
 type Backend struct {
-	// Kind of the backend: a Service or a TailscaleGateway of the same namespace,
-	// or an External host that the proxy pods reach by the cluster's network.
+	// Kind of the backend: a Service or a TailscaleGateway of the same namespace, or an
+	// External host that the proxy pods reach through the cluster's network.
 	// +kubebuilder:default=Service
 	// +optional
 	Kind BackendKind `json:"kind,omitempty"`
 
-	// Name of the backend: that of the Service or TailscaleGateway, or one that
-	// stands for the external host in weights and messages.
+	// Name of the Service or TailscaleGateway, or a name for the external host in weights and
+	// messages.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`
 	Name string `json:"name"`
 
-	// Host of a backend of kind External: a DNS name or an address. It is
-	// resolved by the proxy pods. Hosts of the tailnet itself are not reached
-	// this way. Gateways whose routes name the object connect to it if the value
-	// directTargets of the extension's chart lets them, and to a Service of another
-	// namespace, by name or by address, only with a ReferenceGrant there, from
-	// TailscaleServices to Service. Of a TailscaleGateway it is the Service in front of its Envoys;
-	// absent means the one that its status names.
+	// Host of a backend of kind External: a DNS name or an address, which the proxy pods
+	// resolve. Hosts of the tailnet are not reachable this way. A Gateway whose route
+	// references the object connects to the host directly, if the value directTargets of the
+	// extension's chart permits it; a Service of another namespace, by name or by address,
+	// needs a ReferenceGrant in that namespace, from TailscaleServices to Service. For a
+	// TailscaleGateway, host is the Service in front of its Envoy proxies; absent means the
+	// Service in its status.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="isIP(self) || self.matches('^[a-zA-Z0-9_]([a-zA-Z0-9_-]{0,61}[a-zA-Z0-9])?([.][a-zA-Z0-9_]([a-zA-Z0-9_-]{0,61}[a-zA-Z0-9])?)*[.]?$')",message="must be a DNS name or an address, without a port"
-	// +kubebuilder:validation:XValidation:rule="isIP(self) ? ip(self).isGlobalUnicast() && (ip(self).family() == 4 ? !cidr('0.0.0.0/8').containsIP(self) : ['64:ff9b::7f00:0/104', '64:ff9b::a9fe:0/112', '64:ff9b::/104', '64:ff9b::e000:0/100', '64:ff9b::ffff:ffff/128', '2002:7f00::/24', '2002:a9fe::/32', '2002::/24', '2002:e000::/20', '2002:ffff:ffff::/48'].all(c, !cidr(c).containsIP(self))) : !self.matches('^([^.]+[.])*[lL][oO][cC][aA][lL][hH][oO][sS][tT][.]?$')",message="must not be a loopback, unspecified, link-local, multicast or broadcast address, nor another form of one: the proxy pods themselves or their node would answer"
+	// +kubebuilder:validation:XValidation:rule="isIP(self) ? ip(self).isGlobalUnicast() && (ip(self).family() == 4 ? !cidr('0.0.0.0/8').containsIP(self) : ['64:ff9b::7f00:0/104', '64:ff9b::a9fe:0/112', '64:ff9b::/104', '64:ff9b::e000:0/100', '64:ff9b::ffff:ffff/128', '2002:7f00::/24', '2002:a9fe::/32', '2002::/24', '2002:e000::/20', '2002:ffff:ffff::/48'].all(c, !cidr(c).containsIP(self))) : !self.matches('^([^.]+[.])*[lL][oO][cC][aA][lL][hH][oO][sS][tT][.]?$')",message="must not be a loopback, unspecified, link-local, multicast or broadcast address, nor another form of one: the proxy pods or their node would answer"
 	// +optional
 	Host string `json:"host,omitempty"`
 
-	// Port of the backend: of a TailscaleGateway, that of a listener. There it may
-	// be absent, which means the port of the service that is answered. When the
-	// service's ports are do-not-validate it is only the port that is probed:
-	// packets keep theirs.
+	// Port of the backend. For a TailscaleGateway, it is the port of a listener; absent means
+	// the port of the service. If the service's ports are do-not-validate, the port is only
+	// probed, and packets keep their destination port.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
 	// +optional
 	Port int32 `json:"port,omitempty"`
 
-	// VIPPort is the port of the Tailscale Service that this backend answers.
-	// Absent means every port that no other backend names.
+	// VIPPort is the port of the Tailscale Service that this backend serves. Absent means every
+	// port that no other backend sets.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
 	// +optional
 	VIPPort *int32 `json:"vipPort,omitempty"`
 
-	// Weight among the backends of one port, for Gateways whose routes name the object.
-	// Absent means 1. Proxies know no other: where no route names the object it shows
-	// Accepted=False with the reason Unsupported, but where the one backend is a
-	// TailscaleGateway, whose routes say how requests are spread.
+	// Weight among the backends of one port, for Gateways whose routes reference the object.
+	// Absent means 1. Proxies do not support other weights: if no route references the object,
+	// it has the condition Accepted=False with the reason Unsupported, unless its only backend
+	// is a TailscaleGateway, whose routes distribute requests.
 	// +optional
 	Weight *Weight `json:"weight,omitempty"`
 
-	// Priority among the backends of one port, for Gateways whose routes name the object:
-	// the lowest that is healthy gets the traffic. Absent means 0. Proxies know no other,
-	// as of weight.
+	// Priority among the backends of one port, for Gateways whose routes reference the object:
+	// healthy backends with the lowest priority receive the traffic. Absent means 0. Proxies do
+	// not support other priorities, as with weight.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=127
 	// +optional
 	Priority *int32 `json:"priority,omitempty"`
 
-	// Protocol says what the backend is handed: TCP is bytes, as they come. HTTP
-	// is requests, with headers that tell who of the tailnet asks:
-	// X-Forwarded-For, Tailscale-Device-Name, and of a user
-	// Tailscale-User-Login, Tailscale-User-Name and
-	// Tailscale-User-Profile-Pic, of a tagged device Tailscale-Device-Tags.
-	// What a client sends in them is dropped.
+	// Protocol that the proxy speaks to the backend. TCP forwards bytes unchanged. HTTP
+	// forwards requests with headers that identify the client: X-Forwarded-For and
+	// Tailscale-Device-Name; for a user also Tailscale-User-Login, Tailscale-User-Name and
+	// Tailscale-User-Profile-Pic; for a tagged device also Tailscale-Device-Tags. The proxy
+	// removes these headers from the client's request.
 	// +kubebuilder:default=TCP
 	// +optional
 	Protocol BackendProtocol `json:"protocol,omitempty"`
 
-	// ProxyProtocol is the version of the PROXY protocol header that goes before
-	// each connection to the backend and tells the client's address in the
-	// tailnet. The backend must expect it. Absent sends none.
+	// ProxyProtocol is the version of the PROXY protocol header that the proxy sends at the
+	// start of each connection to the backend. It contains the client's address in the tailnet.
+	// The backend must accept it. Absent sends none.
 	// +optional
 	ProxyProtocol ProxyProtocol `json:"proxyProtocol,omitempty"`
 }
 
-// A TLSMode says who ends TLS.
+// A TLSMode decides where TLS is terminated.
 // +kubebuilder:validation:Enum=Terminate;Passthrough
 type TLSMode string
 
 // TLS modes.
 const (
-	// TLSModeTerminate ends TLS at the proxy.
+	// TLSModeTerminate terminates TLS at the proxy.
 	TLSModeTerminate TLSMode = "Terminate"
-	// TLSModePassthrough hands TLS on to the backend as it is.
+	// TLSModePassthrough forwards TLS unchanged to the backend.
 	TLSModePassthrough TLSMode = "Passthrough"
 )
 
-// A CertificateRef names a Secret of the same namespace.
+// A CertificateRef references a Secret of the same namespace.
 type CertificateRef struct {
-	// Name of a Secret of type kubernetes.io/tls, such as cert-manager makes. A
-	// certificate that is renewed is used at once.
+	// Name of a Secret of type kubernetes.io/tls, such as cert-manager creates. A renewed
+	// certificate takes effect immediately.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$`
 	Name string `json:"name"`
 }
 
-// A ServiceTLS says who ends TLS, and with which certificate.
+// A ServiceTLS configures TLS termination and its certificate.
 // +kubebuilder:validation:XValidation:rule="!has(self.certificateRef) || !has(self.mode) || self.mode == 'Terminate'",message="certificateRef needs mode Terminate"
 type ServiceTLS struct {
-	// Mode is Terminate to end TLS at the proxy, or Passthrough to hand it on to
-	// the backend as it is.
+	// Mode is Terminate to terminate TLS at the proxy, or Passthrough to forward TLS unchanged
+	// to the backend.
 	// +kubebuilder:default=Terminate
 	// +optional
 	Mode TLSMode `json:"mode,omitempty"`
 
-	// Ports of the service that speak TLS. Absent means 443 if the service has
-	// it, else all.
+	// Ports of the service that use TLS. Absent means 443 if the service has it, and all ports
+	// otherwise.
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
@@ -160,9 +158,9 @@ type ServiceTLS struct {
 	// +optional
 	Ports []int32 `json:"ports,omitempty"`
 
-	// CertificateRef names the Secret that holds the certificate. Absent means
-	// the one that Tailscale provides for the service's DNS name, for which HTTPS
-	// must be turned on in the tailnet.
+	// CertificateRef references the Secret that holds the certificate. Absent means the
+	// certificate that Tailscale provides for the service's DNS name, which requires HTTPS to
+	// be enabled in the tailnet.
 	// +optional
 	CertificateRef *CertificateRef `json:"certificateRef,omitempty"`
 }

@@ -24,20 +24,20 @@ type StatefulSetStatus struct {
 	Name      string `json:"name"`
 	Namespace string `json:"namespace"`
 
-	// Type is which way its proxies carry traffic.
+	// Type is the direction in which its proxies carry traffic.
 	Type ConnectionType `json:"type"`
 
-	// Replicas that are wanted.
+	// Replicas is the number of desired pods.
 	Replicas int32 `json:"replicas"`
 
-	// ReadyReplicas are the pods that are ready.
+	// ReadyReplicas is the number of pods that are ready.
 	ReadyReplicas int32 `json:"readyReplicas"`
 
-	// Service is the headless Service that governs the StatefulSet. Its ports
-	// are those that metrics are scraped from.
+	// Service is the headless Service that governs the StatefulSet. Prometheus scrapes its
+	// ports.
 	Service string `json:"service"`
 
-	// CreatedAt is when the StatefulSet was made.
+	// CreatedAt is the time at which the StatefulSet was created.
 	// +optional
 	CreatedAt *metav1.Time `json:"createdAt,omitempty"`
 }
@@ -61,19 +61,19 @@ type DeviceStatus struct {
 	// +optional
 	NodeID string `json:"nodeID,omitempty"`
 
-	// StatefulSetPod runs the machine.
+	// StatefulSetPod is the name of the pod that runs the machine.
 	StatefulSetPod string `json:"statefulSetPod"`
 
-	// Online reports whether the machine is connected to the control server, as Tailscale
-	// tells it.
+	// Online reports whether the machine is connected to the control server, according to
+	// Tailscale's API.
 	Online bool `json:"online"`
 
-	// Connected reports whether the machine is in the tailnet, as its own agent tells it
-	// besides.
+	// Connected reports whether the machine is in the tailnet, according to the agent in its
+	// pod.
 	Connected bool `json:"connected"`
 
-	// LastSeen is when a machine that is offline was last connected. It is absent while
-	// the machine is online: it would change all the time.
+	// LastSeen is the time at which an offline machine was last connected. It is absent while
+	// the machine is online, because it would change all the time.
 	// +optional
 	LastSeen *metav1.Time `json:"lastSeen,omitempty"`
 
@@ -82,12 +82,12 @@ type DeviceStatus struct {
 	Tags []string `json:"tags,omitempty"`
 }
 
-// An EndpointStatus is one proxy pod's health.
+// An EndpointStatus is the health of a proxy pod.
 type EndpointStatus struct {
 	// Name of the pod.
 	Name string `json:"name"`
 
-	// Type is which way the proxy carries traffic.
+	// Type is the direction in which the proxy carries traffic.
 	// +optional
 	Type ConnectionType `json:"type,omitempty"`
 
@@ -104,15 +104,15 @@ type EndpointStatus struct {
 	// +optional
 	Ports []EndpointPort `json:"ports,omitempty"`
 
-	// HealthStatus is Healthy when the machine is in the tailnet, else Unhealthy.
+	// HealthStatus is Healthy while the machine is in the tailnet, and Unhealthy otherwise.
 	HealthStatus string `json:"healthStatus"`
 
-	// Message says what is missing when the proxy is not healthy.
+	// Message describes the problem when the proxy is not healthy.
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// SickTargets are the targets that Gateways reach through this pod only when no
-	// other way is left, by name. Absent unless routes name them. At most 64 are
+	// SickTargets lists the names of the unhealthy targets: Gateways use this pod to reach them
+	// only when no other pod can. Absent unless routes reference the object. At most 64 are
 	// listed.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
@@ -129,42 +129,41 @@ type EndpointPort struct {
 
 // An EgressTargetStatus is a target that egress proxies carry traffic to.
 type EgressTargetStatus struct {
-	// Name of the target: that of the endpoint, or of the ServiceAttachment, and
-	// after a slash its port, for UDP with /udp.
+	// Name of the target: the name of the endpoint or of the ServiceAttachment, then a slash
+	// and its port, with /udp for UDP.
 	Name string `json:"name"`
 
-	// Address is the target as host:port. A host that is a name is resolved in
-	// the tailnet.
+	// Address of the target as HOST:PORT. The proxies resolve a host name in the tailnet.
 	Address string `json:"address"`
 
-	// TailscaleFQDN is the name that the address is to have in the tailnet, where the
-	// endpoint says both.
+	// TailscaleFQDN is the expected DNS name of the address in the tailnet, when the endpoint
+	// sets both.
 	// +optional
 	TailscaleFQDN string `json:"tailscaleFQDN,omitempty"`
 
 	Protocol EndpointProtocol `json:"protocol"`
 
-	// ProxyPort is the target's port at every egress pod.
+	// ProxyPort is the port of every egress pod that leads to the target.
 	// +optional
 	ProxyPort int32 `json:"proxyPort,omitempty"`
 
-	// Service of this namespace that any pod can use to reach the target, as
-	// name:port. Absent for targets that only Gateways use.
+	// Service of this namespace, as NAME:PORT, that any pod can use to reach the target. Absent
+	// for targets that only Gateways use.
 	// +optional
 	Service string `json:"service,omitempty"`
 
-	// ReadyProxies is how many egress proxies reach the target.
+	// ReadyProxies is the number of egress proxies that reach the target.
 	ReadyProxies int32 `json:"readyProxies"`
 
-	// Message says what is missing when a proxy does not reach the target, or what is
-	// wrong though all do.
+	// Message describes the problem when a proxy does not reach the target, and warnings about
+	// a target that all proxies reach.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
 
 // A DiscoveredEndpoint is a device or a service that autoDiscovery found.
 type DiscoveredEndpoint struct {
-	// Name of the endpoint that it became.
+	// Name of the endpoint that represents the device or service.
 	Name string `json:"name"`
 
 	// Source is Devices or Services.
@@ -215,33 +214,33 @@ type TailscaleEndpointsStatus struct {
 	// +optional
 	EgressTargets []EgressTargetStatus `json:"egressTargets,omitempty"`
 
-	// DiscoveredEndpoints are what autoDiscovery found.
+	// DiscoveredEndpoints lists the devices and services that autoDiscovery found.
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	DiscoveredEndpoints []DiscoveredEndpoint `json:"discoveredEndpoints,omitempty"`
 
-	// LastSync is when what autoDiscovery found last changed, by the clock of
+	// LastSync is the time at which the discovered endpoints last changed, by the clock of
 	// Tailscale's API.
 	// +optional
 	LastSync *metav1.Time `json:"lastSync,omitempty"`
 
-	// TotalEndpoints is how many proxies are wanted.
+	// TotalEndpoints is the number of desired proxies.
 	// +optional
 	TotalEndpoints *int32 `json:"totalEndpoints,omitempty"`
 
-	// HealthyEndpoints is how many proxies are in the tailnet.
+	// HealthyEndpoints is the number of proxies that are in the tailnet.
 	// +optional
 	HealthyEndpoints *int32 `json:"healthyEndpoints,omitempty"`
 
-	// Replicas that are ready in every proxy StatefulSet: the least of them. The
-	// scale subresource reports it.
+	// Replicas is the number of ready replicas of the proxy StatefulSet that has the fewest.
+	// The scale subresource reports it.
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// Selector of the pods by which autoscalers judge, as a string: those of the
-	// one StatefulSet, or of the ingress one where there are two. Autoscalers
-	// take the pods for as many as replicas says.
+	// Selector is the label selector, as a string, that autoscalers use to find the pods: those
+	// of the only StatefulSet, or of the ingress StatefulSet when there are two. Autoscalers
+	// assume that it matches as many pods as replicas reports.
 	// +optional
 	Selector string `json:"selector,omitempty"`
 }

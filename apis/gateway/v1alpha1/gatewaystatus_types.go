@@ -19,28 +19,28 @@ type GatewayService struct {
 type GatewayListener struct {
 	Name string `json:"name"`
 
-	// Port of the listener, which is that of the Service too.
+	// Port of the listener, and of the Service.
 	Port int32 `json:"port"`
 
 	// Protocol of the listener, such as HTTP, HTTPS, TLS, TCP or UDP.
 	Protocol string `json:"protocol"`
 
-	// Hostname that the listener is for. Absent means any.
+	// Hostname of the listener. Absent means any.
 	// +optional
 	Hostname string `json:"hostname,omitempty"`
 }
 
-// A GatewayStatus is what was found of a Gateway.
+// A GatewayStatus describes the Gateway that gatewayRef names.
 type GatewayStatus struct {
-	// Service that Envoy Gateway made in front of the Gateway's proxies.
+	// Service that Envoy Gateway created in front of the Gateway's proxies.
 	Service GatewayService `json:"service"`
 
 	// ClusterIP of the Service, if it has one.
 	// +optional
 	ClusterIP string `json:"clusterIP,omitempty"`
 
-	// Listeners of the Gateway that the Service has a port for, in the Gateway's
-	// order. Those of ListenerSets are not among them.
+	// Listeners of the Gateway for which the Service has a port, in the Gateway's order.
+	// Listeners of ListenerSets are not included.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=64
@@ -48,36 +48,35 @@ type GatewayStatus struct {
 	Listeners []GatewayListener `json:"listeners,omitempty"`
 }
 
-// A GatewayServicePort is a port of a Tailscale Service that was made for a Gateway.
+// A GatewayServicePort is a port of a Tailscale Service that belongs to a Gateway.
 type GatewayServicePort struct {
-	// Port that clients in the tailnet ask for.
+	// Port that clients in the tailnet connect to.
 	Port int32 `json:"port"`
 
-	// Protocol that the proxies hand on: TCP, or HTTP with headers that say which client
-	// asks.
+	// Protocol that the proxies forward: TCP, or HTTP with headers that identify the client.
 	Protocol string `json:"protocol"`
 
-	// TargetPort is that of the listener or of the Service that it leads to.
+	// TargetPort is the port of the listener or of the Service that receives the traffic.
 	TargetPort int32 `json:"targetPort"`
 }
 
-// A GatewayServiceInfo is a Tailscale Service that was made for a Gateway.
+// A GatewayServiceInfo is a Tailscale Service that belongs to a Gateway.
 type GatewayServiceInfo struct {
 	// Name of the TailscaleServices.
 	Name string `json:"name"`
 
-	// Tailnet, by its name in spec.tailnets.
+	// Tailnet is the name of the tailnet in spec.tailnets.
 	Tailnet string `json:"tailnet"`
 
-	// For is what it leads to: Gateway/NAMESPACE/NAME, the kind of a route and its
-	// namespace and name, or Service/NAMESPACE/NAME.
+	// For is the destination of the traffic: Gateway/NAMESPACE/NAME, KIND/NAMESPACE/NAME of a
+	// route, or Service/NAMESPACE/NAME.
 	For string `json:"for"`
 
-	// ServiceName is the Tailscale Service. Absent where there can be none.
+	// ServiceName is the name of the Tailscale Service. Absent when none can exist.
 	// +optional
 	ServiceName string `json:"serviceName,omitempty"`
 
-	// DNSName of the service in the tailnet.
+	// DNSName is the DNS name of the service in the tailnet.
 	// +optional
 	DNSName string `json:"dnsName,omitempty"`
 
@@ -86,29 +85,28 @@ type GatewayServiceInfo struct {
 	// +optional
 	Addresses []string `json:"addresses,omitempty"`
 
-	// Ports of the service, in order. The first 16 are listed.
+	// Ports of the service, in ascending order. At most 16 are listed.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	// +optional
 	Ports []GatewayServicePort `json:"ports,omitempty"`
 
-	// LastUpdated is when the service last came to be in the tailnet as it is wanted, or
-	// ceased to be.
+	// LastUpdated is the time at which the service last reached or left its desired state in
+	// the tailnet.
 	// +optional
 	LastUpdated *metav1.Time `json:"lastUpdated,omitempty"`
 
 	// Ready reports whether a proxy hosts the service.
 	Ready bool `json:"ready"`
 
-	// Message says what is missing when the service is not ready, or why there is
-	// none.
+	// Message describes the problem when the service is not ready or does not exist.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
 
-// A GatewaySplitDNSStatus is what of a Gateway is resolved in a tailnet.
+// A GatewaySplitDNSStatus lists the names that a tailnet resolves through a Gateway's proxies.
 type GatewaySplitDNSStatus struct {
-	// Domains that the tailnet's devices ask for at the proxies.
+	// Domains for which the tailnet's devices query the proxies.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=256
 	// +optional
@@ -121,101 +119,102 @@ type GatewaySplitDNSStatus struct {
 	Nameservers []string `json:"nameservers,omitempty"`
 }
 
-// A GatewayTailnetStatus is how a tailnet of a Gateway does.
+// A GatewayTailnetStatus is the state of one tailnet of a Gateway.
 type GatewayTailnetStatus struct {
 	// Name of the tailnet in spec.tailnets.
 	Name string `json:"name"`
 
-	// Ready reports whether the tailnet may be used and its proxies are in it.
+	// Ready reports whether the namespace may use the tailnet and the proxies are in it.
 	Ready bool `json:"ready"`
 
-	// Message says what is missing when the tailnet is not ready.
+	// Message describes the problem when the tailnet is not ready.
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// Endpoints are the TailscaleEndpoints whose proxies carry its traffic.
+	// Endpoints are the TailscaleEndpoints whose proxies carry the traffic.
 	// +listType=atomic
 	// +optional
 	Endpoints []string `json:"endpoints,omitempty"`
 
-	// DiscoveredServices is how many services and devices were found.
+	// DiscoveredServices is the number of services and devices that serviceDiscovery found.
 	// +optional
 	DiscoveredServices *int32 `json:"discoveredServices,omitempty"`
 
-	// LastSync is when what was found last changed, by the clock of Tailscale's API.
+	// LastSync is the time at which the discovered services last changed, by the clock of
+	// Tailscale's API.
 	// +optional
 	LastSync *metav1.Time `json:"lastSync,omitempty"`
 
-	// SplitDNS is what of the Gateway is resolved in the tailnet.
+	// SplitDNS lists the names that the tailnet resolves through the proxies.
 	// +optional
 	SplitDNS *GatewaySplitDNSStatus `json:"splitDNS,omitempty"`
 }
 
-// A GeneratedRoute is a route that was made for a service.
+// A GeneratedRoute is a route that was generated for a service.
 type GeneratedRoute struct {
 	// Kind is HTTPRoute or GRPCRoute.
 	// +optional
 	Kind string `json:"kind,omitempty"`
 
-	// Namespace and name of the route. The name is empty when none was made.
+	// Namespace and name of the route. The name is empty when no route was generated.
 	Namespace string `json:"namespace"`
 	// +optional
 	Name string `json:"name,omitempty"`
 
-	// Tailnet, by its name in spec.tailnets.
+	// Tailnet is the name of the tailnet in spec.tailnets.
 	Tailnet string `json:"tailnet"`
 
 	// Direction is Ingress or Egress.
 	Direction string `json:"direction"`
 
-	// Service that the route leads to.
+	// Service that receives the requests.
 	Service string `json:"service"`
 
-	// Hostname and path prefix of the route. The hostname * stands for any.
+	// Hostname and path prefix of the route. The hostname * means any.
 	Hostname   string `json:"hostname"`
 	PathPrefix string `json:"pathPrefix"`
 
 	// State is Accepted, Pending, Refused by the Gateway, or Conflict.
 	State string `json:"state"`
 
-	// Message says why the route does not answer.
+	// Message describes the problem when the route is not accepted.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
 
-// HookCallMetrics count what Envoy Gateway asked the extension of the Gateway.
+// HookCallMetrics counts the calls of Envoy Gateway to the extension for the Gateway.
 type HookCallMetrics struct {
 	Total      int64 `json:"total"`
 	Successful int64 `json:"successful"`
 	Failed     int64 `json:"failed"`
 
-	// LastCall is when it asked last.
+	// LastCall is the time of the last call.
 	// +optional
 	LastCall *metav1.Time `json:"lastCall,omitempty"`
 }
 
-// An ExtensionServerStatus is how the extension does.
+// An ExtensionServerStatus is the state of the extension.
 type ExtensionServerStatus struct {
 	// Version of the extension.
 	// +optional
 	Version string `json:"version,omitempty"`
 
-	// Address that the configuration of Envoy Gateway must name, host and port: that of
-	// the Gateway's own extension. Absent for the installed one.
+	// Address, as HOST:PORT, of the Gateway's dedicated extension, which the configuration of
+	// Envoy Gateway must name. Absent for the extension that is installed for the cluster.
 	// +optional
 	Address string `json:"address,omitempty"`
 
-	// ReadyReplicas of the extension, of those that are wanted.
+	// ReadyReplicas is the number of ready replicas of the extension, and of desired ones.
 	// +optional
 	ReadyReplicas *int32 `json:"readyReplicas,omitempty"`
 
-	// HookCallMetrics of all replicas, since the extension first told of the Gateway.
-	// Each replica adds to them, at most each 30 seconds.
+	// HookCallMetrics is the total of all replicas since the extension first reported about the
+	// Gateway. Each replica adds its calls at most every 30 seconds.
 	// +optional
 	HookCallMetrics *HookCallMetrics `json:"hookCallMetrics,omitempty"`
 }
 
-// A DependencyStatus is how an object does that a TailscaleGateway rests on.
+// A DependencyStatus is the state of an object that a TailscaleGateway depends on.
 type DependencyStatus struct {
 	Kind string `json:"kind"`
 	// +optional
@@ -223,7 +222,7 @@ type DependencyStatus struct {
 	Name      string `json:"name"`
 	Ready     bool   `json:"ready"`
 
-	// Message says what is missing when it is not ready.
+	// Message describes the problem when the object is not ready.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
@@ -232,41 +231,45 @@ type DependencyStatus struct {
 type TailscaleGatewayStatus struct {
 	xpv2.ConditionedStatus `json:",inline"`
 
-	// Gateway is what was found. Absent unless the condition GatewayValid is True.
+	// Gateway describes the Gateway and its Service. Absent unless the condition GatewayValid
+	// is True.
 	// +optional
 	Gateway *GatewayStatus `json:"gateway,omitempty"`
 
-	// Services are the Tailscale Services of the Gateway: its own first, then those
-	// of routes and of what is behind them. At most 256 are listed.
+	// Services are the Tailscale Services of the Gateway: first that of the Gateway itself,
+	// then those of routes, then those of the Services behind the routes. At most 256 are
+	// listed.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=256
 	// +optional
 	Services []GatewayServiceInfo `json:"services,omitempty"`
 
-	// TailnetStatus is how each tailnet does.
+	// TailnetStatus is the state of each tailnet.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=16
 	// +optional
 	TailnetStatus []GatewayTailnetStatus `json:"tailnetStatus,omitempty"`
 
-	// GeneratedRouteCount is how many routes were made.
+	// GeneratedRouteCount is the number of generated routes.
 	// +optional
 	GeneratedRouteCount *int32 `json:"generatedRouteCount,omitempty"`
 
-	// GeneratedRoutes are the routes that were made, and those that could not be,
-	// which come first. At most 256 are listed.
+	// GeneratedRoutes lists the generated routes. Routes that could not be generated come
+	// first. At most 256 are listed.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
 	// +optional
 	GeneratedRoutes []GeneratedRoute `json:"generatedRoutes,omitempty"`
 
-	// ExtensionServerStatus is absent until the extension has reported.
+	// ExtensionServerStatus is the state of the extension. Absent until the extension has
+	// reported.
 	// +optional
 	ExtensionServerStatus *ExtensionServerStatus `json:"extensionServerStatus,omitempty"`
 
-	// DependencyStatus is how what this object rests on does, by kind and name.
+	// DependencyStatus is the state of the objects that this object depends on, by kind and
+	// name.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	// +optional

@@ -27,49 +27,49 @@ type TailscaleTailnetRef struct {
 	Name string `json:"name"`
 }
 
-// A ClientIdentity is how a listener is told who of the tailnet asks.
+// A ClientIdentity is the way in which a listener learns the identity of the client.
 // +kubebuilder:validation:Enum=None;ProxyProtocol;Headers
 type ClientIdentity string
 
-// Ways to tell who asks.
+// Ways to pass the client's identity.
 const (
-	// ClientIdentityNone tells nothing: Envoy sees the proxy as its client.
+	// ClientIdentityNone passes no identity: Envoy sees the proxy as the client.
 	ClientIdentityNone ClientIdentity = "None"
-	// ClientIdentityProxyProtocol tells the client's address in the tailnet by the
-	// PROXY protocol, version 2. The listener must expect it.
+	// ClientIdentityProxyProtocol passes the client's address in the tailnet with the PROXY
+	// protocol, version 2. The listener must accept it.
 	ClientIdentityProxyProtocol ClientIdentity = "ProxyProtocol"
-	// ClientIdentityHeaders tells the device, and its user or its tags, by headers of
+	// ClientIdentityHeaders passes the client's device, and its user or tags, in headers of
 	// each request.
 	ClientIdentityHeaders ClientIdentity = "Headers"
 )
 
-// A SharedListener is a listener of the Gateway that the tailnet reaches.
+// A SharedListener is a listener of the Gateway that clients in the tailnet can reach.
 type SharedListener struct {
 	// Name of the listener.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
 
-	// VIPPort is the port of the Tailscale Service that leads to the listener.
-	// Absent means the listener's own.
+	// VIPPort is the port of the Tailscale Service that leads to the listener. Absent means the
+	// listener's port.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
 	// +optional
 	VIPPort *int32 `json:"vipPort,omitempty"`
 
-	// Identity is how the listener learns which client sends a request. With ProxyProtocol it must
-	// expect the header, by a ClientTrafficPolicy. Headers is for listeners of
-	// protocol HTTP: the proxy sets X-Forwarded-For, Tailscale-Device-Name, and of
-	// a user Tailscale-User-Login, Tailscale-User-Name and
-	// Tailscale-User-Profile-Pic, of a tagged device Tailscale-Device-Tags, and
-	// drops what a client sends in them. At the Gateway's other listeners the
-	// extension has Envoy drop all but the first.
+	// Identity is how the listener learns which client sends a request. With ProxyProtocol, a
+	// ClientTrafficPolicy must enable the PROXY protocol on the listener. Headers is for
+	// listeners of protocol HTTP: the proxy sets X-Forwarded-For and Tailscale-Device-Name; for
+	// a user also Tailscale-User-Login, Tailscale-User-Name and Tailscale-User-Profile-Pic; for
+	// a tagged device also Tailscale-Device-Tags. The proxy removes these headers from the
+	// client's request. At the Gateway's other listeners, the extension configures Envoy to
+	// remove all of them except X-Forwarded-For.
 	// +kubebuilder:default=None
 	// +optional
 	Identity ClientIdentity `json:"identity,omitempty"`
 }
 
-// A GatewayProxy says how the proxies of a Gateway look.
+// A GatewayProxy configures the proxies of a Gateway.
 type GatewayProxy struct {
 	// Replicas of each proxy StatefulSet.
 	// +kubebuilder:default=2
@@ -81,13 +81,13 @@ type GatewayProxy struct {
 	ProxyPods `json:",inline"`
 }
 
-// A GatewayVIPService is what Tailscale Services of a Gateway have in common.
-// +kubebuilder:validation:XValidation:rule="has(self.name) == has(oldSelf.name)",message="name cannot be set or removed later; make another TailscaleGateway instead"
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.sharing) || oldSelf.sharing != 'Shared' || (has(self.sharing) && self.sharing == 'Shared')",message="sharing cannot go back from Shared to Exclusive; make another TailscaleGateway instead"
+// A GatewayVIPService holds settings that the Tailscale Services of a Gateway share.
+// +kubebuilder:validation:XValidation:rule="has(self.name) == has(oldSelf.name)",message="name cannot be set or removed later; create another TailscaleGateway instead"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.sharing) || oldSelf.sharing != 'Shared' || (has(self.sharing) && self.sharing == 'Shared')",message="sharing cannot go back from Shared to Exclusive; create another TailscaleGateway instead"
 type GatewayVIPService struct {
-	// Name of the Gateway's Tailscale Service. Absent means svc: and the name of
-	// the TailscaleGateway. It matters only when routeSharing is Gateway.
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable; make another TailscaleGateway instead"
+	// Name of the Gateway's Tailscale Service. Absent means svc: followed by the name of the
+	// TailscaleGateway. Used only when routeSharing is Gateway.
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable; create another TailscaleGateway instead"
 	// +optional
 	Name ServiceName `json:"name,omitempty"`
 
@@ -97,41 +97,41 @@ type GatewayVIPService struct {
 	// +optional
 	Tags []Tag `json:"tags,omitempty"`
 
-	// Comment is shown in Tailscale's admin console.
+	// Comment is the comment that Tailscale's admin console shows.
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	Comment string `json:"comment,omitempty"`
 
-	// AutoApprove approves the proxies as hosts through the API.
+	// AutoApprove approves the proxies as hosts of the services through Tailscale's API.
 	// +kubebuilder:default=true
 	// +optional
 	AutoApprove *bool `json:"autoApprove,omitempty"`
 
-	// AdoptionPolicy says what to do when services of these names exist that were not made
-	// for this object, such as after the cluster was built again. Refuse reports them,
-	// Adopt takes them over, unless another object of this cluster has them. Absent means
+	// AdoptionPolicy decides about existing services with these names that this object did not
+	// create, for example after the cluster was rebuilt. Refuse reports an error. Adopt takes
+	// the services over, unless they belong to another object of this cluster. Absent means
 	// Refuse.
 	// +optional
 	AdoptionPolicy AdoptionPolicy `json:"adoptionPolicy,omitempty"`
 
-	// Sharing is Exclusive for services of this cluster alone, or Shared for those
-	// that several clusters define together by the same names.
+	// Sharing is Exclusive for services that belong to this cluster alone, or Shared for
+	// services that several clusters define together under the same names.
 	// +kubebuilder:default=Exclusive
 	// +optional
 	Sharing Sharing `json:"sharing,omitempty"`
 }
 
-// A GatewayDiscovery says which services and devices of a tailnet the Gateway's
-// clients reach.
-// +kubebuilder:validation:XValidation:rule="has(self.enabled) && !self.enabled || has(self.patterns) && size(self.patterns) > 0 || has(self.tags) && size(self.tags) > 0",message="set patterns or tags: what is found is reachable by all clients of the Gateway. Patterns of * alone stand for all"
+// A GatewayDiscovery selects services and devices of a tailnet that clients of the Gateway can
+// reach.
+// +kubebuilder:validation:XValidation:rule="has(self.enabled) && !self.enabled || has(self.patterns) && size(self.patterns) > 0 || has(self.tags) && size(self.tags) > 0",message="set patterns or tags, because all clients of the Gateway can reach the discovered services; the pattern * matches all"
 type GatewayDiscovery struct {
 	// Enabled turns discovery on.
 	// +kubebuilder:default=true
 	// +optional
 	Enabled *bool `json:"enabled,omitempty"`
 
-	// Sources to look in. Services alone are the default: users choose the names of
-	// their devices.
+	// Sources to search. The default is Services alone, because users choose the names of their
+	// devices.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=2
 	// +kubebuilder:validation:items:Enum=Devices;Services
@@ -139,9 +139,9 @@ type GatewayDiscovery struct {
 	// +optional
 	Sources []string `json:"sources,omitempty"`
 
-	// Patterns of which one must match the name or the DNS name: * stands for any
-	// characters, ? for one. Absent means all that has one of the tags. Without patterns
-	// and tags nothing is found.
+	// Patterns for the name or the DNS name: * matches any characters, ? matches one. A service
+	// or device must match one of them. Absent means any name, if tags is set. If neither
+	// patterns nor tags is set, nothing is discovered.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MinLength=1
@@ -149,7 +149,7 @@ type GatewayDiscovery struct {
 	// +optional
 	Patterns []string `json:"patterns,omitempty"`
 
-	// ExcludePatterns are patterns of which none may match.
+	// ExcludePatterns exclude services and devices that match one of them.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MinLength=1
@@ -157,62 +157,62 @@ type GatewayDiscovery struct {
 	// +optional
 	ExcludePatterns []string `json:"excludePatterns,omitempty"`
 
-	// Tags of which a service or device must have one. Absent means any, or none. Without
-	// patterns and tags nothing is found.
+	// Tags of which a service or device must have one. Absent means that tags do not matter, if
+	// patterns is set. If neither patterns nor tags is set, nothing is discovered.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
 	Tags []Tag `json:"tags,omitempty"`
 
-	// Port at which what is found is asked.
+	// Port on which the Gateway connects to the discovered services and devices.
 	// +kubebuilder:default=80
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
 	// +optional
 	Port int32 `json:"port,omitempty"`
 
-	// Protocol that is spoken at the port. Of HTTPS, certificates must be for the
-	// DNS name in the tailnet.
+	// Protocol of the port. With HTTPS, the certificates must be valid for the DNS name in the
+	// tailnet.
 	// +kubebuilder:default=HTTP
 	// +kubebuilder:validation:Enum=HTTP;HTTPS
 	// +optional
 	Protocol EndpointProtocol `json:"protocol,omitempty"`
 
-	// Interval between two looks, at least 5s. It grows while they fail.
+	// Interval between two searches, at least 5s. It grows while they fail.
 	// +kubebuilder:default="30s"
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('5s')",message="must be at least 5s"
 	// +optional
 	Interval *metav1.Duration `json:"interval,omitempty"`
 }
 
-// Narrowed reports whether patterns or tags say what is to be found. The schema asks for
-// them, but not of what was stored before it did.
+// Narrowed reports whether patterns or tags select something. The schema requires one of them,
+// but stored objects can be older than that rule.
 func (d *GatewayDiscovery) Narrowed() bool { return len(d.Patterns) > 0 || len(d.Tags) > 0 }
 
-// A HostPattern is a host name with variables: {service}, {tailnet}, {domain} and
-// {namespace}. A * alone stands for any host.
+// A HostPattern is a host name with the variables {service}, {tailnet}, {domain} and
+// {namespace}. The pattern * matches any host.
 // +kubebuilder:validation:MinLength=1
 // +kubebuilder:validation:MaxLength=253
-// +kubebuilder:validation:XValidation:rule="self == '*' || self.matches('^([*][.])?([a-z0-9-]|[{](service|tailnet|domain|namespace)[}])+([.]([a-z0-9-]|[{](service|tailnet|domain|namespace)[}])+)*$')",message="must be * for any host, or a DNS name in lower case, in which {service}, {tailnet}, {domain} and {namespace} may stand"
+// +kubebuilder:validation:XValidation:rule="self == '*' || self.matches('^([*][.])?([a-z0-9-]|[{](service|tailnet|domain|namespace)[}])+([.]([a-z0-9-]|[{](service|tailnet|domain|namespace)[}])+)*$')",message="must be * for any host, or a DNS name in lower case that may contain {service}, {tailnet}, {domain} and {namespace}"
 type HostPattern string
 
-// A PathPattern is a path prefix with variables, the same as a HostPattern's.
+// A PathPattern is a path prefix with the same variables as a HostPattern.
 // +kubebuilder:validation:MinLength=1
 // +kubebuilder:validation:MaxLength=512
-// +kubebuilder:validation:XValidation:rule="self.matches('^/(([A-Za-z0-9._~!$&()*+,;=:@%-]|[{](service|tailnet|domain|namespace)[}])+/?)*$')",message="must begin with / and be a path, in which {service}, {tailnet}, {domain} and {namespace} may stand"
+// +kubebuilder:validation:XValidation:rule="self.matches('^/(([A-Za-z0-9._~!$&()*+,;=:@%-]|[{](service|tailnet|domain|namespace)[}])+/?)*$')",message="must be a path that begins with / and may contain {service}, {tailnet}, {domain} and {namespace}"
 type PathPattern string
 
-// IngressRoutes are generated for the Services behind the Gateway's routes, so that
-// clients in the tailnet ask for them by a name of their own. A Service behind a GRPCRoute
-// has a GRPCRoute, which takes no pathPrefix but /.
-// +kubebuilder:validation:XValidation:rule="!has(self.hostPattern) || self.hostPattern.contains('{service}') || has(self.pathPrefix) && self.pathPrefix.contains('{service}')",message="hostPattern or pathPrefix must have {service}: else all services would have one address"
+// IngressRoutes configures generated routes for the Services behind the Gateway's routes, so
+// that clients in the tailnet reach each Service by a separate host name or path. For a Service
+// behind a GRPCRoute, a GRPCRoute is generated, which supports only the pathPrefix /.
+// +kubebuilder:validation:XValidation:rule="!has(self.hostPattern) || self.hostPattern.contains('{service}') || has(self.pathPrefix) && self.pathPrefix.contains('{service}')",message="hostPattern or pathPrefix must contain {service}, so that each service has a different address"
 type IngressRoutes struct {
-	// HostPattern is the host of the route of a service; * stands for any.
+	// HostPattern is the host of a service's route; * matches any host.
 	// +kubebuilder:default="{service}.{tailnet}.gateway.local"
 	// +optional
 	HostPattern HostPattern `json:"hostPattern,omitempty"`
 
-	// PathPrefix of the route. It is cut off from what the service is asked for.
+	// PathPrefix of the route. The Gateway removes it before it forwards the request.
 	// +kubebuilder:default="/"
 	// +optional
 	PathPrefix PathPattern `json:"pathPrefix,omitempty"`
@@ -224,23 +224,24 @@ type IngressRoutes struct {
 	Protocol EndpointProtocol `json:"protocol,omitempty"`
 }
 
-// EgressRoutes are generated for what serviceDiscovery finds in the tailnet, and for what
-// selector picks.
-// +kubebuilder:validation:XValidation:rule="!has(self.hostPattern) || self.hostPattern.contains('{service}') || has(self.pathPrefix) && self.pathPrefix.contains('{service}')",message="hostPattern or pathPrefix must have {service}: else all services would have one address"
+// EgressRoutes configures generated routes for services that serviceDiscovery finds in the
+// tailnet, and for objects that selector selects.
+// +kubebuilder:validation:XValidation:rule="!has(self.hostPattern) || self.hostPattern.contains('{service}') || has(self.pathPrefix) && self.pathPrefix.contains('{service}')",message="hostPattern or pathPrefix must contain {service}, so that each service has a different address"
 type EgressRoutes struct {
-	// Selector picks TailscaleEndpoints and TailscaleServices of this namespace and
-	// tailnet by label: each entry of endpoints that speaks HTTP, HTTPS or GRPC gets a
-	// route, and each TailscaleServices. Absent picks none, and an empty one all, but
-	// nothing that a TailscaleGateway composed. All clients of the Gateway reach them.
+	// Selector selects TailscaleEndpoints and TailscaleServices of this namespace and tailnet
+	// by label. Each entry of endpoints with protocol HTTP, HTTPS or GRPC gets a route, and so
+	// does each TailscaleServices. Absent selects none. An empty selector selects all, except
+	// objects that a TailscaleGateway composed. All clients of the Gateway can reach the
+	// selected objects.
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
 
-	// HostPattern is the host of the route of a service; * stands for any.
+	// HostPattern is the host of a service's route; * matches any host.
 	// +kubebuilder:default="{service}.tailscale.local"
 	// +optional
 	HostPattern HostPattern `json:"hostPattern,omitempty"`
 
-	// PathPrefix of the route. It is cut off from what the service is asked for.
+	// PathPrefix of the route. The Gateway removes it before it forwards the request.
 	// +kubebuilder:default="/tailscale/{service}/"
 	// +optional
 	PathPrefix PathPattern `json:"pathPrefix,omitempty"`
@@ -252,34 +253,35 @@ type EgressRoutes struct {
 	Protocol EndpointProtocol `json:"protocol,omitempty"`
 }
 
-// A RouteGeneration says which routes are made for services.
+// A RouteGeneration configures the routes that are generated for services.
 type RouteGeneration struct {
-	// Ingress makes routes for the Services behind the Gateway's own routes.
-	// Absent makes none.
+	// Ingress generates routes for the Services behind the Gateway's existing routes. Absent
+	// generates none.
 	// +optional
 	Ingress *IngressRoutes `json:"ingress,omitempty"`
 
-	// Egress makes routes for what serviceDiscovery finds, and for what its selector picks.
+	// Egress generates routes for services that serviceDiscovery finds, and for objects that
+	// its selector selects.
 	// +kubebuilder:default={}
 	// +optional
 	Egress *EgressRoutes `json:"egress,omitempty"`
 }
 
-// A DomainName is a DNS name in lower case that no tailnet has already.
+// A DomainName is a DNS name in lower case that is not already in use by a tailnet.
 // +kubebuilder:validation:MinLength=1
 // +kubebuilder:validation:MaxLength=253
 // +kubebuilder:validation:Pattern=`^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$`
-// +kubebuilder:validation:XValidation:rule="self != 'ts.net' && !self.endsWith('.ts.net')",message="names below ts.net are the tailnet's own"
-// +kubebuilder:validation:XValidation:rule="self.contains('.')",message="one label alone would take all names below it; name a domain of two labels or more"
+// +kubebuilder:validation:XValidation:rule="self != 'ts.net' && !self.endsWith('.ts.net')",message="names below ts.net are reserved for tailnets"
+// +kubebuilder:validation:XValidation:rule="self.contains('.')",message="a single label would capture all names below it; use a domain of two or more labels"
 type DomainName string
 
-// GatewaySplitDNS has the tailnet's devices resolve hostnames of the Gateway to the
-// addresses of its Tailscale Services. Its proxies answer, at port 53 of their addresses
-// in the tailnet, which clients must be granted.
+// GatewaySplitDNS makes the tailnet's devices resolve hostnames of the Gateway to the addresses
+// of its Tailscale Services. The Gateway's proxies answer the queries on port 53 of their
+// addresses in the tailnet. The tailnet's policy must grant clients access to that port.
 type GatewaySplitDNS struct {
-	// Domains that are asked for at the proxies, with all names below them: those
-	// which no route has do not exist then. Absent means each hostname by itself. A
-	// hostname with a wildcard is resolved only below one of these.
+	// Domains that the proxies resolve, with all names below them. Names below a domain that no
+	// route has do not resolve. Absent means that each hostname is a separate domain. A
+	// hostname with a wildcard resolves only below one of these domains.
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
@@ -287,60 +289,59 @@ type GatewaySplitDNS struct {
 	Domains []DomainName `json:"domains,omitempty"`
 }
 
-// A GatewayTailnet is a tailnet that a Gateway is joined to.
+// A GatewayTailnet connects a Gateway to a tailnet.
 type GatewayTailnet struct {
-	// Name of the tailnet here: it stands for {tailnet} in patterns, and is part
-	// of the names of what is composed.
+	// Name of the tailnet within this object. It is the value of {tailnet} in patterns and part
+	// of the names of composed resources.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=40
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`
 	Name string `json:"name"`
 
-	// TailscaleTailnetRef names the TailscaleTailnet. Absent means the one called
-	// like this entry.
+	// TailscaleTailnetRef references the TailscaleTailnet. Absent means the one with the same
+	// name as this entry.
 	// +optional
 	TailscaleTailnetRef *TailscaleTailnetRef `json:"tailscaleTailnetRef,omitempty"`
 
-	// Proxy says how the proxies look that carry traffic between the tailnet and
-	// the Gateway.
+	// Proxy configures the proxies that carry traffic between the tailnet and the Gateway.
 	// +kubebuilder:default={}
 	// +optional
 	Proxy GatewayProxy `json:"proxy,omitempty"`
 
-	// Tags of the proxies' machines, beside the tailnet's own.
+	// Tags of the proxies' machines, in addition to those of the TailscaleTailnet.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
 	Tags []Tag `json:"tags,omitempty"`
 
-	// VIPService is what the Tailscale Services have in common.
+	// VIPService holds settings that the Tailscale Services share.
 	// +kubebuilder:default={}
 	// +optional
 	VIPService GatewayVIPService `json:"vipService,omitempty"`
 
-	// Listeners that the tailnet reaches. Absent means all that a Tailscale
-	// Service can have a port for, those of ListenerSets included: all but those
-	// of UDP. Of Gateways that are merged into one, those of ListenerSets are not
-	// among them.
+	// Listeners that clients in the tailnet can reach. Absent means all listeners that a
+	// Tailscale Service can have a port for, including those of ListenerSets, but not UDP
+	// listeners. For Gateways that Envoy Gateway merges, listeners of ListenerSets are not
+	// included.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	Listeners []SharedListener `json:"listeners,omitempty"`
 
-	// ServiceDiscovery finds services and devices in the tailnet for the Gateway's
-	// clients. Absent finds none.
+	// ServiceDiscovery discovers services and devices in the tailnet for clients of the
+	// Gateway. Absent discovers none.
 	// +optional
 	ServiceDiscovery *GatewayDiscovery `json:"serviceDiscovery,omitempty"`
 
-	// RouteGeneration says which routes are made for services.
+	// RouteGeneration configures the routes that are generated for services.
 	// +kubebuilder:default={}
 	// +optional
 	RouteGeneration RouteGeneration `json:"routeGeneration,omitempty"`
 
-	// SplitDNS has hostnames of routes and listeners resolve in the tailnet. Absent,
-	// only the names of Tailscale Services do. The tailnet's credential needs the
-	// scope dns.
+	// SplitDNS makes hostnames of routes and listeners resolve in the tailnet. If it is absent,
+	// only the names of Tailscale Services resolve. The tailnet's credential needs the scope
+	// dns.
 	// +optional
 	SplitDNS *GatewaySplitDNS `json:"splitDNS,omitempty"`
 }

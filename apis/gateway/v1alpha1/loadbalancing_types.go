@@ -7,15 +7,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A HealthCheck says how proxies probe backends.
+// A HealthCheck configures how proxies probe backends.
 type HealthCheck struct {
-	// Enabled true asks for path by HTTP. False sends nothing to backends: one
-	// is healthy while its name is known, so that a Service without ready pods
-	// stays advertised. Absent, a TCP connection is enough.
+	// Enabled selects the probe. If true, the proxy requests path with HTTP GET. If false, it
+	// sends no probe: a backend is healthy while its name resolves, so a Service without ready
+	// pods stays advertised. Absent means that a successful TCP connection is enough.
 	// +optional
 	Enabled *bool `json:"enabled,omitempty"`
 
-	// Path of an HTTP GET that must answer 2xx or 3xx.
+	// Path of an HTTP GET that must return a 2xx or 3xx status.
 	// +kubebuilder:default="/health"
 	// +kubebuilder:validation:Pattern=`^/`
 	// +kubebuilder:validation:MaxLength=1024
@@ -34,14 +34,16 @@ type HealthCheck struct {
 	// +optional
 	Timeout metav1.Duration `json:"timeout,omitempty"`
 
-	// HealthyThreshold is how many answers in a row make a backend healthy.
+	// HealthyThreshold is the number of consecutive successful probes that make a backend
+	// healthy.
 	// +kubebuilder:default=2
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10
 	// +optional
 	HealthyThreshold int32 `json:"healthyThreshold,omitempty"`
 
-	// UnhealthyThreshold is how many failures in a row make it unhealthy.
+	// UnhealthyThreshold is the number of consecutive failed probes that make a backend
+	// unhealthy.
 	// +kubebuilder:default=3
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10
@@ -49,7 +51,7 @@ type HealthCheck struct {
 	UnhealthyThreshold int32 `json:"unhealthyThreshold,omitempty"`
 }
 
-// A Strategy says which backend of a port gets a connection.
+// A Strategy selects the backend of a port for a connection.
 // +kubebuilder:validation:Enum=round-robin;least-connections;weighted;failover
 type Strategy string
 
@@ -67,75 +69,76 @@ const (
 // +kubebuilder:validation:Pattern=`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`
 type BackendName string
 
-// A Weight of a backend among those of the same port.
+// A Weight is the weight of a backend among those of the same port.
 // +kubebuilder:validation:Minimum=0
 // +kubebuilder:validation:Maximum=1000000
 type Weight int32
 
-// A Failover says which backend takes over when another is sick.
+// A Failover configures the backends that take over when the primary is unhealthy.
 // +kubebuilder:validation:XValidation:rule="!(self.primary in self.secondary)",message="secondary must not list primary"
 type Failover struct {
 	// Primary is the backend that gets all traffic while it is healthy.
 	Primary BackendName `json:"primary"`
 
-	// Secondary backends take over, the first that is healthy.
+	// Secondary backends in order: the first healthy one takes over.
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	Secondary []BackendName `json:"secondary"`
 
-	// FailbackDelay is how long primary must be healthy again before it gets
-	// traffic, such as 60s.
+	// FailbackDelay is how long primary must be healthy again before it receives traffic, such
+	// as 60s.
 	// +kubebuilder:default="60s"
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="must not be negative"
 	// +optional
 	FailbackDelay *metav1.Duration `json:"failbackDelay,omitempty"`
 }
 
-// An OutlierDetection says when a Gateway takes a backend that fails requests out
-// of its rotation.
+// An OutlierDetection configures when a Gateway ejects a backend that fails requests.
 type OutlierDetection struct {
-	// Consecutive5xx is how many 5xx answers in a row take a backend out.
+	// Consecutive5xx is the number of consecutive 5xx responses that eject a backend.
 	// +kubebuilder:default=3
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000
 	// +optional
 	Consecutive5xx *int32 `json:"consecutive5xx,omitempty"`
 
-	// ConsecutiveGatewayFailure is how many answers 502, 503 or 504 in a row do.
+	// ConsecutiveGatewayFailure is the number of consecutive 502, 503 or 504 responses that
+	// eject a backend.
 	// +kubebuilder:default=3
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000
 	// +optional
 	ConsecutiveGatewayFailure *int32 `json:"consecutiveGatewayFailure,omitempty"`
 
-	// Interval between two looks at who fails, such as 30s.
+	// Interval between two evaluations, such as 30s.
 	// +kubebuilder:default="30s"
 	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="must be more than 0s"
 	// +optional
 	Interval *metav1.Duration `json:"interval,omitempty"`
 
-	// BaseEjectionTime is how long a backend stays out, times how often it was.
+	// BaseEjectionTime is the duration of an ejection, multiplied by the number of ejections of
+	// the backend.
 	// +kubebuilder:default="30s"
 	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="must be more than 0s"
 	// +optional
 	BaseEjectionTime *metav1.Duration `json:"baseEjectionTime,omitempty"`
 
-	// MaxEjectionPercent of the backends may be out at a time.
+	// MaxEjectionPercent is the maximum percentage of backends that are ejected at a time.
 	// +kubebuilder:default=50
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
 	// +optional
 	MaxEjectionPercent *int32 `json:"maxEjectionPercent,omitempty"`
 
-	// SplitExternalLocalOriginErrors counts failures to connect apart from
-	// failures that the backend answers.
+	// SplitExternalLocalOriginErrors counts connection failures separately from error responses
+	// of the backend.
 	// +kubebuilder:default=true
 	// +optional
 	SplitExternalLocalOriginErrors *bool `json:"splitExternalLocalOriginErrors,omitempty"`
 }
 
-// An Affinity says which clusters answer while all are healthy.
+// An Affinity selects the clusters that receive requests while all are healthy.
 // +kubebuilder:validation:Enum=Local;Global
 type Affinity string
 
@@ -147,11 +150,11 @@ const (
 	AffinityGlobal Affinity = "Global"
 )
 
-// A FailoverPolicy says when a Gateway leaves the backends of its own cluster for
-// those of others.
+// A FailoverPolicy configures when a Gateway shifts traffic from local backends to those of
+// other clusters.
 type FailoverPolicy struct {
-	// PreferLocal sends traffic to other clusters only when local backends fail.
-	// When false, local and remote backends are equal.
+	// PreferLocal sends traffic to other clusters only when local backends fail. If false,
+	// local and remote backends are equal.
 	// +kubebuilder:default=true
 	// +optional
 	PreferLocal *bool `json:"preferLocal,omitempty"`
@@ -164,81 +167,78 @@ type FailoverPolicy struct {
 	// +optional
 	HealthThreshold *int32 `json:"healthThreshold,omitempty"`
 
-	// UnhealthyThreshold is how many failed probes in a row make a backend
-	// unhealthy. Absent means that of healthCheck.
+	// UnhealthyThreshold is the number of consecutive failed probes that make a backend
+	// unhealthy. Absent means the value of healthCheck.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10
 	// +optional
 	UnhealthyThreshold *int32 `json:"unhealthyThreshold,omitempty"`
 
-	// HealthyThreshold is how many answered probes in a row make a backend
-	// healthy. Absent means that of healthCheck.
+	// HealthyThreshold is the number of consecutive successful probes that make a backend
+	// healthy. Absent means the value of healthCheck.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10
 	// +optional
 	HealthyThreshold *int32 `json:"healthyThreshold,omitempty"`
 
-	// FailoverTimeout is how long local backends must fail before traffic
-	// shifts. At 0s Envoy decides alone; above, the extension must run for
-	// traffic to shift.
+	// FailoverTimeout is how long local backends must fail before traffic shifts. With 0s,
+	// Envoy decides alone. With more, traffic shifts only while the extension runs.
 	// +kubebuilder:default="0s"
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="must not be negative"
 	// +optional
 	FailoverTimeout *metav1.Duration `json:"failoverTimeout,omitempty"`
 
-	// FailbackDelay is how long local backends must be healthy again before
-	// traffic shifts back. Absent means at once.
+	// FailbackDelay is how long local backends must be healthy again before traffic shifts
+	// back. Absent means no delay.
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="must not be negative"
 	// +optional
 	FailbackDelay *metav1.Duration `json:"failbackDelay,omitempty"`
 }
 
-// LoadBalancing says how traffic is spread over backends. OutlierDetection,
-// affinity and failoverPolicy are for Gateways whose routes name the object; proxies
-// make nothing of them.
+// LoadBalancing distributes traffic over backends. The fields outlierDetection, affinity and
+// failoverPolicy apply to Gateways whose routes reference the object; proxies ignore them.
 // +kubebuilder:validation:XValidation:rule="!has(self.weights) || self.strategy == 'weighted'",message="weights need strategy weighted"
 // +kubebuilder:validation:XValidation:rule="self.strategy != 'weighted' || has(self.weights) && size(self.weights) > 0",message="strategy weighted needs weights"
-// +kubebuilder:validation:XValidation:rule="has(self.failover) == (self.strategy == 'failover')",message="strategy failover needs failover, and no other strategy takes it"
+// +kubebuilder:validation:XValidation:rule="has(self.failover) == (self.strategy == 'failover')",message="strategy failover needs failover, and no other strategy allows it"
 type LoadBalancing struct {
-	// Strategy says which backend of a port gets a connection. A proxy hands
-	// each port to one Service, whose pods Kubernetes balances: that is
-	// round-robin. Gateways whose routes name the object know all of them. Where no
-	// route does, any other shows Accepted=False with the reason Unsupported, but where
-	// each backend is a TailscaleGateway: its Envoys spread requests as its routes and
-	// their policies say, whatever the strategy here.
+	// Strategy selects the backend of a port for a connection. A proxy sends each port to one
+	// Service, and Kubernetes balances its pods: that is round-robin. Gateways whose routes
+	// reference the object support all strategies. If no route does, any other strategy results
+	// in the condition Accepted=False with the reason Unsupported, unless each backend is a
+	// TailscaleGateway: its Envoy proxies distribute requests according to its routes and their
+	// policies, whatever the strategy.
 	// +kubebuilder:default=round-robin
 	// +optional
 	Strategy Strategy `json:"strategy,omitempty"`
 
-	// Weights of backends, by name, when strategy is weighted. One that is not
-	// named has the weight 1.
+	// Weights of backends, by name, when strategy is weighted. The default is 1.
 	// +kubebuilder:validation:MaxProperties=64
 	// +optional
 	Weights map[string]Weight `json:"weights,omitempty"`
 
-	// Failover says which backend takes over, when strategy is failover.
+	// Failover configures the backends that take over, when strategy is failover.
 	// +optional
 	Failover *Failover `json:"failover,omitempty"`
 
-	// HealthCheck says how proxies probe backends. A service whose backends are
-	// all unhealthy is not advertised.
+	// HealthCheck configures how proxies probe backends. A service without healthy backends is
+	// not advertised.
 	// +optional
 	HealthCheck *HealthCheck `json:"healthCheck,omitempty"`
 
-	// OutlierDetection says when a Gateway whose route names this object takes a
-	// backend that fails requests out of its rotation.
+	// OutlierDetection configures when a Gateway whose route references this object ejects a
+	// backend that fails requests.
 	// +optional
 	OutlierDetection *OutlierDetection `json:"outlierDetection,omitempty"`
 
-	// Affinity says which clusters a Gateway whose route names this object uses:
-	// with Local others only when this one has no healthy backend, with Global
-	// all that share the service.
+	// Affinity selects the clusters for a Gateway whose route references this object: Local
+	// uses other clusters only when this one has no healthy backend, Global uses all clusters
+	// that share the service.
 	// +kubebuilder:default=Local
 	// +optional
 	Affinity Affinity `json:"affinity,omitempty"`
 
-	// FailoverPolicy says when a Gateway whose route names this object leaves the
-	// backends of its own cluster for those of others that share the service.
+	// FailoverPolicy configures when a Gateway whose route references this object shifts
+	// traffic from local backends to those of other clusters that share the service.
 	// +optional
 	FailoverPolicy *FailoverPolicy `json:"failoverPolicy,omitempty"`
 }

@@ -30,27 +30,27 @@ import (
 	xpextv1 "github.com/crossplane/crossplane/apis/v2/apiextensions/v1"
 )
 
-// A served is a kind as the API server serves it once Crossplane has made a
-// CustomResourceDefinition of ours.
+// A served is a kind as the API server serves it, from the CustomResourceDefinition that
+// Crossplane creates.
 type served struct {
 	crd        *extv1.CustomResourceDefinition
 	internal   *apiextensions.JSONSchemaProps
 	structural *schema.Structural
 
-	// claims are the kind in the configuration of claims: the claim, and the
-	// composite that gets all that the claim says.
+	// claims are the kind in the configuration of claims: the claim, and the composite that
+	// receives the fields of the claim.
 	claims []served
 
-	// Both take long to make. The second is nil for a kind without rules.
+	// Both are expensive to build. The second is nil for a kind without rules.
 	schema validation.SchemaValidator
 	rules  *schemacel.Validator
 }
 
-// loaded kinds, by plural name: to judge the cost of rules takes seconds.
+// loaded caches kinds by plural name, because the cost estimation of rules takes seconds.
 var loaded = map[string]served{}
 
-// load a kind by its plural name, and check that an API server would take it, in
-// either configuration: the cost of its rules included.
+// load returns a kind by its plural name. It fails unless an API server accepts it in both
+// configurations, including the cost of its rules.
 func load(t *testing.T, plural string) served {
 	t.Helper()
 	if s, ok := loaded[plural]; ok {
@@ -78,7 +78,7 @@ func load(t *testing.T, plural string) served {
 	return s
 }
 
-// checkSame fails unless a claim is what a composite is, for who uses it.
+// checkSame fails unless a claim and a composite have the same schema for users.
 func checkSame(t *testing.T, composite, claim *extv1.CustomResourceDefinition) {
 	t.Helper()
 	names := func(crd *extv1.CustomResourceDefinition) extv1.CustomResourceDefinitionNames {
@@ -97,7 +97,7 @@ func checkSame(t *testing.T, composite, claim *extv1.CustomResourceDefinition) {
 	}
 }
 
-// definition in the folder of a configuration.
+// definition returns a definition of a configuration's folder.
 func definition(t *testing.T, folder, plural string) *xpextv1.CompositeResourceDefinition {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("..", "..", "..", "package", folder, "xrds", "gateway.tailscale.com_"+plural+".yaml"))
@@ -111,10 +111,10 @@ func definition(t *testing.T, folder, plural string) *xpextv1.CompositeResourceD
 	return xrd
 }
 
-// serve a kind as an API server does.
+// serve builds a kind as an API server does.
 func serve(t *testing.T, crd *extv1.CustomResourceDefinition) served {
 	t.Helper()
-	// The API server sets these, and the owner's UID comes with the XRD.
+	// The API server sets these, and Crossplane sets the owner's UID.
 	crd.OwnerReferences = nil
 	crd.Status.StoredVersions = []string{crd.Spec.Versions[0].Name}
 	extv1.SetDefaults_CustomResourceDefinition(crd)
@@ -148,7 +148,7 @@ func (s served) create(t *testing.T, spec string) field.ErrorList {
 	return s.validate(t, parse(t, manifest), nil)
 }
 
-// parse an object; nothing is none.
+// parse returns an object, and nil for an empty text.
 func parse(t *testing.T, y string) map[string]any {
 	t.Helper()
 	if y == "" {
@@ -166,8 +166,8 @@ func parse(t *testing.T, y string) map[string]any {
 	return out
 }
 
-// validate an object that is created, or that takes the place of old. A claim must
-// get the same answer.
+// validate returns the errors of creating an object, or of updating old to it. It fails if the
+// errors of a claim differ.
 func (s served) validate(t *testing.T, o, old map[string]any) field.ErrorList {
 	t.Helper()
 	asked, before := runtime.DeepCopyJSON(o), runtime.DeepCopyJSON(old)
@@ -178,7 +178,7 @@ func (s served) validate(t *testing.T, o, old map[string]any) field.ErrorList {
 		if diff := cmp.Diff(messages(errs), messages(got)); diff != "" {
 			t.Errorf("answers: -%s, +%s of claims:\n%s", s.crd.Spec.Names.Kind, c.crd.Spec.Names.Kind, diff)
 		}
-		// How a claim is deleted is beside what is ours.
+		// Crossplane adds the deletion policy of claims.
 		if spec, ok := claim["spec"].(map[string]any); ok {
 			delete(spec, "compositeDeletePolicy")
 		}
@@ -189,7 +189,7 @@ func (s served) validate(t *testing.T, o, old map[string]any) field.ErrorList {
 	return errs
 }
 
-// messages of errors, in order.
+// messages returns the sorted messages of errors.
 func messages(errs field.ErrorList) []string {
 	out := make([]string, 0, len(errs))
 	for _, e := range errs {
@@ -199,8 +199,7 @@ func messages(errs field.ErrorList) []string {
 	return out
 }
 
-// answer of the API server to an object that is created, or that takes the place
-// of old.
+// answer returns the errors of the API server for creating an object, or for updating old to it.
 func (s served) answer(t *testing.T, o, old map[string]any) field.ErrorList {
 	t.Helper()
 	defaulting.Default(o, s.structural)
@@ -218,10 +217,8 @@ func (s served) answer(t *testing.T, o, old map[string]any) field.ErrorList {
 	return append(errs, more...)
 }
 
-// TestServed takes every definition of the configuration to what an API server
-// would say of it.
-// judge fails unless the answer says all that is wanted. Nothing wanted means
-// that the object is to be taken.
+// judge fails unless the errors contain all wanted texts. Without wanted texts, the object must
+// be valid.
 func judge(t *testing.T, reason string, errs field.ErrorList, want ...string) {
 	t.Helper()
 	want = slices.DeleteFunc(slices.Clone(want), func(w string) bool { return w == "" })
@@ -229,23 +226,24 @@ func judge(t *testing.T, reason string, errs field.ErrorList, want ...string) {
 	case len(want) == 0 && err != nil:
 		t.Errorf("%s: refused: %v", reason, err)
 	case len(want) > 0 && err == nil:
-		t.Errorf("%s: it was taken", reason)
+		t.Errorf("%s: the object is valid", reason)
 	case err != nil:
 		for _, w := range want {
 			if !strings.Contains(err.Error(), w) {
-				t.Errorf("%s: the answer does not say %q: %v", reason, w, err)
+				t.Errorf("%s: the errors do not contain %q: %v", reason, w, err)
 			}
 		}
 	}
 }
 
+// TestServed checks that an API server accepts every definition of the configuration.
 func TestServed(t *testing.T) {
 	for _, plural := range []string{"tailscaleendpoints", "tailscalegateways", "tailscaleproxygroups", "tailscaleservices", "tailscaletailnets"} {
 		t.Run(plural, func(t *testing.T) { load(t, plural) })
 	}
 }
 
-// TestScale finds what kubectl scale reads and writes.
+// TestScale checks the paths that kubectl scale reads and writes.
 func TestScale(t *testing.T) {
 	for plural, path := range map[string]string{
 		"tailscaleendpoints":   ".spec.proxy.replicas",

@@ -16,7 +16,7 @@ func TestTailscaleEndpointsSchema(t *testing.T) {
 		reason string
 		proxy  string
 
-		// want are parts of the message. Empty when the object is taken.
+		// want are parts of the message. Empty for a valid object.
 		want []string
 	}{
 		"Nothing": {
@@ -24,7 +24,7 @@ func TestTailscaleEndpointsSchema(t *testing.T) {
 			proxy:  "{}",
 		},
 		"All": {
-			reason: "Everything that may be set of a pod",
+			reason: "All settings of pods are accepted",
 			proxy: `
     labels: {team: edge, app.kubernetes.io/part-of: web}
     annotations: {example.org/note: any text, cluster-autoscaler.kubernetes.io/safe-to-evict: "true"}
@@ -44,7 +44,7 @@ func TestTailscaleEndpointsSchema(t *testing.T) {
     metrics: {podMonitor: {labels: {release: prometheus}, interval: 1m30s}}`,
 		},
 		"PodMonitorDisabled": {
-			reason: "What is asked for must not be ignored",
+			reason: "A setting must not be ignored silently",
 			proxy:  `{metrics: {enabled: false, podMonitor: {}}}`,
 			want:   []string{"spec.proxy.metrics", "podMonitor needs enabled"},
 		},
@@ -54,9 +54,9 @@ func TestTailscaleEndpointsSchema(t *testing.T) {
 			want:   []string{"spec.proxy.metrics.podMonitor.interval"},
 		},
 		"OurLabel": {
-			reason: "A label that selects the pods is not the user's to set",
+			reason: "Users cannot set the labels that select the pods",
 			proxy:  `{labels: {gateway.tailscale.com/endpoints: other}}`,
-			want:   []string{"spec.proxy.labels", "use a prefix of your own"},
+			want:   []string{"spec.proxy.labels", "use another prefix"},
 		},
 		"LabelOfKubernetes": {
 			reason: "Kubernetes numbers the pods of a StatefulSet itself",
@@ -64,19 +64,19 @@ func TestTailscaleEndpointsSchema(t *testing.T) {
 			want:   []string{"spec.proxy.labels", "are set by Kubernetes"},
 		},
 		"LabelValue": {
-			reason: "Else the StatefulSet would be refused later",
+			reason: "The API server would refuse the StatefulSet later",
 			proxy:  `{labels: {team: "a b"}}`,
 			want:   []string{"spec.proxy.labels.team"},
 		},
 		"IdleTooShort": {
-			reason: "What is idle for seconds is not idle",
+			reason: "A timeout of seconds would close connections in use",
 			proxy:  `{egressIdleTimeout: 30s}`,
 			want:   []string{"spec.proxy.egressIdleTimeout", "between 1m and 168h"},
 		},
 		"OurAnnotation": {
-			reason: "Our prefix is ours",
+			reason: "The prefix gateway.tailscale.com is reserved",
 			proxy:  `{annotations: {tailnet.gateway.tailscale.com/x: y}}`,
-			want:   []string{"spec.proxy.annotations", "use a prefix of your own"},
+			want:   []string{"spec.proxy.annotations", "use another prefix"},
 		},
 		"AccountAnnotationOfKubernetes": {
 			reason: "The token controllers write there",
@@ -121,7 +121,7 @@ func TestTailscaleEndpointsSchema(t *testing.T) {
 	}
 }
 
-// TestTailscaleEndpointsSchemaEgress tries what concerns endpoints.
+// TestTailscaleEndpointsSchemaEgress checks the rules for endpoints.
 func TestTailscaleEndpointsSchemaEgress(t *testing.T) {
 	s := load(t, "tailscaleendpoints")
 	const egress, kernel = "proxy: {connectionType: egress}, ", "proxy: {connectionType: egress, networking: Kernel}, "
@@ -129,7 +129,7 @@ func TestTailscaleEndpointsSchemaEgress(t *testing.T) {
 		reason string
 		spec   string
 
-		// want are parts of the message. Empty when the object is taken.
+		// want are parts of the message. Empty for a valid object.
 		want []string
 	}{
 		"All": {
@@ -138,7 +138,7 @@ func TestTailscaleEndpointsSchemaEgress(t *testing.T) {
 				{name: c, tailscaleFQDN: db.tail1234.ts.net., tags: ["tag:db"], weight: 100, healthCheck: {}}, {name: d, externalTarget: "[2001:db8::1]:65535"}]`,
 		},
 		"NoConnectionType": {
-			reason: "Targets say which way",
+			reason: "Targets imply the direction",
 			spec:   `endpoints: [{name: a, tailscaleIP: 100.64.0.1, port: 80}], autoDiscovery: {names: ["*"]}, dns: {zoneRef: {name: zone}}`,
 		},
 		"IngressOnly": {
@@ -147,11 +147,11 @@ func TestTailscaleEndpointsSchemaEgress(t *testing.T) {
 			want:   []string{"need proxy.connectionType egress or bidirectional"},
 		},
 		"ExternalWithoutEgress": {
-			reason: "A target elsewhere needs none",
+			reason: "A target outside the tailnet needs no egress proxies",
 			spec:   `proxy: {connectionType: ingress}, endpoints: [{name: a, externalTarget: "api.example.com:443"}]`,
 		},
 		"DiscoveryWithoutEgress": {
-			reason: "What is found needs egress proxies",
+			reason: "Discovered endpoints need egress proxies",
 			spec:   `proxy: {connectionType: ingress}, autoDiscovery: {names: ["*"]}`,
 			want:   []string{"autoDiscovery needs proxy.connectionType egress or bidirectional"},
 		},
@@ -160,30 +160,30 @@ func TestTailscaleEndpointsSchemaEgress(t *testing.T) {
 			spec:   `dns: {zoneRef: {name: zone}}`,
 		},
 		"DNSWithoutIngress": {
-			reason: "Egress proxies do not",
+			reason: "Egress proxies do not resolve names",
 			spec:   egress + `dns: {zoneRef: {name: zone}}`,
 			want:   []string{"dns needs proxy.connectionType ingress or bidirectional"},
 		},
 		"UDP": {
-			reason: "tailscaled carries UDP by the kernel only",
+			reason: "tailscaled supports UDP only with Kernel networking",
 			spec:   egress + "endpoints: [{name: a, tailscaleIP: 100.64.0.1, port: 53, protocol: UDP}]",
 			want:   []string{"UDP need proxy.networking Kernel"},
 		},
 		"UDPPort": {
-			reason: "The same for common ports",
+			reason: "tailscaled supports UDP only with Kernel networking, for common ports, too",
 			spec:   egress + "ports: [{name: dns, port: 53, protocol: UDP}]",
 			want:   []string{"UDP need proxy.networking Kernel"},
 		},
 		"BothProtocols": {
-			reason: "DNS has one port of each",
+			reason: "A TCP port and a UDP port can have the same number, as for DNS",
 			spec:   kernel + "ports: [{name: dns, port: 53, protocol: UDP}, {name: dns-tcp, port: 53}]",
 		},
 		"NamelessPorts": {
-			reason: "A port needs no name",
+			reason: "The name of a port is optional",
 			spec:   kernel + "ports: [{port: 80}, {port: 53}, {port: 53, protocol: UDP}, {name: web, port: 8080}]",
 		},
 		"SameName": {
-			reason: "A Service's ports have names of their own",
+			reason: "The ports of a Service need different names",
 			spec:   egress + "ports: [{name: a, port: 80}, {name: a, port: 81}]",
 			want:   []string{"spec.ports", "two entries have the same name"},
 		},
@@ -193,110 +193,110 @@ func TestTailscaleEndpointsSchemaEgress(t *testing.T) {
 			want:   []string{"spec.ports[1]: Duplicate value"},
 		},
 		"SamePort": {
-			reason: "A Service could not tell them apart",
+			reason: "A Service cannot have the same port twice",
 			spec:   egress + "ports: [{name: a, port: 80, protocol: HTTP}, {name: b, port: 80, protocol: TCP}]",
 			want:   []string{"spec.ports", "only TCP and UDP can share one"},
 		},
 		"NoTarget": {
-			reason: "An endpoint leads somewhere",
+			reason: "An endpoint needs a target",
 			spec:   egress + "endpoints: [{name: a, port: 80}]",
 			want:   []string{"spec.endpoints[0]", "set tailscaleIP, tailscaleFQDN or both"},
 		},
 		"AddressAndName": {
-			reason: "A device has both",
+			reason: "A device has an address and a name",
 			spec:   egress + "endpoints: [{name: a, port: 80, tailscaleIP: 100.64.0.1, tailscaleFQDN: a.ts.net}]",
 		},
 		"TwoTargets": {
-			reason: "An endpoint leads to one place",
+			reason: "An endpoint has one target",
 			spec:   egress + `endpoints: [{name: a, tailscaleIP: 100.64.0.1, externalTarget: "a:80"}]`,
 			want:   []string{"spec.endpoints[0]", "or else externalTarget"},
 		},
 		"ExternalPortTwice": {
-			reason: "Only one of two ports can be meant",
+			reason: "Two ports are ambiguous",
 			spec:   egress + `endpoints: [{name: a, port: 80, externalTarget: "a:80"}]`,
 			want:   []string{"spec.endpoints[0]", "remove port"},
 		},
 		"ExternalPort": {
-			reason: "There is no such port",
+			reason: "The port does not exist",
 			spec:   egress + `endpoints: [{name: a, externalTarget: "a.example.com:65536"}]`,
 			want:   []string{"spec.endpoints[0].externalTarget"},
 		},
 		"ExternalLoopback": {
-			reason: "What connects must not reach itself or its node",
+			reason: "A connection must not end at the proxy or its node",
 			spec:   `endpoints: [{name: a, externalTarget: "127.0.0.1:19000"}]`,
 			want:   []string{"spec.endpoints[0].externalTarget", "must not be a loopback"},
 		},
 		"ExternalLoopback6": {
-			reason: "What connects must not reach itself or its node",
+			reason: "A connection must not end at the proxy or its node",
 			spec:   `endpoints: [{name: a, externalTarget: "[::1]:80"}]`,
 			want:   []string{"spec.endpoints[0].externalTarget", "must not be a loopback"},
 		},
 		"ExternalMapped": {
-			reason: "What connects must not reach itself or its node",
+			reason: "A connection must not end at the proxy or its node",
 			spec:   `endpoints: [{name: a, externalTarget: "[::ffff:127.0.0.1]:80"}]`,
 			want:   []string{"spec.endpoints[0].externalTarget", "must not be a loopback"},
 		},
 		"ExternalNAT64": {
-			reason: "What connects must not reach itself or its node",
+			reason: "A connection must not end at the proxy or its node",
 			spec:   `endpoints: [{name: a, externalTarget: "[64:ff9b::7f00:1]:80"}]`,
 			want:   []string{"spec.endpoints[0].externalTarget", "must not be a loopback"},
 		},
 		"ExternalSixToFour": {
-			reason: "What connects must not reach itself or its node",
+			reason: "A connection must not end at the proxy or its node",
 			spec:   `endpoints: [{name: a, externalTarget: "[2002:7f00:1::1]:80"}]`,
 			want:   []string{"spec.endpoints[0].externalTarget", "must not be a loopback"},
 		},
 		"ExternalMetadata": {
-			reason: "What connects must not reach itself or its node",
+			reason: "A connection must not end at the proxy or its node",
 			spec:   `endpoints: [{name: a, externalTarget: "169.254.169.254:80"}]`,
 			want:   []string{"spec.endpoints[0].externalTarget", "must not be a loopback"},
 		},
 		"ExternalLinkLocal6": {
-			reason: "What connects must not reach itself or its node",
+			reason: "A connection must not end at the proxy or its node",
 			spec:   `endpoints: [{name: a, externalTarget: "[fe80::1]:80"}]`,
 			want:   []string{"spec.endpoints[0].externalTarget", "must not be a loopback"},
 		},
 		"ExternalUnspecified": {
-			reason: "What connects must not reach itself or its node",
+			reason: "A connection must not end at the proxy or its node",
 			spec:   `endpoints: [{name: a, externalTarget: "0.0.0.0:80"}]`,
 			want:   []string{"spec.endpoints[0].externalTarget", "must not be a loopback"},
 		},
 		"ExternalUnspecified6": {
-			reason: "What connects must not reach itself or its node",
+			reason: "A connection must not end at the proxy or its node",
 			spec:   `endpoints: [{name: a, externalTarget: "[::]:80"}]`,
 			want:   []string{"spec.endpoints[0].externalTarget", "must not be a loopback"},
 		},
 		"ExternalMulticast": {
-			reason: "What connects must not reach itself or its node",
+			reason: "A connection must not end at the proxy or its node",
 			spec:   `endpoints: [{name: a, externalTarget: "224.0.0.1:80"}]`,
 			want:   []string{"spec.endpoints[0].externalTarget", "must not be a loopback"},
 		},
 		"ExternalBroadcast": {
-			reason: "What connects must not reach itself or its node",
+			reason: "A connection must not end at the proxy or its node",
 			spec:   `endpoints: [{name: a, externalTarget: "255.255.255.255:80"}]`,
 			want:   []string{"spec.endpoints[0].externalTarget", "must not be a loopback"},
 		},
 		"ExternalLocalhost": {
-			reason: "What connects must not reach itself or its node",
+			reason: "A connection must not end at the proxy or its node",
 			spec:   `endpoints: [{name: a, externalTarget: "localhost:80"}]`,
 			want:   []string{"spec.endpoints[0].externalTarget", "must not be a loopback"},
 		},
 		"ExternalLocalhostDot": {
-			reason: "What connects must not reach itself or its node",
+			reason: "A connection must not end at the proxy or its node",
 			spec:   `endpoints: [{name: a, externalTarget: "a.LocalHost.:80"}]`,
 			want:   []string{"spec.endpoints[0].externalTarget", "must not be a loopback"},
 		},
 		"ExternalHosts": {
-			reason: "Other hosts of all forms",
+			reason: "Other hosts in all forms are accepted",
 			spec:   `endpoints: [{name: a, externalTarget: "192.0.2.1:80"}, {name: b, externalTarget: "[2001:db8::1]:80"}, {name: c, externalTarget: "localhost.example.com:80"}, {name: d, externalTarget: "[64:ff9b::c000:201]:80"}, {name: e, externalTarget: "db.bank.svc.cluster.local:80"}]`,
 		},
 		"NotAnAddress": {
-			reason: "An address is one",
+			reason: "An address must be valid",
 			spec:   egress + "endpoints: [{name: a, port: 80, tailscaleIP: 100.64.0.256}]",
 			want:   []string{"spec.endpoints[0].tailscaleIP"},
 		},
 		"ShortName": {
-			reason: "Only whole DNS names mean the same everywhere",
+			reason: "Only full DNS names are the same for all resolvers",
 			spec:   egress + "endpoints: [{name: a, port: 80, tailscaleFQDN: db}]",
 			want:   []string{"spec.endpoints[0].tailscaleFQDN"},
 		},
@@ -306,31 +306,31 @@ func TestTailscaleEndpointsSchemaEgress(t *testing.T) {
 			want:   []string{"spec.endpoints[0].weight"},
 		},
 		"ClientsWithoutPolicy": {
-			reason: "What is asked for must not be ignored",
+			reason: "A setting must not be ignored silently",
 			spec:   "proxy: {connectionType: egress, networkPolicy: {enabled: false}}, endpoints: [{name: a, port: 80, tailscaleIP: 100.64.0.1, clients: [{podSelector: {}}]}]",
 			want:   []string{"endpoints with clients need proxy.networkPolicy.enabled"},
 		},
 		"ClientsByDefault": {
-			reason: "There is a policy unless somebody turns it off",
+			reason: "NetworkPolicies are enabled by default",
 			spec:   egress + "endpoints: [{name: a, port: 80, tailscaleIP: 100.64.0.1, clients: [{podSelector: {}}]}]",
 		},
 		"SelectorValues": {
-			reason: "In compares with values",
+			reason: "The operator In needs values",
 			spec:   egress + `autoDiscovery: {tagSelectors: [{operator: In, tag: "tag:a"}]}`,
 			want:   []string{"spec.autoDiscovery.tagSelectors[0]", "In and NotIn take values"},
 		},
 		"DiscoverEverything": {
-			reason: "Nobody means all of a tailnet by leaving it out",
+			reason: "Discovery of a whole tailnet must be explicit",
 			spec:   egress + `autoDiscovery: {}`,
 			want:   []string{"spec.autoDiscovery", "set tagSelectors, names or both"},
 		},
 		"ConnectionType": {
-			reason: "There are three",
+			reason: "Only three connection types exist",
 			spec:   "proxy: {connectionType: both}",
 			want:   []string{"spec.proxy.connectionType"},
 		},
 		"Forwarding": {
-			reason: "There are two",
+			reason: "Only two forwarding modes exist",
 			spec:   "proxy: {networking: Kernel, forwarding: Sysctl}",
 			want:   []string{"spec.proxy.forwarding"},
 		},
@@ -342,9 +342,9 @@ func TestTailscaleEndpointsSchemaEgress(t *testing.T) {
 	}
 }
 
-// TestTailscaleEndpointsSchemaEnv tries the variables that containerboot reads
-// (cmd/containerboot/settings.go of tailscale.com) and we set, or that would
-// break it beside a config directory.
+// TestTailscaleEndpointsSchemaEnv checks that variables are refused that containerboot reads
+// (cmd/containerboot/settings.go of tailscale.com) and the provider sets, or that conflict
+// with its config directory.
 func TestTailscaleEndpointsSchemaEnv(t *testing.T) {
 	s := load(t, "tailscaleendpoints")
 	names := []string{
@@ -360,15 +360,15 @@ func TestTailscaleEndpointsSchemaEnv(t *testing.T) {
 		"TS_USERSPACE",
 	}
 	for _, e := range proxy.StatefulSet(proxy.Options{}, proxy.Images{}).Spec.Template.Spec.Containers[0].Env {
-		// The user's own value counts of these.
+		// Users may set these.
 		if !strings.HasPrefix(e.Name, "TS_NETSTACK_KEEPALIVE_") {
 			names = append(names, e.Name)
 		}
 	}
 	for _, name := range names {
 		errs := s.create(t, "{tailnet: example, proxy: {env: [{name: "+name+", value: x}]}}")
-		if len(errs) == 0 || !strings.Contains(errs.ToAggregate().Error(), "this proxy's own configuration") {
-			t.Errorf("variable %s: want it refused as the proxy's own, got %v", name, errs.ToAggregate())
+		if len(errs) == 0 || !strings.Contains(errs.ToAggregate().Error(), "is reserved for the configuration of the proxy") {
+			t.Errorf("variable %s: want it refused as reserved, got %v", name, errs.ToAggregate())
 		}
 	}
 }

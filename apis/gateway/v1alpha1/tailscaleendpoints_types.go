@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A ZoneRef names a ConfigMap that says which names proxies resolve.
+// A ZoneRef references a ConfigMap that holds the names that proxies resolve.
 type ZoneRef struct {
 	// Name of the ConfigMap, in the same namespace.
 	// +kubebuilder:validation:MinLength=1
@@ -16,10 +16,10 @@ type ZoneRef struct {
 	Name string `json:"name"`
 }
 
-// EndpointsDNS has proxies resolve names.
+// EndpointsDNS configures DNS names that proxies resolve.
 type EndpointsDNS struct {
-	// ZoneRef names the ConfigMap that says which names. A TailscaleGateway with
-	// splitDNS makes one.
+	// ZoneRef references the ConfigMap that holds the names. A TailscaleGateway with splitDNS
+	// creates one.
 	ZoneRef ZoneRef `json:"zoneRef"`
 }
 
@@ -35,31 +35,30 @@ type TailscaleEndpointsSpec struct {
 	// Tailnet is the name of the TailscaleTailnet to join.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable; make another TailscaleEndpoints instead"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable; create another TailscaleEndpoints instead"
 	Tailnet string `json:"tailnet"`
 
-	// Tags of the machines, beside the tailnet's own.
+	// Tags of the machines, in addition to those of the TailscaleTailnet.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
 	Tags []Tag `json:"tags,omitempty"`
 
-	// Proxy says how the pods look.
+	// Proxy configures the pods.
 	// +kubebuilder:default={}
 	// +optional
 	Proxy Proxy `json:"proxy,omitempty"`
 
-	// Ports at which endpoints that name no port of their own are reached, and
-	// those that autoDiscovery finds. Absent, these are reached at the ports of the
-	// service that was found, and at 80 where it has none by number.
+	// Ports of endpoints that set no port, and of discovered endpoints. Absent means that
+	// discovered endpoints use the ports of the discovered service, or 80 if it has no numeric
+	// ports.
 	// +optional
 	Ports EndpointsPorts `json:"ports,omitempty"`
 
-	// Endpoints are targets in the tailnet, or behind it, that the cluster
-	// reaches through egress proxies. Each becomes a Service of this namespace,
-	// called NAME-ENDPOINT with NAME that of this object (and a hash where the
-	// namespace has a Service of that name; status.egressTargets says it), and can be
-	// a route's backend.
+	// Endpoints are targets in the tailnet, or behind it, that the cluster reaches through
+	// egress proxies. Each target gets a Service in this namespace, called NAME-ENDPOINT with
+	// the object's name as NAME. If a Service with that name exists, a hash is appended;
+	// status.egressTargets shows the name. Each target can be a backend of a route.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=128
@@ -70,17 +69,16 @@ type TailscaleEndpointsSpec struct {
 	// +optional
 	AutoDiscovery *AutoDiscovery `json:"autoDiscovery,omitempty"`
 
-	// DNS has the ingress proxies resolve names, at port 53 of their addresses in the
-	// tailnet.
+	// DNS makes the ingress proxies resolve names on port 53 of their addresses in the tailnet.
 	// +optional
 	DNS *EndpointsDNS `json:"dns,omitempty"`
 }
 
-// An EndpointProtocol is what is spoken on a port.
+// An EndpointProtocol is the protocol of a port.
 // +kubebuilder:validation:Enum=TCP;UDP;HTTP;HTTPS;GRPC;TLS
 type EndpointProtocol string
 
-// Protocols of ports. All but UDP are carried by TCP.
+// Protocols of ports. All except UDP use TCP.
 const (
 	EndpointProtocolTCP   EndpointProtocol = "TCP"
 	EndpointProtocolUDP   EndpointProtocol = "UDP"
@@ -90,18 +88,18 @@ const (
 	EndpointProtocolTLS   EndpointProtocol = "TLS"
 )
 
-// EndpointsPorts are the ports at which endpoints are reached.
+// EndpointsPorts are the ports of endpoints.
 // +listType=map
 // +listMapKey=port
 // +listMapKey=protocol
 // +kubebuilder:validation:MaxItems=16
 // +kubebuilder:validation:XValidation:rule="self.all(p, self.exists_one(q, q.port == p.port && (has(q.protocol) && q.protocol == 'UDP') == (has(p.protocol) && p.protocol == 'UDP')))",message="two entries have the same port; only TCP and UDP can share one"
-// +kubebuilder:validation:XValidation:rule="self.all(p, !has(p.name) || self.exists_one(q, has(q.name) && q.name == p.name))",message="two entries have the same name; a port needs none"
+// +kubebuilder:validation:XValidation:rule="self.all(p, !has(p.name) || self.exists_one(q, has(q.name) && q.name == p.name))",message="two entries have the same name; the name is optional"
 type EndpointsPorts []EndpointsPort
 
-// An EndpointsPort is a port at which endpoints are reached.
+// An EndpointsPort is a port of endpoints.
 type EndpointsPort struct {
-	// Name of the port, unique among those that have one. Absent means PROTOCOL-PORT in
+	// Name of the port, unique among the ports that have one. Absent means PROTOCOL-PORT in
 	// lower case, such as tcp-5432.
 	// +kubebuilder:validation:MaxLength=15
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`
@@ -113,12 +111,12 @@ type EndpointsPort struct {
 	// +kubebuilder:validation:Maximum=65535
 	Port int32 `json:"port"`
 
-	// Protocol that is spoken.
+	// Protocol of the port.
 	// +kubebuilder:default=TCP
 	// +optional
 	Protocol EndpointProtocol `json:"protocol,omitempty"`
 
-	// TargetPort is the port at the target. Absent means port.
+	// TargetPort is the port of the target. Absent means port.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
 	// +optional
@@ -135,49 +133,48 @@ type Endpoint struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`
 	Name string `json:"name"`
 
-	// TailscaleIP is an address that is reached through the tailnet: that of a
-	// device, of a Tailscale Service, or of a host behind a subnet router.
+	// TailscaleIP is an address that is reached through the tailnet: that of a device, of a
+	// Tailscale Service, or of a host behind a subnet router.
 	// +kubebuilder:validation:MaxLength=45
 	// +kubebuilder:validation:XValidation:rule="isIP(self)",message="must be an IPv4 or IPv6 address"
 	// +optional
 	TailscaleIP string `json:"tailscaleIP,omitempty"`
 
-	// TailscaleFQDN is the DNS name of a device or of a Tailscale Service in the
-	// tailnet, such as db.tail1234.ts.net. Beside tailscaleIP it is the name that the
-	// address is to have: the address is what is connected to, and the condition
-	// EgressReady says so when the tailnet knows it by another name. TLS asks for the
-	// name.
+	// TailscaleFQDN is the DNS name of a device or of a Tailscale Service in the tailnet, such
+	// as db.tail1234.ts.net. If tailscaleIP is also set, proxies connect to the address, TLS
+	// uses the name, and the condition EgressReady reports an address that has another name in
+	// the tailnet.
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+\.?$`
 	// +optional
 	TailscaleFQDN string `json:"tailscaleFQDN,omitempty"`
 
-	// ExternalTarget is host:port of any host. One whose host is a tailnet's
-	// address or name goes through the egress proxies. Any other has no proxy:
-	// a Gateway whose route names this object connects to it by itself, once a machine
-	// of this object has joined and the tailnet's domain is known, and if the
-	// value directTargets of the extension's chart lets it. A Service of another
-	// namespace, by name or by address, needs a ReferenceGrant there, from
-	// TailscaleEndpoints to Service.
+	// ExternalTarget is HOST:PORT of any host. If the host is an address or a name of the
+	// tailnet, traffic goes through the egress proxies. Otherwise there is no proxy: a Gateway
+	// whose route references this object connects to the host directly, once a machine of this
+	// object has joined the tailnet and the tailnet's domain is known, and if the value
+	// directTargets of the extension's chart permits it. A Service of another namespace, by
+	// name or by address, needs a ReferenceGrant in that namespace, from TailscaleEndpoints to
+	// Service.
 	// +kubebuilder:validation:MaxLength=260
 	// +kubebuilder:validation:Pattern=`^(\[[0-9a-fA-F:.]+\]|[a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?):([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$`
-	// +kubebuilder:validation:XValidation:rule="[self.startsWith('[') ? self.substring(1, self.indexOf(']')) : self.split(':')[0]].all(h, isIP(h) ? ip(h).isGlobalUnicast() && (ip(h).family() == 4 ? !cidr('0.0.0.0/8').containsIP(h) : ['64:ff9b::7f00:0/104', '64:ff9b::a9fe:0/112', '64:ff9b::/104', '64:ff9b::e000:0/100', '64:ff9b::ffff:ffff/128', '2002:7f00::/24', '2002:a9fe::/32', '2002::/24', '2002:e000::/20', '2002:ffff:ffff::/48'].all(c, !cidr(c).containsIP(h))) : !h.contains(':') && !h.matches('^([^.]+[.])*[lL][oO][cC][aA][lL][hH][oO][sS][tT][.]?$'))",message="must not be a loopback, unspecified, link-local, multicast or broadcast address, nor another form of one: the machine that connects, or its node, would answer"
+	// +kubebuilder:validation:XValidation:rule="[self.startsWith('[') ? self.substring(1, self.indexOf(']')) : self.split(':')[0]].all(h, isIP(h) ? ip(h).isGlobalUnicast() && (ip(h).family() == 4 ? !cidr('0.0.0.0/8').containsIP(h) : ['64:ff9b::7f00:0/104', '64:ff9b::a9fe:0/112', '64:ff9b::/104', '64:ff9b::e000:0/100', '64:ff9b::ffff:ffff/128', '2002:7f00::/24', '2002:a9fe::/32', '2002::/24', '2002:e000::/20', '2002:ffff:ffff::/48'].all(c, !cidr(c).containsIP(h))) : !h.contains(':') && !h.matches('^([^.]+[.])*[lL][oO][cC][aA][lL][hH][oO][sS][tT][.]?$'))",message="must not be a loopback, unspecified, link-local, multicast or broadcast address, nor another form of one: the connecting machine or its node would answer"
 	// +optional
 	ExternalTarget string `json:"externalTarget,omitempty"`
 
-	// Port at the target. Absent means each of spec.ports.
+	// Port of the target. Absent means each of spec.ports.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
 	// +optional
 	Port *int32 `json:"port,omitempty"`
 
-	// Protocol that is spoken at port, or at the externalTarget.
+	// Protocol of port, or of the externalTarget.
 	// +kubebuilder:default=TCP
 	// +optional
 	Protocol EndpointProtocol `json:"protocol,omitempty"`
 
-	// Tags that the device which has the target's address must carry. A target
-	// whose device lacks one is refused.
+	// Tags that the device with the target's address must have. The proxies refuse a target
+	// whose device lacks one of them.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
@@ -190,13 +187,13 @@ type Endpoint struct {
 	// +optional
 	Weight *int32 `json:"weight,omitempty"`
 
-	// HealthCheck says how the proxies probe the target, through the tailnet.
-	// Absent, a target counts as well while a device of the tailnet has it.
+	// HealthCheck configures how the proxies probe the target through the tailnet. Absent means
+	// that a target is healthy while a device of the tailnet has its address.
 	// +optional
 	HealthCheck *HealthCheck `json:"healthCheck,omitempty"`
 
-	// Clients that may connect to this endpoint's port at the proxies, instead
-	// of proxy.networkPolicy.clients.
+	// Clients that may connect to this endpoint's port of the proxies, instead of
+	// proxy.networkPolicy.clients.
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
@@ -207,26 +204,26 @@ type Endpoint struct {
 // An EndpointTagSelector is a requirement on the tags of a device or a service.
 // +kubebuilder:validation:XValidation:rule="self.operator in ['In', 'NotIn'] ? has(self.values) && size(self.values) > 0 && !has(self.tag) : has(self.tag) && !has(self.values)",message="In and NotIn take values, Exists and DoesNotExist take tag"
 type EndpointTagSelector struct {
-	// Operator relates tags to values: In wants one of the values, NotIn none of
-	// them, Exists the tag, DoesNotExist its absence.
+	// Operator relates tags to values: In requires one of the values, NotIn none of them,
+	// Exists the tag, DoesNotExist its absence.
 	// +kubebuilder:validation:Enum=In;NotIn;Exists;DoesNotExist
 	Operator string `json:"operator"`
 
-	// Tag that must exist, or must not.
+	// Tag that must exist, or must not exist.
 	// +optional
 	Tag Tag `json:"tag,omitempty"`
 
-	// Values are tags, for In and NotIn.
+	// Values are the tags for In and NotIn.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
 	Values []Tag `json:"values,omitempty"`
 }
 
-// AutoDiscovery says which devices and services of the tailnet become endpoints.
+// AutoDiscovery selects devices and services of the tailnet that become endpoints.
 // +kubebuilder:validation:XValidation:rule="has(self.tagSelectors) || has(self.names)",message="set tagSelectors, names or both"
 type AutoDiscovery struct {
-	// Sources to look in. Both are the default.
+	// Sources to search. The default is both.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=2
 	// +kubebuilder:validation:items:Enum=Devices;Services
@@ -234,15 +231,15 @@ type AutoDiscovery struct {
 	// +optional
 	Sources []string `json:"sources,omitempty"`
 
-	// TagSelectors must all be met.
+	// TagSelectors are requirements that a device or service must all meet.
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	// +optional
 	TagSelectors []EndpointTagSelector `json:"tagSelectors,omitempty"`
 
-	// Names are patterns of which one must match the name or the DNS name: *
-	// stands for any characters, ? for one.
+	// Names are patterns for the name or the DNS name: * matches any characters, ? matches one.
+	// A device or service must match one of them.
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
@@ -251,8 +248,8 @@ type AutoDiscovery struct {
 	// +optional
 	Names []string `json:"names,omitempty"`
 
-	// ExcludeNames are patterns of which none may match. A TailscaleGateway has room for
-	// its own beside the 64 that it takes.
+	// ExcludeNames exclude devices and services that match one of them. The limit is higher
+	// than the 64 of a TailscaleGateway, which adds further patterns.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=72
 	// +kubebuilder:validation:items:MinLength=1
@@ -260,7 +257,7 @@ type AutoDiscovery struct {
 	// +optional
 	ExcludeNames []string `json:"excludeNames,omitempty"`
 
-	// Interval between two looks, at least 5s.
+	// Interval between two searches, at least 5s.
 	// +kubebuilder:default="30s"
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('5s')",message="must be at least 5s"
 	// +optional

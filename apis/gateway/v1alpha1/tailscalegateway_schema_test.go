@@ -24,22 +24,22 @@ func TestTailscaleGatewaySchema(t *testing.T) {
 			spec:   "{gatewayRef: {group: gateway.networking.k8s.io, kind: Gateway, namespace: infra, name: eg.example}}",
 		},
 		"NoName": {
-			reason: "Which Gateway must be said.",
+			reason: "The name of the Gateway is required.",
 			spec:   "{gatewayRef: {namespace: infra}}",
 			want:   "spec.gatewayRef.name: Required value",
 		},
 		"NoRef": {
-			reason: "Which Gateway must be said.",
+			reason: "The name of the Gateway is required.",
 			spec:   "{}",
 			want:   "spec.gatewayRef: Required value",
 		},
 		"OtherKind": {
-			reason: "Only Gateways have what we look for.",
+			reason: "Only Gateways can be referenced.",
 			spec:   "{gatewayRef: {kind: Service, name: eg}}",
 			want:   "spec.gatewayRef.kind: Unsupported value",
 		},
 		"OtherGroup": {
-			reason: "Only Gateways have what we look for.",
+			reason: "Only Gateways can be referenced.",
 			spec:   "{gatewayRef: {group: networking.istio.io, name: eg}}",
 			want:   "spec.gatewayRef.group: Unsupported value",
 		},
@@ -49,51 +49,51 @@ func TestTailscaleGatewaySchema(t *testing.T) {
 			want:   "spec.gatewayRef.namespace",
 		},
 		"Sharing": {
-			reason: "What is shared is one of three.",
+			reason: "Only three values exist.",
 			spec:   "{gatewayRef: {name: eg}, routeSharing: Listener}",
 			want:   "spec.routeSharing: Unsupported value",
 		},
 		"SplitDNS": {
-			reason: "Hostnames are resolved as they are, or below domains.",
+			reason: "Hostnames resolve individually, or below domains.",
 			spec:   "{gatewayRef: {name: eg}, tailnets: [{name: corp, splitDNS: {}}, {name: partner, splitDNS: {domains: [shop.example.com, corp.internal]}}]}",
 		},
 		"SplitDNSNoDomain": {
-			reason: "An empty list would say nothing.",
+			reason: "An empty list has no meaning.",
 			spec:   "{gatewayRef: {name: eg}, tailnets: [{name: corp, splitDNS: {domains: []}}]}",
 			want:   "spec.tailnets[0].splitDNS.domains",
 		},
 		"SplitDNSWildcard": {
-			reason: "A domain has all names below it anyway.",
+			reason: "A domain includes all names below it without a wildcard.",
 			spec:   "{gatewayRef: {name: eg}, tailnets: [{name: corp, splitDNS: {domains: ['*.example.com']}}]}",
 			want:   "spec.tailnets[0].splitDNS.domains[0]",
 		},
 		"SplitDNSUpperCase": {
-			reason: "Names are the same in any case, so one is enough.",
+			reason: "DNS names are case-insensitive, so only lower case is accepted.",
 			spec:   "{gatewayRef: {name: eg}, tailnets: [{name: corp, splitDNS: {domains: [Example.com]}}]}",
 			want:   "spec.tailnets[0].splitDNS.domains[0]",
 		},
 		"SplitDNSSingleLabel": {
-			reason: "One label alone would take all names below it.",
+			reason: "A single label would capture all names below it.",
 			spec:   "{gatewayRef: {name: eg}, tailnets: [{name: corp, splitDNS: {domains: [internal]}}]}",
-			want:   "one label alone would take all names below it",
+			want:   "a single label would capture all names below it",
 		},
 		"SplitDNSTailnet": {
-			reason: "A tailnet resolves its own names.",
+			reason: "Names below ts.net belong to tailnets.",
 			spec:   "{gatewayRef: {name: eg}, tailnets: [{name: corp, splitDNS: {domains: [tail1.ts.net]}}]}",
-			want:   "names below ts.net are the tailnet's own",
+			want:   "names below ts.net are reserved for tailnets",
 		},
 		"TailnetTwice": {
-			reason: "A name stands for one tailnet.",
+			reason: "Names of tailnets are unique.",
 			spec:   "{gatewayRef: {name: eg}, tailnets: [{name: corp}, {name: corp}]}",
 			want:   "spec.tailnets[1]: Duplicate value",
 		},
 		"TailnetName": {
-			reason: "The name of a tailnet stands in host names.",
+			reason: "The name of a tailnet is part of host names.",
 			spec:   "{gatewayRef: {name: eg}, tailnets: [{name: Corp}]}",
 			want:   "spec.tailnets[0].name",
 		},
 		"TailnetKind": {
-			reason: "Only TailscaleTailnets are tailnets.",
+			reason: "Only TailscaleTailnets can be referenced.",
 			spec:   "{gatewayRef: {name: eg}, tailnets: [{name: corp, tailscaleTailnetRef: {kind: Tailnet, name: corp}}]}",
 			want:   "spec.tailnets[0].tailscaleTailnetRef.kind: Unsupported value",
 		},
@@ -113,27 +113,27 @@ func TestTailscaleGatewayTailnetSchema(t *testing.T) {
 		want    string
 	}{
 		"OwnPatterns": {
-			reason: "Patterns are one's own to choose.",
+			reason: "Users choose the patterns.",
 			tailnet: `{name: corp, serviceDiscovery: {patterns: ["api-*"]}, routeGeneration: {
 				ingress: {hostPattern: "{service}.internal.company.com", pathPrefix: /inbound/, protocol: HTTPS},
 				egress: {hostPattern: "{service}.internal.company.com", pathPrefix: "/custom-api/{service}/", protocol: HTTP}}}`,
 		},
 		"AllVariables": {
-			reason:  "All variables may stand in a host and in a path.",
+			reason:  "Hosts and paths may contain all variables.",
 			tailnet: `{name: corp, routeGeneration: {egress: {hostPattern: "*.{service}.{tailnet}.{domain}.{namespace}.example.com", pathPrefix: "/{namespace}/{tailnet}/{domain}/{service}"}}}`,
 		},
 		"AnyHost": {
-			reason:  "A star alone stands for any host, and the path tells services apart.",
+			reason:  "A star matches any host, and the path distinguishes services.",
 			tailnet: `{name: corp, routeGeneration: {egress: {hostPattern: "*", pathPrefix: "/tailscale/{service}/"}}}`,
 		},
 		"AnyHostByDefaultPath": {
-			reason:  "The default path of egress routes tells services apart, too.",
+			reason:  "The default path of egress routes distinguishes services, too.",
 			tailnet: `{name: corp, routeGeneration: {egress: {hostPattern: "*"}}}`,
 		},
 		"AnyHostAndPath": {
-			reason:  "Any host and one path would be one address for all services.",
+			reason:  "All services would have the same host and path.",
 			tailnet: `{name: corp, routeGeneration: {ingress: {hostPattern: "*"}}}`,
-			want:    "must have {service}",
+			want:    "must contain {service}",
 		},
 		"StarInside": {
 			reason:  "A star is the whole pattern, or its first label.",
@@ -141,50 +141,50 @@ func TestTailscaleGatewayTailnetSchema(t *testing.T) {
 			want:    "must be * for any host",
 		},
 		"Selector": {
-			reason:  "A selector picks what somebody wrote.",
+			reason:  "A selector selects objects that users created.",
 			tailnet: `{name: corp, routeGeneration: {egress: {selector: {matchLabels: {expose: web}}}}}`,
 		},
 		"Adopts": {
-			reason:  "Services that are there may be taken over.",
+			reason:  "Existing services can be adopted.",
 			tailnet: `{name: corp, vipService: {adoptionPolicy: Adopt}}`,
 		},
 		"AdoptsMaybe": {
-			reason:  "They are taken over, or not.",
+			reason:  "Only Adopt and Refuse exist.",
 			tailnet: `{name: corp, vipService: {adoptionPolicy: Ask}}`,
 			want:    "adoptionPolicy: Unsupported value",
 		},
 		"UnknownVariable": {
-			reason:  "A variable that is not known would stay as it is.",
+			reason:  "Unknown variables are refused.",
 			tailnet: `{name: corp, routeGeneration: {egress: {hostPattern: "{service}.{cluster}.local"}}}`,
 			want:    "hostPattern: Invalid value",
 		},
 		"HostUpperCase": {
-			reason:  "A host of a route is in lower case.",
+			reason:  "Hosts of routes are in lower case.",
 			tailnet: `{name: corp, routeGeneration: {egress: {hostPattern: "{service}.Example.com"}}}`,
 			want:    "a DNS name in lower case",
 		},
 		"PathWithoutSlash": {
 			reason:  "A path begins with a slash.",
 			tailnet: `{name: corp, routeGeneration: {egress: {pathPrefix: "api/{service}/"}}}`,
-			want:    "must begin with / and be a path",
+			want:    "must be a path that begins with /",
 		},
 		"DoubleSlash": {
-			reason:  "The Gateway API takes no empty segments.",
+			reason:  "The Gateway API refuses empty segments.",
 			tailnet: `{name: corp, routeGeneration: {egress: {pathPrefix: "/api//{service}/"}}}`,
-			want:    "must begin with / and be a path",
+			want:    "must be a path that begins with /",
 		},
 		"OneAddressForAll": {
-			reason:  "Services that have one address cannot be told apart.",
+			reason:  "Services need different addresses.",
 			tailnet: `{name: corp, routeGeneration: {egress: {hostPattern: tailscale.local, pathPrefix: /}}}`,
-			want:    "must have {service}",
+			want:    "must contain {service}",
 		},
 		"OneAddressForAllIngress": {
-			reason:  "Services that have one address cannot be told apart.",
+			reason:  "Services need different addresses.",
 			tailnet: `{name: corp, routeGeneration: {ingress: {hostPattern: "{tailnet}.local"}}}`,
-			want:    "must have {service}",
+			want:    "must contain {service}",
 		},
 		"ServiceInPath": {
-			reason:  "The path alone may tell services apart.",
+			reason:  "The path alone can distinguish services.",
 			tailnet: `{name: corp, routeGeneration: {ingress: {hostPattern: tailscale.local, pathPrefix: "/{service}"}}}`,
 		},
 		"RouteProtocol": {
@@ -193,7 +193,7 @@ func TestTailscaleGatewayTailnetSchema(t *testing.T) {
 			want:    "protocol: Unsupported value",
 		},
 		"ServiceName": {
-			reason:  "The name of a Tailscale Service has a form.",
+			reason:  "The name of a Tailscale Service has a fixed syntax.",
 			tailnet: `{name: corp, vipService: {name: public}}`,
 			want:    "must be svc: followed by a DNS label",
 		},
@@ -203,39 +203,39 @@ func TestTailscaleGatewayTailnetSchema(t *testing.T) {
 			want:    "Duplicate value",
 		},
 		"Identity": {
-			reason:  "There are two ways to tell who asks.",
+			reason:  "Only None, ProxyProtocol and Headers exist.",
 			tailnet: `{name: corp, listeners: [{name: http, identity: mTLS}]}`,
 			want:    "identity: Unsupported value",
 		},
 		"FindsAll": {
-			reason:  "All of a tailnet should not be reachable through the Gateway unless somebody says so.",
+			reason:  "Discovery of a whole tailnet must be explicit.",
 			tailnet: `{name: corp, serviceDiscovery: {}}`,
 			want:    "set patterns or tags",
 		},
 		"FindsAllOfDevices": {
-			reason:  "Sources and what is left out say of nothing that it is to be reachable.",
+			reason:  "Sources and exclusions alone select nothing.",
 			tailnet: `{name: corp, serviceDiscovery: {sources: [Devices], excludePatterns: ["proxy-*"], patterns: [], tags: []}}`,
 			want:    "set patterns or tags",
 		},
 		"FindsAllKnowingly": {
-			reason:  "Somebody says so.",
+			reason:  "The pattern * selects the whole tailnet explicitly.",
 			tailnet: `{name: corp, serviceDiscovery: {patterns: ["*"]}}`,
 		},
 		"FindsTagged": {
-			reason:  "Tags are given by the owners of the tailnet.",
+			reason:  "Tags are assigned by the owners of the tailnet.",
 			tailnet: `{name: corp, serviceDiscovery: {tags: ["tag:web"]}}`,
 		},
 		"FindsNothing": {
-			reason:  "What is turned off finds nothing.",
+			reason:  "Disabled discovery needs no patterns.",
 			tailnet: `{name: corp, serviceDiscovery: {enabled: false}}`,
 		},
 		"TooOften": {
-			reason:  "Tailscale's API is not to be asked all the time.",
+			reason:  "A short interval would overload Tailscale's API.",
 			tailnet: `{name: corp, serviceDiscovery: {patterns: ["*"], interval: 1s}}`,
 			want:    "must be at least 5s",
 		},
 		"Source": {
-			reason:  "Only devices and services are found.",
+			reason:  "Only devices and services can be discovered.",
 			tailnet: `{name: corp, serviceDiscovery: {patterns: ["*"], sources: [Users]}}`,
 			want:    "Unsupported value",
 		},
@@ -255,26 +255,26 @@ func TestTailscaleGatewayChange(t *testing.T) {
 		want     string
 	}{
 		"NameChanged": {
-			reason: "A Tailscale Service keeps its name.",
+			reason: "The name of a Tailscale Service is immutable.",
 			from:   `{name: "svc:a"}`, to: `{name: "svc:b"}`,
 			want: "is immutable",
 		},
 		"NameSet": {
-			reason: "It has the name of the object until then.",
+			reason: "The default name cannot be changed later.",
 			from:   `{}`, to: `{name: "svc:b"}`,
 			want: "cannot be set or removed later",
 		},
 		"NameRemoved": {
-			reason: "It would get the name of the object.",
+			reason: "The name cannot be removed later.",
 			from:   `{name: "svc:a"}`, to: `{}`,
 			want: "cannot be set or removed later",
 		},
 		"Shared": {
-			reason: "A service can be shared later.",
+			reason: "Exclusive can be changed to Shared.",
 			from:   `{}`, to: `{sharing: Shared}`,
 		},
 		"Unshared": {
-			reason: "Others may depend on it then.",
+			reason: "Other clusters may depend on a shared service.",
 			from:   `{sharing: Shared}`, to: `{}`,
 			want: "cannot go back",
 		},
@@ -296,8 +296,8 @@ func TestTailscaleGatewayName(t *testing.T) {
 		spec   string
 		want   string
 	}{
-		"Found":  {reason: "Without tailnets nothing is called after the object.", spec: "{gatewayRef: {name: eg}}"},
-		"Joined": {reason: "A Tailscale Service has a DNS label.", spec: "{gatewayRef: {name: eg}, tailnets: [{name: corp}]}", want: "metadata.name must be a DNS label"},
+		"Found":  {reason: "Without tailnets, the object's name has no other use.", spec: "{gatewayRef: {name: eg}}"},
+		"Joined": {reason: "The name of a Tailscale Service is a DNS label.", spec: "{gatewayRef: {name: eg}, tailnets: [{name: corp}]}", want: "metadata.name must be a DNS label"},
 	}
 	c := load(t, "tailscalegateways")
 	for name, tc := range cases {
@@ -315,12 +315,12 @@ func TestTailscaleGatewayDefaults(t *testing.T) {
 		want   map[string]any
 	}{
 		"Least": {
-			reason: "Who only wants the Gateway found writes a name.",
+			reason: "A reference is enough to look up the Gateway.",
 			spec:   "{gatewayRef: {name: eg}}",
 			want:   map[string]any{"gatewayRef": ref, "routeSharing": "Gateway", "publishBackends": "Unprotected"},
 		},
 		"Tailnet": {
-			reason: "A tailnet needs a name, and what is found there gets routes.",
+			reason: "A tailnet needs only a name, and discovered services get routes.",
 			spec:   "{gatewayRef: {name: eg}, tailnets: [{name: corp, serviceDiscovery: {tags: ['tag:web']}, routeGeneration: {ingress: {}}, listeners: [{name: http}]}]}",
 			want: map[string]any{
 				"gatewayRef": ref, "routeSharing": "Gateway", "publishBackends": "Unprotected",

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A GatewayRef names a Gateway.
+// A GatewayRef references a Gateway.
 type GatewayRef struct {
 	// Group of the Gateway.
 	// +kubebuilder:default=gateway.networking.k8s.io
@@ -22,9 +22,9 @@ type GatewayRef struct {
 	// +optional
 	Kind string `json:"kind,omitempty"`
 
-	// Namespace of the Gateway. Absent means the object's own. In another one a
-	// ReferenceGrant has to permit it, from TailscaleGateways of this namespace: without it
-	// nothing of the Gateway is shared.
+	// Namespace of the Gateway. Absent means the namespace of the object. A Gateway of another
+	// namespace needs a ReferenceGrant in that namespace, from TailscaleGateways of this
+	// namespace: without it, the Gateway is not shared.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`
@@ -38,38 +38,38 @@ type GatewayRef struct {
 	Name string `json:"name"`
 }
 
-// RouteSharing is what of a Gateway becomes a Tailscale Service.
+// RouteSharing selects the parts of a Gateway that become Tailscale Services.
 // +kubebuilder:validation:Enum=Gateway;Route;None
 type RouteSharing string
 
 // Ways to share routes.
 const (
-	// RouteSharingGateway makes one Tailscale Service of the Gateway, at which all
-	// its routes answer.
+	// RouteSharingGateway creates one Tailscale Service for the Gateway, which serves all its
+	// routes.
 	RouteSharingGateway RouteSharing = "Gateway"
-	// RouteSharingRoute makes one of each route.
+	// RouteSharingRoute creates one Tailscale Service for each route.
 	RouteSharingRoute RouteSharing = "Route"
-	// RouteSharingNone makes none.
+	// RouteSharingNone creates none.
 	RouteSharingNone RouteSharing = "None"
 )
 
-// PublishBackends is which backends of routes become Tailscale Services.
+// PublishBackends selects the backends of routes that become Tailscale Services.
 // +kubebuilder:validation:Enum=Unprotected;All;None
 type PublishBackends string
 
-// Which backends become Tailscale Services.
+// Backends that become Tailscale Services.
 const (
-	// PublishBackendsUnprotected are those that no policy of the Gateway protects.
+	// PublishBackendsUnprotected selects backends that no policy of the Gateway protects.
 	PublishBackendsUnprotected PublishBackends = "Unprotected"
-	// PublishBackendsAll are those that policies protect, too. Clients of their Tailscale
-	// Services passes these policies by.
+	// PublishBackendsAll also selects backends that policies protect. Clients of their
+	// Tailscale Services bypass these policies.
 	PublishBackendsAll  PublishBackends = "All"
 	PublishBackendsNone PublishBackends = "None"
 )
 
-// An ExtensionServer is the extension of Envoy Gateway, for one Gateway alone.
+// An ExtensionServer is a dedicated Envoy Gateway extension for one Gateway.
 type ExtensionServer struct {
-	// Image of the extension. Absent means that of this version.
+	// Image of the extension. Absent means the image of the installed version.
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
 	Image string `json:"image,omitempty"`
@@ -81,33 +81,33 @@ type ExtensionServer struct {
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// Resources of the extension. Requests of 100m CPU and 128Mi memory, and a
-	// limit of 512Mi memory, by default.
+	// Resources of the extension. The default is requests of 100m CPU and 128Mi memory, and a
+	// limit of 512Mi memory.
 	// +optional
 	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
 
-	// TLS is what the extension shows Envoy Gateway and Envoys. Absent has it make a
-	// certificate of its own. It answers nobody without a client certificate in either
-	// case: it makes those, and condition ExtensionServerReady names the Secret that Envoy
-	// Gateway's configuration is to name.
+	// TLS configures the server certificate that the extension presents to Envoy Gateway and
+	// Envoy. If it is absent, the extension creates one. The extension requires client
+	// certificates in both cases and creates them; the condition ExtensionServerReady names the
+	// Secret that Envoy Gateway's configuration must reference.
 	// +optional
 	TLS *ExtensionServerTLS `json:"tls,omitempty"`
 }
 
-// ExtensionServerTLS is the certificate that the extension shows Envoy Gateway and Envoys.
+// ExtensionServerTLS is the certificate that the extension presents to Envoy Gateway and Envoy.
 type ExtensionServerTLS struct {
-	// CertificateRef names the Secret that holds it, in tls.crt and tls.key, and in ca.crt
-	// what it chains to. It is for NAME-extension.NAMESPACE.svc and
-	// NAME-extension-eds.NAMESPACE.svc, of this object.
+	// CertificateRef references the Secret that holds the certificate: tls.crt, tls.key, and in
+	// ca.crt the issuing CA. The certificate must be valid for NAME-extension.NAMESPACE.svc and
+	// NAME-extension-eds.NAMESPACE.svc of this object.
 	CertificateRef CertificateRef `json:"certificateRef"`
 }
 
-// A TailscaleGatewaySpec says which Gateway to share, and with which tailnets.
+// A TailscaleGatewaySpec selects a Gateway and the tailnets to share it with.
 type TailscaleGatewaySpec struct {
-	// GatewayRef names a Gateway that Envoy Gateway runs.
+	// GatewayRef references a Gateway of Envoy Gateway.
 	GatewayRef GatewayRef `json:"gatewayRef"`
 
-	// Tailnets that the Gateway is joined to. None only finds the Gateway, for
+	// Tailnets to connect the Gateway to. An empty list only looks up the Gateway, for
 	// TailscaleServices that have this object as their backend.
 	// +listType=map
 	// +listMapKey=name
@@ -115,27 +115,29 @@ type TailscaleGatewaySpec struct {
 	// +optional
 	Tailnets []GatewayTailnet `json:"tailnets,omitempty"`
 
-	// RouteSharing is what becomes a Tailscale Service in each tailnet: the
-	// Gateway, each of its routes, or nothing. That of a route is called
-	// svc:route-ROUTE-NAMESPACE, and has the ports of the route's listeners.
+	// RouteSharing selects what becomes a Tailscale Service in each tailnet: the Gateway, each
+	// of its routes, or nothing. The Tailscale Service of a route is called
+	// svc:route-ROUTE-NAMESPACE and has the ports of the route's listeners.
 	// +kubebuilder:default=Gateway
 	// +optional
 	RouteSharing RouteSharing `json:"routeSharing,omitempty"`
 
-	// PublishBackends says which Services behind the Gateway's routes become
-	// Tailscale Services, too, called svc:SERVICE-NAMESPACE, at the ports that routes
-	// ask for. Requests to these do not come by the Gateway, and pass its policies by.
-	// So Unprotected leaves out each that a SecurityPolicy or a TailscaleRoutePolicy
-	// is for, by any route to it, that route's rule, or the route's listener or Gateway;
-	// status.services says which. All does not. With routeSharing None there are none.
+	// PublishBackends selects the Services behind the Gateway's routes that become Tailscale
+	// Services, too. They are called svc:SERVICE-NAMESPACE and have the ports that routes
+	// reference. Requests to them do not pass through the Gateway and bypass its policies.
+	// Unprotected therefore excludes each Service that a SecurityPolicy or a
+	// TailscaleRoutePolicy protects: by a policy of any route to it, of that route's rule, or
+	// of the route's listener or Gateway. status.services lists the excluded Services. All
+	// excludes none. If routeSharing is None, no Services are published.
 	// +kubebuilder:default=Unprotected
 	// +optional
 	PublishBackends PublishBackends `json:"publishBackends,omitempty"`
 
-	// ExtensionServer runs an extension for this Gateway alone, in this namespace, which
-	// must be the Gateway's. It reads nothing outside of it. The configuration of the
-	// Envoy Gateway that runs the Gateway must name status.extensionServerStatus.address.
-	// Absent uses the extension that is installed for the cluster.
+	// ExtensionServer runs a dedicated extension for this Gateway in this namespace, which must
+	// also be the Gateway's. The extension reads nothing in other namespaces. The configuration
+	// of the Envoy Gateway that runs the Gateway must name the address in
+	// status.extensionServerStatus.address. Absent means the extension that is installed for
+	// the cluster.
 	// +optional
 	ExtensionServer *ExtensionServer `json:"extensionServer,omitempty"`
 }
@@ -154,10 +156,10 @@ type TailscaleGatewaySpec struct {
 // +kubebuilder:resource:scope=Namespaced,path=tailscalegateways,singular=tailscalegateway,categories={tailscale,crossplane},shortName=tsgw
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.tailnets) || size(self.spec.tailnets) == 0 || self.metadata.name.matches('^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$')",message="metadata.name must be a DNS label when spec.tailnets is set: it names the Tailscale Service"
 
-// A TailscaleGateway joins a Gateway of Envoy Gateway to tailnets: its routes answer
-// there, and what is found there answers through it. It finds the Service in front of
-// the Gateway's proxies, and TailscaleServices of the same namespace may have it as
-// their backend.
+// A TailscaleGateway connects a Gateway of Envoy Gateway to tailnets: clients in the tailnets
+// reach its routes, and its clients reach services of the tailnets. It finds the Service in
+// front of the Gateway's proxies. TailscaleServices of the same namespace can have it as a
+// backend.
 type TailscaleGateway struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

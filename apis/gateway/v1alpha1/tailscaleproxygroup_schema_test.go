@@ -23,11 +23,11 @@ func TestTailscaleProxyGroupSchema(t *testing.T) {
 		want   string
 	}{
 		"Least": {
-			reason: "What must be said is enough.",
+			reason: "The required fields are enough.",
 			obj:    spec(least),
 		},
 		"All": {
-			reason: "Everything that may be set beside the pods.",
+			reason: "All settings other than those of pods are accepted.",
 			obj: spec(`type: bidirectional
 tailnets: [{name: prod}, {name: staging, replicas: 0}]
 replicas: 3
@@ -41,77 +41,77 @@ template:
   - {name: db, tailscaleFQDN: db.example.ts.net, port: 5432, clients: [{podSelector: {}}]}`),
 		},
 		"NoType": {
-			reason: "Which way traffic goes must be said.",
+			reason: "The type is required.",
 			obj:    spec("tailnets: [{name: prod}]"),
 			want:   "spec.type: Required value",
 		},
 		"OtherType": {
-			reason: "Proxies of another type would be other proxies.",
+			reason: "The type is immutable.",
 			obj:    spec("type: egress\ntailnets: [{name: prod}]"),
 			old:    spec(least),
-			want:   "is immutable; make another TailscaleProxyGroup instead",
+			want:   "is immutable; create another TailscaleProxyGroup instead",
 		},
 		"OtherTailnets": {
-			reason: "Tailnets and zones come and go.",
+			reason: "Tailnets and zones can be changed.",
 			obj:    spec("type: ingress\ntailnets: [{name: staging}]\nzones: [b]"),
 			old:    spec(least + "\nzones: [a]"),
 		},
 		"NoTailnet": {
-			reason: "Without a tailnet there is nothing to join.",
+			reason: "A group needs a tailnet.",
 			obj:    spec("type: ingress\ntailnets: []"),
 			want:   "spec.tailnets",
 		},
 		"SeventeenTailnets": {
-			reason: "A group has bounds.",
+			reason: "The number of tailnets is limited.",
 			obj:    spec("type: ingress\ntailnets: [" + strings.Repeat("{name: a}, ", 16) + "{name: a}]"),
 			want:   "must have at most 16 items",
 		},
 		"Replicas": {
-			reason: "Fewer than none cannot be.",
+			reason: "Replicas cannot be negative.",
 			obj:    spec(least + "\nreplicas: -1"),
 			want:   "spec.replicas",
 		},
 		"Root": {
-			reason: "Rules of a proxy hold in a template.",
+			reason: "The rules for proxies apply to a template.",
 			obj:    spec(least + "\ntemplate: {proxy: {securityContext: {runAsUser: 0}}}"),
 			want:   "spec.template.proxy.securityContext.runAsUser",
 		},
 		"Zone": {
-			reason: "Else no node could have the label.",
+			reason: "Zones must be valid label values.",
 			obj:    spec(least + "\nzones: ['a b']"),
 			want:   "spec.zones[0]",
 		},
 		"ZoneTwice": {
-			reason: "Who pins the pods must be clear.",
+			reason: "The zone must be set in one place.",
 			obj:    spec(least + "\nzones: [a]\ntemplate: {proxy: {nodeSelector: {topology.kubernetes.io/zone: b}}}"),
 			want:   "remove topology.kubernetes.io/zone from template.proxy.nodeSelector",
 		},
 		"ZoneOfTemplate": {
-			reason: "A group without zones may be pinned to one.",
+			reason: "The nodeSelector of a group without zones may select a zone.",
 			obj:    spec(least + "\ntemplate: {proxy: {nodeSelector: {topology.kubernetes.io/zone: b}}}"),
 		},
 		"OurLabel": {
-			reason: "Our prefix is ours.",
+			reason: "The prefix gateway.tailscale.com is reserved.",
 			obj:    spec(least + "\ntemplate: {labels: {gateway.tailscale.com/proxy-group: other}}"),
-			want:   "use a prefix of your own",
+			want:   "use another prefix",
 		},
 		"EgressOfIngress": {
-			reason: "No proxy would carry the traffic.",
+			reason: "Ingress proxies do not carry traffic to the tailnet.",
 			obj:    spec(least + "\ntemplate: {endpoints: [{name: db, tailscaleIP: 100.64.0.9, port: 5432}]}"),
 			want:   "need type egress or bidirectional",
 		},
 		"UDPTarget": {
-			reason: "Userspace networking carries TCP.",
+			reason: "Userspace networking supports only TCP.",
 			obj:    spec("type: egress\ntailnets: [{name: prod}]\ntemplate: {endpoints: [{name: dns, tailscaleIP: 100.64.0.9, port: 53, protocol: UDP}]}"),
 			want:   "need template.proxy.networking Kernel",
 		},
 		"UDPPort": {
-			reason: "Userspace networking carries TCP.",
+			reason: "Userspace networking supports only TCP.",
 			obj:    spec("type: egress\ntailnets: [{name: prod}]\ntemplate: {ports: [{name: dns, port: 53, protocol: UDP}]}"),
 			want:   "template.ports with protocol UDP",
 		},
 		"Clients": {
-			reason: "What is asked for must not be ignored.",
+			reason: "A setting must not be ignored silently.",
 			obj:    spec("type: egress\ntailnets: [{name: prod}]\ntemplate: {proxy: {networkPolicy: {enabled: false}}, endpoints: [{name: db, tailscaleIP: 100.64.0.9, port: 1, clients: [{podSelector: {}}]}]}"),
 			want:   "need template.proxy.networkPolicy.enabled",
 		},
@@ -124,7 +124,7 @@ template:
 	}
 }
 
-// TestTailscaleProxyGroupTemplate has of a proxy what is not the group's to say.
+// TestTailscaleProxyGroupTemplate checks which fields of a proxy a template has.
 func TestTailscaleProxyGroupTemplate(t *testing.T) {
 	s := load(t, "tailscaleproxygroups")
 	o := parse(t, "spec: {type: ingress, tailnets: [{name: prod}], template: {proxy: {}}}")

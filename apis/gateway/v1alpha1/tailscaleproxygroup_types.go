@@ -11,15 +11,15 @@ import (
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 )
 
-// A ProxyGroupTailnet is a tailnet that a group has proxies in.
+// A ProxyGroupTailnet is a tailnet in which a group has proxies.
 type ProxyGroupTailnet struct {
 	// Name of the TailscaleTailnet.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
 
-	// Replicas in this tailnet, per zone when zones are given. Absent means
-	// spec.replicas; kubectl scale and autoscalers leave what is set here alone.
+	// Replicas in this tailnet, per zone if zones is set. Absent means spec.replicas. kubectl
+	// scale and autoscalers do not change it.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=64
 	// +optional
@@ -32,28 +32,27 @@ type ProxyGroupTailnet struct {
 // +kubebuilder:validation:Pattern=`^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`
 type Zone string
 
-// A ProxyGroupTemplate is what all TailscaleEndpoints of a group have in common.
+// A ProxyGroupTemplate configures all TailscaleEndpoints of a group.
 type ProxyGroupTemplate struct {
-	// Labels of the TailscaleEndpoints, by which a TailscaleServices selects
-	// them. They also have gateway.tailscale.com/proxy-group, whose value is the
-	// group's name.
+	// Labels of the TailscaleEndpoints, which a TailscaleServices can select. They also have
+	// the label gateway.tailscale.com/proxy-group with the group's name.
 	// +kubebuilder:validation:MaxProperties=32
-	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('gateway.tailscale.com/') && !k.startsWith('tailnet.gateway.tailscale.com/'))",message="labels of gateway.tailscale.com are set by the group; use a prefix of your own"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('gateway.tailscale.com/') && !k.startsWith('tailnet.gateway.tailscale.com/'))",message="labels of gateway.tailscale.com are reserved; use another prefix"
 	// +optional
 	Labels map[string]tailnetv1alpha1.LabelValue `json:"labels,omitempty"`
 
-	// Tags of the machines, beside those of each tailnet.
+	// Tags of the machines, in addition to those of each tailnet.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
 	Tags []Tag `json:"tags,omitempty"`
 
-	// Proxy says how the pods look.
+	// Proxy configures the pods.
 	// +kubebuilder:default={}
 	// +optional
 	Proxy ProxyPods `json:"proxy,omitempty"`
 
-	// Ports at which endpoints that name no port of their own are reached.
+	// Ports of endpoints that set no port.
 	// +optional
 	Ports EndpointsPorts `json:"ports,omitempty"`
 
@@ -66,45 +65,44 @@ type ProxyGroupTemplate struct {
 	Endpoints []Endpoint `json:"endpoints,omitempty"`
 }
 
-// A TailscaleProxyGroupSpec is the proxies of one purpose over several tailnets
-// and zones.
+// A TailscaleProxyGroupSpec configures a group of proxies in several tailnets and zones.
 // +kubebuilder:validation:XValidation:rule="!has(self.template) || !has(self.template.endpoints) || self.type != 'ingress' || self.template.endpoints.all(e, has(e.externalTarget))",message="template.endpoints with tailscaleIP or tailscaleFQDN need type egress or bidirectional"
-// +kubebuilder:validation:XValidation:rule="!has(self.zones) || !has(self.template) || !has(self.template.proxy) || !has(self.template.proxy.nodeSelector) || !('topology.kubernetes.io/zone' in self.template.proxy.nodeSelector)",message="zones pin the pods to a zone; remove topology.kubernetes.io/zone from template.proxy.nodeSelector"
+// +kubebuilder:validation:XValidation:rule="!has(self.zones) || !has(self.template) || !has(self.template.proxy) || !has(self.template.proxy.nodeSelector) || !('topology.kubernetes.io/zone' in self.template.proxy.nodeSelector)",message="zones already selects the zone; remove topology.kubernetes.io/zone from template.proxy.nodeSelector"
 // +kubebuilder:validation:XValidation:rule="!has(self.template) || !has(self.template.endpoints) || (has(self.template.proxy) && has(self.template.proxy.networking) && self.template.proxy.networking == 'Kernel') || !self.template.endpoints.exists(e, has(e.protocol) && e.protocol == 'UDP')",message="template.endpoints with protocol UDP need template.proxy.networking Kernel"
 // +kubebuilder:validation:XValidation:rule="!has(self.template) || !has(self.template.ports) || (has(self.template.proxy) && has(self.template.proxy.networking) && self.template.proxy.networking == 'Kernel') || !self.template.ports.exists(p, has(p.protocol) && p.protocol == 'UDP')",message="template.ports with protocol UDP need template.proxy.networking Kernel"
 // +kubebuilder:validation:XValidation:rule="!has(self.template) || !has(self.template.endpoints) || !has(self.template.proxy) || !has(self.template.proxy.networkPolicy) || self.template.proxy.networkPolicy.enabled || !self.template.endpoints.exists(e, has(e.clients))",message="template.endpoints with clients need template.proxy.networkPolicy.enabled"
 type TailscaleProxyGroupSpec struct {
-	// Type is which way the proxies carry traffic: ingress from the tailnets into
-	// the cluster, egress from the cluster into the tailnets, or bidirectional,
-	// which is replicas for each.
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable; make another TailscaleProxyGroup instead"
+	// Type is the direction in which the proxies carry traffic: ingress from the tailnets into
+	// the cluster, egress from the cluster into the tailnets, or bidirectional, with replicas
+	// for each direction.
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable; create another TailscaleProxyGroup instead"
 	Type ConnectionType `json:"type"`
 
-	// Tailnets to have proxies in. One that is taken away takes its proxies with
-	// it, and no others.
+	// Tailnets in which the group has proxies. Removing an entry removes its proxies, and no
+	// others.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	Tailnets []ProxyGroupTailnet `json:"tailnets"`
 
-	// Replicas in each tailnet, and in each zone of it when zones are given.
-	// kubectl scale and autoscalers set it too.
+	// Replicas in each tailnet, and in each of its zones if zones is set. kubectl scale and
+	// autoscalers set it, too.
 	// +kubebuilder:default=2
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=64
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// Zones to have proxies in: each gets its own, in each tailnet, on nodes of
-	// that zone alone. Absent means that the pods spread over zones as they can.
+	// Zones in which the group has proxies: each tailnet gets separate proxies in each zone,
+	// which run only on nodes of that zone. Absent spreads the pods over zones where possible.
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	// +optional
 	Zones []Zone `json:"zones,omitempty"`
 
-	// Template is what all proxies of the group have in common.
+	// Template configures all proxies of the group.
 	// +kubebuilder:default={}
 	// +optional
 	Template ProxyGroupTemplate `json:"template,omitempty"`
@@ -126,11 +124,11 @@ type ProxyGroupDevice struct {
 	// Tailnet is the name of the TailscaleTailnet.
 	Tailnet string `json:"tailnet"`
 
-	// Zone that the machine is pinned to, if it is.
+	// Zone of the machine, if it is pinned to one.
 	// +optional
 	Zone string `json:"zone,omitempty"`
 
-	// Pod that runs the machine.
+	// Pod is the name of the pod that runs the machine.
 	Pod string `json:"pod"`
 
 	// Online reports whether the machine is connected to the control server.
@@ -145,14 +143,14 @@ type ProxyGroupEndpoints struct {
 	// Tailnet is the name of the TailscaleTailnet.
 	Tailnet string `json:"tailnet"`
 
-	// Zone that its pods are pinned to, if they are.
+	// Zone of the pods, if they are pinned to one.
 	// +optional
 	Zone string `json:"zone,omitempty"`
 
-	// DesiredReplicas is how many devices are wanted.
+	// DesiredReplicas is the number of desired devices.
 	DesiredReplicas int32 `json:"desiredReplicas"`
 
-	// OnlineReplicas is how many devices are in the tailnet.
+	// OnlineReplicas is the number of devices that are in the tailnet.
 	OnlineReplicas int32 `json:"onlineReplicas"`
 }
 
@@ -172,21 +170,21 @@ type TailscaleProxyGroupStatus struct {
 	// +optional
 	Devices []ProxyGroupDevice `json:"devices,omitempty"`
 
-	// DesiredReplicas is how many devices are wanted, of all tailnets, zones and
-	// directions.
+	// DesiredReplicas is the number of desired devices in all tailnets, zones and directions.
 	// +optional
 	DesiredReplicas *int32 `json:"desiredReplicas,omitempty"`
 
-	// OnlineReplicas is how many of them are in their tailnets.
+	// OnlineReplicas is the number of devices that are in their tailnets.
 	// +optional
 	OnlineReplicas *int32 `json:"onlineReplicas,omitempty"`
 
-	// Replicas that are ready wherever spec.replicas are wanted, at least. The
-	// scale subresource reports it.
+	// Replicas is the number of ready replicas of the set that has the fewest, among those with
+	// spec.replicas. The scale subresource reports it.
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// Selector of the group's pods, as a string. Autoscalers find the pods by it.
+	// Selector is the label selector of the group's pods, as a string. Autoscalers use it to
+	// find the pods.
 	// +optional
 	Selector string `json:"selector,omitempty"`
 }
@@ -201,8 +199,8 @@ type TailscaleProxyGroupStatus struct {
 // +kubebuilder:printcolumn:name="REASON",type="string",JSONPath=".status.conditions[?(@.type=='ProxyGroupReady')].reason"
 // +kubebuilder:resource:scope=Namespaced,path=tailscaleproxygroups,singular=tailscaleproxygroup,categories={tailscale,crossplane},shortName=tspg
 
-// A TailscaleProxyGroup is a highly available group of proxies over tailnets and
-// zones: a TailscaleEndpoints for each.
+// A TailscaleProxyGroup is a highly available group of proxies in several tailnets and zones,
+// with a TailscaleEndpoints for each.
 type TailscaleProxyGroup struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestTailscaleRevisionSchema has the API server refuse what would stop Envoy Gateway:
+// TestTailscaleRevisionSchema checks that the API server refuses objects that stop Envoy Gateway:
 // one policy without spec or targetRefs, in any namespace, fails all its work
 // (envoyproxy/gateway internal/provider/kubernetes/controller.go,
 // processExtensionServerPolicies).
@@ -23,13 +23,13 @@ func TestTailscaleRevisionSchema(t *testing.T) {
 		spec   string
 		want   string
 	}{
-		"First":      {reason: "A revision should be taken.", spec: "{revision: 0123456789abcdef, targetRefs: [" + gateway + "]}"},
-		"Again":      {reason: "A further attempt should be taken.", spec: "{revision: 0123456789abcdef, attempt: 2, targetRefs: [" + gateway + "]}"},
+		"First":      {reason: "A revision is valid.", spec: "{revision: 0123456789abcdef, targetRefs: [" + gateway + "]}"},
+		"Again":      {reason: "A further attempt is valid.", spec: "{revision: 0123456789abcdef, attempt: 2, targetRefs: [" + gateway + "]}"},
 		"NoSpec":     {reason: "Without a spec it would stop Envoy Gateway.", spec: "null", want: "spec"},
 		"NoTarget":   {reason: "Without targetRefs it would stop Envoy Gateway.", spec: "{revision: 0123456789abcdef}", want: "spec.targetRefs: Required value"},
-		"Nobody":     {reason: "An empty list targets nothing.", spec: "{revision: 0123456789abcdef, targetRefs: []}", want: "spec.targetRefs"},
+		"Nobody":     {reason: "An empty list has no target.", spec: "{revision: 0123456789abcdef, targetRefs: []}", want: "spec.targetRefs"},
 		"Route":      {reason: "A route has no revision.", spec: "{revision: 0123456789abcdef, targetRefs: [{group: gateway.networking.k8s.io, kind: HTTPRoute, name: web}]}", want: "targetRefs must name a Gateway"},
-		"NoRevision": {reason: "Without a revision it says nothing.", spec: "{targetRefs: [" + gateway + "]}", want: "spec.revision: Required value"},
+		"NoRevision": {reason: "The revision is required.", spec: "{targetRefs: [" + gateway + "]}", want: "spec.revision: Required value"},
 		"Word":       {reason: "A revision is a digest.", spec: "{revision: latest, targetRefs: [" + gateway + "]}", want: "spec.revision"},
 	}
 	s := serve(t, ofExtension(t, "gateway.tailscale.com_tailscalerevisions.yaml"))
@@ -40,7 +40,7 @@ func TestTailscaleRevisionSchema(t *testing.T) {
 	}
 }
 
-// ofExtension is a CRD that the extension's chart brings along.
+// ofExtension returns a CRD of the extension's chart.
 func ofExtension(t *testing.T, file string) *extv1.CustomResourceDefinition {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("..", "..", "..", "cluster", "charts", "tailscale-gateway-extension", "crds", file))

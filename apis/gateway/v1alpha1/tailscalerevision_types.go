@@ -8,33 +8,33 @@ import (
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// TailscaleRevisionSpec says what a Gateway's configuration should be made of.
+// TailscaleRevisionSpec identifies the objects that a Gateway's configuration depends on.
 type TailscaleRevisionSpec struct {
-	// TargetRefs names the Gateway, in the same namespace.
+	// TargetRefs references the Gateway, in the same namespace.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=1
 	// +kubebuilder:validation:XValidation:rule="self.all(r, r.group == 'gateway.networking.k8s.io' && r.kind == 'Gateway')",message="targetRefs must name a Gateway"
 	// +listType=atomic
 	TargetRefs []gwapiv1.LocalPolicyTargetReference `json:"targetRefs"`
 
-	// Revision of the objects that the Gateway's routes rest on, as the extension
-	// knows them: 16 hexadecimal digits, equal in each replica that knows the same.
+	// Revision is a hash of the objects that the Gateway's routes depend on, as the extension
+	// knows them: 16 hexadecimal digits, equal in all replicas with the same objects.
 	// +kubebuilder:validation:Pattern=`^[0-9a-f]{16}$`
 	Revision string `json:"revision"`
 
-	// Attempt counts how often Envoy Gateway was asked again for the same revision,
-	// because a replica had answered from older objects, or had ended. It starts at
-	// 0 with each revision.
+	// Attempt counts the repeated requests to Envoy Gateway for the same revision, which are
+	// needed when a replica answered from older objects, or terminated. It starts at 0 with
+	// each revision.
 	// +kubebuilder:validation:Minimum=0
 	// +optional
 	Attempt int64 `json:"attempt,omitempty"`
 }
 
-// A TailscaleRevision has Envoy Gateway translate a Gateway again. Envoy Gateway
-// asks the extension only when objects that it knows itself change, and this is one
-// of them. The extension writes one for each Gateway that a route to a
-// TailscaleServices or TailscaleEndpoints attaches to, under the Gateway's name, and
-// deletes it with the last such route. Nobody else should write any.
+// A TailscaleRevision triggers a new translation of a Gateway by Envoy Gateway. Envoy Gateway
+// calls the extension only when objects that it watches change, and this is one of them. The
+// extension creates one, with the Gateway's name, for each Gateway to which a route with a
+// TailscaleServices or TailscaleEndpoints as backend is attached, and deletes it with the last
+// such route. Do not create one yourself.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
@@ -50,7 +50,7 @@ type TailscaleRevision struct {
 
 	Spec TailscaleRevisionSpec `json:"spec"`
 
-	// Status is Envoy Gateway's: whether it knows the Gateway.
+	// Status is set by Envoy Gateway and reports whether it accepts the Gateway.
 	// +optional
 	Status gwapiv1.PolicyStatus `json:"status,omitempty"`
 }

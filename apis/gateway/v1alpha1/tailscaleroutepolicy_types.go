@@ -8,11 +8,10 @@ import (
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// TailscaleRoutePolicySpec says what happens to requests of Gateways and routes.
+// TailscaleRoutePolicySpec configures how Gateways handle requests.
 type TailscaleRoutePolicySpec struct {
-	// TargetRefs are the Gateways, HTTPRoutes and GRPCRoutes of the same namespace
-	// that the policy is attached to. A sectionName is a listener of a Gateway, or a
-	// rule of a route.
+	// TargetRefs are the Gateways, HTTPRoutes and GRPCRoutes of the same namespace that the
+	// policy is attached to. A sectionName is a listener of a Gateway, or a rule of a route.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:XValidation:rule="self.all(r, r.group == 'gateway.networking.k8s.io' && r.kind in ['Gateway', 'HTTPRoute', 'GRPCRoute'])",message="targetRefs must name Gateways, HTTPRoutes or GRPCRoutes"
@@ -20,11 +19,10 @@ type TailscaleRoutePolicySpec struct {
 	// +listType=atomic
 	TargetRefs []gwapiv1.LocalPolicyTargetReferenceWithSectionName `json:"targetRefs"`
 
-	// Rules, of which the first that matches a request is the only one that acts.
-	// Those of higher priority are asked first. Rules attached to a rule of a route go
-	// before those of the route, these before those of a listener, and these before
-	// those of a Gateway. Of equal rules the older policy's goes first, then the
-	// policy that is first by name, then the rule that stands first.
+	// Rules of the policy. The first rule that matches a request applies, and no other. Rules
+	// with a higher priority come first. Rules attached to a rule of a route come before those
+	// attached to the route, then those of a listener, then those of a Gateway. For equal
+	// rules, the order is: the older policy, the policy name, the position in the policy.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=map
@@ -32,36 +30,36 @@ type TailscaleRoutePolicySpec struct {
 	Rules []RoutePolicyRule `json:"rules"`
 }
 
-// A RoutePolicyRule does something to the requests that it matches.
-// +kubebuilder:validation:XValidation:rule="self.actions.all(a, self.actions.exists_one(b, a.type == b.type))",message="an action may be there once"
-// +kubebuilder:validation:XValidation:rule="self.actions.filter(a, a.type in ['Route', 'Redirect', 'Deny']).size() <= 1",message="of Route, Redirect and Deny there may be one"
-// +kubebuilder:validation:XValidation:rule="self.actions.exists(a, a.type == 'Deny') ? self.actions.size() == 1 : true",message="Deny stands alone"
-// +kubebuilder:validation:XValidation:rule="self.actions.exists(a, a.type == 'Redirect') ? self.actions.all(a, a.type in ['Redirect', 'ResponseHeaderModifier', 'RateLimit']) : true",message="beside Redirect there may be ResponseHeaderModifier and RateLimit"
+// A RoutePolicyRule applies actions to matching requests.
+// +kubebuilder:validation:XValidation:rule="self.actions.all(a, self.actions.exists_one(b, a.type == b.type))",message="an action type may occur only once"
+// +kubebuilder:validation:XValidation:rule="self.actions.filter(a, a.type in ['Route', 'Redirect', 'Deny']).size() <= 1",message="only one of Route, Redirect and Deny is allowed"
+// +kubebuilder:validation:XValidation:rule="self.actions.exists(a, a.type == 'Deny') ? self.actions.size() == 1 : true",message="Deny cannot be combined with other actions"
+// +kubebuilder:validation:XValidation:rule="self.actions.exists(a, a.type == 'Redirect') ? self.actions.all(a, a.type in ['Redirect', 'ResponseHeaderModifier', 'RateLimit']) : true",message="Redirect can be combined only with ResponseHeaderModifier and RateLimit"
 type RoutePolicyRule struct {
-	// Name of the rule, by which the status tells of it.
+	// Name of the rule, which the status uses to identify it.
 	Name gwapiv1.SectionName `json:"name"`
 
-	// Priority among the rules of one level: the higher is asked first.
+	// Priority among the rules of one level. Rules with a higher priority come first.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000
 	// +optional
 	Priority int32 `json:"priority,omitempty"`
 
-	// Matches of which one must match, beside those of the route. Absent means all
-	// requests of the target.
+	// Matches of which a request must meet one, in addition to the matches of the route. Absent
+	// means all requests of the target.
 	// +kubebuilder:validation:MaxItems=8
 	// +listType=atomic
 	// +optional
 	Matches []RoutePolicyMatch `json:"matches,omitempty"`
 
-	// Actions to take.
+	// Actions to apply.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=6
 	// +listType=atomic
 	Actions []RoutePolicyAction `json:"actions"`
 }
 
-// A RoutePolicyMatch is met by a request that meets all of it.
+// A RoutePolicyMatch selects requests that meet all its requirements.
 // +kubebuilder:validation:MinProperties=1
 type RoutePolicyMatch struct {
 	// Path of the request, without its query.
@@ -81,34 +79,34 @@ type RoutePolicyMatch struct {
 	// +optional
 	Headers []gwapiv1.HTTPHeaderMatch `json:"headers,omitempty"`
 
-	// TailnetDevice that asks. It is known by the address of its connection alone,
-	// which the listener must learn by the PROXY protocol: no header counts.
+	// TailnetDevice is the device that sends the request. The address of the connection alone
+	// identifies it, and the listener must learn that address from the PROXY protocol. Headers
+	// do not count.
 	// +optional
 	TailnetDevice *TailnetDeviceMatch `json:"tailnetDevice,omitempty"`
 }
 
-// A TailnetDeviceMatch is met by a device that meets all of it.
+// A TailnetDeviceMatch selects devices that meet all its requirements.
 // +kubebuilder:validation:MinProperties=1
-// +kubebuilder:validation:XValidation:rule="(has(self.tags) || has(self.hostnames) || has(self.users)) == has(self.tailnet)",message="tags, hostnames and users need the tailnet, which is for nothing else"
-// +kubebuilder:validation:XValidation:rule="!has(self.hostnames) || has(self.tags) || has(self.users)",message="users choose the names of their devices: set tags or users beside hostnames"
+// +kubebuilder:validation:XValidation:rule="(has(self.tags) || has(self.hostnames) || has(self.users)) == has(self.tailnet)",message="tags, hostnames and users need the tailnet, and the tailnet needs one of them"
+// +kubebuilder:validation:XValidation:rule="!has(self.hostnames) || has(self.tags) || has(self.users)",message="hostnames need tags or users, because users choose the names of their devices"
 type TailnetDeviceMatch struct {
-	// Tailnet that has the device: the name of a TailscaleTailnet, which must allow the
-	// namespace.
+	// Tailnet of the device: the name of a TailscaleTailnet, which must allow the namespace.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Tailnet string `json:"tailnet,omitempty"`
 
-	// Tags of which the device has one.
+	// Tags of which the device must have one.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
 	// +listType=set
 	// +optional
 	Tags []Tag `json:"tags,omitempty"`
 
-	// Hostnames are patterns of which one matches the device's name, or its DNS name:
-	// * stands for any characters, ? for one. Users choose the names of their devices, so
-	// they narrow tags or users, and stand beside them alone.
+	// Hostnames are patterns for the device's name or DNS name: * matches any characters, ?
+	// matches one. The device must match one of them. Users choose the names of their devices,
+	// so hostnames only narrow tags or users and cannot be set without them.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MinLength=1
@@ -117,7 +115,7 @@ type TailnetDeviceMatch struct {
 	// +optional
 	Hostnames []string `json:"hostnames,omitempty"`
 
-	// Users of whom one owns the device, by login name. Tagged devices are nobody's.
+	// Users of whom one must own the device, by login name. Tagged devices have no owner.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MinLength=1
@@ -126,42 +124,42 @@ type TailnetDeviceMatch struct {
 	// +optional
 	Users []string `json:"users,omitempty"`
 
-	// Addresses of which the device has one: IP addresses, and ranges of them such as
+	// Addresses of which the device must have one: IP addresses, or ranges such as
 	// 100.64.0.0/16.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MaxLength=43
-	// +kubebuilder:validation:XValidation:rule="self.all(a, isIP(a) || isCIDR(a))",message="an address is an IP address, or a range such as 100.64.0.0/16"
+	// +kubebuilder:validation:XValidation:rule="self.all(a, isIP(a) || isCIDR(a))",message="must be IP addresses, or ranges such as 100.64.0.0/16"
 	// +listType=set
 	// +optional
 	Addresses []string `json:"addresses,omitempty"`
 }
 
-// A RoutePolicyActionType is a kind of action.
+// A RoutePolicyActionType is the type of an action.
 // +kubebuilder:validation:Enum=Route;Redirect;Deny;RequestHeaderModifier;ResponseHeaderModifier;Timeouts;RateLimit;BackendTLS
 type RoutePolicyActionType string
 
-// Kinds of actions.
+// Types of actions.
 const (
-	// ActionRoute sends requests to other backends, or has another rule handle them.
+	// ActionRoute sends requests to other backends, or to another rule.
 	ActionRoute RoutePolicyActionType = "Route"
-	// ActionRedirect sends clients elsewhere.
+	// ActionRedirect redirects clients.
 	ActionRedirect RoutePolicyActionType = "Redirect"
-	// ActionDeny answers 403, or PERMISSION_DENIED to gRPC.
+	// ActionDeny responds with 403, or PERMISSION_DENIED for gRPC.
 	ActionDeny RoutePolicyActionType = "Deny"
-	// ActionRequestHeaderModifier changes what backends see.
+	// ActionRequestHeaderModifier changes the headers that backends receive.
 	ActionRequestHeaderModifier RoutePolicyActionType = "RequestHeaderModifier"
-	// ActionResponseHeaderModifier changes what clients see.
+	// ActionResponseHeaderModifier changes the headers that clients receive.
 	ActionResponseHeaderModifier RoutePolicyActionType = "ResponseHeaderModifier"
 	// ActionTimeouts replaces timeouts of the route.
 	ActionTimeouts RoutePolicyActionType = "Timeouts"
-	// ActionRateLimit answers 429 to requests that are too many.
+	// ActionRateLimit responds with 429 to requests above the limit.
 	ActionRateLimit RoutePolicyActionType = "RateLimit"
 	// ActionBackendTLS presents a client certificate to backends.
 	ActionBackendTLS RoutePolicyActionType = "BackendTLS"
 )
 
-// A RoutePolicyAction is one thing to do. The member of its type says how.
+// A RoutePolicyAction is one action. The field of the same name as its type configures it.
 // +kubebuilder:validation:XValidation:rule="(self.type == 'Route') == has(self.route)",message="route is for type Route, which needs it"
 // +kubebuilder:validation:XValidation:rule="(self.type == 'Redirect') == has(self.redirect)",message="redirect is for type Redirect, which needs it"
 // +kubebuilder:validation:XValidation:rule="(self.type == 'RequestHeaderModifier') == has(self.requestHeaderModifier)",message="requestHeaderModifier is for type RequestHeaderModifier, which needs it"
@@ -172,52 +170,51 @@ const (
 type RoutePolicyAction struct {
 	Type RoutePolicyActionType `json:"type"`
 
-	// Route says where requests go instead of the route's own backends, or which rule
-	// handles them instead of the route's.
+	// Route sends requests to other backends instead of the route's backends, or to another
+	// rule instead of the route's.
 	// +optional
 	Route *RoutePolicyRoute `json:"route,omitempty"`
 
-	// Redirect says where clients are sent.
+	// Redirect redirects clients.
 	// +optional
 	Redirect *RoutePolicyRedirect `json:"redirect,omitempty"`
 
-	// RequestHeaderModifier changes headers of requests, after the route's own
-	// filters.
-	// +kubebuilder:validation:XValidation:rule="[has(self.set) ? self.set.map(h, h.name) : [], has(self.add) ? self.add.map(h, h.name) : [], has(self.remove) ? self.remove : []].all(of, of.all(n, n.lowerAscii() != 'host'))",message="Host is not changed here; use a URLRewrite of the route"
+	// RequestHeaderModifier changes headers of requests, after the route's filters.
+	// +kubebuilder:validation:XValidation:rule="[has(self.set) ? self.set.map(h, h.name) : [], has(self.add) ? self.add.map(h, h.name) : [], has(self.remove) ? self.remove : []].all(of, of.all(n, n.lowerAscii() != 'host'))",message="cannot change Host; use a URLRewrite filter of the route"
 	// +optional
 	RequestHeaderModifier *gwapiv1.HTTPHeaderFilter `json:"requestHeaderModifier,omitempty"`
 
-	// ResponseHeaderModifier changes headers of responses, after the route's own
-	// filters.
+	// ResponseHeaderModifier changes headers of responses, after the route's filters.
 	// +optional
 	ResponseHeaderModifier *gwapiv1.HTTPHeaderFilter `json:"responseHeaderModifier,omitempty"`
 
-	// Timeouts in place of the route's.
+	// Timeouts replaces the route's timeouts.
 	// +optional
 	Timeouts *RoutePolicyTimeouts `json:"timeouts,omitempty"`
 
-	// RateLimit of the requests that the rule acts on.
+	// RateLimit limits the requests that the rule applies to.
 	// +optional
 	RateLimit *RoutePolicyRateLimit `json:"rateLimit,omitempty"`
 
-	// BackendTLS says how Envoy speaks TLS to the backends of the requests that the
-	// rule acts on.
+	// BackendTLS configures TLS between Envoy and the backends of the requests that the rule
+	// applies to.
 	// +optional
 	BackendTLS *RoutePolicyBackendTLS `json:"backendTLS,omitempty"`
 }
 
-// A RoutePolicyBackendTLS is how Envoy speaks TLS to backends. That it does, and whom it
-// trusts, says a BackendTLSPolicy.
+// A RoutePolicyBackendTLS configures TLS between Envoy and backends. A BackendTLSPolicy enables
+// TLS and selects the trusted CAs.
 type RoutePolicyBackendTLS struct {
-	// ClientCertificateRef names the Secret of type kubernetes.io/tls whose certificate
-	// Envoy presents, instead of that of the Gateway. The extension must be allowed to
-	// read it. One of another namespace needs a ReferenceGrant there. Without it, or to
-	// backends that speak no TLS, nothing is sent: such requests are answered 503.
+	// ClientCertificateRef references the Secret of type kubernetes.io/tls whose certificate
+	// Envoy presents, instead of the Gateway's certificate. The extension must be allowed to
+	// read it. A Secret of another namespace needs a ReferenceGrant in that namespace. If the
+	// Secret cannot be used, or the backend does not use TLS, Envoy forwards no request and
+	// responds with 503.
 	// +kubebuilder:validation:XValidation:rule="(!has(self.group) || self.group == '') && (!has(self.kind) || self.kind == 'Secret')",message="clientCertificateRef must name a Secret"
 	ClientCertificateRef gwapiv1.SecretObjectReference `json:"clientCertificateRef"`
 }
 
-// A RateUnit is a time that a rate limit is for.
+// A RateUnit is the period of a rate limit.
 // +kubebuilder:validation:Enum=Second;Minute;Hour
 type RateUnit string
 
@@ -228,8 +225,9 @@ const (
 	RatePerHour   RateUnit = "Hour"
 )
 
-// A RoutePolicyRateLimit is how many requests are let through. Each Envoy counts by
-// itself, and each match of the rule for itself on each route that it is attached to.
+// A RoutePolicyRateLimit is the number of requests that are allowed per unit. Each Envoy counts
+// separately, and each match of the rule has a separate count on each route that it is attached
+// to.
 type RoutePolicyRateLimit struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000000
@@ -238,26 +236,26 @@ type RoutePolicyRateLimit struct {
 	Unit RateUnit `json:"unit"`
 }
 
-// A RoutePolicyRoute says where requests go.
-// +kubebuilder:validation:XValidation:rule="has(self.backendRefs) != has(self.rule)",message="a route has either backendRefs or a rule"
+// A RoutePolicyRoute is the destination of requests.
+// +kubebuilder:validation:XValidation:rule="has(self.backendRefs) != has(self.rule)",message="set exactly one of backendRefs and rule"
 type RoutePolicyRoute struct {
-	// BackendRefs of the same namespace. One that does not exist has its share of the
-	// requests answered 500.
+	// BackendRefs are backends of the same namespace. Requests to a backend that does not exist
+	// receive 500.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=8
 	// +listType=atomic
 	// +optional
 	BackendRefs []RoutePolicyBackendRef `json:"backendRefs,omitempty"`
 
-	// Rule of a route that requests are handled by, whatever it matches itself: with its
-	// filters and backends, and what policies of Envoy Gateway say of it, instead of what
-	// they say of the route that was asked for. It must be at the same listener. Without
-	// it requests are answered 500.
+	// Rule of a route that handles the requests, even if they do not match it. Its filters and
+	// backends apply, and the Envoy Gateway policies for it instead of those for the original
+	// route. It must be attached to the same listener. If the rule does not exist, requests
+	// receive 500.
 	// +optional
 	Rule *RoutePolicyRouteRule `json:"rule,omitempty"`
 }
 
-// A RoutePolicyRouteRule names a rule of a route of the same namespace.
+// A RoutePolicyRouteRule references a rule of a route of the same namespace.
 type RoutePolicyRouteRule struct {
 	// Kind of the route.
 	// +kubebuilder:validation:Enum=HTTPRoute;GRPCRoute
@@ -274,7 +272,7 @@ type RoutePolicyRouteRule struct {
 
 // A RoutePolicyBackendRef is a backend of a rule.
 type RoutePolicyBackendRef struct {
-	// Kind of the backend. A Service is a backend of a TailscaleServices.
+	// Kind of the backend. To use a Service, make it a backend of a TailscaleServices.
 	// +kubebuilder:validation:Enum=TailscaleServices;TailscaleEndpoints
 	// +kubebuilder:default=TailscaleServices
 	// +optional
@@ -292,8 +290,8 @@ type RoutePolicyBackendRef struct {
 	Weight *int32 `json:"weight,omitempty"`
 }
 
-// A RoutePolicyRedirect says where clients are sent. What it does not say stays as it
-// was asked for.
+// A RoutePolicyRedirect is the destination of a redirect. Absent fields keep the value of the
+// request.
 // +kubebuilder:validation:XValidation:rule="has(self.scheme) || has(self.hostname) || has(self.port) || has(self.path)",message="a redirect must change scheme, hostname, port or path"
 type RoutePolicyRedirect struct {
 	// +kubebuilder:validation:Enum=http;https
@@ -306,50 +304,51 @@ type RoutePolicyRedirect struct {
 	// +optional
 	Port *gwapiv1.PortNumber `json:"port,omitempty"`
 
-	// Path in place of the whole path. The query stays.
+	// Path replaces the whole path. The query is kept.
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:Pattern=`^/[A-Za-z0-9/\-._~%!$&'()*+,;=:@]*$`
 	// +optional
 	Path *string `json:"path,omitempty"`
 
-	// StatusCode of the answer.
+	// StatusCode of the response.
 	// +kubebuilder:validation:Enum=301;302
 	// +kubebuilder:default=302
 	// +optional
 	StatusCode int32 `json:"statusCode,omitempty"`
 }
 
-// RoutePolicyTimeouts are in place of a route's.
+// RoutePolicyTimeouts replace the timeouts of a route.
 type RoutePolicyTimeouts struct {
-	// Request is how long a request may take in all, its retries included. 0s means
-	// without limit.
+	// Request is the maximum duration of a request, including its retries. 0s means no limit.
 	Request gwapiv1.Duration `json:"request"`
 }
 
-// A RoutePolicyConflictType says how two rules collide.
+// A RoutePolicyConflictType is the type of a conflict between two rules.
 // +kubebuilder:validation:Enum=OverlappingRule;ConflictingAction;PriorityConflict
 type RoutePolicyConflictType string
 
-// Kinds of conflicts.
+// Types of conflicts.
 const (
-	// OverlappingRule has the same actions for all that the rule matches.
+	// OverlappingRule means that both rules have the same actions for all requests that the
+	// rule matches.
 	OverlappingRule RoutePolicyConflictType = "OverlappingRule"
-	// ConflictingAction has other actions, and a higher priority or a nearer target.
+	// ConflictingAction means that the other rule has other actions, and a higher priority or a
+	// more specific target.
 	ConflictingAction RoutePolicyConflictType = "ConflictingAction"
-	// PriorityConflict has other actions and the same priority at the same level: age
-	// and name decide.
+	// PriorityConflict means that the other rule has other actions, with the same priority at
+	// the same level: age and name decide.
 	PriorityConflict RoutePolicyConflictType = "PriorityConflict"
 )
 
-// A RoutePolicyConflict tells of a rule that never acts, for another one is asked first
-// and matches all that it does.
+// A RoutePolicyConflict reports a rule that never applies, because another rule comes first and
+// matches the same requests.
 type RoutePolicyConflict struct {
 	Type RoutePolicyConflictType `json:"type"`
 
 	// Rule of this policy.
 	Rule string `json:"rule"`
 
-	// Prevails reports that the rule of this policy is the one that acts.
+	// Prevails reports whether the rule of this policy is the one that applies.
 	// +optional
 	Prevails bool `json:"prevails,omitempty"`
 
@@ -359,26 +358,26 @@ type RoutePolicyConflict struct {
 	OtherRule string `json:"otherRule"`
 }
 
-// A RoutePolicyRuleStatus tells of a rule.
+// A RoutePolicyRuleStatus is the state of a rule.
 type RoutePolicyRuleStatus struct {
 	Name string `json:"name"`
 
-	// Active reports that the rule acts on what it matches.
+	// Active reports whether the rule applies to the requests that it matches.
 	Active bool `json:"active"`
 
-	// Message says why it does not, or not as asked for.
+	// Message describes why the rule does not apply, or not as specified.
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// Devices that its matches found in tailnets.
+	// Devices is the number of devices in tailnets that the rule's matches select.
 	// +optional
 	Devices *int32 `json:"devices,omitempty"`
 }
 
-// A TailscaleRoutePolicyStatus is what is known of a policy.
+// A TailscaleRoutePolicyStatus is the observed state of a TailscaleRoutePolicy.
 type TailscaleRoutePolicyStatus struct {
-	// Ancestors are the Gateways that the policy has an effect on, and targets that
-	// are not there. Condition Accepted reports whether it does.
+	// Ancestors are the Gateways that the policy affects, and targets that do not exist. The
+	// condition Accepted reports whether the policy takes effect.
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=atomic
 	// +optional
@@ -391,22 +390,21 @@ type TailscaleRoutePolicyStatus struct {
 	// +optional
 	Rules []RoutePolicyRuleStatus `json:"rules,omitempty"`
 
-	// PolicyConflicts of rules, on both sides. No more than 64 are listed.
+	// PolicyConflicts of rules, reported by both policies. At most 64 are listed.
 	// +kubebuilder:validation:MaxItems=64
 	// +listType=atomic
 	// +optional
 	PolicyConflicts []RoutePolicyConflict `json:"policyConflicts,omitempty"`
 }
 
-// A TailscaleRoutePolicy says what happens to requests of Gateways and routes, by path,
-// headers, method, and who in the tailnet asks: they are sent elsewhere, redirected,
-// denied, or changed. It is a policy attachment of Gateway API, and works with Envoy
-// Gateway and our extension.
+// A TailscaleRoutePolicy routes, redirects, denies or modifies requests of Gateways and routes,
+// by path, headers, method and tailnet device. It is a policy attachment of Gateway API, and
+// requires Envoy Gateway and its Tailscale Gateway extension.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:metadata:labels="gateway.networking.k8s.io/policy=Inherited"
-// +kubebuilder:resource:scope=Namespaced,path=tailscaleroutepolicies,categories={tailscale}
+// +kubebuilder:resource:scope=Namespaced,path=tailscaleroutepolicies,categories={tailscale},shortName=tsrp
 // +kubebuilder:printcolumn:name="TARGET",type=string,JSONPath=`.spec.targetRefs[0].name`
 // +kubebuilder:printcolumn:name="ACCEPTED",type=string,JSONPath=`.status.ancestors[0].conditions[?(@.type=='Accepted')].status`
 // +kubebuilder:printcolumn:name="REASON",type=string,JSONPath=`.status.ancestors[0].conditions[?(@.type=='Accepted')].reason`

@@ -25,7 +25,7 @@ func TestTailscaleServicesSchema(t *testing.T) {
 		want   string
 	}{
 		"Least": {
-			reason: "What must be said is enough.",
+			reason: "The required fields are enough.",
 			obj:    spec(vip),
 		},
 		"Shared": {
@@ -38,23 +38,23 @@ func TestTailscaleServicesSchema(t *testing.T) {
 			old:    spec(vip),
 		},
 		"NoLongerShared": {
-			reason: "Other clusters would lose it.",
+			reason: "Other clusters would lose the service.",
 			obj:    spec(vip),
 			old:    spec(vip + "\nsharing: Shared"),
 			want:   "sharing cannot go back from Shared to Exclusive",
 		},
 		"SharedByHalves": {
-			reason: "There are two ways to share.",
+			reason: "Only Exclusive and Shared exist.",
 			obj:    spec(vip + "\nsharing: Half"),
 			want:   "spec.sharing: Unsupported value",
 		},
 		"ReservedAnnotation": {
-			reason: "The provider's own annotations are not the user's to set.",
+			reason: "Users cannot set the provider's annotations.",
 			obj:    spec("vipService: {ports: ['tcp:80'], annotations: {gateway.tailscale.com/owner: me}}"),
 			want:   "not begin with gateway.tailscale.com/",
 		},
 		"LongDisplayName": {
-			reason: "Tailscale takes 64 characters.",
+			reason: "Tailscale allows 64 characters.",
 			obj:    spec("vipService: {ports: ['tcp:80'], displayName: " + strings.Repeat("x", 65) + "}"),
 			want:   "spec.vipService.displayName: Too long",
 		},
@@ -64,36 +64,36 @@ func TestTailscaleServicesSchema(t *testing.T) {
 			want:   "must be tag: followed by a letter",
 		},
 		"OtherName": {
-			reason: "A service that is renamed would be another one.",
+			reason: "The name is immutable.",
 			obj:    spec("vipService: {ports: ['tcp:80'], name: svc:b}"),
 			old:    spec("vipService: {ports: ['tcp:80'], name: svc:a}"),
 			want:   "is immutable",
 		},
 		"Weighted": {
-			reason: "The schema takes what a Gateway can do.",
+			reason: "The schema accepts all settings that a Gateway supports.",
 			obj:    spec(vip + "\nloadBalancing: {strategy: weighted, weights: {web: 2}}"),
 		},
 		"WeightedWithoutWeights": {
-			reason: "Weights must be said.",
+			reason: "The strategy weighted needs weights.",
 			obj:    spec(vip + "\nloadBalancing: {strategy: weighted}"),
 			want:   "strategy weighted needs weights",
 		},
 		"WeightsWithoutStrategy": {
-			reason: "Weights would mean nothing.",
+			reason: "Other strategies have no weights.",
 			obj:    spec(vip + "\nloadBalancing: {weights: {web: 2}}"),
 			want:   "weights need strategy weighted",
 		},
 		"NegativeWeight": {
-			reason: "A weight is a share.",
+			reason: "A weight is not negative.",
 			obj:    spec(vip + "\nloadBalancing: {strategy: weighted, weights: {web: -1}}"),
 			want:   "should be greater than or equal to 0",
 		},
 		"Failover": {
-			reason: "The schema takes what a Gateway can do.",
+			reason: "The schema accepts all settings that a Gateway supports.",
 			obj:    spec(vip + "\nloadBalancing: {strategy: failover, failover: {primary: a, secondary: [b]}}"),
 		},
 		"FailoverWithoutStrategy": {
-			reason: "A failover would mean nothing.",
+			reason: "Other strategies have no failover.",
 			obj:    spec(vip + "\nloadBalancing: {failover: {primary: a, secondary: [b]}}"),
 			want:   "strategy failover needs failover",
 		},
@@ -111,26 +111,26 @@ func TestTailscaleServicesSchema(t *testing.T) {
 			obj:    spec("vipService: {ports: [do-not-validate]}"),
 		},
 		"AllPortsAndOne": {
-			reason: "There is nothing beside all.",
+			reason: "do-not-validate includes all ports.",
 			obj:    spec("vipService: {ports: [do-not-validate, 'tcp:80']}"),
-			want:   "do-not-validate stands for all ports",
+			want:   "do-not-validate means all ports",
 		},
 		"AllPortsTLS": {
-			reason: "Packets are handed on as they come.",
+			reason: "Packets are forwarded unchanged.",
 			obj:    spec("vipService: {ports: [do-not-validate]}\ntls: {}"),
-			want:   "do-not-validate hands on packets as they come",
+			want:   "do-not-validate forwards packets unchanged",
 		},
 		"AllPortsUserspace": {
-			reason: "Only a kernel routes packets.",
+			reason: "Only Kernel networking routes packets.",
 			obj:    spec("vipService: {ports: [do-not-validate]}\nendpointTemplate: {tailnet: a}"),
 			want:   "do-not-validate needs endpointTemplate.proxy.networking Kernel",
 		},
 		"AllPortsKernel": {
-			reason: "The template may say so.",
+			reason: "The template can set Kernel networking.",
 			obj:    spec("vipService: {ports: [do-not-validate]}\nendpointTemplate: {tailnet: a, proxy: {networking: Kernel}}"),
 		},
 		"UDPPort": {
-			reason: "A port of a Tailscale Service is of TCP.",
+			reason: "Tailscale Services support only TCP ports.",
 			obj:    spec("vipService: {ports: ['udp:53']}"),
 			want:   "must be tcp:PORT with PORT from 1 to 65535, or do-not-validate",
 		},
@@ -140,25 +140,25 @@ func TestTailscaleServicesSchema(t *testing.T) {
 			want:   "must be tcp:PORT with PORT from 1 to 65535, or do-not-validate",
 		},
 		"TemplatePorts": {
-			reason: "A template says of ports what a TailscaleEndpoints says.",
+			reason: "A template has the same ports as a TailscaleEndpoints.",
 			obj:    spec(vip + "\nendpointTemplate: {tailnet: a, ports: [{name: http, port: 80, protocol: HTTP, targetPort: 8080}]}"),
 		},
 		"TemplateNamelessPorts": {
-			reason: "A port needs no name.",
+			reason: "The name of a port is optional.",
 			obj:    spec(vip + "\nendpointTemplate: {tailnet: a, ports: [{port: 80}, {port: 443, protocol: HTTPS}]}"),
 		},
 		"TemplateSamePort": {
-			reason: "What a TailscaleEndpoints refuses a template refuses.",
+			reason: "The rules of a TailscaleEndpoints apply to a template.",
 			obj:    spec(vip + "\nendpointTemplate: {tailnet: a, ports: [{port: 80}, {port: 80, protocol: HTTP}]}"),
 			want:   "only TCP and UDP can share one",
 		},
 		"TemplateUDP": {
-			reason: "What a TailscaleEndpoints refuses a template refuses.",
+			reason: "The rules of a TailscaleEndpoints apply to a template.",
 			obj:    spec(vip + "\nendpointTemplate: {tailnet: a, ports: [{name: dns, port: 53, protocol: UDP}]}"),
 			want:   "ports with protocol UDP need proxy.networking Kernel",
 		},
 		"TemplateEgress": {
-			reason: "Egress proxies host nothing.",
+			reason: "Egress proxies host no service.",
 			obj:    spec(vip + "\nendpointTemplate: {tailnet: a, proxy: {connectionType: egress}}"),
 			want:   "egress proxies host no service",
 		},
@@ -171,7 +171,7 @@ func TestTailscaleServicesSchema(t *testing.T) {
 			obj:    spec(vip + "\ntls: {ports: [80], certificateRef: {name: web.example.com-tls}}"),
 		},
 		"TLSPassthroughSecret": {
-			reason: "What goes through needs no certificate.",
+			reason: "Passthrough needs no certificate.",
 			obj:    spec(vip + "\ntls: {mode: Passthrough, certificateRef: {name: web-tls}}"),
 			want:   "certificateRef needs mode Terminate",
 		},
@@ -186,7 +186,7 @@ func TestTailscaleServicesSchema(t *testing.T) {
 			want:   "should be less than or equal to 65535",
 		},
 		"TLSNoPorts": {
-			reason: "No ports would end no TLS.",
+			reason: "An empty list of ports has no meaning.",
 			obj:    spec(vip + "\ntls: {ports: []}"),
 			want:   "spec.tls.ports",
 		},
@@ -196,7 +196,7 @@ func TestTailscaleServicesSchema(t *testing.T) {
 			want:   "spec.tls.certificateRef.name",
 		},
 		"Balancing": {
-			reason: "What Gateways make of it has defaults.",
+			reason: "Settings for Gateways have defaults.",
 			obj:    spec(vip + "\nloadBalancing: {outlierDetection: {}, failoverPolicy: {}, affinity: Global}"),
 		},
 		"Affinity": {
@@ -205,7 +205,7 @@ func TestTailscaleServicesSchema(t *testing.T) {
 			want:   "spec.loadBalancing.affinity: Unsupported value",
 		},
 		"EjectionPercent": {
-			reason: "There are no more than all.",
+			reason: "The percentage is limited to 100.",
 			obj:    spec(vip + "\nloadBalancing: {outlierDetection: {maxEjectionPercent: 101}}"),
 			want:   "should be less than or equal to 100",
 		},
@@ -215,17 +215,17 @@ func TestTailscaleServicesSchema(t *testing.T) {
 			want:   "spec.loadBalancing.outlierDetection.baseEjectionTime",
 		},
 		"FailoverTimeout": {
-			reason: "Nobody waits backwards.",
+			reason: "A delay is not negative.",
 			obj:    spec(vip + "\nloadBalancing: {failoverPolicy: {failoverTimeout: -1s}}"),
 			want:   "must not be negative",
 		},
 		"HealthThreshold": {
-			reason: "It is a percentage.",
+			reason: "The threshold is a percentage.",
 			obj:    spec(vip + "\nloadBalancing: {failoverPolicy: {healthThreshold: 0}}"),
 			want:   "should be greater than or equal to 1",
 		},
 		"Interval": {
-			reason: "Probes without a pause would never end.",
+			reason: "The interval of probes must be positive.",
 			obj:    spec(vip + "\nloadBalancing: {healthCheck: {interval: 0s}}"),
 			want:   "must be more than 0s",
 		},
@@ -239,12 +239,12 @@ func TestTailscaleServicesSchema(t *testing.T) {
 			obj:    spec(vip + "\nserviceDiscovery: {}"),
 		},
 		"DiscoveryTag": {
-			reason: "In is among values.",
+			reason: "The operator In needs values.",
 			obj:    spec(vip + "\nserviceDiscovery: {tagSelectors: [{operator: In, tag: tag:web}]}"),
 			want:   "In and NotIn take values",
 		},
 		"NoSelector": {
-			reason: "A service selects.",
+			reason: "A service needs a selector or a template.",
 			obj:    "metadata: {name: web}\nspec:\n  " + vip + "\n  backends: [{name: web, port: 80}]",
 			want:   "selector or endpointTemplate is required",
 		},
@@ -253,7 +253,7 @@ func TestTailscaleServicesSchema(t *testing.T) {
 			obj:    strings.Replace(spec(vip), "name: web}", "name: "+strings.Repeat("n", 63)+"}", 1),
 		},
 		"Threshold": {
-			reason: "No answer at all makes no backend healthy.",
+			reason: "The healthy threshold must be positive.",
 			obj:    spec(vip + "\nloadBalancing: {healthCheck: {healthyThreshold: 0}}"),
 			want:   "should be greater than or equal to 1",
 		},
@@ -275,91 +275,91 @@ func TestTailscaleServicesSchemaShort(t *testing.T) {
 		want   string
 	}{
 		"Least": {
-			reason: "The Service of the object's name answers at its ports, by proxies that are made.",
+			reason: "The Service with the object's name and proxies from the template are the defaults.",
 			spec:   "{endpointTemplate: {tailnet: example}}",
 		},
 		"Selector": {
-			reason: "Proxies may be there already.",
+			reason: "A selector can select existing proxies.",
 			spec:   "{selector: {matchLabels: {app: web}}}",
 		},
 		"Null": {
-			reason: "Nothing is said of the service in either way.",
+			reason: "Disabled and absent services are both valid.",
 			spec:   "{selector: {matchLabels: {app: web}}, vipService: null}",
 		},
 		"NoBackends": {
-			reason: "A port of the service goes to the Service's.",
+			reason: "A port of the service leads to the same port of the Service.",
 			spec:   "{selector: {matchLabels: {app: web}}, vipService: {ports: ['tcp:80', 'tcp:443'], tags: ['tag:web']}}",
 		},
 		"NoPorts": {
-			reason: "Backends name ports.",
+			reason: "Backends define the ports.",
 			spec:   "{selector: {matchLabels: {app: web}}, backends: [{name: api, port: 8080}]}",
 		},
 		"Nothing": {
-			reason: "Something hosts the service.",
+			reason: "A service needs proxies.",
 			spec:   "{}",
 			want:   "selector or endpointTemplate is required",
 		},
 		"EmptySelector": {
-			reason: "All endpoints, and those of a template, are not meant together.",
+			reason: "An empty selector cannot be combined with a template.",
 			spec:   "{selector: {}, endpointTemplate: {tailnet: example}}",
 			want:   "selector.matchLabels must have a label",
 		},
 		"AllPorts": {
-			reason: "There is no port to probe.",
+			reason: "The backend needs a port to probe.",
 			spec:   "{selector: {matchLabels: {app: web}}, vipService: {ports: [do-not-validate]}}",
-			want:   "do-not-validate takes one backend",
+			want:   "do-not-validate needs exactly one backend",
 		},
 		"RoutesOnly": {
 			reason: "Routes need no proxies.",
 			spec:   "{vipService: {enabled: false}}",
 		},
 		"RoutesOnlyFull": {
-			reason: "Routes know what Gateways know.",
+			reason: "Objects for routes have all settings of Gateways.",
 			spec:   "{vipService: {enabled: false}, backends: [{name: a, port: 80, weight: 3, priority: 1}, {name: b, port: 80}], loadBalancing: {strategy: least-connections}}",
 		},
 		"RoutesOnlyName": {
-			reason: "Where there is no Tailscale Service the object's name is nobody's.",
+			reason: "Without a Tailscale Service, the object's name has no other use.",
 			name:   "web.v2",
 			spec:   "{vipService: {enabled: false}}",
 		},
 		"RoutesOnlyShared": {
-			reason: "There is nothing to share.",
+			reason: "Without a Tailscale Service, there is nothing to share.",
 			spec:   "{vipService: {enabled: false}, sharing: Shared}",
 			want:   "vipService.enabled false leaves no Tailscale Service",
 		},
 		"RoutesOnlyTemplate": {
-			reason: "There is nothing to host.",
+			reason: "Without a Tailscale Service, there is nothing to host.",
 			spec:   "{vipService: {enabled: false}, endpointTemplate: {tailnet: example}}",
 			want:   "vipService.enabled false leaves no Tailscale Service",
 		},
 		"RoutesOnlyDiscovery": {
-			reason: "There is no tailnet to look in.",
+			reason: "Without a Tailscale Service, there is no tailnet to search.",
 			spec:   "{vipService: {enabled: false}, serviceDiscovery: {}}",
 			want:   "vipService.enabled false leaves no Tailscale Service",
 		},
 		"Reserved": {
-			reason: "Browsers ask a host of this name for their proxy settings.",
+			reason: "Browsers request their proxy settings from a host with this name.",
 			spec:   "{selector: {}, vipService: {name: svc:wpad}}",
-			want:   "spec.vipService.name: Invalid value: \"svc:wpad\": is a name that resolvers or clients give a meaning",
+			want:   "spec.vipService.name: Invalid value: \"svc:wpad\": is a reserved name",
 		},
 		"ReservedObject": {
-			reason: "The object's name is that of the Tailscale Service.",
+			reason: "The object's name is the name of the Tailscale Service.",
 			name:   "localhost",
 			spec:   "{selector: {}}",
-			want:   "metadata.name is one that resolvers or clients give a meaning",
+			want:   "metadata.name is the name of the Tailscale Service",
 		},
 		"ReservedObjectNamed": {
-			reason: "It is not where the service has another name.",
+			reason: "The object's name is unrestricted if the service has another name.",
 			name:   "localhost",
 			spec:   "{selector: {}, vipService: {name: svc:local}}",
 		},
 		"ReservedObjectRoutes": {
-			reason: "Nor where there is none.",
+			reason: "The object's name is unrestricted without a service.",
 			name:   "localhost",
 			spec:   "{vipService: {enabled: false}}",
 		},
 		"ReservedPrefix": {
-			reason: "Others may be called like it.",
+			reason: "Similar names are valid.",
 			spec:   "{selector: {}, vipService: {name: svc:wpad2}}",
 		},
 	}
@@ -378,42 +378,42 @@ func TestTailscaleServicesBackendSchema(t *testing.T) {
 		want    string
 	}{
 		"Service":        {reason: "A Service is the usual kind.", backend: "{name: web, port: 80}"},
-		"HTTP":           {reason: "Requests may be handed on.", backend: "{name: web, port: 80, protocol: HTTP}"},
-		"ProxyProtocol":  {reason: "A backend may be told of the client.", backend: "{name: web, port: 80, proxyProtocol: v2}"},
-		"Weight":         {reason: "The schema takes what a Gateway can do.", backend: "{name: web, port: 80, weight: 0, priority: 3}"},
-		"ExternalName":   {reason: "Hosts have names.", backend: "{kind: External, name: web, host: Legacy_1.example.com., port: 80}"},
-		"ExternalIPv4":   {reason: "Hosts have addresses.", backend: "{kind: External, name: web, host: 192.0.2.1, port: 80}"},
-		"ExternalIPv6":   {reason: "Of both families.", backend: "{kind: External, name: web, host: '2001:db8::1', port: 80}"},
-		"LocalhostInfix": {reason: "A host may be called like it.", backend: "{kind: External, name: web, host: localhost.example.com, port: 80}"},
-		"Gateway":        {reason: "A TailscaleGateway has the ports of the service.", backend: "{kind: TailscaleGateway, name: public}"},
-		"GatewayPort":    {reason: "Or it has others.", backend: "{kind: TailscaleGateway, name: public, port: 8080, vipPort: 80, proxyProtocol: v2}"},
-		"GatewayHost":    {reason: "Who knows where its Envoys are says it.", backend: "{kind: TailscaleGateway, name: public, host: envoy.infra.svc}"},
+		"HTTP":           {reason: "Proxies can forward requests.", backend: "{name: web, port: 80, protocol: HTTP}"},
+		"ProxyProtocol":  {reason: "A backend can receive the client's address.", backend: "{name: web, port: 80, proxyProtocol: v2}"},
+		"Weight":         {reason: "The schema accepts all settings that a Gateway supports.", backend: "{name: web, port: 80, weight: 0, priority: 3}"},
+		"ExternalName":   {reason: "A host can be a name.", backend: "{kind: External, name: web, host: Legacy_1.example.com., port: 80}"},
+		"ExternalIPv4":   {reason: "A host can be an IPv4 address.", backend: "{kind: External, name: web, host: 192.0.2.1, port: 80}"},
+		"ExternalIPv6":   {reason: "A host can be an IPv6 address.", backend: "{kind: External, name: web, host: '2001:db8::1', port: 80}"},
+		"LocalhostInfix": {reason: "A host name may contain localhost.", backend: "{kind: External, name: web, host: localhost.example.com, port: 80}"},
+		"Gateway":        {reason: "The default port of a TailscaleGateway is that of the service.", backend: "{kind: TailscaleGateway, name: public}"},
+		"GatewayPort":    {reason: "The port of a TailscaleGateway can be set.", backend: "{kind: TailscaleGateway, name: public, port: 8080, vipPort: 80, proxyProtocol: v2}"},
+		"GatewayHost":    {reason: "The Service of the Envoy proxies can be set.", backend: "{kind: TailscaleGateway, name: public, host: envoy.infra.svc}"},
 		"Kind":           {reason: "There are three kinds.", backend: "{kind: Gateway, name: web, port: 80}", want: "kind: Unsupported value"},
-		"NoPort":         {reason: "A Service has ports of its own.", backend: "{name: web}", want: "port is required unless kind is TailscaleGateway"},
-		"NoHost":         {reason: "An external backend is somewhere.", backend: "{kind: External, name: web, port: 80}", want: "kind External needs host"},
-		"ServiceHost":    {reason: "A Service's host is known.", backend: "{name: web, host: example.com, port: 80}", want: "kind Service takes none"},
-		"HostPort":       {reason: "The port has a field.", backend: "{kind: External, name: web, host: 'example.com:80', port: 80}", want: "must be a DNS name or an address"},
-		"URL":            {reason: "A host is no URL.", backend: "{kind: External, name: web, host: 'http://example.com', port: 80}", want: "must be a DNS name or an address"},
+		"NoPort":         {reason: "A Service needs a port.", backend: "{name: web}", want: "port is required unless kind is TailscaleGateway"},
+		"NoHost":         {reason: "An external backend needs a host.", backend: "{kind: External, name: web, port: 80}", want: "kind External needs host"},
+		"ServiceHost":    {reason: "The name of a Service is its host.", backend: "{name: web, host: example.com, port: 80}", want: "kind Service does not allow it"},
+		"HostPort":       {reason: "The port has a separate field.", backend: "{kind: External, name: web, host: 'example.com:80', port: 80}", want: "must be a DNS name or an address"},
+		"URL":            {reason: "A host is not a URL.", backend: "{kind: External, name: web, host: 'http://example.com', port: 80}", want: "must be a DNS name or an address"},
 		"LongLabel":      {reason: "A label has 63 characters.", backend: "{kind: External, name: web, host: " + strings.Repeat("x", 64) + ", port: 80}", want: "must be a DNS name or an address"},
 		"Loopback":       {reason: "The proxy itself is no backend.", backend: "{kind: External, name: web, host: 127.1.2.3, port: 80}", want: "must not be a loopback"},
 		"Loopback6":      {reason: "The proxy itself is no backend.", backend: "{kind: External, name: web, host: '::1', port: 80}", want: "must not be a loopback"},
 		"Localhost":      {reason: "The proxy itself is no backend.", backend: "{kind: External, name: web, host: a.LocalHost., port: 80}", want: "must not be a loopback"},
-		"Metadata":       {reason: "What a cloud tells its machines is nobody's service.", backend: "{kind: External, name: web, host: 169.254.169.254, port: 80}", want: "must not be a loopback"},
-		"Unspecified":    {reason: "Nowhere is the proxy itself.", backend: "{kind: External, name: web, host: 0.0.0.0, port: 80}", want: "must not be a loopback"},
-		"ThisNetwork":    {reason: "Nor is anything like it.", backend: "{kind: External, name: web, host: 0.1.2.3, port: 80}", want: "host: Invalid value"},
+		"Metadata":       {reason: "The metadata server of a cloud is not a backend.", backend: "{kind: External, name: web, host: 169.254.169.254, port: 80}", want: "must not be a loopback"},
+		"Unspecified":    {reason: "The unspecified address leads to the proxy.", backend: "{kind: External, name: web, host: 0.0.0.0, port: 80}", want: "must not be a loopback"},
+		"ThisNetwork":    {reason: "Other addresses of 0.0.0.0/8 lead to the proxy, too.", backend: "{kind: External, name: web, host: 0.1.2.3, port: 80}", want: "host: Invalid value"},
 		"Multicast":      {reason: "A backend is one host.", backend: "{kind: External, name: web, host: 224.0.0.1, port: 80}", want: "must not be a loopback"},
-		"Broadcast":      {reason: "It is not all hosts.", backend: "{kind: External, name: web, host: 255.255.255.255, port: 80}", want: "must not be a loopback"},
-		"Mapped":         {reason: "The kernel takes it for the other form.", backend: "{kind: External, name: web, host: '::ffff:127.0.0.1', port: 80}", want: "host: Invalid value"},
-		"NAT64":          {reason: "A gateway translates it.", backend: "{kind: External, name: web, host: '64:ff9b::7f00:1', port: 80}", want: "must not be a loopback"},
-		"NAT64Metadata":  {reason: "Whatever it stands for.", backend: "{kind: External, name: web, host: '64:ff9b::a9fe:a9fe', port: 80}", want: "must not be a loopback"},
-		"NAT64Public":    {reason: "Hosts may be behind one.", backend: "{kind: External, name: web, host: '64:ff9b::c000:201', port: 80}"},
-		"SixToFour":      {reason: "A relay translates it.", backend: "{kind: External, name: web, host: '2002:7f00:1::1', port: 80}", want: "must not be a loopback"},
-		"Zone":           {reason: "A zone is of the machine.", backend: "{kind: External, name: web, host: 'fe80::1%eth0', port: 80}", want: "host: Invalid value"},
+		"Broadcast":      {reason: "A backend is not a broadcast address.", backend: "{kind: External, name: web, host: 255.255.255.255, port: 80}", want: "must not be a loopback"},
+		"Mapped":         {reason: "The kernel treats the address as IPv4.", backend: "{kind: External, name: web, host: '::ffff:127.0.0.1', port: 80}", want: "host: Invalid value"},
+		"NAT64":          {reason: "A NAT64 gateway translates the address.", backend: "{kind: External, name: web, host: '64:ff9b::7f00:1', port: 80}", want: "must not be a loopback"},
+		"NAT64Metadata":  {reason: "A NAT64 gateway translates the address.", backend: "{kind: External, name: web, host: '64:ff9b::a9fe:a9fe', port: 80}", want: "must not be a loopback"},
+		"NAT64Public":    {reason: "Hosts can be behind a NAT64 gateway.", backend: "{kind: External, name: web, host: '64:ff9b::c000:201', port: 80}"},
+		"SixToFour":      {reason: "A 6to4 relay translates the address.", backend: "{kind: External, name: web, host: '2002:7f00:1::1', port: 80}", want: "must not be a loopback"},
+		"Zone":           {reason: "Zones are local to a machine.", backend: "{kind: External, name: web, host: 'fe80::1%eth0', port: 80}", want: "host: Invalid value"},
 		"Port":           {reason: "A port is a number.", backend: "{name: web, port: 0}", want: "port: Invalid value"},
 		"VIPPort":        {reason: "A port has 16 bits.", backend: "{name: web, port: 80, vipPort: 65536}", want: "vipPort: Invalid value"},
-		"Protocol":       {reason: "Proxies know two protocols.", backend: "{name: web, port: 80, protocol: UDP}", want: "protocol: Unsupported value"},
+		"Protocol":       {reason: "Proxies support two protocols.", backend: "{name: web, port: 80, protocol: UDP}", want: "protocol: Unsupported value"},
 		"Version":        {reason: "There are two versions.", backend: "{name: web, port: 80, proxyProtocol: v3}", want: "proxyProtocol: Unsupported value"},
-		"HTTPHeader":     {reason: "Requests have headers of their own.", backend: "{name: web, port: 80, protocol: HTTP, proxyProtocol: v1}", want: "proxyProtocol needs protocol TCP"},
+		"HTTPHeader":     {reason: "The PROXY protocol needs protocol TCP.", backend: "{name: web, port: 80, protocol: HTTP, proxyProtocol: v1}", want: "proxyProtocol needs protocol TCP"},
 		"Priority":       {reason: "A priority is not negative.", backend: "{name: web, port: 80, priority: -1}", want: "priority: Invalid value"},
 		"Name":           {reason: "A Service's name is a DNS label.", backend: "{name: Web, port: 80}", want: "name: Invalid value"},
 		"LongName":       {reason: "A label has 63 characters.", backend: "{name: " + strings.Repeat("w", 63) + ", port: 80}"},
@@ -426,7 +426,7 @@ func TestTailscaleServicesBackendSchema(t *testing.T) {
 	}
 
 	t.Run("GatewayAllPorts", func(t *testing.T) {
-		judge(t, "There is no port to probe.", c.create(t, "{selector: {}, vipService: {ports: [do-not-validate]}, backends: [{kind: TailscaleGateway, name: public}]}"),
+		judge(t, "The backend needs a port to probe.", c.create(t, "{selector: {}, vipService: {ports: [do-not-validate]}, backends: [{kind: TailscaleGateway, name: public}]}"),
 			"needs the port of the backend, to probe it")
 	})
 
@@ -449,7 +449,7 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// examples of a kind are taken, and there are some.
+// examples fails unless there are examples of a kind, and all are valid.
 func examples(t *testing.T, c served, files []string) {
 	t.Helper()
 	n := 0

@@ -28,34 +28,34 @@ func TestTailscaleTailnetSchema(t *testing.T) {
 		"APIKey":   {reason: "An API access token is a credential.", obj: spec(apiKey)},
 		"Identity": {reason: "A service account is a credential.", obj: spec(identity)},
 		"Own":      {reason: "The provider's own service account is a credential.", obj: spec(own)},
-		"Changed":  {reason: "A credential can take the place of another.", obj: spec(identity), old: spec(oauth)},
+		"Changed":  {reason: "A credential can be replaced by another type.", obj: spec(identity), old: spec(oauth)},
 		"None": {
 			reason: "A tailnet without a credential cannot be reached.",
 			obj:    spec("tailnet: '-'"),
 			want:   "exactly one of oauthSecretName, workloadIdentity and apiKeySecret must be set",
 		},
 		"Two": {
-			reason: "Of two credentials none is the one.",
+			reason: "Only one credential is allowed.",
 			obj:    spec(oauth + "\n" + apiKey),
 			want:   "exactly one of oauthSecretName, workloadIdentity and apiKeySecret must be set",
 		},
 		"HalfOAuth": {
-			reason: "A Secret has a namespace.",
+			reason: "The namespace of the Secret is required.",
 			obj:    spec("oauthSecretName: oauth"),
 			want:   "oauthSecretName and oauthSecretNamespace must be set together",
 		},
 		"Nowhere": {
-			reason: "The Tailnet must be somewhere.",
+			reason: "The namespace of the Tailnet is required.",
 			obj:    spec("workloadIdentity: {clientID: abc, audience: api.tailscale.com/abc}"),
 			want:   "exactly one of serviceAccountRef and namespace must be set",
 		},
 		"NotListed": {
-			reason: "The Tailnet must be allowed where it is.",
+			reason: "The namespace of the Tailnet must be allowed.",
 			obj:    spec(own + "\nallowedNamespaces: {from: List, names: [apps]}"),
 			want:   "allowedNamespaces.names must list workloadIdentity.namespace",
 		},
 		"Listed": {
-			reason: "The Tailnet is allowed where it is.",
+			reason: "The namespace of the Tailnet is allowed.",
 			obj:    spec(own + "\nallowedNamespaces: {from: List, names: [apps, tailscale]}"),
 		},
 		"Selector": {
@@ -63,22 +63,22 @@ func TestTailscaleTailnetSchema(t *testing.T) {
 			obj:    spec(oauth + "\nallowedNamespaces: {from: Selector, selector: {matchLabels: {team: shop}}}"),
 		},
 		"NoSelector": {
-			reason: "A selector that is missing is a mistake.",
+			reason: "From Selector needs a selector.",
 			obj:    spec(oauth + "\nallowedNamespaces: {from: Selector}"),
 			want:   "selector must be set when from is Selector, and only then",
 		},
 		"IdleSelector": {
-			reason: "A selector that means nothing is a mistake.",
+			reason: "A selector without from Selector is refused.",
 			obj:    spec(oauth + "\nallowedNamespaces: {selector: {matchLabels: {team: shop}}}"),
 			want:   "selector must be set when from is Selector, and only then",
 		},
 		"EmptyList": {
-			reason: "A list that allows nobody is a mistake.",
+			reason: "From List needs names.",
 			obj:    spec(oauth + "\nallowedNamespaces: {from: List}"),
 			want:   "names must list at least one namespace",
 		},
 		"Grants": {
-			reason: "What each namespace may do can be said.",
+			reason: "Grants can limit each namespace.",
 			obj: spec(oauth + `
 allowedNamespaces:
   from: Grants
@@ -97,27 +97,27 @@ allowedNamespaces:
     tags: ['tag:guest']`),
 		},
 		"NoGrants": {
-			reason: "Grants that are missing are a mistake.",
+			reason: "From Grants needs grants.",
 			obj:    spec(oauth + "\nallowedNamespaces: {from: Grants}"),
 			want:   "grants must be set when from is Grants, and only then",
 		},
 		"IdleGrants": {
-			reason: "Grants that mean nothing are a mistake.",
+			reason: "Grants without from Grants are refused.",
 			obj:    spec(oauth + "\nallowedNamespaces: {grants: [{names: [shop]}]}"),
 			want:   "grants must be set when from is Grants, and only then",
 		},
 		"GrantToNobody": {
-			reason: "An entry must say whose it is.",
+			reason: "A grant needs names or a selector.",
 			obj:    spec(oauth + "\nallowedNamespaces: {from: Grants, grants: [{tags: ['tag:shop']}]}"),
 			want:   "names or selector must be set",
 		},
 		"GrantNoTags": {
-			reason: "An empty list would be taken for no limit.",
+			reason: "An empty list could be mistaken for no limit.",
 			obj:    spec(oauth + "\nallowedNamespaces: {from: Grants, grants: [{names: [shop], tags: []}]}"),
 			want:   "should have at least 1 items",
 		},
 		"GrantSingleLabel": {
-			reason: "One label alone is no domain to grant.",
+			reason: "A granted domain has at least two labels.",
 			obj:    spec(oauth + "\nallowedNamespaces: {from: Grants, grants: [{names: [shop], domains: [internal]}]}"),
 			want:   "domains",
 		},

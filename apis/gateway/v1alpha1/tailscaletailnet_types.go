@@ -16,7 +16,7 @@ import (
 // +kubebuilder:validation:XValidation:rule="self.matches('^tag:[a-zA-Z][a-zA-Z0-9-]*$')",message="must be tag: followed by a letter, then letters, digits and dashes"
 type Tag string
 
-// A ServiceAccountReference names a service account.
+// A ServiceAccountReference references a service account.
 type ServiceAccountReference struct {
 	// Namespace of the service account.
 	// +kubebuilder:validation:MinLength=1
@@ -29,30 +29,29 @@ type ServiceAccountReference struct {
 	Name string `json:"name"`
 }
 
-// A WorkloadIdentity is a federated identity of the tailnet, made for a
-// Kubernetes service account: its issuer is this cluster's, its subject
-// system:serviceaccount:NAMESPACE:NAME.
+// A WorkloadIdentity is a federated identity of the tailnet for a Kubernetes service account:
+// its issuer is this cluster's issuer, its subject is system:serviceaccount:NAMESPACE:NAME.
 // +kubebuilder:validation:XValidation:rule="has(self.serviceAccountRef) != has(self.namespace)",message="exactly one of serviceAccountRef and namespace must be set"
 type WorkloadIdentity struct {
-	// ClientID of the federated identity, as its page shows it.
+	// ClientID of the federated identity, from its page in the admin console.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_-]+$`
 	ClientID string `json:"clientID"`
 
-	// Audience of the tokens, as the federated identity's page shows it.
+	// Audience of the tokens, from the page of the federated identity in the admin console.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Audience string `json:"audience"`
 
-	// ServiceAccountRef names the service account that logs in. The provider
-	// must be allowed to create serviceaccounts/token of it. Absent means the
-	// provider's own, and namespace must be set.
+	// ServiceAccountRef references the service account that authenticates. The provider must be
+	// allowed to create its serviceaccounts/token. Absent means the provider's service account;
+	// namespace must be set then.
 	// +optional
 	ServiceAccountRef *ServiceAccountReference `json:"serviceAccountRef,omitempty"`
 
-	// Namespace of the Tailnet object that watches the tailnet, when the
-	// provider's own service account logs in. Else it is beside the service
+	// Namespace of the Tailnet object that watches the tailnet, when the provider's service
+	// account authenticates. Otherwise, the Tailnet object is in the namespace of the service
 	// account.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
@@ -60,8 +59,7 @@ type WorkloadIdentity struct {
 	Namespace string `json:"namespace,omitempty"`
 }
 
-// An APIKeySecretReference names a key of a Secret that holds an API access
-// token.
+// An APIKeySecretReference references a key of a Secret that holds an API access token.
 type APIKeySecretReference struct {
 	// Name of the Secret.
 	// +kubebuilder:validation:MinLength=1
@@ -81,16 +79,16 @@ type APIKeySecretReference struct {
 	Key string `json:"key,omitempty"`
 }
 
-// A TailscaleTailnetSpec is one tailnet's credential and defaults. The credential
-// is an OAuth client, a workload identity or an API access token, and one can take
-// the place of another.
+// A TailscaleTailnetSpec holds the credential and defaults of a tailnet. The credential is an
+// OAuth client, a workload identity or an API access token, and can be replaced by another
+// type.
 // +kubebuilder:validation:XValidation:rule="[has(self.oauthSecretName), has(self.workloadIdentity), has(self.apiKeySecret)].filter(x, x).size() == 1",message="exactly one of oauthSecretName, workloadIdentity and apiKeySecret must be set"
 // +kubebuilder:validation:XValidation:rule="has(self.oauthSecretName) == has(self.oauthSecretNamespace)",message="oauthSecretName and oauthSecretNamespace must be set together"
 // +kubebuilder:validation:XValidation:rule="!has(self.workloadIdentity) || !has(self.workloadIdentity.namespace) || !has(self.allowedNamespaces) || self.allowedNamespaces.from != 'List' || !has(self.allowedNamespaces.names) || self.workloadIdentity.namespace in self.allowedNamespaces.names",message="allowedNamespaces.names must list workloadIdentity.namespace"
 type TailscaleTailnetSpec struct {
-	// OAuthSecretName names the Secret with the keys client_id and
-	// client_secret of an OAuth client that has the scopes devices:core,
-	// auth_keys and services, and that owns the tags it gives.
+	// OAuthSecretName is the name of the Secret with the keys client_id and client_secret of an
+	// OAuth client. The client must have the scopes devices:core, auth_keys and services, and
+	// own the tags that it assigns.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
@@ -103,93 +101,91 @@ type TailscaleTailnetSpec struct {
 	// +optional
 	OAuthSecretNamespace string `json:"oauthSecretNamespace,omitempty"`
 
-	// WorkloadIdentity logs in with a token of a Kubernetes service account, so
-	// that no secret is stored anywhere.
+	// WorkloadIdentity authenticates with a token of a Kubernetes service account, so that no
+	// secret is stored.
 	// +optional
 	WorkloadIdentity *WorkloadIdentity `json:"workloadIdentity,omitempty"`
 
-	// APIKeySecret names a Secret with an API access token. It acts for the user
-	// who made it, with all of that user's rights, and ends after 90 days at
-	// most: prefer the others.
+	// APIKeySecret references a Secret with an API access token. The token has all rights of
+	// the user who created it, and expires after 90 days at most: prefer the other credentials.
 	// +optional
 	APIKeySecret *APIKeySecretReference `json:"apiKeySecret,omitempty"`
 
-	// Tailnet is the tailnet's name as Tailscale's API takes it. "-" is the
-	// tailnet that owns the credential.
+	// Tailnet is the name of the tailnet in Tailscale's API. "-" is the tailnet that owns the
+	// credential.
 	// +kubebuilder:default="-"
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Tailnet string `json:"tailnet,omitempty"`
 
-	// Tags are put on every proxy of this tailnet. A proxy must have a tag.
+	// Tags of every proxy of this tailnet. A proxy must have a tag.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
 	Tags []Tag `json:"tags,omitempty"`
 
-	// APIURL is the base URL of Tailscale's API, without /api/v2. Absent means
-	// Tailscale's own.
+	// APIURL is the base URL of Tailscale's API, without /api/v2. Absent means Tailscale's API
+	// server.
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:Pattern=`^https?://[^/\s]+/?$`
 	// +optional
 	APIURL string `json:"apiURL,omitempty"`
 
-	// ControlURL is the control server that proxies log in to. Absent means
-	// Tailscale's own.
+	// ControlURL is the URL of the control server that proxies log in to. Absent means
+	// Tailscale's control server.
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:Pattern=`^https?://[^/\s]+/?$`
 	// +optional
 	ControlURL string `json:"controlURL,omitempty"`
 
-	// ClusterID tells this cluster's objects in the tailnet from those of other
-	// clusters. Absent means the UID of the namespace kube-system, which a cluster that is
-	// built again from the same manifests does not keep: set it for that one to have what
-	// this one made. No two clusters may have the same.
+	// ClusterID distinguishes this cluster's objects in the tailnet from those of other
+	// clusters. Absent means the UID of the namespace kube-system, which changes when the
+	// cluster is rebuilt: set clusterID so that a rebuilt cluster owns the same objects. Each
+	// cluster must have a different ID.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	ClusterID string `json:"clusterID,omitempty"`
 
-	// AllowedNamespaces says which namespaces may use this tailnet. Absent
-	// means all.
+	// AllowedNamespaces selects the namespaces that may use this tailnet. Absent means all.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self.from != 'List' || (has(self.names) && size(self.names) > 0)",message="names must list at least one namespace when from is List"
 	AllowedNamespaces *tailnetv1alpha1.AllowedNamespaces `json:"allowedNamespaces,omitempty"`
 }
 
-// TailnetInfo is what the credential tells of the tailnet.
+// TailnetInfo is the information about the tailnet that the credential can read.
 type TailnetInfo struct {
 	// Name is the tailnet's DNS name, such as tail1234.ts.net.
 	// +optional
 	Name string `json:"name,omitempty"`
 
-	// ID of the tailnet. It takes the scope tailnets:read.
+	// ID of the tailnet. It requires the scope tailnets:read.
 	// +optional
 	ID string `json:"id,omitempty"`
 
-	// Organization is the tailnet's display name. It takes the scope tailnets:read.
+	// Organization is the tailnet's display name. It requires the scope tailnets:read.
 	// +optional
 	Organization string `json:"organization,omitempty"`
 
-	// OrganizationID is the ID of the organization that has the tailnet. It takes the
-	// scope tailnets:read.
+	// OrganizationID is the ID of the organization that owns the tailnet. It requires the scope
+	// tailnets:read.
 	// +optional
 	OrganizationID string `json:"organizationID,omitempty"`
 
-	// MagicDNSSuffix is the domain under which machines and services have names.
+	// MagicDNSSuffix is the domain of the names of machines and services.
 	// +optional
 	MagicDNSSuffix string `json:"magicDNSSuffix,omitempty"`
 
-	// DeviceCount is how many devices the tailnet has.
+	// DeviceCount is the number of devices in the tailnet.
 	// +optional
 	DeviceCount *int64 `json:"deviceCount,omitempty"`
 
-	// ConnectedDevices is how many of them are connected to the control server.
+	// ConnectedDevices is the number of devices that are connected to the control server.
 	// +optional
 	ConnectedDevices *int64 `json:"connectedDevices,omitempty"`
 
-	// ServiceCount is how many Tailscale Services the tailnet has.
+	// ServiceCount is the number of Tailscale Services in the tailnet.
 	// +optional
 	ServiceCount *int64 `json:"serviceCount,omitempty"`
 }
@@ -201,12 +197,12 @@ type TailscaleTailnetStatus struct {
 	// +optional
 	TailnetInfo *TailnetInfo `json:"tailnetInfo,omitempty"`
 
-	// CredentialStatus has what Tailscale reports of the credential. The condition
-	// Authenticated says whether it is accepted.
+	// CredentialStatus is what Tailscale's API reports about the credential. The condition
+	// Authenticated reports whether the credential is accepted.
 	// +optional
 	CredentialStatus *tailnetv1alpha1.CredentialObservation `json:"credentialStatus,omitempty"`
 
-	// ClusterID that this cluster's objects in the tailnet carry.
+	// ClusterID is the ID of this cluster's objects in the tailnet.
 	// +optional
 	ClusterID string `json:"clusterID,omitempty"`
 }
@@ -220,7 +216,7 @@ type TailscaleTailnetStatus struct {
 // +kubebuilder:printcolumn:name="REASON",type="string",JSONPath=".status.conditions[?(@.type=='Authenticated')].reason"
 // +kubebuilder:resource:scope=Cluster,path=tailscaletailnets,singular=tailscaletailnet,categories={tailscale,crossplane},shortName=tstailnet
 
-// A TailscaleTailnet is one tailnet's credential and defaults.
+// A TailscaleTailnet holds the credential and defaults of a tailnet.
 type TailscaleTailnet struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

@@ -9,18 +9,18 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 )
 
-// AuthKeyParameters are the wanted state of an auth key.
+// AuthKeyParameters are the desired state of an auth key.
 // +kubebuilder:validation:XValidation:rule="!has(self.rotateBefore) || !has(self.expiry) || duration(self.rotateBefore) < duration(self.expiry)",message="rotateBefore must be shorter than expiry"
 type AuthKeyParameters struct {
-	// Description is shown in Tailscale's admin console, after what the provider
-	// finds the key by. Tailscale takes letters, digits, dashes and spaces.
+	// Description that Tailscale's admin console shows, after the provider's identifier of the
+	// key. Tailscale allows letters, digits, dashes and spaces.
 	// +kubebuilder:validation:MaxLength=30
 	// +kubebuilder:validation:Pattern=`^[a-zA-Z0-9 -]*$`
 	// +optional
 	Description string `json:"description,omitempty"`
 
-	// Tags of the nodes that log in with the key, beside those of the provider
-	// config. A credential that is an OAuth client must own them.
+	// Tags of the nodes that log in with the key, in addition to those of the provider config.
+	// An OAuth client must own them.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
@@ -33,12 +33,13 @@ type AuthKeyParameters struct {
 	// +optional
 	Expiry *metav1.Duration `json:"expiry,omitempty"`
 
-	// RotateBefore its expiry a key is replaced. The default is a third of expiry.
+	// RotateBefore is how long before its expiry a key is replaced. Absent means a third of
+	// expiry.
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="must not be negative"
 	// +optional
 	RotateBefore *metav1.Duration `json:"rotateBefore,omitempty"`
 
-	// Reusable keys log in any number of nodes, others one.
+	// Reusable keys can log in any number of nodes, other keys only one.
 	// +kubebuilder:default=false
 	// +optional
 	Reusable bool `json:"reusable,omitempty"`
@@ -48,14 +49,14 @@ type AuthKeyParameters struct {
 	// +optional
 	Ephemeral bool `json:"ephemeral,omitempty"`
 
-	// Preauthorized nodes need no approval by an admin.
+	// Preauthorized nodes need no approval by an administrator.
 	// +kubebuilder:default=true
 	// +optional
 	Preauthorized *bool `json:"preauthorized,omitempty"`
 
-	// RenewWhenUsed mints another key as soon as a single-use key was used, but no
-	// more than one every 30 seconds. Otherwise a used key stays, whatever becomes
-	// of the other fields, until its Secret goes or another one is asked for.
+	// RenewWhenUsed creates another key as soon as a single-use key is used, but at most one
+	// every 30 seconds. Otherwise a used key remains, even if other fields change, until its
+	// Secret is deleted or a new key is requested by annotation.
 	// +optional
 	RenewWhenUsed bool `json:"renewWhenUsed,omitempty"`
 }
@@ -67,31 +68,31 @@ type AuthKeyObservation struct {
 	// +optional
 	ID string `json:"id,omitempty"`
 
-	// Created is when the key was minted.
+	// Created is the time at which the key was created.
 	// +optional
 	Created *metav1.Time `json:"created,omitempty"`
 
-	// Expires is when the key can no longer be used.
+	// Expires is the time at which the key expires.
 	// +optional
 	Expires *metav1.Time `json:"expires,omitempty"`
 
-	// Tags of the key, those of the provider config included.
+	// Tags of the key, including those of the provider config.
 	// +listType=atomic
 	// +optional
 	Tags []string `json:"tags,omitempty"`
 
-	// Used reports that a single-use key has logged in its node. It is not asked
-	// for again: nothing makes a used key new.
+	// Used reports whether a single-use key has logged in its node. The provider does not check
+	// a used key again, because it stays used.
 	// +optional
 	Used bool `json:"used,omitempty"`
 
-	// Reissued is the value of the annotation gateway.tailscale.com/reissue that
-	// the key was last minted for.
+	// Reissued is the value of the annotation gateway.tailscale.com/reissue for which the key
+	// was last created.
 	// +optional
 	Reissued string `json:"reissued,omitempty"`
 }
 
-// An AuthKeySpec is the wanted state of an AuthKey.
+// An AuthKeySpec is the desired state of an AuthKey.
 // +kubebuilder:validation:XValidation:rule="has(self.writeConnectionSecretToRef) || !has(self.managementPolicies) || self.managementPolicies.size() == 0 || self.managementPolicies.size() <= 2 && self.managementPolicies[0] in ['Observe', 'Delete'] && self.managementPolicies[self.managementPolicies.size() - 1] in ['Observe', 'Delete']",message="writeConnectionSecretToRef must be set: Tailscale shows a key only once"
 type AuthKeySpec struct {
 	xpv2.ManagedResourceSpec `json:",inline"`
@@ -119,9 +120,9 @@ type AuthKeyStatus struct {
 // +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp"
 // +kubebuilder:resource:scope=Namespaced,categories={crossplane,managed,tailscale}
 
-// An AuthKey logs nodes in to a tailnet. The key itself is in the connection
-// Secret only, under authkey. It is replaced before it expires, and when the
-// annotation gateway.tailscale.com/reissue gets another value.
+// An AuthKey creates a key that logs nodes in to a tailnet. Only the connection Secret contains
+// the key, under authkey. The provider replaces it before it expires, and when the value of the
+// annotation gateway.tailscale.com/reissue changes.
 type AuthKey struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

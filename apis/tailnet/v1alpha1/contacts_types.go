@@ -9,29 +9,28 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 )
 
-// A ContactEmail is an address that Tailscale writes to.
+// A ContactEmail is an email address to which Tailscale sends messages.
 // +kubebuilder:validation:MaxLength=254
 // +kubebuilder:validation:XValidation:rule="self.matches('^[^@[:space:]]+@[^@[:space:]]+$')",message="must be an email address"
 type ContactEmail string
 
-// ContactsParameters are the wanted contacts of a tailnet. Those that are absent
-// are left as they are.
+// ContactsParameters are the desired contacts of a tailnet. Absent contacts are not changed.
 // +kubebuilder:validation:XValidation:rule="has(self.account) || has(self.support) || has(self.security)",message="at least one of account, support and security must be set"
 type ContactsParameters struct {
-	// Account is written to about the account and billing.
+	// Account receives messages about the account and billing.
 	// +optional
 	Account *ContactEmail `json:"account,omitempty"`
 
-	// Support is written to about support requests.
+	// Support receives messages about support requests.
 	// +optional
 	Support *ContactEmail `json:"support,omitempty"`
 
-	// Security is written to about security issues.
+	// Security receives messages about security issues.
 	// +optional
 	Security *ContactEmail `json:"security,omitempty"`
 }
 
-// A ContactObservation is a contact as Tailscale has it.
+// A ContactObservation is a contact as Tailscale reports it.
 type ContactObservation struct {
 	Email string `json:"email"`
 
@@ -39,15 +38,15 @@ type ContactObservation struct {
 	// +optional
 	FallbackEmail string `json:"fallbackEmail,omitempty"`
 
-	// NeedsVerification reports that somebody must follow the link in the email that
-	// Tailscale sent.
+	// NeedsVerification reports whether the recipient must still follow the link in the email
+	// that Tailscale sent.
 	// +optional
 	NeedsVerification bool `json:"needsVerification,omitempty"`
 }
 
 // A ContactsObservation is what Tailscale reports of a tailnet's contacts.
 type ContactsObservation struct {
-	// Tailnet is the tailnet's DNS name, where the credential may list its devices.
+	// Tailnet is the tailnet's DNS name, if the credential may list its devices.
 	// +optional
 	Tailnet string `json:"tailnet,omitempty"`
 
@@ -61,7 +60,7 @@ type ContactsObservation struct {
 	Security *ContactObservation `json:"security,omitempty"`
 }
 
-// A ContactsSpec is the wanted state of Contacts.
+// A ContactsSpec is the desired state of Contacts.
 type ContactsSpec struct {
 	xpv2.ManagedResourceSpec `json:",inline"`
 
@@ -87,9 +86,8 @@ type ContactsStatus struct {
 // +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp"
 // +kubebuilder:resource:path=contacts,scope=Namespaced,categories={crossplane,managed,tailscale}
 
-// Contacts are whom Tailscale writes to about a tailnet. Of two objects that name
-// the same contact the older one has it. Deleting the object leaves them as they
-// are.
+// Contacts are the recipients of Tailscale's messages about a tailnet. If two objects set the
+// same contact, the older one prevails. Deleting the object does not change the contacts.
 type Contacts struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

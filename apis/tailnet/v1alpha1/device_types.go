@@ -9,7 +9,7 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 )
 
-// A DeviceDeletionPolicy says what becomes of a device with its object.
+// A DeviceDeletionPolicy decides what happens to a device when its object is deleted.
 // +kubebuilder:validation:Enum=Orphan;Delete
 type DeviceDeletionPolicy string
 
@@ -21,11 +21,11 @@ const (
 	DeviceDelete DeviceDeletionPolicy = "Delete"
 )
 
-// A PostureAttribute is a custom attribute of a device, for postures of the policy
-// file. Exactly one value is set.
+// A PostureAttribute is a custom attribute of a device, for postures in the policy file.
+// Exactly one value is set.
 // +kubebuilder:validation:XValidation:rule="(has(self.string) ? 1 : 0) + (has(self.number) ? 1 : 0) + (has(self.bool) ? 1 : 0) == 1",message="exactly one of string, number and bool must be set"
 type PostureAttribute struct {
-	// Key is custom: and a name.
+	// Key is custom: followed by a name.
 	// +kubebuilder:validation:MaxLength=50
 	// +kubebuilder:validation:Pattern=`^custom:[a-zA-Z0-9_]+$`
 	Key string `json:"key"`
@@ -36,7 +36,7 @@ type PostureAttribute struct {
 	// +optional
 	String *string `json:"string,omitempty"`
 
-	// Number that JSON can carry without loss.
+	// Number that JSON can represent without loss.
 	// +kubebuilder:validation:Minimum=-9007199254740991
 	// +kubebuilder:validation:Maximum=9007199254740991
 	// +optional
@@ -46,13 +46,13 @@ type PostureAttribute struct {
 	Bool *bool `json:"bool,omitempty"`
 }
 
-// DeviceParameters are what is wanted of a device. What is absent is left as it is.
+// DeviceParameters are the desired state of a device. Absent fields are not changed.
 type DeviceParameters struct {
-	// NodeID is the device's stable node ID, such as nAbCdEf11CNTRL. The
-	// annotation crossplane.io/external-name may give it instead.
+	// NodeID is the device's stable node ID, such as nAbCdEf11CNTRL. The annotation
+	// crossplane.io/external-name can set it instead.
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:Pattern=`^[a-zA-Z0-9]+$`
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable; make another Device instead"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable; create another Device instead"
 	// +optional
 	NodeID string `json:"nodeID,omitempty"`
 
@@ -62,23 +62,23 @@ type DeviceParameters struct {
 	// +optional
 	Name *string `json:"name,omitempty"`
 
-	// Tags of the device. A device that has tags belongs to no user.
+	// Tags of the device. A device with tags belongs to no user.
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
 	Tags []Tag `json:"tags,omitempty"`
 
-	// Authorized lets the device in where the tailnet wants approval.
+	// Authorized approves the device if the tailnet requires approval.
 	// +optional
 	Authorized *bool `json:"authorized,omitempty"`
 
-	// KeyExpiryDisabled keeps the device's node key from expiring.
+	// KeyExpiryDisabled prevents the device's node key from expiring.
 	// +optional
 	KeyExpiryDisabled *bool `json:"keyExpiryDisabled,omitempty"`
 
-	// Routes are the subnet routes that are approved for the device, in CIDR
-	// notation. An empty list approves none.
+	// Routes are the approved subnet routes of the device, in CIDR notation. An empty list
+	// approves none.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=256
 	// +kubebuilder:validation:items:MaxLength=43
@@ -86,15 +86,15 @@ type DeviceParameters struct {
 	// +optional
 	Routes *[]string `json:"routes,omitempty"`
 
-	// PostureAttributes to set on the device. Others are left alone.
+	// PostureAttributes to set on the device. Other attributes are not changed.
 	// +listType=map
 	// +listMapKey=key
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
 	PostureAttributes []PostureAttribute `json:"postureAttributes,omitempty"`
 
-	// DeletionPolicy says whether the device leaves the tailnet when this object
-	// is deleted. Others run the device, so the default is Orphan.
+	// DeletionPolicy decides whether the device is removed from the tailnet when this object is
+	// deleted. The default is Orphan, because others run the device.
 	// +kubebuilder:default=Orphan
 	// +optional
 	DeletionPolicy DeviceDeletionPolicy `json:"deletionPolicy,omitempty"`
@@ -110,11 +110,11 @@ type DeviceObservation struct {
 	// +optional
 	Name string `json:"name,omitempty"`
 
-	// Hostname is what the device calls itself.
+	// Hostname that the device reports.
 	// +optional
 	Hostname string `json:"hostname,omitempty"`
 
-	// User who owns the device, or tagged-devices.
+	// User that owns the device, or tagged-devices.
 	// +optional
 	User string `json:"user,omitempty"`
 
@@ -135,7 +135,7 @@ type DeviceObservation struct {
 	// +optional
 	Online *bool `json:"online,omitempty"`
 
-	// LastSeen is when an offline device was connected last.
+	// LastSeen is the time at which an offline device was last connected.
 	// +optional
 	LastSeen *metav1.Time `json:"lastSeen,omitempty"`
 
@@ -145,7 +145,7 @@ type DeviceObservation struct {
 	// +optional
 	KeyExpiryDisabled *bool `json:"keyExpiryDisabled,omitempty"`
 
-	// Expires is when the device's node key expires, if it does.
+	// Expires is the time at which the device's node key expires, if it does.
 	// +optional
 	Expires *metav1.Time `json:"expires,omitempty"`
 
@@ -153,11 +153,11 @@ type DeviceObservation struct {
 	// +optional
 	ClientVersion string `json:"clientVersion,omitempty"`
 
-	// UpdateAvailable reports whether there is a newer version for the device.
+	// UpdateAvailable reports whether a newer version is available for the device.
 	// +optional
 	UpdateAvailable *bool `json:"updateAvailable,omitempty"`
 
-	// AdvertisedRoutes are the subnet routes that the device offers.
+	// AdvertisedRoutes are the subnet routes that the device advertises.
 	// +listType=atomic
 	// +optional
 	AdvertisedRoutes []string `json:"advertisedRoutes,omitempty"`
@@ -167,14 +167,14 @@ type DeviceObservation struct {
 	// +optional
 	EnabledRoutes []string `json:"enabledRoutes,omitempty"`
 
-	// PostureAttributes that this object manages, as Tailscale has them.
+	// PostureAttributes that this object manages, as Tailscale reports them.
 	// +listType=map
 	// +listMapKey=key
 	// +optional
 	PostureAttributes []PostureAttribute `json:"postureAttributes,omitempty"`
 }
 
-// A DeviceSpec is the wanted state of a Device.
+// A DeviceSpec is the desired state of a Device.
 type DeviceSpec struct {
 	xpv2.ManagedResourceSpec `json:",inline"`
 
@@ -202,8 +202,8 @@ type DeviceStatus struct {
 // +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp"
 // +kubebuilder:resource:scope=Namespaced,categories={crossplane,managed,tailscale}
 
-// A Device is a node of the tailnet that others run. It is adopted by its node
-// ID; nothing is ever created.
+// A Device is an existing node of the tailnet. The provider adopts it by its node ID and never
+// creates a device.
 type Device struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

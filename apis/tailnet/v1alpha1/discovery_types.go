@@ -9,7 +9,7 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 )
 
-// A DiscoverySource is a kind of things that a Discovery looks for.
+// A DiscoverySource is a kind of objects that a Discovery searches for.
 // +kubebuilder:validation:Enum=Devices;Services
 type DiscoverySource string
 
@@ -25,13 +25,13 @@ type TagSelectorOperator string
 
 // Operators of tag selectors.
 const (
-	// TagSelectorIn wants at least one of the values among the tags.
+	// TagSelectorIn requires at least one of the values among the tags.
 	TagSelectorIn TagSelectorOperator = "In"
-	// TagSelectorNotIn wants none of the values among the tags.
+	// TagSelectorNotIn requires none of the values among the tags.
 	TagSelectorNotIn TagSelectorOperator = "NotIn"
-	// TagSelectorExists wants the tag key.
+	// TagSelectorExists requires the tag.
 	TagSelectorExists TagSelectorOperator = "Exists"
-	// TagSelectorDoesNotExist wants the tag key to be missing.
+	// TagSelectorDoesNotExist requires the absence of the tag.
 	TagSelectorDoesNotExist TagSelectorOperator = "DoesNotExist"
 )
 
@@ -40,29 +40,28 @@ const (
 type TagSelector struct {
 	Operator TagSelectorOperator `json:"operator"`
 
-	// Tag that must exist, or must not.
+	// Tag that must exist, or must not exist.
 	// +optional
 	Tag Tag `json:"tag,omitempty"`
 
-	// Values are tags, for In and NotIn.
+	// Values are the tags for In and NotIn.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
 	Values []Tag `json:"values,omitempty"`
 }
 
-// DiscoveryParameters say what to look for.
+// DiscoveryParameters select the devices and services to discover.
 type DiscoveryParameters struct {
-	// Sources to look in. Both are the default.
+	// Sources to search. The default is both.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=2
 	// +kubebuilder:default={Devices,Services}
 	// +optional
 	Sources []DiscoverySource `json:"sources,omitempty"`
 
-	// Include are name patterns of which one must match: * stands for any
-	// characters, ? for one. A pattern is compared with the name and with the DNS
-	// name. Absent means all.
+	// Include are patterns for the name and the DNS name: * matches any characters, ? matches
+	// one. A device or service must match one of them. Absent means all.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MinLength=1
@@ -70,7 +69,7 @@ type DiscoveryParameters struct {
 	// +optional
 	Include []string `json:"include,omitempty"`
 
-	// Exclude are name patterns of which none may match.
+	// Exclude are patterns that exclude devices and services that match one of them.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=72
 	// +kubebuilder:validation:items:MinLength=1
@@ -78,14 +77,14 @@ type DiscoveryParameters struct {
 	// +optional
 	Exclude []string `json:"exclude,omitempty"`
 
-	// TagSelectors must all be met.
+	// TagSelectors are requirements that must all be met.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	// +optional
 	TagSelectors []TagSelector `json:"tagSelectors,omitempty"`
 
-	// Users of whom one must own the device, by login name, in any case. Tagged devices
-	// and services are nobody's.
+	// Users of whom one must own the device, by login name, case-insensitive. Tagged devices
+	// and services have no owner.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MinLength=1
@@ -93,18 +92,18 @@ type DiscoveryParameters struct {
 	// +optional
 	Users []string `json:"users,omitempty"`
 
-	// OnlineOnly leaves out devices that are not connected.
+	// OnlineOnly excludes devices that are not connected.
 	// +optional
 	OnlineOnly bool `json:"onlineOnly,omitempty"`
 
-	// Interval between two looks, at least 5s. It doubles after each failure, up
-	// to 2m.
+	// Interval between two searches, at least 5s. It doubles after each failure, up to 2m.
 	// +kubebuilder:default="30s"
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('5s')",message="must be at least 5s"
 	// +optional
 	Interval *metav1.Duration `json:"interval,omitempty"`
 
-	// MaxResults bounds what the status lists: the first by source and name.
+	// MaxResults is the maximum number of entries in the status: the first ones by source and
+	// name.
 	// +kubebuilder:default=100
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=512
@@ -112,7 +111,7 @@ type DiscoveryParameters struct {
 	MaxResults int32 `json:"maxResults,omitempty"`
 }
 
-// A Discovered is a device or a service that was found.
+// A Discovered is a discovered device or service.
 type Discovered struct {
 	// Source is Devices or Services.
 	Source DiscoverySource `json:"source"`
@@ -120,7 +119,7 @@ type Discovered struct {
 	// Name of the device without its domain, or of the service with svc:.
 	Name string `json:"name"`
 
-	// FQDN is its DNS name, once the tailnet's domain is known.
+	// FQDN is its DNS name. Absent until the tailnet's domain is known.
 	// +optional
 	FQDN string `json:"fqdn,omitempty"`
 
@@ -146,18 +145,18 @@ type Discovered struct {
 	// +optional
 	Health string `json:"health,omitempty"`
 
-	// LastSeen is when an offline device was connected last.
+	// LastSeen is the time at which an offline device was last connected.
 	// +optional
 	LastSeen *metav1.Time `json:"lastSeen,omitempty"`
 }
 
-// A DiscoveryObservation is what was found.
+// A DiscoveryObservation is the result of a discovery.
 type DiscoveryObservation struct {
-	// Count of all that match.
+	// Count is the number of all matches.
 	// +optional
 	Count *int32 `json:"count,omitempty"`
 
-	// Truncated reports that more match than are listed.
+	// Truncated reports whether there are more matches than listed.
 	// +optional
 	Truncated bool `json:"truncated,omitempty"`
 
@@ -167,17 +166,17 @@ type DiscoveryObservation struct {
 	// +optional
 	Discovered []Discovered `json:"discovered,omitempty"`
 
-	// LastChanged is when what is listed was seen to have changed, by the clock of
+	// LastChanged is the time at which a change of the listed matches was seen, by the clock of
 	// Tailscale's API.
 	// +optional
 	LastChanged *metav1.Time `json:"lastChanged,omitempty"`
 
-	// Failures in a row since the last look that succeeded.
+	// Failures is the number of consecutive failures since the last successful search.
 	// +optional
 	Failures int32 `json:"failures,omitempty"`
 }
 
-// A DiscoverySpec is the wanted state of a Discovery.
+// A DiscoverySpec is the desired state of a Discovery.
 type DiscoverySpec struct {
 	xpv2.ManagedResourceSpec `json:",inline"`
 
@@ -203,8 +202,7 @@ type DiscoveryStatus struct {
 // +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp"
 // +kubebuilder:resource:path=discoveries,scope=Namespaced,categories={crossplane,managed,tailscale}
 
-// A Discovery finds devices and services of a tailnet by name and tag. It
-// changes nothing there.
+// A Discovery finds devices and services of a tailnet by name and tag. It does not change them.
 type Discovery struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

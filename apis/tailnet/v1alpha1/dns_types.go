@@ -11,25 +11,24 @@ import (
 
 // DNSNameservers are the tailnet's global nameservers.
 type DNSNameservers struct {
-	// Addresses of nameservers, in order. With none, devices use those that they
-	// have of their own.
+	// Addresses of nameservers, in order. With an empty list, devices use their local
+	// nameservers.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MaxLength=45
 	// +kubebuilder:validation:items:XValidation:rule="isIP(self)",message="must be an IP address"
 	Addresses []string `json:"addresses"`
 
-	// OverrideLocalDNS makes devices use these nameservers instead of their own.
-	// It is left as it is where it is absent, and with the object's deletion.
-	// Tailscale's API for it is still alpha: it replaces all of a tailnet's DNS
-	// settings at once.
+	// OverrideLocalDNS makes devices use these nameservers instead of their local ones. If it
+	// is absent, and when the object is deleted, the setting is not changed. Tailscale's API
+	// for it is alpha: it replaces all DNS settings of a tailnet at once.
 	// +optional
 	OverrideLocalDNS *bool `json:"overrideLocalDNS,omitempty"`
 }
 
-// A SplitDNSDomain sends the names of one domain to nameservers of its own.
+// A SplitDNSDomain sends queries for one domain to dedicated nameservers.
 type SplitDNSDomain struct {
-	// Domain whose names are asked for elsewhere.
+	// Domain whose names the nameservers resolve.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-z0-9_]([a-z0-9_-]*[a-z0-9])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9])?)*$`
@@ -44,22 +43,20 @@ type SplitDNSDomain struct {
 	Nameservers []string `json:"nameservers"`
 }
 
-// DNSPreferences are switches of a tailnet's DNS.
+// DNSPreferences are options of a tailnet's DNS.
 type DNSPreferences struct {
-	// MagicDNS gives devices and services names. It stays as it is when the object
-	// is deleted.
+	// MagicDNS gives devices and services DNS names. Deleting the object does not change it.
 	MagicDNS bool `json:"magicDNS"`
 }
 
-// DNSParameters are the wanted DNS settings of a tailnet. Parts that are absent
-// are left as they are.
+// DNSParameters are the desired DNS settings of a tailnet. Absent settings are not changed.
 // +kubebuilder:validation:XValidation:rule="has(self.nameservers) || has(self.searchPaths) || has(self.splitDNS) || has(self.preferences)",message="at least one of nameservers, searchPaths, splitDNS and preferences must be set"
 type DNSParameters struct {
-	// Nameservers that answer for all other domains.
+	// Nameservers that resolve all other domains.
 	// +optional
 	Nameservers *DNSNameservers `json:"nameservers,omitempty"`
 
-	// SearchPaths that are appended to short names, in order.
+	// SearchPaths are the domains that are appended to short names, in order.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MaxLength=253
@@ -67,25 +64,25 @@ type DNSParameters struct {
 	// +optional
 	SearchPaths *[]string `json:"searchPaths,omitempty"`
 
-	// SplitDNS by domain. Other domains are left alone.
+	// SplitDNS by domain. Other domains are not changed.
 	// +listType=map
 	// +listMapKey=domain
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	SplitDNS []SplitDNSDomain `json:"splitDNS,omitempty"`
 
-	// Preferences are switches of a tailnet's DNS.
+	// Preferences are options of a tailnet's DNS.
 	// +optional
 	Preferences *DNSPreferences `json:"preferences,omitempty"`
 
-	// AdoptionPolicy says what to do when a setting exists already and was
-	// not made for this object. Refuse reports it, Adopt takes it over.
+	// AdoptionPolicy decides about existing settings that this object did not create. Refuse
+	// reports an error, Adopt takes them over.
 	// +kubebuilder:default=Refuse
 	// +optional
 	AdoptionPolicy AdoptionPolicy `json:"adoptionPolicy,omitempty"`
 }
 
-// A SplitDNSObservation is a domain with nameservers of its own.
+// A SplitDNSObservation is a domain with dedicated nameservers.
 type SplitDNSObservation struct {
 	Domain string `json:"domain"`
 
@@ -96,7 +93,7 @@ type SplitDNSObservation struct {
 
 // A DNSObservation is what Tailscale reports of a tailnet's DNS.
 type DNSObservation struct {
-	// Tailnet is the tailnet's DNS name, where the credential may list its devices.
+	// Tailnet is the tailnet's DNS name, if the credential may list its devices.
 	// +optional
 	Tailnet string `json:"tailnet,omitempty"`
 
@@ -108,7 +105,8 @@ type DNSObservation struct {
 	// +optional
 	SearchPaths []string `json:"searchPaths,omitempty"`
 
-	// SplitDNS by domain, those of others included. At most 256 are shown.
+	// SplitDNS by domain, including domains that other objects or users set. At most 256 are
+	// listed.
 	// +listType=map
 	// +listMapKey=domain
 	// +kubebuilder:validation:MaxItems=256
@@ -118,12 +116,12 @@ type DNSObservation struct {
 	// +optional
 	MagicDNS *bool `json:"magicDNS,omitempty"`
 
-	// OverrideLocalDNS is asked for only where the spec names it.
+	// OverrideLocalDNS is read only if the spec sets it.
 	// +optional
 	OverrideLocalDNS *bool `json:"overrideLocalDNS,omitempty"`
 }
 
-// A DNSSpec is the wanted state of a DNS.
+// A DNSSpec is the desired state of a DNS.
 type DNSSpec struct {
 	xpv2.ManagedResourceSpec `json:",inline"`
 
@@ -148,10 +146,10 @@ type DNSStatus struct {
 // +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp"
 // +kubebuilder:resource:path=dns,scope=Namespaced,categories={crossplane,managed,tailscale}
 
-// A DNS is the DNS settings of a tailnet, or some of them: global nameservers,
-// search paths, split DNS and MagicDNS. What one object names no other object of
-// the cluster may change: the older one keeps it. Deleting the object removes its
-// nameservers, search paths and domains, unless somebody changed them.
+// A DNS manages DNS settings of a tailnet: global nameservers, search paths, split DNS and
+// MagicDNS. If two objects of the cluster set the same setting, the older one prevails.
+// Deleting the object removes its nameservers, search paths and domains, unless they were
+// changed by others.
 type DNS struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

@@ -9,11 +9,11 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 )
 
-// FederatedIdentityParameters are the wanted state of a federated identity.
+// FederatedIdentityParameters are the desired state of a federated identity.
 // +kubebuilder:validation:XValidation:rule="!self.scopes.exists(s, s == 'devices:core' || s == 'auth_keys') || (has(self.tags) && size(self.tags) > 0)",message="tags must be set for the scopes devices:core and auth_keys"
 type FederatedIdentityParameters struct {
-	// Description is shown in Tailscale's admin console, after what the provider
-	// finds the identity by. Tailscale takes letters, digits, dashes and spaces.
+	// Description that Tailscale's admin console shows, after the provider's identifier of the
+	// identity. Tailscale allows letters, digits, dashes and spaces.
 	// +kubebuilder:validation:MaxLength=30
 	// +kubebuilder:validation:Pattern=`^[a-zA-Z0-9 -]*$`
 	// +optional
@@ -24,31 +24,31 @@ type FederatedIdentityParameters struct {
 	// +kubebuilder:validation:Pattern=`^https://[^\s]+$`
 	Issuer string `json:"issuer"`
 
-	// Subject of the tokens, such as system:serviceaccount:NAMESPACE:NAME. A *
-	// stands for any characters.
+	// Subject of the tokens, such as system:serviceaccount:NAMESPACE:NAME. A * matches any
+	// characters.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	Subject string `json:"subject"`
 
-	// Audience of the tokens. Absent lets Tailscale choose one.
+	// Audience of the tokens. Absent means that Tailscale chooses one.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	Audience string `json:"audience,omitempty"`
 
-	// CustomClaimRules map further claims to the values that they must have. A *
-	// stands for any characters.
+	// CustomClaimRules maps additional claims to their required values. A * matches any
+	// characters.
 	// +kubebuilder:validation:MaxProperties=32
-	// +kubebuilder:validation:XValidation:rule="self.all(k, k != 'sub' && k != 'iss' && k != 'aud')",message="must not have sub, iss or aud; set subject, issuer and audience"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k != 'sub' && k != 'iss' && k != 'aud')",message="must not contain sub, iss or aud; set subject, issuer and audience"
 	// +optional
 	CustomClaimRules map[string]string `json:"customClaimRules,omitempty"`
 
-	// Scopes that tokens are exchanged for.
+	// Scopes of the tokens that the identity obtains.
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	Scopes []OAuthScope `json:"scopes"`
 
-	// Tags that may be given out. The scopes devices:core and auth_keys need some.
+	// Tags that the tokens may assign. The scopes devices:core and auth_keys need at least one.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
@@ -57,7 +57,7 @@ type FederatedIdentityParameters struct {
 
 // A FederatedIdentityObservation is what Tailscale reports of a federated identity.
 type FederatedIdentityObservation struct {
-	// ID is the client ID that tokens are exchanged with.
+	// ID is the client ID for the token exchange.
 	// +optional
 	ID string `json:"id,omitempty"`
 
@@ -70,7 +70,7 @@ type FederatedIdentityObservation struct {
 	// +optional
 	Subject string `json:"subject,omitempty"`
 
-	// Audience that tokens must have.
+	// Audience is the required audience of tokens.
 	// +optional
 	Audience string `json:"audience,omitempty"`
 
@@ -86,7 +86,7 @@ type FederatedIdentityObservation struct {
 	Created *metav1.Time `json:"created,omitempty"`
 }
 
-// A FederatedIdentitySpec is the wanted state of a FederatedIdentity.
+// A FederatedIdentitySpec is the desired state of a FederatedIdentity.
 type FederatedIdentitySpec struct {
 	xpv2.ManagedResourceSpec `json:",inline"`
 
@@ -111,8 +111,8 @@ type FederatedIdentityStatus struct {
 // +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp"
 // +kubebuilder:resource:path=federatedidentities,scope=Namespaced,categories={crossplane,managed,tailscale}
 
-// A FederatedIdentity lets tokens of another issuer, such as a cluster's service
-// accounts, be exchanged for tokens of Tailscale's API. It has no secret.
+// A FederatedIdentity exchanges tokens of another issuer, such as those of a cluster's service
+// accounts, for tokens of Tailscale's API. It has no secret.
 type FederatedIdentity struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

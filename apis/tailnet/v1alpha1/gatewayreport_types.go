@@ -13,8 +13,8 @@ type ReportedBackend struct {
 	Name      string `json:"name"`
 	Port      int32  `json:"port"`
 
-	// ProtectedBy is the first of the policies that are for requests to the Service, by
-	// any route of the Gateway: its kind, namespace and name. Empty if there is none.
+	// ProtectedBy is the first policy, as kind, namespace and name, that applies to requests to
+	// the Service by any route of the Gateway. Empty if there is none.
 	// +optional
 	ProtectedBy string `json:"protectedBy,omitempty"`
 }
@@ -27,15 +27,14 @@ type ReportedRoute struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 
-	// Ports of the listeners that it is attached to, in order.
+	// Ports of the listeners that the route is attached to, in ascending order.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	Ports []int32 `json:"ports,omitempty"`
 
-	// Hostnames that it answers for at these listeners, in order: its own, as far as
-	// the listeners take them, or theirs. They are told only where a tailnet is to
-	// resolve them.
+	// Hostnames of the route at these listeners, in order: its hostnames as far as the
+	// listeners accept them, or those of the listeners. Listed only if a tailnet resolves them.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
@@ -48,23 +47,25 @@ type ReportedRoute struct {
 	Backends []ReportedBackend `json:"backends,omitempty"`
 }
 
-// A GeneratedRouteState is what became of a route that is to be made.
+// A GeneratedRouteState is the state of a generated route.
 // +kubebuilder:validation:Enum=Accepted;Pending;Refused;Conflict
 type GeneratedRouteState string
 
 // States of generated routes.
 const (
-	// GeneratedRouteAccepted routes answer.
+	// GeneratedRouteAccepted means that the route works.
 	GeneratedRouteAccepted GeneratedRouteState = "Accepted"
-	// GeneratedRoutePending routes are written, and Envoy Gateway has not said.
+	// GeneratedRoutePending means that the route exists, and Envoy Gateway has not reported
+	// about it.
 	GeneratedRoutePending GeneratedRouteState = "Pending"
-	// GeneratedRouteRefused routes are written, and Envoy Gateway does not take them.
+	// GeneratedRouteRefused means that the route exists, and Envoy Gateway does not accept it.
 	GeneratedRouteRefused GeneratedRouteState = "Refused"
-	// GeneratedRouteConflict routes are not written: another has their host and path.
+	// GeneratedRouteConflict means that the route was not created: another route has its host
+	// and path.
 	GeneratedRouteConflict GeneratedRouteState = "Conflict"
 )
 
-// A ReportedGeneratedRoute is a route that is made for a service.
+// A ReportedGeneratedRoute is a route that is generated for a service.
 type ReportedGeneratedRoute struct {
 	// Kind is HTTPRoute or GRPCRoute.
 	// +kubebuilder:validation:Enum=HTTPRoute;GRPCRoute
@@ -74,79 +75,79 @@ type ReportedGeneratedRoute struct {
 
 	Namespace string `json:"namespace"`
 
-	// Name of the route. Empty when none was made.
+	// Name of the route. Empty if it was not created.
 	// +optional
 	Name string `json:"name,omitempty"`
 
-	// Tailnet, by its name in the TailscaleGateway.
+	// Tailnet is the name of the tailnet in the TailscaleGateway.
 	Tailnet string `json:"tailnet"`
 
 	Direction Direction `json:"direction"`
 
-	// Service that the route leads to.
+	// Service that receives the requests.
 	Service string `json:"service"`
 
-	// Hostname that it is for; * stands for any.
+	// Hostname of the route; * means any.
 	Hostname   string              `json:"hostname"`
 	PathPrefix string              `json:"pathPrefix"`
 	State      GeneratedRouteState `json:"state"`
 
-	// Collides tells of a route in conflict that another service has its host and
-	// path, and not a route that somebody wrote.
+	// Collides reports whether a route in conflict has the host and path of another service's
+	// generated route, rather than those of a user's route.
 	// +optional
 	Collides bool `json:"collides,omitempty"`
 
-	// Message says why the route does not answer. It does not change while the
-	// cause does not.
+	// Message describes why the route does not work. It is constant for the same cause.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
 
-// ReportedHooks count what Envoy Gateway asked, whichever replica.
+// ReportedHooks counts the calls of Envoy Gateway to all replicas.
 type ReportedHooks struct {
 	Total  int64 `json:"total"`
 	Failed int64 `json:"failed"`
 
-	// Last is when it asked last.
+	// Last is the time of the last call.
 	// +optional
 	Last *metav1.Time `json:"last,omitempty"`
 }
 
-// A ReportedExtension is the extension that reports.
+// A ReportedExtension describes the extension that reports.
 type ReportedExtension struct {
 	Version string `json:"version"`
 
-	// Hooks of the Gateway, since the report was made. Each replica that was asked adds
-	// to them, at most each 30 seconds.
+	// Hooks counts the calls for the Gateway since the report was created. Each replica adds
+	// its calls at most every 30 seconds.
 	// +optional
 	Hooks *ReportedHooks `json:"hooks,omitempty"`
 }
 
-// A ReportedLeftOut counts what a report has no room for.
+// A ReportedLeftOut counts the entries that exceed the size limits of a report.
 type ReportedLeftOut struct {
-	// Routes that come last by kind, namespace and name.
+	// Routes is the number of omitted routes, the last by kind, namespace and name.
 	// +optional
 	Routes int32 `json:"routes,omitempty"`
 
-	// RoutesInPart are told of with the first of their ports, hostnames or backends
-	// alone.
+	// RoutesInPart is the number of listed routes with only the first of their ports, hostnames
+	// or backends.
 	// +optional
 	RoutesInPart int32 `json:"routesInPart,omitempty"`
 
-	// GeneratedRoutes of which those that do not answer are told of first.
+	// GeneratedRoutes is the number of omitted generated routes. Those that do not work are
+	// listed first.
 	// +optional
 	GeneratedRoutes int32 `json:"generatedRoutes,omitempty"`
 }
 
-// A GatewayReportSpec is what the extension knows of a Gateway.
+// A GatewayReportSpec is the extension's information about a Gateway.
 type GatewayReportSpec struct {
 	// Gateway is the name of the TailscaleGateway, in the same namespace.
 	Gateway string `json:"gateway"`
 
 	Extension ReportedExtension `json:"extension"`
 
-	// Routes that the Gateway has accepted, by kind, namespace and name, without
-	// those that were generated.
+	// Routes that the Gateway has accepted, by kind, namespace and name, without generated
+	// routes.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=2048
 	// +optional
@@ -158,17 +159,17 @@ type GatewayReportSpec struct {
 	// +optional
 	GeneratedRoutes []ReportedGeneratedRoute `json:"generatedRoutes,omitempty"`
 
-	// LeftOut is what there is beside all that. Absent if that is nothing.
+	// LeftOut counts omitted entries. Absent if there are none.
 	// +optional
 	LeftOut *ReportedLeftOut `json:"leftOut,omitempty"`
 
-	// PoliciesKnown says that SecurityPolicies could be read, so that a backend that
-	// nothing protects is known to be one. They are read only where that matters.
+	// PoliciesKnown reports whether SecurityPolicies could be read, so that backends without
+	// protection are known. The extension reads them only if the TailscaleGateway needs them.
 	// +optional
 	PoliciesKnown bool `json:"policiesKnown,omitempty"`
 
-	// Untold are the listeners that are to be told by headers who asks, and are not: no
-	// ReferenceGrant of the Gateway's namespace lets the TailscaleGateway have that.
+	// Untold lists the listeners with identity Headers that do not receive the headers, because
+	// no ReferenceGrant of the Gateway's namespace permits the TailscaleGateway to set them.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
@@ -182,10 +183,10 @@ type GatewayReportSpec struct {
 // +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp"
 // +kubebuilder:resource:scope=Namespaced,categories={tailscale}
 
-// A GatewayReport says what the extension knows of the Gateway of a TailscaleGateway:
-// its routes, and those that were generated for it. The extension alone writes it, when
-// that changes, and it goes with the TailscaleGateway. It has no status: a function that
-// requires it runs for each change.
+// A GatewayReport holds the extension's information about the Gateway of a TailscaleGateway:
+// its routes, and the routes that were generated for it. Only the extension writes it, when the
+// information changes. It is deleted with the TailscaleGateway. It has no status, because
+// functions that require it run for each change.
 type GatewayReport struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

@@ -1,9 +1,9 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package v1alpha1 holds the managed resources of the Tailscale provider, its
-// provider configs, and the two plain kinds that functions and agents share.
-// User-facing kinds live in apis/gateway.
+// Package v1alpha1 holds the managed resources of the Tailscale provider, its provider configs,
+// and the internal kinds that functions, agents and the extension share. User-facing kinds are
+// in apis/gateway.
 //
 // +kubebuilder:object:generate=true
 // +groupName=tailnet.gateway.tailscale.com

@@ -7,21 +7,21 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A HealthTier is which endpoints of a target answer.
+// A HealthTier is the group of a target's endpoints that receives requests.
 // +kubebuilder:validation:Enum=Local;Remote;LastResort
 type HealthTier string
 
 // Tiers of endpoints.
 const (
-	// HealthTierLocal is those of this cluster.
+	// HealthTierLocal is the endpoints of this cluster.
 	HealthTierLocal HealthTier = "Local"
-	// HealthTierRemote is those of other clusters.
+	// HealthTierRemote is the endpoints of other clusters.
 	HealthTierRemote HealthTier = "Remote"
-	// HealthTierLastResort is any, for none is healthy.
+	// HealthTierLastResort is all endpoints, because none is healthy.
 	HealthTierLastResort HealthTier = "LastResort"
 )
 
-// A HealthReportTarget is the object that a report is of, in the same namespace.
+// A HealthReportTarget is the subject of a report, in the same namespace.
 type HealthReportTarget struct {
 	// Kind is TailscaleServices or TailscaleEndpoints.
 	// +kubebuilder:validation:Enum=TailscaleServices;TailscaleEndpoints
@@ -29,9 +29,9 @@ type HealthReportTarget struct {
 	Name string `json:"name"`
 }
 
-// A SickEndpoint is an endpoint that does not answer as it should.
+// A SickEndpoint is an unhealthy endpoint.
 type SickEndpoint struct {
-	// Name of its backend, of the endpoint of a TailscaleEndpoints with its port, or
+	// Name of the endpoint's backend, of the endpoint of a TailscaleEndpoints with its port, or
 	// of the ServiceAttachment that leads to another cluster.
 	Name string `json:"name"`
 
@@ -41,55 +41,55 @@ type SickEndpoint struct {
 	// EndpointPort is the port at the address.
 	EndpointPort int32 `json:"endpointPort"`
 
-	// Reason in a few words, that do not change while the cause does not.
+	// Reason is a short description of the problem. It is constant for the same cause.
 	// +optional
 	Reason string `json:"reason,omitempty"`
 }
 
-// A HealthReportPort is how the endpoints behind one port of an object fare.
+// A HealthReportPort is the health of the endpoints behind one port of an object.
 type HealthReportPort struct {
 	Port int32 `json:"port"`
 
-	// Protocol that Gateways speak: http, grpc or tcp.
+	// Protocol that Gateways use: http, grpc or tcp.
 	Protocol string `json:"protocol"`
 
-	// Tier that answers.
+	// Tier that receives requests.
 	Tier HealthTier `json:"tier"`
 
-	// Endpoints is how many there are, and Healthy how many of them are not sick.
+	// Endpoints is the number of endpoints, and Healthy the number of healthy ones.
 	Endpoints int32 `json:"endpoints"`
 	Healthy   int32 `json:"healthy"`
 
-	// Sick endpoints, by name and address. At most 32 are listed.
+	// Unhealthy endpoints, by name and address. At most 32 are listed.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
 	Sick []SickEndpoint `json:"sick,omitempty"`
 }
 
-// A HealthReportFailover is when requests to an object last went elsewhere.
+// A HealthReportFailover holds the times of an object's last failover and failback.
 type HealthReportFailover struct {
-	// Failover is when a port was last left without local endpoints that answer, while all
+	// Failover is the time at which a port last lost its healthy local endpoints, while all
 	// ports had some before.
 	Failover metav1.Time `json:"failover"`
 
-	// Failback is when all ports last had local endpoints that answer again. Absent until
-	// they have.
+	// Failback is the time at which all ports last had healthy local endpoints again. Absent
+	// until then.
 	// +optional
 	Failback *metav1.Time `json:"failback,omitempty"`
 
-	// Reason of the failover: what the first of the sick endpoints lacked.
+	// Reason of the failover: the problem of the first unhealthy endpoint.
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	Reason string `json:"reason,omitempty"`
 }
 
-// A HealthReportSpec is how the endpoints behind an object fare.
+// A HealthReportSpec is the health of the endpoints behind an object.
 type HealthReportSpec struct {
-	// For is the object.
+	// For is the subject of the report.
 	For HealthReportTarget `json:"for"`
 
-	// Ports that routes name.
+	// Ports that routes reference.
 	// +listType=map
 	// +listMapKey=port
 	// +listMapKey=protocol
@@ -97,7 +97,7 @@ type HealthReportSpec struct {
 	// +optional
 	Ports []HealthReportPort `json:"ports,omitempty"`
 
-	// Failover is absent until one.
+	// Failover is absent until the first failover.
 	// +optional
 	Failover *HealthReportFailover `json:"failover,omitempty"`
 }
@@ -110,10 +110,10 @@ type HealthReportSpec struct {
 // +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp"
 // +kubebuilder:resource:scope=Namespaced,categories={tailscale}
 
-// A HealthReport says what the extension has found out about the endpoints of one
-// object that routes name. The extension alone writes it, when an endpoint becomes
-// sick or well and never for a probe, and it goes with the object. It has no status: a
-// function that requires it runs for each change.
+// A HealthReport is the extension's information about the endpoints of one object that routes
+// reference. Only the extension writes it: when the health of an endpoint changes, not for each
+// probe. It is deleted with the object. It has no status, because functions that require it run
+// for each change.
 type HealthReport struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

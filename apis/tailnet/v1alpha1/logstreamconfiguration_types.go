@@ -13,8 +13,8 @@ import (
 // +kubebuilder:validation:Enum=configuration;network
 type LogType string
 
-// LogstreamS3 says how logs get to a bucket of S3 or a store that speaks its
-// protocol.
+// LogstreamS3 configures a bucket of S3, or of a store with the same protocol, as the
+// destination.
 // +kubebuilder:validation:XValidation:rule="self.authenticationType == 'accesskey' ? has(self.accessKeyID) && has(self.secretAccessKeySecretRef) : has(self.roleARN) && has(self.externalID)",message="accesskey needs accessKeyID and secretAccessKeySecretRef, rolearn needs roleARN and externalID"
 type LogstreamS3 struct {
 	// +kubebuilder:validation:MinLength=1
@@ -25,7 +25,7 @@ type LogstreamS3 struct {
 	// +kubebuilder:validation:MaxLength=64
 	Region string `json:"region"`
 
-	// KeyPrefix is put before the names of objects.
+	// KeyPrefix is the prefix of object names.
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
 	KeyPrefix string `json:"keyPrefix,omitempty"`
@@ -37,28 +37,28 @@ type LogstreamS3 struct {
 	// +optional
 	AccessKeyID string `json:"accessKeyID,omitempty"`
 
-	// SecretAccessKeySecretRef is a key of a Secret in this namespace.
+	// SecretAccessKeySecretRef references a key of a Secret in this namespace.
 	// +optional
 	SecretAccessKeySecretRef *xpv2.LocalSecretKeySelector `json:"secretAccessKeySecretRef,omitempty"`
 
-	// RoleARN of the role that Tailscale assumes.
+	// RoleARN is the ARN of the role that Tailscale assumes.
 	// +kubebuilder:validation:MaxLength=2048
 	// +optional
 	RoleARN string `json:"roleARN,omitempty"`
 
-	// ExternalID that Tailscale gives when it assumes the role.
+	// ExternalID that Tailscale sends when it assumes the role.
 	// +kubebuilder:validation:MaxLength=1224
 	// +optional
 	ExternalID string `json:"externalID,omitempty"`
 }
 
-// LogstreamGCS says how logs get to a bucket of Google Cloud Storage.
+// LogstreamGCS configures a bucket of Google Cloud Storage as the destination.
 type LogstreamGCS struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=222
 	Bucket string `json:"bucket"`
 
-	// KeyPrefix is put before the names of objects.
+	// KeyPrefix is the prefix of object names.
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
 	KeyPrefix string `json:"keyPrefix,omitempty"`
@@ -69,43 +69,42 @@ type LogstreamGCS struct {
 	// +optional
 	Scopes []string `json:"scopes,omitempty"`
 
-	// CredentialsSecretRef is a key of a Secret in this namespace, with a workload
+	// CredentialsSecretRef references a key of a Secret in this namespace that holds a workload
 	// identity federation configuration in JSON.
 	CredentialsSecretRef xpv2.LocalSecretKeySelector `json:"credentialsSecretRef"`
 }
 
-// LogstreamConfigurationParameters are where a tailnet's logs are sent.
+// LogstreamConfigurationParameters configure the destination of a tailnet's logs.
 // +kubebuilder:validation:XValidation:rule="(self.destinationType == 's3') == has(self.s3)",message="s3 must be set for destinationType s3, and only then"
 // +kubebuilder:validation:XValidation:rule="(self.destinationType == 'gcs') == has(self.gcs)",message="gcs must be set for destinationType gcs, and only then"
 // +kubebuilder:validation:XValidation:rule="self.destinationType in ['s3', 'gcs'] || (has(self.url) && has(self.tokenSecretRef))",message="url and tokenSecretRef must be set for this destinationType"
 // +kubebuilder:validation:XValidation:rule="self.destinationType != 's3' || !has(self.user)",message="user must not be set for destinationType s3"
 type LogstreamConfigurationParameters struct {
-	// LogType is which logs are sent: configuration (audit) or network (flow).
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable; make another LogstreamConfiguration instead"
+	// LogType selects the logs: configuration (audit) or network (flow).
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable; create another LogstreamConfiguration instead"
 	LogType LogType `json:"logType"`
 
-	// DestinationType is what receives the logs.
+	// DestinationType is the type of the system that receives the logs.
 	// +kubebuilder:validation:Enum=splunk;elastic;panther;cribl;datadog;axiom;s3;gcs
 	DestinationType string `json:"destinationType"`
 
-	// URL that logs are sent to. For s3 it is the endpoint of a store that is not
-	// Amazon's.
+	// URL of the destination. For s3, it is the endpoint of a store other than Amazon S3.
 	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:validation:Pattern=`^https?://[^\s]+$`
 	// +optional
 	URL string `json:"url,omitempty"`
 
-	// User that logs are sent as, where the destination wants one.
+	// User for authentication at the destination, if it needs one.
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	User string `json:"user,omitempty"`
 
-	// TokenSecretRef is a key of a Secret in this namespace, with the token or
-	// password of the destination.
+	// TokenSecretRef references a key of a Secret in this namespace that holds the token or
+	// password for the destination.
 	// +optional
 	TokenSecretRef *xpv2.LocalSecretKeySelector `json:"tokenSecretRef,omitempty"`
 
-	// UploadPeriodMinutes is how often logs are sent, in minutes.
+	// UploadPeriodMinutes is the interval between two uploads, in minutes.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1440
 	// +optional
@@ -116,22 +115,22 @@ type LogstreamConfigurationParameters struct {
 	// +optional
 	CompressionFormat string `json:"compressionFormat,omitempty"`
 
-	// S3 is set for destinationType s3.
+	// S3 configures the destination type s3.
 	// +optional
 	S3 *LogstreamS3 `json:"s3,omitempty"`
 
-	// GCS is set for destinationType gcs.
+	// GCS configures the destination type gcs.
 	// +optional
 	GCS *LogstreamGCS `json:"gcs,omitempty"`
 
-	// AdoptionPolicy says what to do when logs of the type are sent somewhere already,
-	// and not by this object. Refuse reports it, Adopt takes it over.
+	// AdoptionPolicy decides about an existing configuration for the log type that this object
+	// did not create. Refuse reports an error, Adopt takes it over.
 	// +kubebuilder:default=Refuse
 	// +optional
 	AdoptionPolicy AdoptionPolicy `json:"adoptionPolicy,omitempty"`
 }
 
-// A LogstreamConfigurationObservation is what Tailscale reports of it.
+// A LogstreamConfigurationObservation is what Tailscale reports of a log stream.
 type LogstreamConfigurationObservation struct {
 	// +optional
 	LogType string `json:"logType,omitempty"`
@@ -142,13 +141,13 @@ type LogstreamConfigurationObservation struct {
 	// +optional
 	URL string `json:"url,omitempty"`
 
-	// SecretHash is a salted and slow hash of what was sent last, secrets and all:
-	// Tailscale does not give them back.
+	// SecretHash is a salted, slow hash of the last sent configuration, including secrets,
+	// because Tailscale does not return secrets.
 	// +optional
 	SecretHash string `json:"secretHash,omitempty"`
 }
 
-// A LogstreamConfigurationSpec is the wanted state of a LogstreamConfiguration.
+// A LogstreamConfigurationSpec is the desired state of a LogstreamConfiguration.
 type LogstreamConfigurationSpec struct {
 	xpv2.ManagedResourceSpec `json:",inline"`
 

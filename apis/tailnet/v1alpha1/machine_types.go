@@ -10,31 +10,30 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 )
 
-// MachineParameters are the wanted state of a tailnet node that we run.
+// MachineParameters are the desired state of a tailnet node that the provider runs.
 type MachineParameters struct {
-	// Hostname that the node asks for. Tailscale appends -1, -2 and so on when
-	// it is taken.
+	// Hostname that the node requests. Tailscale appends -1, -2 and so on if it is taken.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`
 	Hostname string `json:"hostname"`
 
-	// Tags of the node's auth key, beside those of the provider config. A node
-	// must have a tag to host services.
+	// Tags of the node's auth key, in addition to those of the provider config. A node must
+	// have a tag to host services.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
 	Tags []Tag `json:"tags,omitempty"`
 
-	// AcceptRoutes has the node use the routes of subnet routers.
+	// AcceptRoutes makes the node use the routes of subnet routers.
 	// +optional
 	AcceptRoutes bool `json:"acceptRoutes,omitempty"`
 }
 
 // A MachineObservation is what Tailscale and the node's state Secret report.
 type MachineObservation struct {
-	// NodeID is the device's stable node ID, to be read by people: pods may write a
-	// status. The provider acts on the one in the annotation
-	// gateway.tailscale.com/node-id, which pods cannot write.
+	// NodeID is the device's stable node ID, for information only, because pods can write a
+	// status. The provider uses the annotation gateway.tailscale.com/node-id, which pods cannot
+	// write.
 	// +optional
 	NodeID string `json:"nodeID,omitempty"`
 
@@ -58,52 +57,51 @@ type MachineObservation struct {
 	// +optional
 	Online *bool `json:"online,omitempty"`
 
-	// LastSeen is when the device was last connected, as Tailscale tells it. Only of one
-	// that is offline: else it would change all the time.
+	// LastSeen is the time at which the device was last connected, according to Tailscale. It
+	// is set only for an offline device, because it would change all the time otherwise.
 	// +optional
 	LastSeen *metav1.Time `json:"lastSeen,omitempty"`
 
-	// Authorized reports whether an admin, or the key, let the device in.
+	// Authorized reports whether the device was approved, by an administrator or by its key.
 	// +optional
 	Authorized *bool `json:"authorized,omitempty"`
 
-	// KeyIssued reports that an auth key waits in the config Secret for the node
-	// to log in with.
+	// KeyIssued reports whether the config Secret holds an auth key for the node's next login.
 	// +optional
 	KeyIssued bool `json:"keyIssued,omitempty"`
 }
 
-// A HostedService is how one machine stands to one Tailscale Service, as the
-// machine's own agent sees it.
+// A HostedService is the state of one Tailscale Service on one machine, as the machine's agent
+// reports it.
 type HostedService struct {
 	// Name of the Tailscale Service.
 	Name string `json:"name"`
 
-	// Advertised reports whether the agent offers the service to control. It
-	// does so only while a backend answers.
+	// Advertised reports whether the agent advertises the service to the control server. It
+	// does so only while a backend is healthy.
 	Advertised bool `json:"advertised"`
 
-	// Accepted reports whether control gave this machine the service.
+	// Accepted reports whether the control server assigned the service to this machine.
 	Accepted bool `json:"accepted"`
 
-	// Readvertisements is how often the agent withdrew the service for a few seconds
-	// and advertised it again, because control had not accepted the machine. An
-	// approval may reach a machine only when it advertises again.
+	// Readvertisements counts how often the agent withdrew the service for a few seconds and
+	// advertised it again, because the control server had not accepted the machine. An approval
+	// may take effect only when a machine advertises again.
 	// +optional
 	Readvertisements int32 `json:"readvertisements,omitempty"`
 
-	// HealthyBackends is how many backends answered the last probes.
+	// HealthyBackends is the number of healthy backends.
 	HealthyBackends int32 `json:"healthyBackends"`
 
-	// TotalBackends is how many backends are probed.
+	// TotalBackends is the number of probed backends.
 	TotalBackends int32 `json:"totalBackends"`
 
-	// Reason why the service is not advertised, if its certificate is: HTTPSDisabled,
+	// Reason why the service is not advertised, if the cause is its certificate: HTTPSDisabled,
 	// CertificateNotIssued or CertificateNotUsable.
 	// +optional
 	Reason string `json:"reason,omitempty"`
 
-	// Message says why the service is not advertised or not accepted.
+	// Message describes why the service is not advertised or not accepted.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
@@ -118,52 +116,52 @@ type EgressPort struct {
 	// +kubebuilder:validation:Enum=TCP;UDP
 	Protocol corev1.Protocol `json:"protocol"`
 
-	// Target that the port leads to, by its key in the egress ConfigMap. Nobody
-	// else may have the port while one machine reports it.
+	// Target of the port, by its key in the egress ConfigMap. The port cannot be given to
+	// another target while a machine reports it.
 	Target string `json:"target"`
 
-	// Ready reports whether a device of the tailnet has the target, and the target
-	// answers its health check if it has one.
+	// Ready reports whether a device of the tailnet has the target's address, and the target
+	// passes its health check, if it has one.
 	Ready bool `json:"ready"`
 
-	// Message says why the port is not ready, or what is wrong though it is. It is cut
-	// where there are many.
+	// Message describes why the port is not ready, or a warning about a ready port. It is
+	// truncated if there are many.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
 
-// A MachineAgentStatus is what the machine's agent reports: transitions, not
+// A MachineAgentStatus is the report of the machine's agent. It contains state changes, not
 // probes.
 type MachineAgentStatus struct {
 	// PodIP of the pod that runs the machine.
 	// +optional
 	PodIP string `json:"podIP,omitempty"`
 
-	// Services that the machine is to host, by name.
+	// Services that the machine should host, by name.
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	Services []HostedService `json:"services,omitempty"`
 
-	// EgressConfig is the revision of the egress ConfigMap that the ports are of.
+	// EgressConfig is the revision of the egress ConfigMap that the ports belong to.
 	// +optional
 	EgressConfig string `json:"egressConfig,omitempty"`
 
-	// Egress are the ports of the pod that lead into the tailnet, one each of a
-	// protocol. A list as a whole: who owns each entry would be as long as the entries.
+	// Egress lists the ports of the pod that lead into the tailnet, one entry for each port and
+	// protocol. The list is atomic, because the field ownership of each entry would be as long
+	// as the entry.
 	// +listType=atomic
 	// +optional
 	Egress []EgressPort `json:"egress,omitempty"`
 }
 
-// A MachineSpec is the wanted state of a Machine.
+// A MachineSpec is the desired state of a Machine.
 type MachineSpec struct {
 	xpv2.ManagedResourceSpec `json:",inline"`
 
 	ForProvider MachineParameters `json:"forProvider"`
 
-	// ReportInterval is the shortest time between two reports of the machine's
-	// agent.
+	// ReportInterval is the minimum time between two reports of the machine's agent.
 	// +kubebuilder:default="2s"
 	// +optional
 	ReportInterval *metav1.Duration `json:"reportInterval,omitempty"`
@@ -176,7 +174,7 @@ type MachineStatus struct {
 	// +optional
 	AtProvider MachineObservation `json:"atProvider,omitempty"`
 
-	// Agent is written by the machine's own agent, never by the provider.
+	// Agent is written by the machine's agent, never by the provider.
 	// +optional
 	Agent *MachineAgentStatus `json:"agent,omitempty"`
 }
@@ -193,9 +191,9 @@ type MachineStatus struct {
 // +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp"
 // +kubebuilder:resource:scope=Namespaced,categories={crossplane,managed,tailscale}
 
-// A Machine is a tailnet node that we run: one replica of a proxy. Its name is
-// the pod's name and that of the pod's state Secret; the config Secret is
-// called NAME-config. Both Secrets are the Machine's own.
+// A Machine is a tailnet node that the provider runs: one replica of a proxy. It has the same
+// name as its pod and the pod's state Secret; its config Secret is called NAME-config. The
+// Machine owns both Secrets.
 type Machine struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

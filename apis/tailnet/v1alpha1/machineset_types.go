@@ -10,65 +10,64 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 )
 
-// A MachineSetMember is a Machine that is to be.
+// A MachineSetMember is a desired Machine.
 type MachineSetMember struct {
 	// Name of the Machine.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
 
-	// Hostname of the machine in the tailnet. The machine asks for a longer one, which
-	// begins with it and is unique: NAME-HASH, by the set's UID.
+	// Hostname of the machine in the tailnet. The machine requests a longer, unique name that
+	// begins with it: NAME-HASH, with a hash of the set's UID.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`
 	Hostname string `json:"hostname"`
 }
 
-// A MachineSetSpec is the Machines that are to be, and the pods that run them.
+// A MachineSetSpec lists the desired Machines, and configures the pods that run them.
 type MachineSetSpec struct {
 	// ProviderConfigReference of the Machines.
 	ProviderConfigReference xpv2.ProviderConfigReference `json:"providerConfigRef"`
 
-	// Tags of the machines' auth keys, beside those of the provider config.
+	// Tags of the machines' auth keys, in addition to those of the provider config.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
 	Tags []Tag `json:"tags,omitempty"`
 
-	// AcceptRoutes has the machines use the routes of subnet routers.
+	// AcceptRoutes makes the machines use the routes of subnet routers.
 	// +optional
 	AcceptRoutes bool `json:"acceptRoutes,omitempty"`
 
-	// Machines that are to be. Those that are not listed any more are deleted,
-	// and with them their devices, keys and Secrets, once their pods have gone.
+	// Machines that should exist. Machines that are not listed are deleted with their devices,
+	// keys and Secrets, once their pods are gone.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=128
 	// +optional
 	Machines []MachineSetMember `json:"machines,omitempty"`
 
-	// Pods that run the machines, as a StatefulSet of the set's name and under the
-	// service account of that name. A StatefulSet of that name that does not belong
-	// to the set is left alone. Absent leaves the pods of the set as they are; zero
-	// replicas have them go.
+	// Pods configures the pods that run the machines: a StatefulSet and a service account with
+	// the set's name. A StatefulSet of that name that does not belong to the set is not
+	// changed. Absent leaves the pods of the set unchanged; zero replicas delete them.
 	// +optional
 	Pods *MachineSetPods `json:"pods,omitempty"`
 }
 
-// A MachineSummary is what is known of one Machine of a set.
+// A MachineSummary is the state of one Machine of a set.
 type MachineSummary struct {
 	// Name of the Machine.
 	Name string `json:"name"`
 
-	// Ready reports whether the machine is in the tailnet, and as it is wanted.
+	// Ready reports whether the machine is in the tailnet and up to date.
 	Ready bool `json:"ready"`
 
-	// Failed reports that the provider cannot prepare the machine. Message says
-	// why.
+	// Failed reports whether the provider cannot prepare the machine. Message describes the
+	// cause.
 	// +optional
 	Failed bool `json:"failed,omitempty"`
 
-	// Message says what the machine waits for. Empty when it is ready.
+	// Message describes what the machine is waiting for. Empty if it is ready.
 	// +optional
 	Message string `json:"message,omitempty"`
 
@@ -96,21 +95,20 @@ type MachineSummary struct {
 	// +optional
 	Online bool `json:"online,omitempty"`
 
-	// LastSeen is when a device that is offline was last connected.
+	// LastSeen is the time at which an offline device was last connected.
 	// +optional
 	LastSeen *metav1.Time `json:"lastSeen,omitempty"`
 
-	// PodIP of the pod that runs the machine, once its agent has reported.
+	// PodIP of the pod that runs the machine. Absent until its agent has reported.
 	// +optional
 	PodIP string `json:"podIP,omitempty"`
 
-	// EgressConfig is the revision of the egress ConfigMap that the ports are of.
+	// EgressConfig is the revision of the egress ConfigMap that the ports belong to.
 	// +optional
 	EgressConfig string `json:"egressConfig,omitempty"`
 }
 
-// A MachineSetEgressPort is a port that leads to one target at one machine of a set at
-// least.
+// A MachineSetEgressPort is a port that leads to one target at least at one machine of a set.
 type MachineSetEgressPort struct {
 	// Port of the pods.
 	Port int32 `json:"port"`
@@ -119,69 +117,69 @@ type MachineSetEgressPort struct {
 	// +kubebuilder:validation:Enum=TCP;UDP
 	Protocol corev1.Protocol `json:"protocol"`
 
-	// Target that the port leads to, by its key in the egress ConfigMap. Nobody
-	// else may have the port while one machine reports it.
+	// Target of the port, by its key in the egress ConfigMap. The port cannot be given to
+	// another target while a machine reports it.
 	Target string `json:"target"`
 
-	// ReadyMachines is how many of the machines that are to be reach the target.
+	// ReadyMachines is the number of listed machines that reach the target.
 	// +optional
 	ReadyMachines int32 `json:"readyMachines,omitempty"`
 
-	// Message says why the first machine that does not reach it does not, or what is wrong
-	// though all reach it. It is cut where there are many.
+	// Message describes why the first machine that does not reach the target does not, or a
+	// warning if all machines reach it. It is truncated if there are many.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
 
-// A StatefulSetSummary is what is known of the StatefulSet of a set.
+// A StatefulSetSummary is the state of the StatefulSet of a set.
 type StatefulSetSummary struct {
-	// Replicas that the StatefulSet asks for, as it was applied.
+	// Replicas of the StatefulSet, as applied.
 	// +optional
 	Replicas int32 `json:"replicas,omitempty"`
 
-	// ReadyReplicas is how many of its pods are ready.
+	// ReadyReplicas is the number of ready pods.
 	// +optional
 	ReadyReplicas int32 `json:"readyReplicas,omitempty"`
 
-	// UpdatedReplicas is how many of its pods are of its latest template.
+	// UpdatedReplicas is the number of pods with the latest template.
 	// +optional
 	UpdatedReplicas int32 `json:"updatedReplicas,omitempty"`
 
-	// Observed reports whether Kubernetes has seen the StatefulSet as it is now.
-	// The counts are those of an older one until then.
+	// Observed reports whether Kubernetes has observed the latest generation of the
+	// StatefulSet. Until then, the counts belong to an older generation.
 	// +optional
 	Observed bool `json:"observed,omitempty"`
 
-	// CreatedAt is when the StatefulSet was made.
+	// CreatedAt is the time at which the StatefulSet was created.
 	// +optional
 	CreatedAt *metav1.Time `json:"createdAt,omitempty"`
 
-	// Message says why the StatefulSet or its PodDisruptionBudget is not as the
-	// spec says. Empty when both are.
+	// Message describes why the StatefulSet or its PodDisruptionBudget differs from the spec.
+	// Empty if neither does.
 	// +optional
 	Message string `json:"message,omitempty"`
 }
 
-// A MachineSetStatus is what is known of the Machines of a set and of the pods
-// that run them. It is written once their changes have settled, so that one change
-// of it stands for many. What fails is told at once.
+// A MachineSetStatus is the state of the Machines of a set and of the pods that run them. The
+// controller writes it once changes have settled, so that one update covers many changes.
+// Failures are written immediately.
 type MachineSetStatus struct {
-	// ObservedGeneration of the set when the status was written.
+	// ObservedGeneration is the generation of the set when the status was written.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// ReadyMachines is how many of those that are to be are ready.
+	// ReadyMachines is the number of listed machines that are ready.
 	// +optional
 	ReadyMachines int32 `json:"readyMachines,omitempty"`
 
-	// Machines by name, those that are to go included as long as they are there.
+	// Machines by name, including machines that are being deleted.
 	// +listType=map
 	// +listMapKey=name
 	// +optional
 	Machines []MachineSummary `json:"machines,omitempty"`
 
-	// Egress are the ports of the pods that lead into the tailnet, by port, protocol
-	// and target: those of all machines, so that they are told once.
+	// Egress lists the ports of the pods that lead into the tailnet, by port, protocol and
+	// target, merged over all machines.
 	// +listType=atomic
 	// +optional
 	Egress []MachineSetEgressPort `json:"egress,omitempty"`
@@ -200,9 +198,8 @@ type MachineSetStatus struct {
 // +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp"
 // +kubebuilder:resource:scope=Namespaced,categories={tailscale}
 
-// A MachineSet is one proxy StatefulSet and its Machines. Crossplane watches the
-// set, neither its members nor its pods: what it charges a composite for a change
-// does not grow with the replicas.
+// A MachineSet is one proxy StatefulSet and its Machines. Crossplane watches the set instead of
+// its members and pods, so the cost of a change to a composite does not grow with the replicas.
 type MachineSet struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

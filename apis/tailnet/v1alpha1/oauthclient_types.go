@@ -14,11 +14,11 @@ import (
 // +kubebuilder:validation:XValidation:rule="self.matches('^[a-z_]+(:[a-z_]+)*$')",message="must be a scope such as devices:core or dns:read"
 type OAuthScope string
 
-// OAuthClientParameters are the wanted state of an OAuth client.
+// OAuthClientParameters are the desired state of an OAuth client.
 // +kubebuilder:validation:XValidation:rule="!self.scopes.exists(s, s == 'devices:core' || s == 'auth_keys') || (has(self.tags) && size(self.tags) > 0)",message="tags must be set for the scopes devices:core and auth_keys"
 type OAuthClientParameters struct {
-	// Description is shown in Tailscale's admin console, after what the provider
-	// finds the client by. Tailscale takes letters, digits, dashes and spaces.
+	// Description that Tailscale's admin console shows, after the provider's identifier of the
+	// client. Tailscale allows letters, digits, dashes and spaces.
 	// +kubebuilder:validation:MaxLength=30
 	// +kubebuilder:validation:Pattern=`^[a-zA-Z0-9 -]*$`
 	// +optional
@@ -30,8 +30,7 @@ type OAuthClientParameters struct {
 	// +kubebuilder:validation:MaxItems=64
 	Scopes []OAuthScope `json:"scopes"`
 
-	// Tags that the client may give out. The scopes devices:core and auth_keys
-	// need some.
+	// Tags that the client may assign. The scopes devices:core and auth_keys need at least one.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
@@ -60,7 +59,7 @@ type OAuthClientObservation struct {
 	Created *metav1.Time `json:"created,omitempty"`
 }
 
-// An OAuthClientSpec is the wanted state of an OAuthClient.
+// An OAuthClientSpec is the desired state of an OAuthClient.
 type OAuthClientSpec struct {
 	xpv2.ManagedResourceSpec `json:",inline"`
 
@@ -84,12 +83,12 @@ type OAuthClientStatus struct {
 // +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp"
 // +kubebuilder:resource:scope=Namespaced,categories={crossplane,managed,tailscale}
 
-// An OAuthClient is a credential to Tailscale's API. Its secret is in the
-// connection Secret only, which has the keys that a provider config wants:
-// client_id and client_secret. Tailscale shows a secret once, so a client whose
-// secret the connection Secret lacks is replaced by another one, with another ID.
-// That goes for one that is adopted by its ID too: put its ID and secret into the
-// connection Secret first, or leave spec.writeConnectionSecretToRef out.
+// An OAuthClient is a credential for Tailscale's API. Only the connection Secret contains the
+// secret, with the keys that a provider config uses: client_id and client_secret. Tailscale
+// shows a secret once, so the provider replaces a client whose secret is missing in the
+// connection Secret with another one, which has another ID. This also applies to a client that
+// is adopted by its ID: put its ID and secret into the connection Secret first, or omit
+// spec.writeConnectionSecretToRef.
 type OAuthClient struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

@@ -10,7 +10,7 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 )
 
-// A PolicyObject is an entry of a policy file, in the policy file's own words.
+// A PolicyObject is an entry of a policy file, in the policy file's syntax.
 // +kubebuilder:validation:Type=object
 // +kubebuilder:pruning:PreserveUnknownFields
 // +kubebuilder:validation:Schemaless
@@ -18,10 +18,10 @@ type PolicyObject struct {
 	runtime.RawExtension `json:",inline"`
 }
 
-// PolicyAutoApprovers are approvals that need nobody.
+// PolicyAutoApprovers configure automatic approvals.
 type PolicyAutoApprovers struct {
-	// Services maps a service (svc:web) or a service tag (tag:web) to the tags of
-	// hosts that are approved for it.
+	// Services maps a service (svc:web) or a service tag (tag:web) to the tags of hosts that
+	// are approved for it.
 	// +kubebuilder:validation:MaxProperties=256
 	// +optional
 	Services map[string][]string `json:"services,omitempty"`
@@ -39,8 +39,8 @@ type PolicyAutoApprovers struct {
 	ExitNode []string `json:"exitNode,omitempty"`
 }
 
-// PolicyFragmentParameters are a piece of a tailnet's policy file. Sections are
-// those of https://tailscale.com/kb/1337/policy-syntax.
+// PolicyFragmentParameters are a part of a tailnet's policy file. The sections are those of
+// https://tailscale.com/kb/1337/policy-syntax.
 // +kubebuilder:validation:XValidation:rule="has(self.grants) || has(self.acls) || has(self.ssh) || has(self.nodeAttrs) || has(self.tests) || has(self.sshTests) || has(self.tagOwners) || has(self.groups) || has(self.hosts) || has(self.postures) || has(self.autoApprovers)",message="at least one section must be set"
 type PolicyFragmentParameters struct {
 	// Grants give access to devices and services.
@@ -79,7 +79,7 @@ type PolicyFragmentParameters struct {
 	// +optional
 	SSHTests []PolicyObject `json:"sshTests,omitempty"`
 
-	// TagOwners maps a tag to who may give it out.
+	// TagOwners maps a tag to the users, groups and tags that may assign it.
 	// +kubebuilder:validation:MaxProperties=256
 	// +kubebuilder:validation:XValidation:rule="self.all(t, t.matches('^tag:[a-zA-Z][a-zA-Z0-9-]*$'))",message="keys must be tags: tag: followed by a letter, then letters, digits and dashes"
 	// +optional
@@ -102,32 +102,31 @@ type PolicyFragmentParameters struct {
 	// +optional
 	Postures map[string][]string `json:"postures,omitempty"`
 
-	// AutoApprovers are approvals that need nobody.
+	// AutoApprovers configure automatic approvals.
 	// +optional
 	AutoApprovers *PolicyAutoApprovers `json:"autoApprovers,omitempty"`
 
-	// AdoptionPolicy says what to do with entries that exist with another value
-	// and that nobody marked as theirs. Refuse reports them, Adopt takes them over.
+	// AdoptionPolicy decides about existing entries with another value and without an owner.
+	// Refuse reports an error, Adopt takes them over.
 	// +kubebuilder:default=Refuse
 	// +optional
 	AdoptionPolicy AdoptionPolicy `json:"adoptionPolicy,omitempty"`
 }
 
-// A PolicyConflict is an entry that the policy file has from somebody else.
+// A PolicyConflict is an entry of the policy file that this object does not own.
 type PolicyConflict struct {
 	// Path of the entry, such as tagOwners["tag:web"].
 	Path string `json:"path"`
 
-	// Owner of the entry, as its comment says: CLUSTER-ID/NAMESPACE/NAME. Empty
-	// for one that a person wrote.
+	// Owner of the entry, according to its comment: CLUSTER-ID/NAMESPACE/NAME. Empty for an
+	// entry that a person wrote.
 	// +optional
 	Owner string `json:"owner,omitempty"`
 }
 
-// A PolicyFragmentObservation is how the fragment stands in the policy file.
+// A PolicyFragmentObservation is the state of the fragment in the policy file.
 type PolicyFragmentObservation struct {
-	// Owner is what the object's entries are marked with in the policy file:
-	// CLUSTER-ID/NAMESPACE/NAME.
+	// Owner is the mark of the object's entries in the policy file: CLUSTER-ID/NAMESPACE/NAME.
 	// +optional
 	Owner string `json:"owner,omitempty"`
 
@@ -135,14 +134,14 @@ type PolicyFragmentObservation struct {
 	// +optional
 	Entries *int32 `json:"entries,omitempty"`
 
-	// Conflicts keep entries of the fragment out of the policy file.
+	// Conflicts are the entries that keep entries of the fragment out of the policy file.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	Conflicts []PolicyConflict `json:"conflicts,omitempty"`
 }
 
-// A PolicyFragmentSpec is the wanted state of a PolicyFragment.
+// A PolicyFragmentSpec is the desired state of a PolicyFragment.
 type PolicyFragmentSpec struct {
 	xpv2.ManagedResourceSpec `json:",inline"`
 
@@ -167,8 +166,8 @@ type PolicyFragmentStatus struct {
 // +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp"
 // +kubebuilder:resource:scope=Namespaced,categories={crossplane,managed,tailscale}
 
-// A PolicyFragment is a piece of a tailnet's policy file that one object owns.
-// The rest of the file, with its comments, is left as it is.
+// A PolicyFragment is a part of a tailnet's policy file that one object owns. The rest of the
+// file, including comments, is not changed.
 type PolicyFragment struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

@@ -9,19 +9,19 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 )
 
-// PostureIntegrationParameters are the wanted state of a posture integration.
+// PostureIntegrationParameters are the desired state of a posture integration.
 type PostureIntegrationParameters struct {
 	// Provider of the device attributes.
 	// +kubebuilder:validation:Enum="1password";falcon;fleet;huntress;intune;iru;jamfpro;kandji;kolide;sentinelone
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable; make another PostureIntegration instead"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable; create another PostureIntegration instead"
 	Provider string `json:"provider"`
 
-	// CloudID is the provider's cloud, region or URL, where it has several.
+	// CloudID is the provider's cloud, region or URL, if it has several.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	CloudID string `json:"cloudID,omitempty"`
 
-	// ClientID of the provider's API, where it wants one.
+	// ClientID of the provider's API, if it needs one.
 	// +kubebuilder:validation:MaxLength=1024
 	// +optional
 	ClientID string `json:"clientID,omitempty"`
@@ -31,19 +31,19 @@ type PostureIntegrationParameters struct {
 	// +optional
 	TenantID string `json:"tenantID,omitempty"`
 
-	// ClientSecretSecretRef is a key of a Secret in this namespace, with the secret
-	// of the provider's API.
+	// ClientSecretSecretRef references a key of a Secret in this namespace that holds the
+	// secret of the provider's API.
 	ClientSecretSecretRef xpv2.LocalSecretKeySelector `json:"clientSecretSecretRef"`
 
-	// AdoptionPolicy says what to do when an integration with the provider exists and
-	// was not made for this object: Tailscale takes one for each provider. Refuse
-	// reports it, Adopt takes it over.
+	// AdoptionPolicy decides about an existing integration with the provider that this object
+	// did not create, because Tailscale supports one for each provider. Refuse reports an
+	// error, Adopt takes it over.
 	// +kubebuilder:default=Refuse
 	// +optional
 	AdoptionPolicy AdoptionPolicy `json:"adoptionPolicy,omitempty"`
 }
 
-// A PostureIntegrationObservation is what Tailscale reports of it.
+// A PostureIntegrationObservation is what Tailscale reports of a posture integration.
 type PostureIntegrationObservation struct {
 	// ID of the integration.
 	// +optional
@@ -52,21 +52,21 @@ type PostureIntegrationObservation struct {
 	// +optional
 	Provider string `json:"provider,omitempty"`
 
-	// Error of the last synchronisation, the first line of what the provider says.
+	// Error of the last synchronization: the first line of the provider's message.
 	// +optional
 	Error string `json:"error,omitempty"`
 
-	// MatchedCount is how many devices of the tailnet the provider knows.
+	// MatchedCount is the number of the tailnet's devices that the provider knows.
 	// +optional
 	MatchedCount *int64 `json:"matchedCount,omitempty"`
 
-	// SecretHash is a salted and slow hash of the secret that was sent last:
-	// Tailscale does not give it back.
+	// SecretHash is a salted, slow hash of the last sent secret, because Tailscale does not
+	// return it.
 	// +optional
 	SecretHash string `json:"secretHash,omitempty"`
 }
 
-// A PostureIntegrationSpec is the wanted state of a PostureIntegration.
+// A PostureIntegrationSpec is the desired state of a PostureIntegration.
 type PostureIntegrationSpec struct {
 	xpv2.ManagedResourceSpec `json:",inline"`
 
@@ -91,8 +91,8 @@ type PostureIntegrationStatus struct {
 // +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp"
 // +kubebuilder:resource:scope=Namespaced,categories={crossplane,managed,tailscale}
 
-// A PostureIntegration lets a device management system tell Tailscale about
-// devices.
+// A PostureIntegration connects a device management system to a tailnet, so that Tailscale
+// receives attributes of devices.
 type PostureIntegration struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

@@ -9,10 +9,10 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 )
 
-// A ProviderConfigSpec says how the provider reaches one tailnet.
+// A ProviderConfigSpec configures the provider's access to one tailnet.
 type ProviderConfigSpec struct {
-	// Tailnet is the tailnet's name as Tailscale's API takes it. "-" is the
-	// tailnet that owns the credential.
+	// Tailnet is the name of the tailnet in Tailscale's API. "-" is the tailnet that owns the
+	// credential.
 	// +kubebuilder:default="-"
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
@@ -25,39 +25,38 @@ type ProviderConfigSpec struct {
 	// +optional
 	APIURL string `json:"apiURL,omitempty"`
 
-	// ControlURL is the control server that nodes log in to. Absent means
-	// Tailscale's own.
+	// ControlURL is the URL of the control server that nodes log in to. Absent means
+	// Tailscale's control server.
 	// +kubebuilder:validation:Pattern=`^https?://[^/\s]+/?$`
 	// +optional
 	ControlURL string `json:"controlURL,omitempty"`
 
-	// Credentials to Tailscale's API.
+	// Credentials for Tailscale's API.
 	Credentials Credentials `json:"credentials"`
 
-	// Tags are added to every auth key that is minted with this config.
+	// Tags of every auth key that is created with this config.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
 	Tags []Tag `json:"tags,omitempty"`
 
-	// ClusterID tells this cluster's objects in the tailnet from those of other
-	// clusters. It must not change while objects exist.
+	// ClusterID distinguishes this cluster's objects in the tailnet from those of other
+	// clusters. Do not change it while objects exist.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	ClusterID string `json:"clusterID,omitempty"`
 
-	// AllowedNamespaces says which namespaces may use this config. Absent means
-	// all.
+	// AllowedNamespaces selects the namespaces that may use this config. Absent means all.
 	// +optional
 	AllowedNamespaces *AllowedNamespaces `json:"allowedNamespaces,omitempty"`
 }
 
-// NamespacesFrom says which namespaces may use a provider config.
+// NamespacesFrom selects how the allowed namespaces are determined.
 // +kubebuilder:validation:Enum=All;List;Selector;Grants
 type NamespacesFrom string
 
-// Which namespaces may use a provider config.
+// Ways to determine the allowed namespaces.
 const (
 	NamespacesFromAll      NamespacesFrom = "All"
 	NamespacesFromList     NamespacesFrom = "List"
@@ -65,13 +64,13 @@ const (
 	NamespacesFromGrants   NamespacesFrom = "Grants"
 )
 
-// AllowedNamespaces says which namespaces may use a provider config or a tailnet.
+// AllowedNamespaces selects the namespaces that may use a provider config or a tailnet.
 // +kubebuilder:validation:XValidation:rule="has(self.selector) == (self.from == 'Selector')",message="selector must be set when from is Selector, and only then"
 // +kubebuilder:validation:XValidation:rule="has(self.grants) == (self.from == 'Grants')",message="grants must be set when from is Grants, and only then"
 type AllowedNamespaces struct {
-	// From is All, List for those in names, Selector for those whose labels match
-	// selector, or Grants for those that an entry of grants matches. The first three
-	// give the whole credential.
+	// From is All, List for the namespaces in names, Selector for namespaces whose labels match
+	// selector, or Grants for namespaces that match an entry of grants. The first three allow
+	// all uses of the credential.
 	// +kubebuilder:default=All
 	// +optional
 	From NamespacesFrom `json:"from,omitempty"`
@@ -83,14 +82,14 @@ type AllowedNamespaces struct {
 	// +optional
 	Names []string `json:"names,omitempty"`
 
-	// Selector picks namespaces by label, when from is Selector. The provider must
-	// be allowed to read namespaces, by cluster/manifests/rbac.yaml.
+	// Selector selects namespaces by label, when from is Selector. The provider must be allowed
+	// to read namespaces; see cluster/manifests/rbac.yaml.
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
 
-	// Grants say what each namespace may do with the tailnet, when from is Grants. The
-	// first entry that matches a namespace counts, and one that none matches may do
-	// nothing.
+	// Grants limit the use of the tailnet by namespace, when from is Grants. The first entry
+	// that matches a namespace applies. A namespace without a matching entry may not use the
+	// tailnet.
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
@@ -98,13 +97,12 @@ type AllowedNamespaces struct {
 	Grants []NamespaceGrant `json:"grants,omitempty"`
 }
 
-// A NamespaceGrant is what some namespaces may do with a tailnet. Of the entries that
-// match a namespace the first counts, alone. What an entry does not limit is all that
-// the credential can do: so one with names or a selector and nothing else gives the
-// whole credential.
+// A NamespaceGrant limits the use of a tailnet by the namespaces that it matches. Only the
+// first matching entry applies to a namespace. Absent limits allow everything that the
+// credential can do: an entry with only names or a selector allows all uses of the credential.
 // +kubebuilder:validation:XValidation:rule="has(self.names) || has(self.selector)",message="names or selector must be set; an empty selector matches every namespace"
 type NamespaceGrant struct {
-	// Names of the namespaces. Where selector is set, too, both must match.
+	// Names of the namespaces. If selector is also set, both must match.
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=256
@@ -112,66 +110,66 @@ type NamespaceGrant struct {
 	// +optional
 	Names []string `json:"names,omitempty"`
 
-	// Selector picks namespaces by label. An empty one, {}, matches all: put it into
-	// the last entry.
+	// Selector selects namespaces by label. An empty selector, {}, matches all: use it in the
+	// last entry.
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
 
-	// Kinds of managed resources that may act on the tailnet, such as VIPService and
-	// Machine. Absent means all, or, where tags, services or domains are set, those
-	// that these can hold: AuthKey, Device, Discovery, Machine, SplitDNS and
-	// VIPService. The others act on the whole tailnet: a PolicyFragment or an
-	// OAuthClient gives what the rest of the entry withholds.
+	// Kinds of managed resources that may act on the tailnet, such as VIPService and Machine.
+	// Absent means all kinds, or, if tags, services or domains is set, the kinds that these can
+	// limit: AuthKey, Device, Discovery, Machine, SplitDNS and VIPService. The other kinds act
+	// on the whole tailnet: a PolicyFragment or an OAuthClient can bypass the other limits of
+	// the entry.
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
 	Kinds []ManagedKind `json:"kinds,omitempty"`
 
-	// Tags that machines, auth keys and services may have, beside the tailnet's own
-	// tags, and that devices which are managed must have. Absent means all.
+	// Tags that machines, auth keys and services may have, in addition to the tailnet's default
+	// tags, and that managed devices must have. Absent means all.
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	Tags []Tag `json:"tags,omitempty"`
 
-	// Services are names of Tailscale Services without svc:, in which * stands for any
-	// characters, such as shop-*. Absent means all.
+	// Services are names of Tailscale Services without svc:, such as shop-*, where * matches
+	// any characters. Absent means all.
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	Services []ServicePattern `json:"services,omitempty"`
 
-	// Domains that the tailnet may be told to ask proxies for, with all names below
-	// them. Absent means all.
+	// Domains that proxies may resolve for the tailnet, with all names below them. Absent means
+	// all.
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	Domains []GrantedDomain `json:"domains,omitempty"`
 
-	// Images are repositories that spec.proxy.image may name, at any tag or digest,
-	// such as registry.example.com/tailscale. One that ends in /* stands for all
-	// below. Absent means Tailscale's own: docker.io/tailscale/tailscale and
-	// ghcr.io/tailscale/tailscale. The image of who names none is always allowed.
+	// Images are repositories that spec.proxy.image may use, with any tag or digest, such as
+	// registry.example.com/tailscale. A repository that ends in /* matches all below that path.
+	// Absent means Tailscale's repositories: docker.io/tailscale/tailscale and
+	// ghcr.io/tailscale/tailscale. The default image is always allowed.
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	Images []ImageRepository `json:"images,omitempty"`
 
-	// Networking of proxies. Absent means Userspace and Kernel. Pods with Kernel
-	// networking also need a PodSecurity level that lets them.
+	// Networking modes that proxies may use. Absent means Userspace and Kernel. Pods with
+	// Kernel networking also need a PodSecurity level that allows them.
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=2
 	// +optional
 	Networking []Networking `json:"networking,omitempty"`
 
-	// EnvFromSecrets says whether environment variables of proxies may come from
-	// Secrets of the namespace. Absent means yes.
+	// EnvFromSecrets allows environment variables of proxies to use Secrets of the namespace.
+	// Absent means true.
 	// +optional
 	EnvFromSecrets *bool `json:"envFromSecrets,omitempty"`
 }
@@ -186,14 +184,14 @@ type ManagedKind string
 // +kubebuilder:validation:Pattern=`^[a-z0-9*-]+$`
 type ServicePattern string
 
-// A GrantedDomain is a domain with all names below it. A single label is none.
+// A GrantedDomain is a domain with all names below it. It has at least two labels.
 // +kubebuilder:validation:MinLength=3
 // +kubebuilder:validation:MaxLength=253
 // +kubebuilder:validation:Pattern=`^[a-z0-9_]([-a-z0-9_]*[a-z0-9_])?(\.[a-z0-9_]([-a-z0-9_]*[a-z0-9_])?)+$`
 type GrantedDomain string
 
-// An ImageRepository is a repository of images, without tag and digest, or all below
-// a path that ends in /*.
+// An ImageRepository is a repository of images, without tag and digest, or a path that ends in
+// /* and includes all repositories below it.
 // +kubebuilder:validation:MinLength=1
 // +kubebuilder:validation:MaxLength=255
 // +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-zA-Z0-9.]*)(:[0-9]+)?(/[a-z0-9]([-a-z0-9._]*[a-z0-9])?)*(/\*)?$`
@@ -209,50 +207,48 @@ type ProviderConfigStatus struct {
 // +kubebuilder:validation:XValidation:rule="self.matches('^tag:[a-zA-Z][a-zA-Z0-9-]*$')",message="must be tag: followed by a letter, then letters, digits and dashes"
 type Tag string
 
-// Credentials locate what authenticates to Tailscale's API: an OAuth client, a
-// workload identity or an API key.
+// Credentials reference a credential for Tailscale's API: an OAuth client, a workload identity
+// or an API key.
 // +kubebuilder:validation:XValidation:rule="[has(self.oauthSecretRef), has(self.workloadIdentity), has(self.apiKeySecretRef)].filter(x, x).size() == 1",message="exactly one of oauthSecretRef, workloadIdentity and apiKeySecretRef must be set"
 type Credentials struct {
-	// OAuthSecretRef names a Secret with the keys client_id and client_secret
-	// of an OAuth client with the scopes devices:core, auth_keys and services.
+	// OAuthSecretRef references a Secret with the keys client_id and client_secret of an OAuth
+	// client with the scopes devices:core, auth_keys and services.
 	// +optional
 	OAuthSecretRef *xpv2.SecretReference `json:"oauthSecretRef,omitempty"`
 
-	// WorkloadIdentity logs in with a token of a Kubernetes service account, so
-	// that no secret is stored anywhere.
+	// WorkloadIdentity authenticates with a token of a Kubernetes service account, so that no
+	// secret is stored.
 	// +optional
 	WorkloadIdentity *WorkloadIdentity `json:"workloadIdentity,omitempty"`
 
-	// APIKeySecretRef names a Secret with an API access token. It acts for the
-	// user who made it, with all of that user's rights, and ends after 90 days
-	// at most: prefer the others.
+	// APIKeySecretRef references a Secret with an API access token. The token has all rights of
+	// the user who created it, and expires after 90 days at most: prefer the other credentials.
 	// +optional
 	APIKeySecretRef *APIKeySecretReference `json:"apiKeySecretRef,omitempty"`
 }
 
-// A WorkloadIdentity is a federated identity of the tailnet, made for a
-// Kubernetes service account: its issuer is this cluster's, its subject
-// system:serviceaccount:NAMESPACE:NAME.
+// A WorkloadIdentity is a federated identity of the tailnet for a Kubernetes service account:
+// its issuer is this cluster's issuer, its subject is system:serviceaccount:NAMESPACE:NAME.
 type WorkloadIdentity struct {
-	// ClientID of the federated identity, as its page shows it.
+	// ClientID of the federated identity, from its page in the admin console.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9_-]+$`
 	ClientID string `json:"clientID"`
 
-	// Audience of the tokens, as the federated identity's page shows it.
+	// Audience of the tokens, from the page of the federated identity in the admin console.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Audience string `json:"audience"`
 
-	// ServiceAccountRef names the service account that logs in. Absent means the
-	// provider's own, which only a ClusterProviderConfig may use. The provider
-	// must be allowed to create serviceaccounts/token of it.
+	// ServiceAccountRef references the service account that authenticates. Absent means the
+	// provider's service account, which only a ClusterProviderConfig may use. The provider must
+	// be allowed to create its serviceaccounts/token.
 	// +optional
 	ServiceAccountRef *ServiceAccountReference `json:"serviceAccountRef,omitempty"`
 
-	// ExpirationSeconds is how long a token of the service account is valid. It
-	// is used at once, so little is enough; Kubernetes wants 600 at least.
+	// ExpirationSeconds is how long a token of the service account is valid. The provider uses
+	// it immediately, so a short time is enough; the minimum of Kubernetes is 600.
 	// +kubebuilder:default=600
 	// +kubebuilder:validation:Minimum=600
 	// +kubebuilder:validation:Maximum=86400
@@ -260,9 +256,10 @@ type WorkloadIdentity struct {
 	ExpirationSeconds *int64 `json:"expirationSeconds,omitempty"`
 }
 
-// A ServiceAccountReference names a service account.
+// A ServiceAccountReference references a service account.
 type ServiceAccountReference struct {
-	// Namespace of the service account. That of a ProviderConfig must be its own.
+	// Namespace of the service account. In a ProviderConfig, it must be the namespace of the
+	// ProviderConfig.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	Namespace string `json:"namespace"`
@@ -273,8 +270,7 @@ type ServiceAccountReference struct {
 	Name string `json:"name"`
 }
 
-// An APIKeySecretReference names a key of a Secret that holds an API access
-// token.
+// An APIKeySecretReference references a key of a Secret that holds an API access token.
 type APIKeySecretReference struct {
 	xpv2.SecretReference `json:",inline"`
 
@@ -286,8 +282,8 @@ type APIKeySecretReference struct {
 	Key string `json:"key,omitempty"`
 }
 
-// SecretReference returns the Secret that the credentials are in, nil for a
-// workload identity, which needs none.
+// SecretReference returns a reference to the Secret with the credentials, or nil for a workload
+// identity, which needs none.
 func (c Credentials) SecretReference() *xpv2.SecretReference {
 	switch {
 	case c.OAuthSecretRef != nil:
@@ -298,8 +294,8 @@ func (c Credentials) SecretReference() *xpv2.SecretReference {
 	return nil
 }
 
-// Namespace that the credentials are in: that of the Secret or of the service
-// account. Empty for the provider's own service account.
+// Namespace returns the namespace of the credentials: that of the Secret or of the service
+// account. It is empty for the provider's service account.
 func (c Credentials) Namespace() string {
 	if s := c.SecretReference(); s != nil {
 		return s.Namespace
@@ -344,9 +340,9 @@ type ClusterProviderConfigList struct {
 // +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp"
 // +kubebuilder:resource:scope=Namespaced,categories={crossplane,provider,tailscale}
 
-// A ProviderConfig configures the provider for managed resources of its own
-// namespace. Its Secret or service account must be in that namespace.
-// +kubebuilder:validation:XValidation:rule="!has(self.spec.credentials.workloadIdentity) || has(self.spec.credentials.workloadIdentity.serviceAccountRef)",message="a ProviderConfig's workloadIdentity must name a serviceAccountRef of its own namespace"
+// A ProviderConfig configures the provider for managed resources in its namespace. Its Secret
+// or service account must be in that namespace.
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.credentials.workloadIdentity) || has(self.spec.credentials.workloadIdentity.serviceAccountRef)",message="a ProviderConfig's workloadIdentity needs a serviceAccountRef of the same namespace"
 type ProviderConfig struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A Direction is which way a proxy carries traffic.
+// A Direction is the direction in which a proxy carries traffic.
 // +kubebuilder:validation:Enum=Ingress;Egress
 type Direction string
 
@@ -26,12 +26,11 @@ type ProxySetMember struct {
 
 	Direction Direction `json:"direction"`
 
-	// Replicas is how many machines are wanted.
+	// Replicas is the number of desired machines.
 	// +kubebuilder:validation:Minimum=0
 	Replicas int32 `json:"replicas"`
 
-	// Networking of the proxies: Userspace or Kernel. Absent means that it is not
-	// known.
+	// Networking of the proxies: Userspace or Kernel. Absent means unknown.
 	// +kubebuilder:validation:Enum=Userspace;Kernel
 	// +optional
 	Networking string `json:"networking,omitempty"`
@@ -39,22 +38,22 @@ type ProxySetMember struct {
 
 // A ProxySetTarget is a target that the egress proxies carry traffic to.
 type ProxySetTarget struct {
-	// Name of the target: that of its endpoint, or of its ServiceAttachment, and
-	// after a slash its port, for UDP with /udp.
+	// Name of the target: the name of its endpoint or of its ServiceAttachment, then a slash
+	// and its port, with /udp for UDP.
 	Name string `json:"name"`
 
-	// Port at the target, by which routes name it.
+	// Port of the target, which routes reference.
 	Port int32 `json:"port"`
 
-	// Protocol that is spoken: TCP, UDP, HTTP, HTTPS, GRPC or TLS.
+	// Protocol of the port: TCP, UDP, HTTP, HTTPS, GRPC or TLS.
 	Protocol string `json:"protocol"`
 
-	// Address is host:port of a target that is reached without a proxy. Absent
-	// for those that have a proxyPort.
+	// Address is HOST:PORT of a target that is reached without a proxy. Absent for targets with
+	// a proxyPort.
 	// +optional
 	Address string `json:"address,omitempty"`
 
-	// ProxyPort is the target's port at every egress pod.
+	// ProxyPort is the port of every egress pod that leads to the target.
 	// +optional
 	ProxyPort int32 `json:"proxyPort,omitempty"`
 
@@ -63,29 +62,29 @@ type ProxySetTarget struct {
 	Weight int32 `json:"weight,omitempty"`
 }
 
-// A ProxySetSpec is what others must know of a TailscaleEndpoints.
+// A ProxySetSpec is the information about a TailscaleEndpoints that other functions need.
 type ProxySetSpec struct {
 	// Endpoints is the name of the TailscaleEndpoints, in the same namespace.
 	Endpoints string `json:"endpoints"`
 
-	// Tailnet is the TailscaleTailnet that the proxies join.
+	// Tailnet is the name of the TailscaleTailnet that the proxies join.
 	Tailnet string `json:"tailnet"`
 
-	// Tags of the proxies, the tailnet's defaults included.
+	// Tags of the proxies, including the tailnet's defaults.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	Tags []Tag `json:"tags,omitempty"`
 
-	// Sets of proxies.
+	// Sets are the StatefulSets of proxies.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=8
 	// +optional
 	Sets []ProxySetMember `json:"sets,omitempty"`
 
-	// IngressOnRequest reports that there are proxies that let the tailnet in once a
-	// ServiceAttachment of the TailscaleEndpoints asks for them.
+	// IngressOnRequest reports whether ingress proxies are created once a ServiceAttachment of
+	// the TailscaleEndpoints needs them.
 	// +optional
 	IngressOnRequest bool `json:"ingressOnRequest,omitempty"`
 
@@ -103,8 +102,8 @@ type ProxySetSpec struct {
 // +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp"
 // +kubebuilder:resource:scope=Namespaced,categories={tailscale}
 
-// A ProxySet carries a TailscaleEndpoints' labels and shape to those who select
-// it. It has no status: a function that requires it runs for each change.
+// A ProxySet publishes a TailscaleEndpoints' labels and proxies to objects that select it. It
+// has no status, because functions that require it run for each change.
 type ProxySet struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// An AttachmentBackend is where one port of a service ends.
+// An AttachmentBackend is the backend of one port of a service.
 type AttachmentBackend struct {
 	// Host is a DNS name or an address, such as web.default.svc.
 	// +kubebuilder:validation:MinLength=1
@@ -20,24 +20,23 @@ type AttachmentBackend struct {
 	Port int32 `json:"port"`
 }
 
-// An AttachmentProtocol is how a proxy hands on what comes to a port.
+// An AttachmentProtocol is the protocol that a proxy forwards from a port to the backend.
 // +kubebuilder:validation:Enum=TCP;HTTP
 type AttachmentProtocol string
 
 // Protocols of ports.
 const (
-	// AttachmentProtocolTCP hands on bytes.
+	// AttachmentProtocolTCP forwards bytes.
 	AttachmentProtocolTCP AttachmentProtocol = "TCP"
-	// AttachmentProtocolHTTP hands on requests, with headers that tell who of
-	// the tailnet asks.
+	// AttachmentProtocolHTTP forwards requests with headers that identify the client in the
+	// tailnet.
 	AttachmentProtocolHTTP AttachmentProtocol = "HTTP"
 )
 
-// An AttachmentTLS says that a proxy ends TLS at a port.
+// An AttachmentTLS configures a proxy to terminate TLS at a port.
 type AttachmentTLS struct {
-	// SecretName is a Secret of type kubernetes.io/tls in the same namespace.
-	// Absent means the certificate that Tailscale provides for the service's
-	// DNS name.
+	// SecretName is the name of a Secret of type kubernetes.io/tls in the same namespace.
+	// Absent means the certificate that Tailscale provides for the service's DNS name.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	SecretName string `json:"secretName,omitempty"`
@@ -45,40 +44,40 @@ type AttachmentTLS struct {
 
 // An AttachmentPort is one port of a service and its backend.
 type AttachmentPort struct {
-	// Port of the service's virtual IP. 0 means all ports, which need proxies
-	// with Kernel networking.
+	// Port of the service's virtual IP address. 0 means all ports, which need proxies with
+	// Kernel networking.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=65535
 	Port int32 `json:"port"`
 
-	// Backend that answers. Absent in the direction Egress.
+	// Backend of the port. Absent in the direction Egress.
 	// +optional
 	Backend *AttachmentBackend `json:"backend,omitempty"`
 
-	// Protocol says how the proxy hands on what comes. Absent means TCP.
+	// Protocol that the proxy forwards. Absent means TCP.
 	// +optional
 	Protocol AttachmentProtocol `json:"protocol,omitempty"`
 
-	// TLS says that the proxy ends TLS. Absent hands it on as it is.
+	// TLS makes the proxy terminate TLS. Absent forwards TLS unchanged.
 	// +optional
 	TLS *AttachmentTLS `json:"tls,omitempty"`
 
-	// ProxyProtocol is the version of the PROXY protocol header that goes before
-	// each connection to the backend. 0 sends none.
+	// ProxyProtocol is the version of the PROXY protocol header that the proxy sends at the
+	// start of each connection to the backend. 0 sends none.
 	// +kubebuilder:validation:Enum=0;1;2
 	// +optional
 	ProxyProtocol int32 `json:"proxyProtocol,omitempty"`
 }
 
-// An AttachmentHealthCheck says how an agent probes backends.
+// An AttachmentHealthCheck configures how an agent probes backends.
 type AttachmentHealthCheck struct {
-	// Path of an HTTP GET that must answer 2xx or 3xx. Absent means that a TCP
-	// connection is enough.
+	// Path of an HTTP GET that must return a 2xx or 3xx status. Absent means that a successful
+	// TCP connection is enough.
 	// +optional
 	Path string `json:"path,omitempty"`
 
-	// ResolveOnly sends nothing to a backend: it is healthy while its name is
-	// known. Path means nothing then.
+	// ResolveOnly sends no probe: a backend is healthy while its name resolves. Path has no
+	// effect then.
 	// +optional
 	ResolveOnly bool `json:"resolveOnly,omitempty"`
 
@@ -88,22 +87,23 @@ type AttachmentHealthCheck struct {
 	// Timeout of a probe.
 	Timeout metav1.Duration `json:"timeout"`
 
-	// HealthyThreshold is how many probes in a row make a backend healthy.
+	// HealthyThreshold is the number of consecutive successful probes that make a backend
+	// healthy.
 	// +kubebuilder:validation:Minimum=1
 	HealthyThreshold int32 `json:"healthyThreshold"`
 
-	// UnhealthyThreshold is how many failed probes in a row make it unhealthy.
+	// UnhealthyThreshold is the number of consecutive failed probes that make a backend
+	// unhealthy.
 	// +kubebuilder:validation:Minimum=1
 	UnhealthyThreshold int32 `json:"unhealthyThreshold"`
 }
 
-// A ServiceAttachmentSpec is what one TailscaleEndpoints is to serve for one
-// Tailscale Service.
+// A ServiceAttachmentSpec configures one TailscaleEndpoints for one Tailscale Service.
 type ServiceAttachmentSpec struct {
-	// Endpoints is the TailscaleEndpoints whose agents act on this.
+	// Endpoints is the name of the TailscaleEndpoints whose agents use this object.
 	Endpoints string `json:"endpoints"`
 
-	// Services is the TailscaleServices that wants it.
+	// Services is the name of the TailscaleServices that created this object.
 	Services string `json:"services"`
 
 	Direction Direction `json:"direction"`
@@ -111,8 +111,8 @@ type ServiceAttachmentSpec struct {
 	// ServiceName in the tailnet.
 	ServiceName ServiceName `json:"serviceName"`
 
-	// Addresses of the service, IPv4 first. Absent while it has none: agents get
-	// ready for it then, and do not offer it.
+	// Addresses of the service, IPv4 first. Absent while it has none: agents then prepare the
+	// service, and do not advertise it.
 	// +listType=atomic
 	// +optional
 	Addresses []string `json:"addresses,omitempty"`
@@ -123,15 +123,15 @@ type ServiceAttachmentSpec struct {
 	// +kubebuilder:validation:MinItems=1
 	Ports []AttachmentPort `json:"ports"`
 
-	// DNSName that Tailscale provides the certificate for: the service's, or, for
-	// a cluster's own service beside a shared one, that of the shared one.
+	// DNSName of the certificate that Tailscale provides: that of the service, or, for a
+	// cluster's service beside a shared one, that of the shared one.
 	// +optional
 	DNSName string `json:"dnsName,omitempty"`
 
 	HealthCheck AttachmentHealthCheck `json:"healthCheck"`
 
-	// ClusterID of the cluster that it leads to, for people. Absent unless that is another
-	// one.
+	// ClusterID of the destination cluster, for information. Absent unless it is another
+	// cluster.
 	// +optional
 	ClusterID string `json:"clusterID,omitempty"`
 }
@@ -144,9 +144,8 @@ type ServiceAttachmentSpec struct {
 // +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp"
 // +kubebuilder:resource:scope=Namespaced,categories={tailscale}
 
-// A ServiceAttachment is what one TailscaleEndpoints is to serve or to reach for
-// one service. Agents watch it by the label gateway.tailscale.com/endpoints. It
-// has no status.
+// A ServiceAttachment configures one TailscaleEndpoints to serve or to reach one service.
+// Agents watch it by the label gateway.tailscale.com/endpoints. It has no status.
 type ServiceAttachment struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

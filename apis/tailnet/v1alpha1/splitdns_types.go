@@ -9,11 +9,11 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 )
 
-// SplitDNSParameters are nameservers that domains of a tailnet are to have, beside
-// those that others gave them.
+// SplitDNSParameters are nameservers that this object adds to domains of a tailnet, in addition
+// to those that others added.
 type SplitDNSParameters struct {
-	// Domains whose names are asked for at the nameservers, with all names below
-	// them. One label alone, such as com or internal, is refused.
+	// Domains that the nameservers resolve, with all names below them. A single label, such as
+	// com or internal, is refused.
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=256
@@ -21,8 +21,8 @@ type SplitDNSParameters struct {
 	// +kubebuilder:validation:items:Pattern=`^[a-z0-9_]([a-z0-9_-]*[a-z0-9])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9])?)+$`
 	Domains []string `json:"domains"`
 
-	// Nameservers of all these domains. Devices ask all nameservers of a domain at
-	// once, and take the first answer.
+	// Nameservers of all these domains. Devices query all nameservers of a domain at once, and
+	// use the first answer.
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
@@ -33,11 +33,11 @@ type SplitDNSParameters struct {
 
 // A SplitDNSStateObservation is what Tailscale reports of the domains of a SplitDNS.
 type SplitDNSStateObservation struct {
-	// Tailnet is the tailnet's DNS name, where the credential may list its devices.
+	// Tailnet is the tailnet's DNS name, if the credential may list its devices.
 	// +optional
 	Tailnet string `json:"tailnet,omitempty"`
 
-	// Domains with all their nameservers, those of others included.
+	// Domains with all their nameservers, including those that others added.
 	// +listType=map
 	// +listMapKey=domain
 	// +kubebuilder:validation:MaxItems=256
@@ -45,7 +45,7 @@ type SplitDNSStateObservation struct {
 	Domains []SplitDNSObservation `json:"domains,omitempty"`
 }
 
-// A SplitDNSSpec is the wanted state of a SplitDNS.
+// A SplitDNSSpec is the desired state of a SplitDNS.
 type SplitDNSSpec struct {
 	xpv2.ManagedResourceSpec `json:",inline"`
 
@@ -70,10 +70,10 @@ type SplitDNSStatus struct {
 // +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp"
 // +kubebuilder:resource:path=splitdns,scope=Namespaced,categories={crossplane,managed,tailscale}
 
-// A SplitDNS gives domains of a tailnet nameservers. Several objects, of several
-// clusters, may name the same domain: each adds its own nameservers and leaves those of
-// others. A domain that a DNS object of the cluster names is that object's. Deleting the
-// object takes away the nameservers that it added, and nothing else.
+// A SplitDNS adds nameservers to domains of a tailnet. Several objects, in several clusters,
+// can list the same domain: each adds its nameservers and leaves the others unchanged. A domain
+// that a DNS object of the cluster sets belongs to that object. Deleting the object removes
+// only the nameservers that it added.
 type SplitDNS struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

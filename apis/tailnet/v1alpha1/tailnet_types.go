@@ -9,14 +9,14 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 )
 
-// TailnetSettings are settings of a tailnet, as Tailscale's API calls them. Those
-// that are absent are left as they are.
+// TailnetSettings are settings of a tailnet, with the names of Tailscale's API. Absent settings
+// are not changed.
 type TailnetSettings struct {
-	// HTTPSEnabled lets devices get TLS certificates for their names.
+	// HTTPSEnabled allows devices to obtain TLS certificates for their names.
 	// +optional
 	HTTPSEnabled *bool `json:"httpsEnabled,omitempty"`
 
-	// DevicesApprovalOn makes new devices wait for an admin.
+	// DevicesApprovalOn requires an administrator's approval for new devices.
 	// +optional
 	DevicesApprovalOn *bool `json:"devicesApprovalOn,omitempty"`
 
@@ -24,25 +24,25 @@ type TailnetSettings struct {
 	// +optional
 	DevicesAutoUpdatesOn *bool `json:"devicesAutoUpdatesOn,omitempty"`
 
-	// DevicesKeyDurationDays is how long node keys last, in days: 1 to 180.
+	// DevicesKeyDurationDays is the lifetime of node keys, in days: 1 to 180.
 	// +optional
 	DevicesKeyDurationDays *int32 `json:"devicesKeyDurationDays,omitempty"`
 
-	// UsersApprovalOn makes new users wait for an admin.
+	// UsersApprovalOn requires an administrator's approval for new users.
 	// +optional
 	UsersApprovalOn *bool `json:"usersApprovalOn,omitempty"`
 
-	// UsersRoleAllowedToJoinExternalTailnets is who may join tailnets of others:
+	// UsersRoleAllowedToJoinExternalTailnets is the role of users that may join other tailnets:
 	// none, admin or member.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	UsersRoleAllowedToJoinExternalTailnets *string `json:"usersRoleAllowedToJoinExternalTailnets,omitempty"`
 
-	// NetworkFlowLoggingOn records which devices speak with each other.
+	// NetworkFlowLoggingOn records connections between devices.
 	// +optional
 	NetworkFlowLoggingOn *bool `json:"networkFlowLoggingOn,omitempty"`
 
-	// RegionalRoutingOn sends clients to the nearest of several routers or hosts.
+	// RegionalRoutingOn routes clients to the nearest of several routers or hosts.
 	// +optional
 	RegionalRoutingOn *bool `json:"regionalRoutingOn,omitempty"`
 
@@ -50,24 +50,23 @@ type TailnetSettings struct {
 	// +optional
 	PostureIdentityCollectionOn *bool `json:"postureIdentityCollectionOn,omitempty"`
 
-	// ACLsExternallyManagedOn keeps people from editing the policy file in the
-	// admin console.
+	// ACLsExternallyManagedOn prevents users from editing the policy file in the admin console.
 	// +optional
 	ACLsExternallyManagedOn *bool `json:"aclsExternallyManagedOn,omitempty"`
 
-	// ACLsExternalLink is where the admin console sends people who want to edit the
+	// ACLsExternalLink is the link that the admin console shows to users who want to edit the
 	// policy file.
 	// +kubebuilder:validation:MaxLength=2048
 	// +optional
 	ACLsExternalLink *string `json:"aclsExternalLink,omitempty"`
 }
 
-// TailnetParameters are what is wanted of a tailnet.
+// TailnetParameters are the desired state of a tailnet.
 type TailnetParameters struct {
-	// Settings to manage. None are changed where it is absent. Each needs an OAuth
-	// scope: networking_settings for httpsEnabled, logs:network for
-	// networkFlowLoggingOn, policy_file for those of ACLs, feature_settings for all
-	// others. Of two objects that name the same setting the older one has it.
+	// Settings to manage. Absent means none. Each setting needs an OAuth scope:
+	// networking_settings for httpsEnabled, logs:network for networkFlowLoggingOn, policy_file
+	// for the settings of ACLs, feature_settings for all others. If two objects set the same
+	// setting, the older one prevails.
 	// +kubebuilder:validation:XValidation:rule="!has(self.devicesKeyDurationDays) || (self.devicesKeyDurationDays >= 1 && self.devicesKeyDurationDays <= 180)",message="devicesKeyDurationDays must be between 1 and 180"
 	// +kubebuilder:validation:XValidation:rule="!has(self.usersRoleAllowedToJoinExternalTailnets) || self.usersRoleAllowedToJoinExternalTailnets in ['none', 'admin', 'member']",message="usersRoleAllowedToJoinExternalTailnets must be none, admin or member"
 	// +kubebuilder:validation:XValidation:rule="!has(self.aclsExternalLink) || self.aclsExternalLink == '' || isURL(self.aclsExternalLink)",message="aclsExternalLink must be a URL"
@@ -75,54 +74,53 @@ type TailnetParameters struct {
 	Settings *TailnetSettings `json:"settings,omitempty"`
 }
 
-// A CredentialObservation has what Tailscale reports of a credential.
+// A CredentialObservation is what Tailscale reports of a credential.
 type CredentialObservation struct {
-	// Scopes of OAuth that the credential has. An API access token has none: it may do
-	// what its user may.
+	// Scopes of the credential. An API access token has none: it has the rights of its user.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	// +optional
 	Scopes []string `json:"scopes,omitempty"`
 
-	// ExpiresAt is when the credential ends. Absent where it does not: OAuth clients and
-	// federated identities stay until they are revoked.
+	// ExpiresAt is the time at which the credential expires. Absent for OAuth clients and
+	// federated identities, which are valid until they are revoked.
 	// +optional
 	ExpiresAt *metav1.Time `json:"expiresAt,omitempty"`
 }
 
 // A TailnetObservation is what Tailscale reports of a tailnet.
 type TailnetObservation struct {
-	// ID of the tailnet, where the API tells it.
+	// ID of the tailnet, if the credential may read it.
 	// +optional
 	ID string `json:"id,omitempty"`
 
-	// Name is the tailnet's DNS name, such as tail1234.ts.net. It is known once
-	// the tailnet has a device or MagicDNS tells it.
+	// Name is the tailnet's DNS name, such as tail1234.ts.net. Absent until the tailnet has a
+	// device or MagicDNS reports it.
 	// +optional
 	Name string `json:"name,omitempty"`
 
-	// Organization is the tailnet's display name, as far as the API tells it.
+	// Organization is the tailnet's display name, if the credential may read it.
 	// +optional
 	Organization string `json:"organization,omitempty"`
 
-	// OrganizationID is the ID of the organization that owns the tailnet, where the
-	// API tells it.
+	// OrganizationID is the ID of the organization that owns the tailnet, if the credential may
+	// read it.
 	// +optional
 	OrganizationID string `json:"organizationID,omitempty"`
 
-	// MagicDNSSuffix is the domain under which machines and services have names.
+	// MagicDNSSuffix is the domain of the names of machines and services.
 	// +optional
 	MagicDNSSuffix string `json:"magicDNSSuffix,omitempty"`
 
-	// MagicDNS reports whether MagicDNS is on.
+	// MagicDNS reports whether MagicDNS is enabled.
 	// +optional
 	MagicDNS *bool `json:"magicDNS,omitempty"`
 
-	// DeviceCount is how many devices the tailnet has.
+	// DeviceCount is the number of devices in the tailnet.
 	// +optional
 	DeviceCount *int64 `json:"deviceCount,omitempty"`
 
-	// ConnectedDevices is how many of them are connected to the control server.
+	// ConnectedDevices is the number of devices that are connected to the control server.
 	// +optional
 	ConnectedDevices *int64 `json:"connectedDevices,omitempty"`
 
@@ -130,16 +128,16 @@ type TailnetObservation struct {
 	// +optional
 	Credential *CredentialObservation `json:"credential,omitempty"`
 
-	// ServiceCount is how many Tailscale Services the tailnet has.
+	// ServiceCount is the number of Tailscale Services in the tailnet.
 	// +optional
 	ServiceCount *int64 `json:"serviceCount,omitempty"`
 
-	// Settings of the tailnet, where the credential may read them.
+	// Settings of the tailnet, if the credential may read them.
 	// +optional
 	Settings *TailnetSettings `json:"settings,omitempty"`
 }
 
-// A TailnetSpec is the wanted state of a Tailnet.
+// A TailnetSpec is the desired state of a Tailnet.
 type TailnetSpec struct {
 	xpv2.ManagedResourceSpec `json:",inline"`
 
@@ -166,8 +164,8 @@ type TailnetStatus struct {
 // +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp"
 // +kubebuilder:resource:scope=Namespaced,categories={crossplane,managed,tailscale}
 
-// A Tailnet observes the tailnet that its provider config names, and manages those
-// of its settings that are set. It makes and deletes nothing.
+// A Tailnet observes the tailnet of its provider config, and manages the settings that are set.
+// It does not create or delete the tailnet.
 type Tailnet struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`

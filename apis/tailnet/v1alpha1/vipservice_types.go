@@ -13,16 +13,16 @@ import (
 // (tailcfg.ServiceName).
 // +kubebuilder:validation:MaxLength=67
 // +kubebuilder:validation:XValidation:rule="self.matches('^svc:[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$')",message="must be svc: followed by a DNS label of lower-case letters, digits and dashes"
-// +kubebuilder:validation:XValidation:rule="!(self in ['svc:localhost', 'svc:wpad', 'svc:autoconfig', 'svc:isatap', 'svc:teredo', 'svc:autorouter'])",message="is a name that resolvers or clients give a meaning of their own; choose another"
+// +kubebuilder:validation:XValidation:rule="!(self in ['svc:localhost', 'svc:wpad', 'svc:autoconfig', 'svc:isatap', 'svc:teredo', 'svc:autorouter'])",message="is a reserved name with a special meaning for resolvers or clients; choose another"
 type ServiceName string
 
-// A ServicePort is a port of a Tailscale Service: tcp:PORT, or do-not-validate.
-// Services carry TCP only.
+// A ServicePort is a port of a Tailscale Service: tcp:PORT, or do-not-validate. Services
+// support only TCP ports.
 // +kubebuilder:validation:MaxLength=15
-// +kubebuilder:validation:XValidation:rule="self == 'do-not-validate' || (self.matches('^tcp:[1-9][0-9]{0,4}$') && int(self.substring(4)) <= 65535)",message="must be tcp:PORT with PORT from 1 to 65535, or do-not-validate; Tailscale Services carry TCP only"
+// +kubebuilder:validation:XValidation:rule="self == 'do-not-validate' || (self.matches('^tcp:[1-9][0-9]{0,4}$') && int(self.substring(4)) <= 65535)",message="must be tcp:PORT with PORT from 1 to 65535, or do-not-validate; Tailscale Services support only TCP ports"
 type ServicePort string
 
-// An AdoptionPolicy says what to do with a service that exists and is not ours.
+// An AdoptionPolicy decides about an existing object that the managed resource did not create.
 // +kubebuilder:validation:Enum=Refuse;Adopt
 type AdoptionPolicy string
 
@@ -32,29 +32,30 @@ const (
 	AdoptionPolicyAdopt  AdoptionPolicy = "Adopt"
 )
 
-// Sharing says whether several clusters may define one service.
+// Sharing decides whether several clusters may define one service.
 // +kubebuilder:validation:Enum=Exclusive;Shared
 type Sharing string
 
-// Ways to share.
+// Sharing modes.
 const (
 	SharingExclusive Sharing = "Exclusive"
 	SharingShared    Sharing = "Shared"
 )
 
-// VIPServiceParameters are the wanted state of a Tailscale Service.
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.sharing) || oldSelf.sharing != 'Shared' || (has(self.sharing) && self.sharing == 'Shared')",message="sharing cannot go back from Shared to Exclusive; delete this VIPService and make another"
+// VIPServiceParameters are the desired state of a Tailscale Service.
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.sharing) || oldSelf.sharing != 'Shared' || (has(self.sharing) && self.sharing == 'Shared')",message="sharing cannot go back from Shared to Exclusive; delete this VIPService and create another"
 type VIPServiceParameters struct {
 	// Name of the service in the tailnet. It is the external name.
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable; make another VIPService instead"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable; create another VIPService instead"
 	Name ServiceName `json:"name"`
 
-	// DisplayName is shown instead of the name in Tailscale's admin console.
+	// DisplayName is the name that Tailscale's admin console shows instead of the service's
+	// name.
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	DisplayName string `json:"displayName,omitempty"`
 
-	// Comment is shown in Tailscale's admin console.
+	// Comment is the comment that Tailscale's admin console shows.
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	Comment string `json:"comment,omitempty"`
@@ -71,64 +72,61 @@ type VIPServiceParameters struct {
 	// +optional
 	Tags []Tag `json:"tags,omitempty"`
 
-	// Annotations to set on the service, beside those that the provider and
-	// others keep there. One that is taken out here is taken off the service.
+	// Annotations to set on the service. Annotations of the provider and of others are kept. An
+	// annotation that is removed here is removed from the service.
 	// +kubebuilder:validation:MaxProperties=32
-	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) <= 128 && !k.startsWith('gateway.tailscale.com/') && k != 'tailscale.com/owner-references')",message="keys must be at most 128 characters long, not begin with gateway.tailscale.com/ and not be tailscale.com/owner-references: those are kept by the provider"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) <= 128 && !k.startsWith('gateway.tailscale.com/') && k != 'tailscale.com/owner-references')",message="keys must be at most 128 characters long, not begin with gateway.tailscale.com/ and not be tailscale.com/owner-references: the provider manages those"
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
 
-	// Sharing is Exclusive (the default) for a service of this cluster alone,
-	// or Shared for one that several clusters define together, each with a
-	// VIPService of the same name and with sharing Shared. The service lives
-	// until the last of them is deleted. Tags, ports, display name, comment and
-	// annotations are those of the cluster that made it; others that want other
-	// tags or ports see the condition Conflict, and so does the one that made
-	// it. Exclusive can be changed to Shared, but not back.
+	// Sharing is Exclusive (the default) for a service that belongs to this cluster alone, or
+	// Shared for a service that several clusters define together, each with a VIPService of the
+	// same name and with sharing Shared. The service exists until the last of them is deleted.
+	// Tags, ports, display name, comment and annotations are those of the cluster that created
+	// it. If another cluster specifies other tags or ports, it and the creating cluster have
+	// the condition Conflict. Exclusive can be changed to Shared, but not back.
 	// +kubebuilder:default=Exclusive
 	// +optional
 	Sharing Sharing `json:"sharing,omitempty"`
 
-	// Routes of this cluster that use the service, as KIND/NAMESPACE/NAME.
-	// Other clusters that share it see them.
+	// Routes of this cluster that use the service, as KIND/NAMESPACE/NAME. Other clusters that
+	// share the service can read them.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MaxLength=336
 	// +optional
 	Routes []string `json:"routes,omitempty"`
 
-	// RecordTags are the tags of the cluster's own service, which stands for
-	// this cluster among those that share the service. The tags of the service
-	// where there are none.
+	// RecordTags are the tags of the cluster's service, which represents this cluster among the
+	// clusters that share the service. Absent means the tags of the service.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
 	RecordTags []Tag `json:"recordTags,omitempty"`
 
-	// RecordPorts are the ports of the cluster's own service: those at which
-	// other clusters may reach this one. The ports of the service where there
-	// are none.
+	// RecordPorts are the ports of the cluster's service, on which other clusters can reach
+	// this one. Absent means the ports of the service.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	RecordPorts []ServicePort `json:"recordPorts,omitempty"`
 
-	// AutoApprove approves hosts through the API: Machines of this cluster whose
-	// endpoints are to host the service, and that carry one of hostTags.
+	// AutoApprove approves hosts through Tailscale's API: Machines of this cluster whose
+	// endpoints should host the service, and that have one of hostTags.
 	// +kubebuilder:default=true
 	// +optional
 	AutoApprove *bool `json:"autoApprove,omitempty"`
 
-	// HostTags tell which hosts autoApprove may approve. Nothing is approved
-	// when there are none.
+	// HostTags limit the hosts that autoApprove approves. If there are none, nothing is
+	// approved.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	HostTags []Tag `json:"hostTags,omitempty"`
 
-	// AdoptionPolicy says what to do when a service of this name exists and was
-	// not made for this object. Refuse reports it, Adopt takes it over, unless
-	// another VIPService of this cluster has it.
+	// AdoptionPolicy decides about an existing service with this name that this object did not
+	// create. Refuse reports an error. Adopt takes the service over, unless it belongs to
+	// another VIPService of this cluster.
 	// +kubebuilder:default=Refuse
 	// +optional
 	AdoptionPolicy AdoptionPolicy `json:"adoptionPolicy,omitempty"`
@@ -143,8 +141,8 @@ type ServiceHost struct {
 	// +optional
 	Name string `json:"name,omitempty"`
 
-	// Endpoints is the TailscaleEndpoints whose Machine the device is. Absent for
-	// others' devices.
+	// Endpoints is the name of the TailscaleEndpoints whose Machine the device is. Absent for
+	// other devices.
 	// +optional
 	Endpoints string `json:"endpoints,omitempty"`
 
@@ -156,13 +154,13 @@ type ServiceHost struct {
 	// Online reports whether the device is connected to the control server.
 	Online bool `json:"online"`
 
-	// Configured reports whether the device serves all that the service defines: its
-	// state is ready, or it is a Machine of this cluster that is approved, and whose
-	// agent reports that it advertises the service and that control accepted it.
+	// Configured reports whether the device serves all ports of the service: its state is
+	// ready, or it is an approved Machine of this cluster whose agent reports that it
+	// advertises the service and that the control server accepted it.
 	Configured bool `json:"configured"`
 
-	// State is how far the device is with serving the service, as Tailscale's API
-	// calls it. ready is the one value with a known meaning.
+	// State is the device's progress in serving the service, as Tailscale's API reports it.
+	// Only the value ready has a known meaning.
 	// +optional
 	State string `json:"state,omitempty"`
 
@@ -171,19 +169,19 @@ type ServiceHost struct {
 	Approval string `json:"approval,omitempty"`
 }
 
-// ConsumerHealth is how the machines of a cluster do that host a service.
+// ConsumerHealth is the health of a cluster's machines that host a service.
 type ConsumerHealth struct {
-	// Ready is how many machines offer the service.
+	// Ready is the number of machines that offer the service.
 	Ready int32 `json:"ready"`
 
-	// Total is how many machines are to offer it.
+	// Total is the number of machines that should offer it.
 	Total int32 `json:"total"`
 
-	// Score is the percentage of backends that answer, from 0 to 100.
+	// Score is the percentage of healthy backends, from 0 to 100.
 	Score int32 `json:"score"`
 }
 
-// A ServiceConsumer is a cluster that shares a service, as its own record says.
+// A ServiceConsumer is a cluster that shares a service, according to its record.
 type ServiceConsumer struct {
 	// ClusterID of the cluster.
 	ClusterID string `json:"clusterID"`
@@ -192,15 +190,16 @@ type ServiceConsumer struct {
 	// +optional
 	OperatorID string `json:"operatorID,omitempty"`
 
-	// ServiceName is the cluster's own Tailscale Service.
+	// ServiceName is the name of the cluster's Tailscale Service.
 	ServiceName string `json:"serviceName"`
 
-	// Addresses of the cluster's own service, IPv4 first.
+	// Addresses of the cluster's service, IPv4 first.
 	// +listType=atomic
 	// +optional
 	Addresses []string `json:"addresses,omitempty"`
 
-	// DNSName of the cluster's own service, once the tailnet's domain is known.
+	// DNSName is the DNS name of the cluster's service. Absent until the tailnet's domain is
+	// known.
 	// +optional
 	DNSName string `json:"dnsName,omitempty"`
 
@@ -218,8 +217,8 @@ type ServiceConsumer struct {
 	// +optional
 	NodeIDs []string `json:"nodeIDs,omitempty"`
 
-	// Alive reports whether one of its machines is online or was so within the
-	// last 30 minutes, or it has named none yet.
+	// Alive reports whether one of the cluster's machines is online or was online within the
+	// last 30 minutes, or the cluster has listed no machine yet.
 	Alive bool `json:"alive"`
 }
 
@@ -228,16 +227,16 @@ type VIPServiceObservation struct {
 	// +optional
 	Name string `json:"name,omitempty"`
 
-	// Addresses are the service's virtual IPs, IPv4 first.
+	// Addresses are the service's virtual IP addresses, IPv4 first.
 	// +listType=atomic
 	// +optional
 	Addresses []string `json:"addresses,omitempty"`
 
-	// DNSName of the service, once the tailnet's domain is known.
+	// DNSName is the DNS name of the service. Absent until the tailnet's domain is known.
 	// +optional
 	DNSName string `json:"dnsName,omitempty"`
 
-	// Ports that the service has in the tailnet. Its hosts must serve them all.
+	// Ports of the service in the tailnet. Its hosts must serve them all.
 	// +listType=atomic
 	// +optional
 	Ports []string `json:"ports,omitempty"`
@@ -247,47 +246,47 @@ type VIPServiceObservation struct {
 	// +optional
 	Hosts []ServiceHost `json:"hosts,omitempty"`
 
-	// OwnServiceName is this cluster's own Tailscale Service beside a shared
-	// one. It carries this cluster's record.
+	// OwnServiceName is the name of this cluster's Tailscale Service beside a shared one. It
+	// carries this cluster's record.
 	// +optional
 	OwnServiceName string `json:"ownServiceName,omitempty"`
 
-	// OwnAddresses are the virtual IPs of the cluster's own service, IPv4 first.
+	// OwnAddresses are the virtual IP addresses of the cluster's service, IPv4 first.
 	// +listType=atomic
 	// +optional
 	OwnAddresses []string `json:"ownAddresses,omitempty"`
 
-	// OwnPorts that the cluster's own service has in the tailnet.
+	// OwnPorts are the ports of the cluster's service in the tailnet.
 	// +listType=atomic
 	// +optional
 	OwnPorts []string `json:"ownPorts,omitempty"`
 
-	// Owner is CLUSTER/NAMESPACE/NAME of the VIPService whose tags and ports a
-	// shared service has.
+	// Owner is CLUSTER/NAMESPACE/NAME of the VIPService that defines the tags and ports of a
+	// shared service.
 	// +optional
 	Owner string `json:"owner,omitempty"`
 
-	// Consumers are the clusters that share the service, this one included, by
-	// cluster ID. At most 64 are listed.
+	// Consumers are the clusters that share the service, including this one, by cluster ID. At
+	// most 64 are listed.
 	// +listType=map
 	// +listMapKey=clusterID
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	Consumers []ServiceConsumer `json:"consumers,omitempty"`
 
-	// ConsumerCount is how many clusters share the service.
+	// ConsumerCount is the number of clusters that share the service.
 	// +optional
 	ConsumerCount *int32 `json:"consumerCount,omitempty"`
 
-	// IgnoredRecords are services that claim to be a cluster's record and are
-	// not. At most 16 are listed.
+	// IgnoredRecords are services that claim to be a cluster's record and are not. At most 16
+	// are listed.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	// +optional
 	IgnoredRecords []string `json:"ignoredRecords,omitempty"`
 }
 
-// A VIPServiceSpec is the wanted state of a VIPService.
+// A VIPServiceSpec is the desired state of a VIPService.
 type VIPServiceSpec struct {
 	xpv2.ManagedResourceSpec `json:",inline"`
 
@@ -313,7 +312,7 @@ type VIPServiceStatus struct {
 // +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp"
 // +kubebuilder:resource:scope=Namespaced,categories={crossplane,managed,tailscale},shortName=vip
 
-// A VIPService is a Tailscale Service: a name and a virtual IP pair that tagged
+// A VIPService is a Tailscale Service: a name and a pair of virtual IP addresses that tagged
 // devices host.
 type VIPService struct {
 	metav1.TypeMeta   `json:",inline"`

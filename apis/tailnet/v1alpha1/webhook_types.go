@@ -13,18 +13,17 @@ import (
 // +kubebuilder:validation:Enum=categoryTailnetManagement;nodeCreated;nodeNeedsApproval;nodeApproved;nodeKeyExpiringInOneDay;nodeKeyExpired;nodeDeleted;nodeSigned;nodeNeedsSignature;policyUpdate;userCreated;userNeedsApproval;userSuspended;userRestored;userDeleted;userApproved;userRoleUpdated;categoryDeviceMisconfigurations;subnetIPForwardingNotEnabled;exitNodeIPForwardingNotEnabled
 type WebhookSubscription string
 
-// WebhookParameters are the wanted state of a webhook.
-// +kubebuilder:validation:XValidation:rule="has(self.providerType) == has(oldSelf.providerType) && (!has(self.providerType) || self.providerType == oldSelf.providerType)",message="providerType is immutable; make another Webhook instead"
+// WebhookParameters are the desired state of a webhook.
+// +kubebuilder:validation:XValidation:rule="has(self.providerType) == has(oldSelf.providerType) && (!has(self.providerType) || self.providerType == oldSelf.providerType)",message="providerType is immutable; create another Webhook instead"
 type WebhookParameters struct {
-	// EndpointURL that events are sent to. The webhook is known by it until its id
+	// EndpointURL is the URL that receives the events. It identifies the webhook until its ID
 	// is recorded.
 	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:validation:XValidation:rule="self.matches('^https://[^/\\\\s]+(/\\\\S*)?$')",message="must be an https URL"
-	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable; make another Webhook instead"
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable; create another Webhook instead"
 	EndpointURL string `json:"endpointURL"`
 
-	// ProviderType says in which form events are sent. Absent means Tailscale's
-	// own JSON.
+	// ProviderType is the format of the events. Absent means Tailscale's JSON.
 	// +kubebuilder:validation:Enum=slack;mattermost;googlechat;discord
 	// +optional
 	ProviderType string `json:"providerType,omitempty"`
@@ -35,8 +34,8 @@ type WebhookParameters struct {
 	// +kubebuilder:validation:MaxItems=32
 	Subscriptions []WebhookSubscription `json:"subscriptions"`
 
-	// AdoptionPolicy says what to do when a webhook to the same URL exists and was
-	// not made for this object. Refuse reports it, Adopt takes it over.
+	// AdoptionPolicy decides about an existing webhook to the same URL that this object did not
+	// create. Refuse reports an error, Adopt takes it over.
 	// +kubebuilder:default=Refuse
 	// +optional
 	AdoptionPolicy AdoptionPolicy `json:"adoptionPolicy,omitempty"`
@@ -58,7 +57,7 @@ type WebhookObservation struct {
 	// +optional
 	Subscriptions []string `json:"subscriptions,omitempty"`
 
-	// Creator is the login name of who made the webhook.
+	// Creator is the login name of the user who created the webhook.
 	// +optional
 	Creator string `json:"creator,omitempty"`
 
@@ -66,7 +65,7 @@ type WebhookObservation struct {
 	Created *metav1.Time `json:"created,omitempty"`
 }
 
-// A WebhookSpec is the wanted state of a Webhook.
+// A WebhookSpec is the desired state of a Webhook.
 type WebhookSpec struct {
 	xpv2.ManagedResourceSpec `json:",inline"`
 
@@ -91,8 +90,8 @@ type WebhookStatus struct {
 // +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp"
 // +kubebuilder:resource:scope=Namespaced,categories={crossplane,managed,tailscale}
 
-// A Webhook sends events of a tailnet to a URL. The secret that signs them is in
-// the connection Secret only, under secret. It is rotated if the connection Secret
+// A Webhook sends events of a tailnet to a URL. Only the connection Secret contains the secret
+// that signs the events, under secret. The provider rotates the secret if the connection Secret
 // lacks it.
 type Webhook struct {
 	metav1.TypeMeta   `json:",inline"`

@@ -120,9 +120,9 @@ func (d *Document) Format() ([]byte, error) {
 	return append([]byte(header), b...), nil
 }
 
-// Find returns the operation of a method and a path below /api/v2, or nil. The
-// path may be a template with parameter names of its own. A literal element of a
-// template goes before a parameter.
+// Find returns the operation of a method and a path below /api/v2, or nil. The path may be a
+// template with other parameter names. A literal element of a template takes precedence over a
+// parameter.
 func (d *Document) Find(method, path string) *Operation {
 	var best *Operation
 	for i := range d.Operations {

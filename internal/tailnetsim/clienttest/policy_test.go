@@ -34,7 +34,7 @@ func wantTwoTags() tailscale.ACL {
 	}
 }
 
-// raw returns the policy file as it is kept.
+// raw returns the stored policy file.
 func (w *world) raw() *tailscale.RawACL {
 	w.Helper()
 	r, err := w.c.PolicyFile().Raw(w.ctx)

@@ -23,7 +23,7 @@ type Issuer struct {
 // issuerKeyID names the one key of an Issuer.
 const issuerKeyID = "simtest"
 
-// NewIssuer makes an issuer with a key of its own.
+// NewIssuer returns an issuer with a new key.
 func NewIssuer(t testing.TB, url string) *Issuer {
 	t.Helper()
 	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -33,7 +33,7 @@ func NewIssuer(t testing.TB, url string) *Issuer {
 	return &Issuer{url: url, key: k}
 }
 
-// Keys that the issuer's tokens are verified with.
+// Keys returns the keys that verify the issuer's tokens.
 func (i *Issuer) Keys() jose.JSONWebKeySet {
 	return jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: i.key.Public(), KeyID: issuerKeyID, Algorithm: string(jose.ES256), Use: "sig"}}}
 }

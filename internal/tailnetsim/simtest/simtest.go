@@ -186,9 +186,8 @@ func NodeID(t testing.TB, n *tsnet.Server) string {
 	return string(st.Self.ID)
 }
 
-// Holder names the peer that has address a in n's network map, or nobody. Ask
-// before n.Dial: tsnet dials an address that no peer holds on the host's own
-// network.
+// Holder returns the name of the peer that has address a in n's network map, or "". Call it
+// before n.Dial: tsnet dials an address without a peer on the host's network.
 func Holder(t testing.TB, n *tsnet.Server, a netip.Addr) string {
 	t.Helper()
 	lc, err := n.LocalClient()
@@ -210,7 +209,7 @@ func Holder(t testing.TB, n *tsnet.Server, a netip.Addr) string {
 	return ""
 }
 
-// Eventually waits until ok says so, and fails the test after Timeout.
+// Eventually waits until ok returns true, and fails the test after Timeout.
 func Eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)

@@ -35,8 +35,8 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 
 {{- /*
-Kubernetes tells each pod the address of a Service that was there before it; Helm
-makes Services before Deployments. In brackets, for it may be of either family.
+Kubernetes sets variables with the address of a Service in pods that are created after it; Helm
+creates Services before Deployments. The brackets are for IPv6 addresses.
 */}}
 {{- define "extension.edsTarget" -}}
 {{- $var := printf "%s-eds" (include "extension.name" .) | upper | replace "-" "_" }}
@@ -45,9 +45,9 @@ makes Services before Deployments. In brackets, for it may be of either family.
 
 {{- /*
 Certificates made by Helm, as JSON of server and clients, each with ca, cert and key in
-base64. They are made when there are none in the cluster, or none for these names. Clients
-have an authority of their own: those of a release that knew none come to what is there,
-and what the servers show stays. Whatever is made is kept for the other templates of this run.
+base64. They are created when there are none in the cluster, or none for these names. Clients
+have a separate CA: an upgrade from a release without client certificates adds them, and keeps
+the servers' certificates. New certificates are stored for the other templates of this run.
 */}}
 {{- define "extension.certificates" -}}
 {{- if not (hasKey .Values "madeCertificates") }}
@@ -89,13 +89,13 @@ and what the servers show stays. Whatever is made is kept for the other template
 {{- end }}
 
 {{- /*
-What Envoy Gateway's certificate, and what Envoys', is for. The Secrets that they are in are
-called the same.
+DNS names in the client certificates of Envoy Gateway and of Envoys, which are also the names
+of their Secrets.
 */}}
 {{- define "extension.hooksClient" -}}{{ include "extension.name" . }}-client{{- end }}
 {{- define "extension.edsClient" -}}{{ include "extension.name" . }}-envoy{{- end }}
 
-{{- /* An image is named by its tag, or by what it is. */}}
+{{- /* An image has a tag or a digest. */}}
 {{- define "extension.image" -}}
 {{- with .Values.image.digest -}}
 {{ $.Values.image.repository }}@{{ . }}
@@ -104,11 +104,11 @@ called the same.
 {{- end }}
 {{- end }}
 
-{{- /* Who may ask, if neither certificates nor the network say so? */}}
+{{- /* Without certificates and NetworkPolicy, any pod could connect. */}}
 {{- define "extension.check" -}}
-{{- range $name, $what := dict "hooks" "an answer has the private keys of Gateways" "eds" "endpoints of all targets are told" }}
+{{- range $name, $what := dict "hooks" "responses contain the private keys of Gateways" "eds" "responses contain the endpoints of all targets" }}
 {{- if and (not (index $.Values $name).clientCertificates) (not $.Values.networkPolicy.enabled) }}
-{{- fail (printf "%s.clientCertificates and networkPolicy.enabled are both false: any pod of the cluster could ask, and %s. Leave one of them true" $name $what) }}
+{{- fail (printf "%s.clientCertificates and networkPolicy.enabled are both false: any pod of the cluster could connect, and %s. Set one of them to true" $name $what) }}
 {{- end }}
 {{- end }}
 {{- end }}

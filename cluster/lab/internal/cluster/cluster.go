@@ -54,7 +54,7 @@ func (c Cluster) containerdSocket() string { return filepath.Join(c.Run, "contai
 // Prepare writes all files that the components read.
 func (c Cluster) Prepare(now time.Time) error {
 	for _, d := range []string{c.Run, c.path("pki"), c.path("cni"), c.path("certs.d", "_default"), c.path("pods"), c.path("flexvolume"), c.path("kubelet")} {
-		if err := os.MkdirAll(d, 0o755); err != nil { // Keys have modes of their own.
+		if err := os.MkdirAll(d, 0o755); err != nil { // Keys have stricter modes.
 			return errors.Wrap(err, "cannot make the cluster's folders")
 		}
 	}

@@ -29,7 +29,7 @@ func (c Cluster) DNSService() *corev1.Service {
 	}
 }
 
-// DNSEndpoints lead from DNSService to the process on the node.
+// DNSEndpoints returns the endpoints of DNSService: the process on the node.
 func (c Cluster) DNSEndpoints() *discoveryv1.EndpointSlice {
 	port := func(name string, p corev1.Protocol) discoveryv1.EndpointPort {
 		n := int32(53)
@@ -47,7 +47,7 @@ func (c Cluster) DNSEndpoints() *discoveryv1.EndpointSlice {
 	}
 }
 
-// ApplyDNS creates the objects of the cluster's DNS. What exists is left alone.
+// ApplyDNS creates the objects of the cluster's DNS. Existing objects are not changed.
 func (c Cluster) ApplyDNS(ctx context.Context, k kubernetes.Interface) error {
 	create := metav1.CreateOptions{}
 	steps := []struct {

@@ -25,9 +25,9 @@ func (c Cluster) Files() map[string]string {
 	}
 }
 
-// containerd's configuration. restrict_oom_score_adj is for machines without
-// CAP_SYS_RESOURCE, where sandboxes would fail otherwise. The plugins that are
-// off are for file systems that the lab does not use, or write outside of it.
+// containerd returns containerd's configuration. restrict_oom_score_adj is for machines without
+// CAP_SYS_RESOURCE, where sandboxes would fail otherwise. The disabled plugins
+// are for file systems that the lab does not use, or write outside of it.
 func (c Cluster) containerd() string {
 	return fmt.Sprintf(`version = 2
 root = %[1]q
@@ -101,8 +101,8 @@ func (c Cluster) cni() string {
 `, c.Namespace, Bridge, c.path("ipam"), c.Pods, c.Node.Next(), c.Node)
 }
 
-// kubelet's configuration. Its sync times are the defaults, as users' are. The
-// thresholds of eviction are low because a lab shares its disk with builds.
+// kubelet returns kubelet's configuration. Its sync times are the defaults, as users have.
+// The thresholds of eviction are low because a lab shares its disk with builds.
 func (c Cluster) kubelet() string {
 	return fmt.Sprintf(`apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration

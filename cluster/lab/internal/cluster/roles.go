@@ -23,7 +23,7 @@ const (
 	kubeRouterUser = "system:kube-router"
 )
 
-// roles of the components that Kubernetes has none for.
+// roles returns the roles of components without a default role in Kubernetes.
 func roles() []*rbacv1.ClusterRole {
 	read := []string{"list", "watch"}
 	return []*rbacv1.ClusterRole{
@@ -47,8 +47,7 @@ func roles() []*rbacv1.ClusterRole {
 	}
 }
 
-// ApplyRoles creates the roles of CoreDNS and kube-router. What exists is left
-// alone.
+// ApplyRoles creates the roles of CoreDNS and kube-router. Existing roles are not changed.
 func (c Cluster) ApplyRoles(ctx context.Context, k kubernetes.Interface) error {
 	for _, r := range roles() {
 		if _, err := k.RbacV1().ClusterRoles().Create(ctx, r, metav1.CreateOptions{}); err != nil && !kerrors.IsAlreadyExists(err) {

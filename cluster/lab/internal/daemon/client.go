@@ -87,7 +87,7 @@ type ClientOptions struct {
 	Routes []string
 }
 
-// tags that the client joins with.
+// tags returns the tags with which the client joins.
 func (o ClientOptions) tags() []string {
 	if o.Owner {
 		return nil

@@ -28,7 +28,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/plan"
 )
 
-// A Config is what the command line tells the daemon, in a file.
+// A Config is the configuration that the command line passes to the daemon, in a file.
 type Config struct {
 	Paths host.Paths `json:"paths"`
 	// Clusters and Tailnets count what to make.
@@ -86,7 +86,7 @@ func Run(ctx context.Context, file string) error {
 	ctx, cancel := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	defer cancel()
 	for _, dir := range []string{cfg.Paths.Run, cfg.Paths.Logs()} {
-		if err := os.MkdirAll(dir, 0o755); err != nil { // Sockets have modes of their own.
+		if err := os.MkdirAll(dir, 0o755); err != nil { // Sockets have stricter modes.
 			return errors.Wrap(err, "cannot make folder")
 		}
 	}

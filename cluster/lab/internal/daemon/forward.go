@@ -41,14 +41,14 @@ func forward(ctx context.Context, name string, port int, namespace, to string) (
 }
 
 func pipe(ctx context.Context, in net.Conn, namespace, to string) {
-	defer in.Close() // Nobody is left to tell.
+	defer in.Close() // The connection has ended.
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	out, err := netns.Dial(ctx, namespace, "tcp", to)
 	if err != nil {
 		return
 	}
-	defer out.Close() // Nobody is left to tell.
+	defer out.Close() // The connection has ended.
 	var wg sync.WaitGroup
 	for _, p := range [][2]net.Conn{{in, out}, {out, in}} {
 		wg.Go(func() {

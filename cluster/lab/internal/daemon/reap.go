@@ -37,9 +37,9 @@ func reap(ctx context.Context) {
 	}
 }
 
-// reapOnce reaps the children that were dead at the last call already, and
-// returns those that are dead now. Whoever waits for a child of its own has got
-// its status by then; only orphans are left.
+// reapOnce reaps the children that were already dead at the last call, and returns those that
+// are dead now. Callers that wait for a child have received its status by then; only orphans
+// are left.
 func reapOnce(before []int) []int {
 	seen := map[int]bool{}
 	for _, pid := range before {

@@ -30,7 +30,7 @@ type Step struct {
 	Took    time.Duration `json:"took,omitempty"`
 }
 
-// A ComponentStatus tells about one process.
+// A ComponentStatus is the state of one process.
 type ComponentStatus struct {
 	Name    string `json:"name"`
 	Program string `json:"program"`
@@ -53,7 +53,7 @@ type Forward struct {
 	Namespace string `json:"namespace"`
 }
 
-// A Status is all that the daemon tells.
+// A Status is the state of the daemon.
 type Status struct {
 	// Clusters and Tailnets count those of the lab.
 	Clusters int `json:"clusters"`

@@ -23,7 +23,7 @@ func TestProgress(t *testing.T) {
 	if err := p.run("good", func(say func(string)) error {
 		say("waiting")
 		if got := p.list()[0]; got.State != StateRunning || got.Detail != "waiting" {
-			t.Errorf("list(): a running step should tell what it waits for, got %+v", got)
+			t.Errorf("list(): a running step should show what it waits for, got %+v", got)
 		}
 		return nil
 	}); err != nil {

@@ -258,7 +258,7 @@ func (d *Daemon) cluster(ctx context.Context, p plan.Cluster) error {
 		if comp.Program != "kube-apiserver" {
 			continue
 		}
-		// What runs beside the node is ready once it may read; pods find CoreDNS by
+		// Processes beside the node are ready once they have permissions; pods find CoreDNS by
 		// its Service.
 		err := d.progress.run(name+"roles and DNS objects", func(say func(string)) error {
 			var err error

@@ -46,8 +46,8 @@ func withHeaders(l net.Listener) net.Listener {
 	}
 }
 
-// whoamiServer answers with the address of the client, as the header before the
-// connection tells it, and with the version of the header, as v1 or v2.
+// whoamiServer responds with the address of the client in the header before the connection, and
+// with the version of the header, as v1 or v2.
 func whoamiServer() *http.Server {
 	return &http.Server{
 		ReadHeaderTimeout: 10 * time.Second,
@@ -61,7 +61,7 @@ func whoamiServer() *http.Server {
 				return
 			}
 			w.Header().Set("Content-Type", "text/plain")
-			// Who does not take it is gone.
+			// A client that does not read the response has disconnected.
 			_, _ = fmt.Fprintf(w, "%s v%d", r.RemoteAddr, c.ProxyHeader().Version) //nolint:gosec // An address as plain text.
 		}),
 	}

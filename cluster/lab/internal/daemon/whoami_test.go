@@ -30,7 +30,7 @@ func TestWhoami(t *testing.T) {
 		version byte
 		want    string
 	}{
-		"V1":   {reason: "The header of version 1 tells the client.", version: 1, want: "100.64.0.7:40000 v1"},
+		"V1":   {reason: "The header of version 1 has the client's address.", version: 1, want: "100.64.0.7:40000 v1"},
 		"V2":   {reason: "So does that of version 2.", version: 2, want: "100.64.0.7:40000 v2"},
 		"None": {reason: "A connection without a header is closed."},
 	}

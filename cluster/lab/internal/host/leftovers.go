@@ -25,8 +25,8 @@ import (
 
 const cgroups = "/sys/fs/cgroup"
 
-// Foreign folders are written by programs of the lab that cannot be told to
-// write elsewhere. Those that were not there before are removed with the lab.
+// Foreign folders are written by programs of the lab whose paths cannot be configured. Those
+// that did not exist before are removed with the lab.
 var foreignDirs = []string{"/var/lib/kubelet", "/var/lib/cni", "/var/log/containers", "/var/log/pods", "/run/containerd", "/run/xtables.lock", "/run/netns"}
 
 // Sweep ends every process and removes every mount, network namespace, cgroup
@@ -79,9 +79,9 @@ func removeState(p Paths, keepRegistry bool) error {
 	return nil
 }
 
-// processes returns all processes in the lab's network namespaces or cgroups.
-// Pods are in namespaces of their own, but in the cgroups; the shims of their
-// containers are in the node's namespace.
+// processes returns all processes in the lab's network namespaces or cgroups. Pods have
+// separate namespaces, but are in the cgroups; the shims of their containers are in the node's
+// namespace.
 func processes() ([]Process, error) {
 	inodes := map[string]bool{}
 	pids := map[int]bool{}
@@ -353,6 +353,6 @@ func listens(ctx context.Context, socket string) bool {
 	if err != nil {
 		return false
 	}
-	_ = c.Close() // It has told what it can.
+	_ = c.Close() // The connection was only a probe.
 	return true
 }

@@ -96,7 +96,7 @@ func present(what string) bool {
 	return false
 }
 
-// freeBytes of the disk that holds path or the nearest folder above it.
+// freeBytes returns the free space of the disk that holds path or its nearest existing parent.
 func freeBytes(path string) (int64, error) {
 	for d := path; ; d = filepath.Dir(d) {
 		var st unix.Statfs_t
@@ -117,8 +117,8 @@ const (
 	policyRCDBody = "#!/bin/sh\n# Made by the lab of Tailscale Gateway while it installs packages.\nexit 101\n"
 )
 
-// Install installs the Debian packages that are missing, without starting any
-// service of theirs: the lab has a containerd of its own.
+// Install installs the missing Debian packages, without starting their services: the lab has a
+// separate containerd.
 func Install(ctx context.Context, missing []Missing, w io.Writer) error {
 	seen := map[string]bool{}
 	pkgs := []string{}

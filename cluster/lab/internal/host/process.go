@@ -16,7 +16,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// A Process is told from a later one with the same number by its start time.
+// A Process is identified by its number and start time, because numbers are reused.
 type Process struct {
 	PID int
 	// Start is field 22 of /proc/PID/stat, in clock ticks since boot.

@@ -48,7 +48,7 @@ func Record(p Paths) error {
 	if err != nil {
 		return errors.Wrap(err, "cannot encode the machine's record")
 	}
-	if err := os.MkdirAll(p.State, 0o755); err != nil { // Secrets in it have modes of their own.
+	if err := os.MkdirAll(p.State, 0o755); err != nil { // Secrets in it have stricter modes.
 		return errors.Wrap(err, "cannot make the lab's folder")
 	}
 	return errors.Wrap(os.WriteFile(recordPath(p), b, 0o644), "cannot write the machine's record") // No secret.

@@ -43,8 +43,8 @@ const (
 type Image struct {
 	// Name as pods have it.
 	Name string
-	// Files by path in the image: the file or folder on this machine to put
-	// there. What is named in bin is executable.
+	// Files by path in the image: the file or folder on this machine to copy. Paths in bin are
+	// executable.
 	Files map[string]string
 	// Links by path in the image: where they lead to.
 	Links map[string]string
@@ -82,7 +82,7 @@ func Table(bin map[string]string, crossplane, roots string) []Image {
 	}
 }
 
-// version of a tool.
+// version returns the version of a tool.
 func version(tool string) string {
 	t, err := tools.Find(tool)
 	if err != nil {
@@ -103,8 +103,8 @@ func tailscale(name string, bin map[string]string, roots string) Image {
 		Links: map[string]string{"/usr/local/bin/tailscale": "tailscaled"},
 		Config: v1.Config{
 			Entrypoint: []string{"/usr/local/bin/containerboot"},
-			// What of the internet is not here has a stand-in: it is the images
-			// that know, so that manifests need not.
+			// Images contain stand-ins for servers on the Internet, so that manifests need no
+			// changes.
 			Env: []string{searchPath, "TS_DEBUG_ACME_DIRECTORY_URL=" + plan.ACMEDirectory},
 		},
 	}

@@ -48,7 +48,7 @@ func TestIn(t *testing.T) {
 			want:   want{name: "127.0.0.1:5000/a/b@" + digest},
 		},
 		"ErrParse": {
-			reason: "What is no image name should be refused.",
+			reason: "An invalid image name should be refused.",
 			ref:    "A B",
 			want:   want{err: cmpopts.AnyError},
 		},
@@ -69,7 +69,7 @@ func TestIn(t *testing.T) {
 	}
 }
 
-// An archive should be found in the registry under the name that nodes ask for.
+// TestLoadAndPush checks that an archive is in the registry under the name that nodes pull.
 func TestLoadAndPush(t *testing.T) {
 	img, err := random.Image(1024, 1)
 	if err != nil {
@@ -99,7 +99,7 @@ func TestLoadAndPush(t *testing.T) {
 	}
 }
 
-// The same files should make the same image, or pods would pull it again.
+// TestBuild checks that the same files result in the same image, or pods would pull it again.
 func TestBuild(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(dir, "crds"), 0o755); err != nil {

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// The lab's machines have a shell that is linked with the C library.
+// TestLibraries checks the libraries of the machine's shell, which is linked with the C
+// library.
 func TestLibraries(t *testing.T) {
 	got, err := libraries("/bin/sh")
 	if err != nil {

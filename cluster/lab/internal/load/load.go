@@ -26,7 +26,7 @@ type Options struct {
 	// Host to ask for. Empty means the URL's.
 	Host string
 
-	// TLS tells whom to trust. Nil is whom this machine trusts.
+	// TLS holds the CAs to trust. Nil means those of this machine.
 	TLS *tls.Config
 
 	// Dial makes a connection.
@@ -39,7 +39,7 @@ type Options struct {
 	// as many as they can.
 	Rate float64
 
-	// NewConnections makes every request on a connection of its own.
+	// NewConnections sends every request on a new connection.
 	NewConnections bool
 
 	// Timeout of one request.
@@ -131,8 +131,8 @@ func Gone(ctx context.Context, o Options, every time.Duration, answered func()) 
 	return r, nil
 }
 
-// until an answer, or the lack of one, is the last. It returns that one, or the last there
-// was when the context ended.
+// until sends requests until last returns true for an answer, or for a failure. It returns that
+// result, or the last one when the context ended.
 func (o Options) until(ctx context.Context, every time.Duration, last func(answer) bool) (Report, answer) {
 	began := time.Now()
 	c := o.client()
@@ -193,7 +193,7 @@ func (o Options) closing() (*http.Client, func()) {
 	}
 }
 
-// ask once. A request that began is waited for, so that the end of a run loses
+// ask sends one request. A request that has begun is completed, so that the end of a run loses
 // none.
 func (o Options) ask(ctx context.Context, c *http.Client) answer {
 	began := time.Now()

@@ -71,7 +71,7 @@ func TestFirst(t *testing.T) {
 	}
 }
 
-// Only whom the options trust is asked, and for their host.
+// TestTrusts checks that only trusted servers receive requests, and only for their host.
 func TestTrusts(t *testing.T) {
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Host != "web.example.com" {
@@ -111,13 +111,13 @@ func TestGone(t *testing.T) {
 	}))
 	t.Cleanup(s.Close)
 	o := Options{URL: s.URL, Dial: (&net.Dialer{}).DialContext}
-	told := 0
-	r, err := Gone(t.Context(), o, time.Millisecond, func() { told++ })
+	reported := 0
+	r, err := Gone(t.Context(), o, time.Millisecond, func() { reported++ })
 	if err != nil {
 		t.Fatal(err)
 	}
-	if told != 1 {
-		t.Errorf("Gone(...): told %d times of an answer, want once", told)
+	if reported != 1 {
+		t.Errorf("Gone(...): reported an answer %d times, want once", reported)
 	}
 	if seen.Load() != 5 || r.Requests != 2 || r.Failed != 3 || !r.Last.After(r.First) {
 		t.Errorf("Gone(...): want the fifth request to be the last, got %+v after %d requests", r, seen.Load())

@@ -22,8 +22,8 @@ import (
 // retry is the pause after a write that failed.
 const retry = time.Second
 
-// Run follows all Services of a cluster and writes their addresses until ctx
-// ends. What fails is logged and tried again.
+// Run watches all Services of a cluster and writes their addresses until ctx ends. It logs and
+// retries failures.
 func Run(ctx context.Context, k kubernetes.Interface, pool netip.Prefix, l *log.Logger) error {
 	// One event that waits stands for all: each look takes in every Service.
 	changed := make(chan struct{}, 1)

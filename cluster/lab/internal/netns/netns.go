@@ -68,9 +68,8 @@ func (n *Namespace) Do(f func() error) error {
 	return <-done
 }
 
-// within runs f in a named namespace on a thread that is thrown away after it,
-// so f may block. What f starts in goroutines of its own is not in the
-// namespace.
+// within runs f in a named namespace on a thread that is discarded afterwards, so f may block.
+// Goroutines that f starts are not in the namespace.
 func within(name string, f func() error) error {
 	done := make(chan error)
 	go func() {

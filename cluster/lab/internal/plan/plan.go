@@ -48,7 +48,7 @@ const (
 	// that listens on ACMEAddress plays Let's Encrypt.
 	ACMEDirectory = "https://" + ACMEAddress + "/dir"
 	ACMEAddress   = HubAddress + ":14000"
-	// ACMEManagementAddress is where the ACME server tells its root.
+	// ACMEManagementAddress is where the ACME server publishes its root.
 	ACMEManagementAddress = HubAddress + ":15000"
 
 	// RegistryPort, TailnetPort and APIServerPort are the ports on the host's

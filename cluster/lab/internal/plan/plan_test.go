@@ -87,7 +87,7 @@ func TestClustersShareNothing(t *testing.T) {
 			t.Errorf("cluster %q: node %s, API %s or DNS %s is out of range", c.Name, c.Node, c.API, c.DNS)
 		}
 		if !hub.Contains(c.WAN) || wans[c.WAN] {
-			t.Errorf("cluster %q: %s is no address of its own on the hub", c.Name, c.WAN)
+			t.Errorf("cluster %q: %s is not a unique address on the hub", c.Name, c.WAN)
 		}
 		wans[c.WAN] = true
 		if !IsNamespace(c.Namespace) {

@@ -28,7 +28,7 @@ func TestTailnets(t *testing.T) {
 			want:   want{domains: []string{"tail1234.ts.net"}},
 		},
 		"Two": {
-			reason: "Another should have a domain of its own.",
+			reason: "Another tailnet should have a different domain.",
 			n:      2,
 			want:   want{domains: []string{"tail1234.ts.net", "tail2345.ts.net"}},
 		},

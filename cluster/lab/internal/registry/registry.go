@@ -1,9 +1,9 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package registry is the lab's container registry: go-containerregistry's,
-// with blobs and manifests on disk, so that what was pushed outlives the lab's
-// daemon. What is pushed to it lives in package images.
+// Package registry is the lab's container registry: go-containerregistry's, with blobs and
+// manifests on disk, so that pushed images outlive the lab's daemon. Package images pushes to
+// it.
 package registry
 
 import (

@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 )
 
-// What was pushed should be there after a restart, indexes included.
+// TestRestart checks that pushed images, including indexes, exist after a restart.
 func TestRestart(t *testing.T) {
 	dir := t.TempDir()
 	serve := func() (string, func()) {

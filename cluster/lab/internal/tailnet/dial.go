@@ -55,8 +55,8 @@ func Dial(ctx context.Context, socket, network, addr string) (net.Conn, error) {
 	return nil, failed
 }
 
-// resolve a name as tailscaled does for programs of its machine. What it does not
-// know is left to dial, which says so.
+// resolve resolves a name as tailscaled does for programs of its machine. It leaves unknown
+// names to dial, which returns an error.
 func resolve(ctx context.Context, socket, host string) ([]string, error) {
 	if net.ParseIP(host) != nil {
 		return []string{host}, nil
@@ -101,7 +101,7 @@ func dial(ctx context.Context, socket, network, host, port string) (net.Conn, er
 	defer stop()
 	out, err := upgrade(ctx, c, network, host, port)
 	if err != nil {
-		_ = c.Close() // The other error tells more.
+		_ = c.Close() // The other error has the cause.
 		return nil, err
 	}
 	return out, nil

@@ -22,8 +22,8 @@ const (
 	addressIPv6 = "fd7a:115c:a1e0::3"
 )
 
-// localAPI serves a LocalAPI that answers dials as told, and resolves any name to
-// an address of each family.
+// localAPI serves a LocalAPI that answers dials with the given response, and resolves any name
+// to an address of each family.
 func localAPI(t *testing.T, h http.HandlerFunc) string {
 	t.Helper()
 	socket := filepath.Join(t.TempDir(), "s")
@@ -57,7 +57,7 @@ func localAPI(t *testing.T, h http.HandlerFunc) string {
 	return socket
 }
 
-// greet tells hello on the connection that was asked for.
+// greet writes hello on the requested connection.
 func greet(w http.ResponseWriter) {
 	w.Header().Set("Upgrade", "ts-dial")
 	w.Header().Set("Connection", "upgrade")
@@ -110,7 +110,7 @@ func TestDial(t *testing.T) {
 			err: "no machine of the tailnet holds that address",
 		},
 		"ErrDial": {
-			reason: "What tailscaled says should be told.",
+			reason: "The error should contain tailscaled's message.",
 			answer: func(w http.ResponseWriter, _ *http.Request) {
 				http.Error(w, "dial failure: boom", http.StatusBadGateway)
 			},

@@ -24,12 +24,11 @@ import (
 type Builder struct {
 	// Modules is the folder of the tools' modules, cluster/tools.
 	Modules string
-	// Cache is the folder in which each tool has one of its own.
+	// Cache is the folder with a folder for each tool.
 	Cache string
 	// GoVersion is part of the cache's key.
 	GoVersion string
-	// Progress is told in lines; one step's lines are overwritten with \r when
-	// Terminal is true.
+	// Progress receives lines; lines of one step are overwritten with \r if Terminal is true.
 	Progress io.Writer
 	Terminal bool
 }

