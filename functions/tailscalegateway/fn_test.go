@@ -12,7 +12,7 @@ import (
 )
 
 func TestRunFunction(t *testing.T) {
-	composetest.Golden(t, &Function{log: logging.NewNopLogger(), extensionImage: "example.org/extension:v1", envoyGateway: []string{"envoy-gateway-system"}})
+	composetest.Golden(t, &Function{log: logging.NewNopLogger(), extensionImage: "example.org/extension:v1", envoyGateway: []string{"envoy-gateway-system"}}, "extension-server-ready")
 }
 
 // TestStart counts how often Crossplane writes a composite while it starts.

@@ -13,6 +13,9 @@ import (
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 )
 
+// requestTag is the tag of every request.
+const requestTag = "tag"
+
 // A cluster is what a function is called about.
 type cluster struct {
 	composite *structpb.Struct
@@ -153,7 +156,7 @@ func statusFields(xr *structpb.Struct) map[string]*structpb.Value {
 func (c *cluster) callOnce(t *testing.T, fn fnv1.FunctionRunnerServiceServer, wants *fnv1.Requirements) *fnv1.RunFunctionResponse {
 	t.Helper()
 	req := &fnv1.RunFunctionRequest{
-		Meta:              &fnv1.RequestMeta{Tag: "tag"},
+		Meta:              &fnv1.RequestMeta{Tag: requestTag},
 		Input:             proto.CloneOf(c.input),
 		Desired:           proto.CloneOf(c.desired),
 		Observed:          &fnv1.State{Composite: &fnv1.Resource{Resource: proto.CloneOf(c.composite)}, Resources: map[string]*fnv1.Resource{}},

@@ -12,12 +12,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 	"sigs.k8s.io/yaml"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/golden"
 )
 
 // maxRuns is how often Crossplane runs a function for one change before a test
@@ -43,23 +44,7 @@ func Start(t *testing.T, fn fnv1.FunctionRunnerServiceServer) {
 	for _, f := range files {
 		t.Run(strings.TrimSuffix(f.Name(), ".yaml"), func(t *testing.T) {
 			got := follow(t, fn, filepath.Join(in, f.Name()))
-			path := filepath.Join(out, strings.TrimSuffix(f.Name(), ".yaml")+".txt")
-			if *update {
-				if err := os.MkdirAll(out, 0o750); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatalf("%v; run the test with -update", err)
-			}
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("%s: -want, +got:\n%s", path, diff)
-			}
+			golden.Compare(t, filepath.Join(out, strings.TrimSuffix(f.Name(), ".yaml")+".txt"), []byte(got), nil)
 		})
 	}
 }
