@@ -6,7 +6,6 @@
 package apiserver_test
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,19 +14,17 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/charts"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/golden"
 	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
 )
 
-var update = flag.Bool("update", false, "Rewrite testdata/rights.txt from what we ship.") //nolint:gochecknoglobals // A flag.
-
 // TestRights holds every right that we ship, or that Crossplane makes of our packages,
-// against a file: whoever widens one shows it in review. Roles that functions compose are
+// against a file: a change that widens one shows in review, and its commit says why. Roles that functions compose are
 // those of some examples, as test/render has them.
 func TestRights(t *testing.T) {
 	root, err := apiserver.Root()
@@ -82,20 +79,7 @@ func TestRights(t *testing.T) {
 	}
 	tell(t, got, "Crossplane's RBAC manager, of our packages", objects)
 
-	golden := filepath.Join("testdata", "rights.txt")
-	if *update {
-		if err := os.WriteFile(golden, []byte(got.String()), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got.String(), "\n")); diff != "" {
-		t.Errorf("rights changed; if that is meant, run this with -update and say why in the commit: -want, +got:\n%s", diff)
-	}
+	golden.Compare(t, filepath.Join("testdata", "rights.txt"), []byte(got.String()), nil)
 }
 
 // describe what the roles of a source grant, and to whom.

@@ -23,9 +23,13 @@
 // only kind, name and namespace must be given, are laid over those that are
 // observed.
 //
-// Goldens are testdata/EXAMPLE/FLAVOUR/KIND-NAME.yaml: the composite and all that
-// it composes, at rest. An example without one fails the test, and so does a file
-// that no example makes.
+// Goldens of the namespaced flavour, package/configuration, are
+// testdata/EXAMPLE/FLAVOUR/KIND-NAME.yaml: the composite and all that it composes, at
+// rest. Roles, Services and the like are digests there, except in a few examples. A golden of
+// another flavour is KIND-NAME.diff: how its objects differ from those of the namespaced
+// flavour, beyond what Crossplane itself does for a claim. There is none for a composite that
+// does not differ. An example without goldens fails the test, and so does a file that no
+// example makes.
 //
 // Beside that the test fails
 //   - when an example does not come to rest: it would never do so in a cluster,
