@@ -15,25 +15,14 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// desireAttachments tells each selected endpoints what to serve, and which other
-// clusters' services to reach. What is served stays as it is while the object asks for
-// what cannot be.
+// wantedAttachments returns what each selected endpoints serves, and which other clusters' services
+// it reaches, by resource name. What is served stays as it is while the spec asks for the
+// impossible.
 //
-// They come with the VIPService, before it has an address: a child that Crossplane
-// hears of in a later run costs four writes of the composite. It writes its references
+// Attachments come with the VIPService, before it has an address: a child that Crossplane
+// learns of in a later run costs four writes of the composite. It writes its references
 // and conditions then, takes the conditions back in the next run, whose cache lags, and
 // sets them again.
-func (s *service) desireAttachments(r *compose.Run) error {
-	wanted := s.wantedAttachments()
-	for name, a := range wanted {
-		if err := r.Desire(name, a, true); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// wantedAttachments by resource name.
 func (s *service) wantedAttachments() map[string]*tailnetv1alpha1.ServiceAttachment {
 	out := map[string]*tailnetv1alpha1.ServiceAttachment{}
 	if s.sel.err != nil || s.severalTailnets() {
@@ -45,7 +34,7 @@ func (s *service) wantedAttachments() map[string]*tailnetv1alpha1.ServiceAttachm
 	if s.moving() || s.vip == nil && !s.mayMake() {
 		return out
 	}
-	for _, p := range slices.Concat(s.sel.hosting(s.owner, s.xr.Spec.EndpointTemplate), s.staying) {
+	for _, p := range slices.Concat(s.sel.hosting(s.owner, s.spec.EndpointTemplate), s.staying) {
 		if hasIngress(p) {
 			name := prefixAttachment + p.Spec.Endpoints
 			s.want(out, name, len(s.addresses()) > 0 || !hasAddresses(s.attachments[name]), func() *tailnetv1alpha1.ServiceAttachment {
@@ -55,7 +44,7 @@ func (s *service) wantedAttachments() map[string]*tailnetv1alpha1.ServiceAttachm
 			})
 			s.wantOwn(out, p)
 		}
-		if !hasDirection(p, tailnetv1alpha1.DirectionEgress) || s.allPorts() {
+		if !hasDirection(p, tailnetv1alpha1.DirectionEgress) || allPorts(s.ports) {
 			continue
 		}
 		if s.portsErr == nil && len(s.remotePorts()) == 0 {
@@ -90,7 +79,7 @@ func (s *service) want(out map[string]*tailnetv1alpha1.ServiceAttachment, name s
 // wantOwn has this cluster's own service hosted, by which other clusters reach what
 // is here and nowhere else. There is none where they could reach nothing.
 func (s *service) wantOwn(out map[string]*tailnetv1alpha1.ServiceAttachment, p tailnetv1alpha1.ProxySet) {
-	if !s.shared() || s.portsErr == nil && (s.allPorts() || len(s.remotePorts()) == 0) {
+	if !s.shared() || s.portsErr == nil && (allPorts(s.ports) || len(s.remotePorts()) == 0) {
 		return
 	}
 	name := prefixOwn + p.Spec.Endpoints
@@ -101,10 +90,10 @@ func (s *service) wantOwn(out map[string]*tailnetv1alpha1.ServiceAttachment, p t
 	})
 }
 
-// allPorts reports that the service has all ports, and not some by number. Those of
+// allPorts reports whether a service has all ports, and not some by number. Those of
 // another cluster cannot be reached then: an egress proxy has a port for each.
-func (s *service) allPorts() bool {
-	return len(s.ports) == 1 && s.ports[0].port == portAll
+func allPorts(ports []assignment) bool {
+	return len(ports) == 1 && ports[0].port == portAll
 }
 
 func (s *service) composeIngress(p tailnetv1alpha1.ProxySet) *tailnetv1alpha1.ServiceAttachment {
@@ -143,7 +132,7 @@ func (s *service) hosted(p tailnetv1alpha1.ProxySet, assigned []assignment) tail
 		Services:    s.owner.Name,
 		Direction:   tailnetv1alpha1.DirectionIngress,
 		Ports:       ports,
-		HealthCheck: healthCheck(s.xr.Spec.LoadBalancing),
+		HealthCheck: healthCheck(s.spec.LoadBalancing),
 	}
 	// Others have no use for the name, and would be written again when it comes.
 	if named {
@@ -162,7 +151,7 @@ var proxyProtocols = map[gatewayv1alpha1.ProxyProtocol]int32{ //nolint:gocheckno
 // are asked for a connection, whatever the backends behind them are asked: a proxy
 // that ends TLS would not know a plain request.
 func (s *service) composeRemote(name string, p tailnetv1alpha1.ProxySet, c tailnetv1alpha1.ServiceConsumer) *tailnetv1alpha1.ServiceAttachment {
-	check := healthCheck(s.xr.Spec.LoadBalancing)
+	check := healthCheck(s.spec.LoadBalancing)
 	check.Path = ""
 	spec := tailnetv1alpha1.ServiceAttachmentSpec{
 		Endpoints:   p.Spec.Endpoints,

@@ -43,7 +43,7 @@ func (s *service) accepted() compose.Condition {
 	}
 	if i := slices.IndexFunc(s.ports, func(a assignment) bool { return a.alone }); i >= 0 {
 		c.Message += fmt.Sprintf("; how requests are spread is for the Gateways whose routes name the object: proxies hand port tcp:%d to backend %s alone", s.ports[i].port, s.ports[i].backend.Name)
-	} else if lb := s.xr.Spec.LoadBalancing; lb != nil && lb.Strategy != "" && lb.Strategy != gatewayv1alpha1.StrategyRoundRobin {
+	} else if lb := s.spec.LoadBalancing; lb != nil && lb.Strategy != "" && lb.Strategy != gatewayv1alpha1.StrategyRoundRobin {
 		c.Message += "; how requests are spread is for the Gateway's routes to say, and not for spec.loadBalancing.strategy"
 	}
 	return c
@@ -61,7 +61,7 @@ func (s *service) endpointsSelected() compose.Condition {
 	case s.severalTailnets():
 		c.Reason = meta.ReasonSeveralTailnets
 		c.Message = fmt.Sprintf("The selected TailscaleEndpoints %s are of the tailnets %s; select those of one",
-			compose.List(names...), compose.List(s.sel.tailnets(s.xr.Spec.EndpointTemplate)...))
+			compose.List(names...), compose.List(s.sel.tailnets(s.spec.EndpointTemplate)...))
 	case s.tailnet() != "" && !s.verdict.Accepted:
 		c.Reason, c.Message = s.verdict.Reason, s.verdict.Message
 	case s.sel.provision && len(names) == 0:
@@ -187,7 +187,7 @@ func (s *service) certificateProblem() *xpv2.Condition {
 func (s *service) backends() string {
 	seen := map[string]bool{}
 	var names []string
-	for _, b := range s.xr.Spec.Backends {
+	for _, b := range s.spec.Backends {
 		n := "Service " + b.Name
 		switch b.Kind {
 		case gatewayv1alpha1.BackendKindExternal:

@@ -19,20 +19,17 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// desireDiscovery looks for services in the tailnet, if that is asked for. Whether
-// it finds some is no part of the service's readiness.
-func (s *service) desireDiscovery(r *compose.Run) error {
-	if !s.discovers() || s.tailnet() == "" || !s.verdict.Accepted && s.discovery == nil {
-		return nil
-	}
-	return r.Desire(nameDiscovery, s.composeDiscovery(), true)
+// wantsDiscovery reports whether services of the tailnet are listed. The number of results does not
+// affect the service's readiness.
+func (s *service) wantsDiscovery() bool {
+	return s.discovers() && s.tailnet() != "" && (s.verdict.Accepted || s.discovery != nil)
 }
 
 // discovers reports whether services of the tailnet are to be listed.
-func (s *service) discovers() bool { return s.xr.Spec.ServiceDiscovery != nil }
+func (f facts) discovers() bool { return f.spec.ServiceDiscovery != nil }
 
 func (s *service) composeDiscovery() *tailnetv1alpha1.Discovery {
-	d := s.xr.Spec.ServiceDiscovery
+	d := s.spec.ServiceDiscovery
 	l := s.labels()
 	l[meta.LabelTailnet] = s.tailnet()
 	out := &tailnetv1alpha1.Discovery{

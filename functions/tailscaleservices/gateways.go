@@ -12,59 +12,22 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
 // protocolUDP is that of a listener which a Tailscale Service has no port for.
 const protocolUDP = "UDP"
 
-// requireGateway is a TailscaleGateway. Its status tells of its Gateway's Service and
-// listeners. One with tailnets changes with the services that it composes, too: those
-// say the host.
-func requireGateway(namespace, name string) compose.Requirement {
-	return compose.Requirement{
-		Key:        "gateway-" + name,
-		APIVersion: gatewayv1alpha1.SchemeGroupVersion.String(),
-		Kind:       gatewayv1alpha1.TailscaleGatewayKind,
-		Namespace:  namespace,
-		Name:       name,
-	}
-}
-
-// requireGateways that are backends without a host. It returns false while Crossplane has not
-// looked for all of them.
-func (s *service) requireGateways(r *compose.Run) (bool, error) {
-	s.gateways = map[string]*gatewayv1alpha1.TailscaleGateway{}
-	all := true
-	for _, b := range s.xr.Spec.Backends {
-		if b.Kind != gatewayv1alpha1.BackendKindGateway || b.Host != "" {
-			continue
-		}
-		need := requireGateway(s.owner.Namespace, b.Name)
-		r.Require(need)
-		found, looked, err := compose.Required[gatewayv1alpha1.TailscaleGateway](r, need)
-		if err != nil {
-			return false, err
-		}
-		all = all && looked
-		if len(found) > 0 {
-			s.gateways[b.Name] = &found[0]
-		}
-	}
-	return all, nil
-}
-
-// locate the backend of each port: where proxies reach it.
-func (s *service) locate() *specError {
-	for i := range s.ports {
-		a := &s.ports[i]
+// locate sets where proxies reach the backend of each port.
+func (f facts) locate(ports []assignment) *specError {
+	for i := range ports {
+		a := &ports[i]
 		b := a.backend
 		switch b.Kind {
 		case gatewayv1alpha1.BackendKindExternal:
 			a.at = tailnetv1alpha1.AttachmentBackend{Host: b.Host, Port: b.Port}
 		case gatewayv1alpha1.BackendKindGateway:
-			at, err := s.locateGateway(b, cmp.Or(b.Port, a.port))
+			at, err := f.locateGateway(b, cmp.Or(b.Port, a.port))
 			if err != nil {
 				return err
 			}
@@ -72,7 +35,7 @@ func (s *service) locate() *specError {
 		case gatewayv1alpha1.BackendKindService:
 			fallthrough
 		default:
-			a.at = tailnetv1alpha1.AttachmentBackend{Host: serviceHost(s.owner.Namespace, b.Name), Port: b.Port}
+			a.at = tailnetv1alpha1.AttachmentBackend{Host: serviceHost(f.owner.Namespace, b.Name), Port: b.Port}
 		}
 	}
 	return nil
@@ -82,16 +45,16 @@ func (s *service) locate() *specError {
 func serviceHost(namespace, name string) string { return name + "." + namespace + ".svc" }
 
 // locateGateway at the port of one of its listeners.
-func (s *service) locateGateway(b gatewayv1alpha1.Backend, port int32) (tailnetv1alpha1.AttachmentBackend, *specError) {
+func (f facts) locateGateway(b gatewayv1alpha1.Backend, port int32) (tailnetv1alpha1.AttachmentBackend, *specError) {
 	none := tailnetv1alpha1.AttachmentBackend{}
 	if b.Host != "" {
 		return tailnetv1alpha1.AttachmentBackend{Host: b.Host, Port: port}, nil
 	}
-	g := s.gateways[b.Name]
+	g := f.gateways[b.Name]
 	if g == nil {
 		return none, &specError{
 			reason:  meta.ReasonGatewayNotFound,
-			message: fmt.Sprintf("there is no TailscaleGateway %q in namespace %q; create it, or correct the backend's name", b.Name, s.owner.Namespace),
+			message: fmt.Sprintf("there is no TailscaleGateway %q in namespace %q; create it, or correct the backend's name", b.Name, f.owner.Namespace),
 		}
 	}
 	found := g.Status.Gateway

@@ -38,12 +38,12 @@ type selection struct {
 // others match, so they count for the service that they were made for only
 // while none do; and those of another service's template never keep this one
 // from having its own, else two services with one selector would take turns.
-func selectEndpoints(owner compose.Owner, xr *gatewayv1alpha1.TailscaleServices, sets []tailnetv1alpha1.ProxySet) selection {
-	matching, err := selector.Of(&xr.Spec.Selector)
+func selectEndpoints(owner compose.Owner, spec gatewayv1alpha1.TailscaleServicesSpec, sets []tailnetv1alpha1.ProxySet) selection {
+	matching, err := selector.Of(&spec.Selector)
 	if err != nil {
 		return selection{err: err}
 	}
-	template := xr.Spec.EndpointTemplate
+	template := spec.EndpointTemplate
 
 	var own, others []tailnetv1alpha1.ProxySet
 	for _, s := range sets {
@@ -63,7 +63,7 @@ func selectEndpoints(owner compose.Owner, xr *gatewayv1alpha1.TailscaleServices,
 	if template == nil || slices.ContainsFunc(others, mayHost) {
 		return selection{sets: others, superseded: own}
 	}
-	if !matching.Matches(labels.Set(provisionedLabels(owner, xr))) {
+	if !matching.Matches(labels.Set(provisionedLabels(owner, spec))) {
 		return selection{err: errTemplateLabels}
 	}
 	// Those that cannot host take nobody's place; they may let the cluster out.
@@ -87,10 +87,10 @@ func provisionedName(owner compose.Owner) string {
 
 // provisionedLabels are the labels of endpoints made from a service's template:
 // the template's, those that the selector asks for, and ours.
-func provisionedLabels(owner compose.Owner, xr *gatewayv1alpha1.TailscaleServices) map[string]string {
+func provisionedLabels(owner compose.Owner, spec gatewayv1alpha1.TailscaleServicesSpec) map[string]string {
 	l := map[string]string{}
-	maps.Copy(l, xr.Spec.EndpointTemplate.Labels)
-	maps.Copy(l, xr.Spec.Selector.MatchLabels)
+	maps.Copy(l, spec.EndpointTemplate.Labels)
+	maps.Copy(l, spec.Selector.MatchLabels)
 	l[meta.LabelAutoProvisioned] = "true"
 	l[meta.LabelServices] = owner.Name
 	return l

@@ -5,7 +5,6 @@ package tailscaleservices
 
 import (
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -18,136 +17,56 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// Resource names of children. That of a ServiceAttachment for ingress ends in the
-// name of its endpoints, that of one for egress in its own. One for ingress is of the
-// service, or of this cluster's own beside a shared one.
-const (
-	nameVIPService   = "vipservice"
-	nameEndpoints    = "endpoints"
-	nameDiscovery    = "discovery"
-	prefixAttachment = "attachment-"
-	prefixOwn        = "own-"
-	prefixRemote     = "remote-"
-)
-
 // suffixOwn ends the names of attachments of this cluster's own service. Its dash has
 // them end in a hash: no other child, of any service, has such a name.
 const suffixOwn = "own-service"
 
-// A service is what is wanted of a TailscaleServices, and what was seen.
+// A service is what follows from the facts about a Tailscale Service. Its methods answer what a
+// plan consists of.
 type service struct {
-	owner compose.Owner
-	xr    *gatewayv1alpha1.TailscaleServices
-
-	// vip that was observed. Nil when there is none.
-	vip *tailnetv1alpha1.VIPService
-
-	// endpoints from the template that were observed. Nil when there are none.
-	endpoints *gatewayv1alpha1.TailscaleEndpoints
-
-	// discovery that was observed. Nil when there is none.
-	discovery *tailnetv1alpha1.Discovery
-
-	// attachments that were observed, by resource name.
-	attachments map[string]*tailnetv1alpha1.ServiceAttachment
-
-	// gateways that are backends, by name. One that is not there is not among them.
-	gateways map[string]*gatewayv1alpha1.TailscaleGateway
+	facts
 
 	sel selection
+	succession
 
-	// staying are endpoints that serve the service until a selected one hosts it.
-	staying []tailnetv1alpha1.ProxySet
-
-	// keepTemplate reports that the endpoints of the template stay though others are
-	// selected.
-	keepTemplate bool
-
-	// health of what Gateways reach through the service. Nil unless it is reported.
-	health *tailnetv1alpha1.HealthReportSpec
-
-	// tailnetTags are the tags that the tailnet puts on every machine.
-	tailnetTags []tailnetv1alpha1.Tag
-
-	// step reports that there is no TailscaleServices: another composite's pipeline has
-	// an input like one.
-	step bool
-
+	// verdict is whether the namespace may use the tailnet as the spec asks.
 	verdict compose.TailnetVerdict
 
-	// unfilled is why what the spec leaves out could not be filled in.
-	unfilled *specError
-
+	// ports of the service and their backends, unless portsErr is what is wrong with the spec.
 	ports    []assignment
 	portsErr *specError
 }
 
-func (s *service) observe(r *compose.Run) error {
-	vip := &tailnetv1alpha1.VIPService{}
-	ok, err := r.Observed(nameVIPService, vip)
-	if err != nil {
-		return err
-	}
-	if ok {
-		s.vip = vip
-	}
-	e := &gatewayv1alpha1.TailscaleEndpoints{}
-	if ok, err = r.Observed(nameEndpoints, e); err != nil {
-		return err
-	}
-	if ok {
-		s.endpoints = e
-	}
-	d := &tailnetv1alpha1.Discovery{}
-	if ok, err = r.Observed(nameDiscovery, d); err != nil {
-		return err
-	}
-	if ok {
-		s.discovery = d
-	}
-	s.attachments = map[string]*tailnetv1alpha1.ServiceAttachment{}
-	for _, name := range r.ObservedNames() {
-		if !slices.ContainsFunc([]string{prefixAttachment, prefixOwn, prefixRemote}, func(p string) bool { return strings.HasPrefix(name, p) }) {
-			continue
-		}
-		a := &tailnetv1alpha1.ServiceAttachment{}
-		if _, err := r.Observed(name, a); err != nil {
-			return err
-		}
-		s.attachments[name] = a
-	}
-	return nil
+// selectFor returns the service of which nothing but the selected endpoints is known.
+func selectFor(f facts) *service {
+	return &service{facts: f, sel: selectEndpoints(f.owner, f.spec, f.sets)}
 }
 
-// observedTailnet is the tailnet that the Tailscale Service is in. Empty if there
-// is none yet.
-func (s *service) observedTailnet() string {
-	if s.vip == nil || s.vip.Spec.ProviderConfigReference == nil {
-		return ""
+// newService returns the service of complete facts.
+func newService(f facts) *service {
+	s := selectFor(f)
+	s.succession = s.succeed()
+	s.verdict = f.access
+	if f.access.Accepted {
+		s.verdict = f.access.Within(s.asks(f.access.Grant)...)
 	}
-	return s.vip.Spec.ProviderConfigReference.Name
+	s.ports, s.portsErr = s.assign()
+	return s
 }
 
 // tailnet to have the service in: that of the selected endpoints. While they are
 // of several tailnets, or there are none, the service stays where it is, for its
 // address is not to be lost. Empty if there is nothing to say it.
 func (s *service) tailnet() string {
-	if t := s.sel.tailnets(s.xr.Spec.EndpointTemplate); len(t) == 1 {
+	if t := s.sel.tailnets(s.spec.EndpointTemplate); len(t) == 1 {
 		return t[0]
 	}
 	return s.observedTailnet()
 }
 
-func (s *service) judge(v compose.TailnetVerdict, t *tailnetv1alpha1.ClusterProviderConfig) {
-	if t != nil {
-		s.tailnetTags = t.Spec.Tags
-	}
-	s.verdict = v
-}
-
 // asks judges what the spec asks of the tailnet by the namespace's grant.
 func (s *service) asks(g *allow.Grant) []*allow.ViolationError {
-	v := s.xr.Spec.VIPService
+	v := s.spec.VIPService
 	name := "spec.vipService.name"
 	if v.Name == "" {
 		name = "metadata.name"
@@ -161,7 +80,7 @@ func (s *service) asks(g *allow.Grant) []*allow.ViolationError {
 	if s.discovers() {
 		out = append(out, g.Kind("spec.serviceDiscovery", tailnetv1alpha1.DiscoveryKind))
 	}
-	if t := s.xr.Spec.EndpointTemplate; s.sel.provision && t != nil {
+	if t := s.spec.EndpointTemplate; s.sel.provision && t != nil {
 		out = append(out, allow.Tags(g, "spec.endpointTemplate.tags", t.Tags))
 	}
 	return out
@@ -169,7 +88,7 @@ func (s *service) asks(g *allow.Grant) []*allow.ViolationError {
 
 // severalTailnets reports that the selected endpoints are of more than one.
 func (s *service) severalTailnets() bool {
-	return len(s.sel.tailnets(s.xr.Spec.EndpointTemplate)) > 1
+	return len(s.sel.tailnets(s.spec.EndpointTemplate)) > 1
 }
 
 // refused reports that the namespace may not use the tailnet. Nothing is composed
@@ -184,14 +103,6 @@ func (s *service) refused() bool {
 func (s *service) moving() bool {
 	t := s.observedTailnet()
 	return t != "" && t != s.tailnet()
-}
-
-// serviceName in the tailnet.
-func (s *service) serviceName() string {
-	if n := s.xr.Spec.VIPService.Name; n != "" {
-		return string(n)
-	}
-	return "svc:" + s.owner.Name
 }
 
 // addresses of the service. Empty until it has some.
@@ -236,8 +147,8 @@ func (s *service) allHosts() []tailnetv1alpha1.ServiceHost {
 }
 
 // shared reports whether other clusters may define the service, too.
-func (s *service) shared() bool {
-	return s.xr.Spec.Sharing == gatewayv1alpha1.SharingShared
+func (f facts) shared() bool {
+	return f.spec.Sharing == gatewayv1alpha1.SharingShared
 }
 
 // remotes are the other clusters that share the service, by cluster ID. This
@@ -272,7 +183,7 @@ func (s *service) vipReady() bool {
 // before that: who waits for Ready reads the name next, and all conditions that the
 // service changes are one write.
 func (s *service) told() bool {
-	return s.step || s.xr.Status.VIPServiceStatus != nil && s.xr.Status.VIPServiceStatus.DNSName != ""
+	return s.step || s.reported != nil && s.reported.DNSName != ""
 }
 
 // answers reports whether a request to the service is answered: a machine is approved as a
@@ -291,7 +202,7 @@ func (s *service) answers() bool {
 // clusters that share it.
 func (s *service) routeOnly() bool {
 	return len(s.sel.sets) > 0 && !slices.ContainsFunc(s.sel.sets, hasIngress) &&
-		(!s.sel.provision || s.xr.Spec.EndpointTemplate.Proxy.ConnectionType == gatewayv1alpha1.ConnectionTypeEgress)
+		(!s.sel.provision || s.spec.EndpointTemplate.Proxy.ConnectionType == gatewayv1alpha1.ConnectionTypeEgress)
 }
 
 // problem reports that there is something for the user to fix, whatever the

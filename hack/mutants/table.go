@@ -53,7 +53,7 @@ var mutants = []mutant{ //nolint:gochecknoglobals // A constant table.
 	{"autoApprove of a service is ignored", "functions/tailscaleservices/compose.go", `AutoApprove: t.AutoApprove,`, `AutoApprove: nil,`, []string{services}},
 	{"a host that does not serve every port counts", "functions/tailscaleservices/status.go", `return h.Online && h.Configured && isApproved(h)`, `return h.Online && isApproved(h)`, []string{services}},
 	{"proxies of a template are taken for the user's", "functions/tailscaleservices/selection.go", `l[meta.LabelAutoProvisioned] = "true"`, `l[meta.LabelAutoProvisioned] = "false"`, []string{services}},
-	{"a Service of another name is required", "functions/tailscaleservices/namesake.go", `Kind: "Service", Namespace: owner.Namespace, Name: owner.Name}`, `Kind: "Service", Namespace: owner.Namespace, Name: owner.Namespace}`, []string{services}},
+	{"a Service of another name is required", "functions/tailscaleservices/read.go", `Kind: "Service", Namespace: owner.Namespace, Name: owner.Name}`, `Kind: "Service", Namespace: owner.Namespace, Name: owner.Namespace}`, []string{services}},
 
 	{"proxies of a zone are in no zone", "functions/tailscaleproxygroup/compose.go", `n[corev1.LabelTopologyZone] = m.zone`, `n[corev1.LabelTopologyRegion] = m.zone`, []string{proxyGroup}},
 	{"the key of an API key's Secret is ignored", "functions/tailscaletailnet/compose.go", `Key:             s.APIKeySecret.Key,`, `Key:             "",`, []string{tailnet}},

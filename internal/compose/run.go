@@ -123,6 +123,15 @@ func (r *Run) Observed(name string, into any) (bool, error) {
 	return true, errors.Wrapf(fromStruct(o.GetResource(), into), "cannot read the composed resource %q", name)
 }
 
+// ObservedChild returns the observed child of a resource name. It returns nil if there is none.
+func ObservedChild[T any](r *Run, name string) (*T, error) {
+	o := new(T)
+	if ok, err := r.Observed(name, o); err != nil || !ok {
+		return nil, err
+	}
+	return o, nil
+}
+
 // ObservedNames are the resource names of all observed children, in no order.
 // Those of other steps of the pipeline are not among them.
 func (r *Run) ObservedNames() []string {
@@ -340,10 +349,16 @@ func (r *Run) applyStepStatus() error {
 	return nil
 }
 
-// HasCondition reports whether the composite has a condition of this type.
-func (r *Run) HasCondition(t xpv2.ConditionType) bool {
-	_, has := r.observedConditions()[r.conditionType(t)]
-	return has
+// ConditionTypes returns the types of the conditions that the composite has. In a step they are
+// those of the step, and of composites without steps.
+func (r *Run) ConditionTypes() map[xpv2.ConditionType]bool {
+	out := map[xpv2.ConditionType]bool{}
+	for t := range r.observedConditions() {
+		if own, ok := strings.CutPrefix(t, r.conditionType("")); ok {
+			out[xpv2.ConditionType(own)] = true
+		}
+	}
+	return out
 }
 
 // observedConditions of the composite, by type.
