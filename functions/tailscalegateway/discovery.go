@@ -33,21 +33,21 @@ func (t *tailnet) picks() bool {
 
 // exposes reports whether clients of the Gateway reach what is in a tailnet, or was picked
 // by a selector. No route is generated in a step.
-func (s *share) exposes() bool {
-	return !s.step && s.permitted() && slices.ContainsFunc(s.tailnets, func(t *tailnet) bool {
+func (gp *gatewayPlan) exposes() bool {
+	return !gp.step && gp.permitted() && slices.ContainsFunc(gp.tailnets, func(t *tailnet) bool {
 		return t.discovers() && t.ServiceDiscovery.Narrowed() || t.picks()
 	})
 }
 
 // discoveryPrivate tells by which public address the Gateway has clients outside of the
 // tailnets. Who they are is for the Gateway's policies to say, so it is no mistake.
-func (s *share) discoveryPrivate() compose.Condition {
-	front := s.gateway.service()
+func (gp *gatewayPlan) discoveryPrivate() compose.Condition {
+	front := gp.gateway.service()
 	if at := publicAddress(front); at != "" {
 		return compose.Condition{
 			Status: compose.False, Reason: meta.ReasonPublicAddress,
 			Message: fmt.Sprintf("Service %s/%s in front of Gateway %s has the public address %s: who reaches that reaches what is found in tailnets. If that is not meant, give the Gateway an address in a private network alone, or deny such requests by a SecurityPolicy or a TailscaleRoutePolicy",
-				front.GetNamespace(), front.GetName(), s.gateway.name(), at),
+				front.GetNamespace(), front.GetName(), gp.gateway.name(), at),
 		}
 	}
 	return compose.Condition{Status: compose.True, Reason: meta.ReasonNoPublicAddress, Message: "No load balancer in front of the Gateway has a public address"}

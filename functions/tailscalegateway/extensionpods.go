@@ -181,7 +181,7 @@ func (e *extension) podSpec() corev1.PodSpec {
 	}
 	if e.tls() {
 		out.Volumes = []corev1.Volume{{Name: tlsVolume, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
-			SecretName: e.xr.Spec.ExtensionServer.TLS.CertificateRef.Name, DefaultMode: ptr.To[int32](0o440),
+			SecretName: e.spec.ExtensionServer.TLS.CertificateRef.Name, DefaultMode: ptr.To[int32](0o440),
 		}}}}
 	}
 	return out
@@ -214,7 +214,7 @@ func (e *extension) container() corev1.Container {
 			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 		},
 	}
-	if r := e.xr.Spec.ExtensionServer.Resources; r != nil {
+	if r := e.spec.ExtensionServer.Resources; r != nil {
 		out.Resources = *r
 	}
 	if e.tls() {

@@ -29,19 +29,19 @@ type sharedListener struct {
 // shareListeners that were chosen, or all that a Tailscale Service can have a port for,
 // by port. A mistake in what was chosen is told for the user; the other listeners are
 // shared nevertheless.
-func (s *share) shareListeners(chosen []gatewayv1alpha1.SharedListener) (out []sharedListener, mistake string) {
-	if s.found == nil {
+func (gp *gatewayPlan) shareListeners(chosen []gatewayv1alpha1.SharedListener) (out []sharedListener, mistake string) {
+	if gp.found == nil {
 		return nil, ""
 	}
 	if len(chosen) == 0 {
-		for _, p := range s.gateway.ports() {
+		for _, p := range gp.gateway.ports() {
 			out = append(out, sharedListener{port: p, vipPort: p})
 		}
 		return sortListeners(out), ""
 	}
 	takes := map[int32]sharedListener{}
 	for _, c := range chosen {
-		l, m := shareListener(s.gateway.name(), c, s.found.Listeners)
+		l, m := shareListener(gp.gateway.name(), c, gp.found.Listeners)
 		if other, taken := takes[l.vipPort]; m == "" && taken && other != l {
 			m = fmt.Sprintf("listener %q would have port %d of the Tailscale Service, which leads elsewhere; give it another vipPort", c.Name, l.vipPort)
 		}
@@ -72,13 +72,13 @@ func shareListener(name string, c gatewayv1alpha1.SharedListener, listeners []ga
 
 // gatewayValid says, too, which listeners believe whoever asks where others than the
 // cluster's own may. It cannot know what keeps these away, so it is no mistake.
-func (s *share) gatewayValid() compose.Condition {
-	c := s.gateway.valid()
-	front := s.gateway.service()
+func (gp *gatewayPlan) gatewayValid() compose.Condition {
+	c := gp.gateway.valid()
+	front := gp.gateway.service()
 	if front == nil || front.Spec.Type != corev1.ServiceTypeLoadBalancer && front.Spec.Type != corev1.ServiceTypeNodePort {
 		return c
 	}
-	if told := s.toldListeners(); len(told) > 0 {
+	if told := gp.toldListeners(); len(told) > 0 {
 		c.Message += fmt.Sprintf("; it is of type %s, and whoever reaches one of the listeners %s past the proxies can say to be anyone: have a NetworkPolicy let these alone in, or make it one of type ClusterIP",
 			front.Spec.Type, compose.List(told...))
 	}
@@ -86,11 +86,11 @@ func (s *share) gatewayValid() compose.Condition {
 }
 
 // toldListeners are the names of those that are told who asks, each once.
-func (s *share) toldListeners() []string {
+func (gp *gatewayPlan) toldListeners() []string {
 	told := map[string]bool{}
-	for _, t := range s.tailnets {
+	for _, t := range gp.tailnets {
 		for _, l := range t.Listeners {
-			if s.ingress() && l.Identity != "" && l.Identity != gatewayv1alpha1.ClientIdentityNone {
+			if gp.ingress() && l.Identity != "" && l.Identity != gatewayv1alpha1.ClientIdentityNone {
 				told[l.Name] = true
 			}
 		}
@@ -100,11 +100,11 @@ func (s *share) toldListeners() []string {
 
 // identifiesElsewhere reports whether a Gateway of another namespace is to be told by headers
 // who asks. The extension knows whether it may be, though of no step.
-func (s *share) identifiesElsewhere() bool {
-	if s.step || reference(s.xr.Spec.GatewayRef, s.owner.Namespace).Namespace == s.owner.Namespace {
+func (gp *gatewayPlan) identifiesElsewhere() bool {
+	if gp.step || reference(gp.spec.GatewayRef, gp.owner.Namespace).Namespace == gp.owner.Namespace {
 		return false
 	}
-	return slices.ContainsFunc(s.tailnets, func(t *tailnet) bool {
+	return slices.ContainsFunc(gp.tailnets, func(t *tailnet) bool {
 		return slices.ContainsFunc(t.Listeners, func(l gatewayv1alpha1.SharedListener) bool {
 			return l.Identity == gatewayv1alpha1.ClientIdentityHeaders
 		})
@@ -113,12 +113,12 @@ func (s *share) identifiesElsewhere() bool {
 
 // untold tells for the user of a listener that Envoy lets nobody tell who asks, as the
 // extension reports. Empty if there is none.
-func (s *share) untold() string {
-	if s.report == nil || len(s.report.Untold) == 0 {
+func (gp *gatewayPlan) untold() string {
+	if gp.report == nil || len(gp.report.Untold) == 0 {
 		return ""
 	}
 	return fmt.Sprintf("Listener %q of Gateway %s is not told who asks: make a ReferenceGrant in namespace %s, from kind TailscaleGateway (group %s) of namespace %s to kind %s (group %s)",
-		s.report.Untold[0], s.gateway.name(), s.gateway.ref.Namespace, gatewayv1alpha1.Group, s.owner.Namespace, s.gateway.ref.Kind, gwapiv1.GroupName)
+		gp.report.Untold[0], gp.gateway.name(), gp.gateway.ref.Namespace, gatewayv1alpha1.Group, gp.owner.Namespace, gp.gateway.ref.Kind, gwapiv1.GroupName)
 }
 
 // sortListeners by port, each once.
@@ -131,10 +131,10 @@ func sortListeners(in []sharedListener) []sharedListener {
 // service would else require the TailscaleGateway, whose status changes with each
 // service, and in a step there is none. It says the protocol, too, though that is the
 // default: what the API server fills in of a list that is atomic makes each apply a write.
-func (s *share) backend(l sharedListener) gatewayv1alpha1.Backend {
+func (gp *gatewayPlan) backend(l sharedListener) gatewayv1alpha1.Backend {
 	b := gatewayv1alpha1.Backend{
-		Kind: gatewayv1alpha1.BackendKindGateway, Name: compose.ChildName(s.owner.Name),
-		Host: serviceHost(s.found.Service.Namespace, s.found.Service.Name),
+		Kind: gatewayv1alpha1.BackendKindGateway, Name: compose.ChildName(gp.owner.Name),
+		Host: serviceHost(gp.found.Service.Namespace, gp.found.Service.Name),
 		Port: l.port, VIPPort: ptr.To(l.vipPort), Protocol: gatewayv1alpha1.BackendProtocolTCP,
 	}
 	switch l.identity {

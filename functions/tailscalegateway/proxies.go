@@ -58,40 +58,16 @@ type proxies struct {
 	observed *gatewayv1alpha1.TailscaleEndpoints
 }
 
-// planProxies has ingress first: what was shared before is shared again first.
-func (s *share) planProxies() {
-	for _, t := range s.tailnets {
-		if !s.ingress() {
-			continue
-		}
-		t.ingress = &proxies{
-			tailnet: t, direction: gatewayv1alpha1.ConnectionTypeIngress, key: prefixIngress + t.Name,
-			name: compose.ChildName(s.owner.Name, t.Name), devices: t.replicas(),
-		}
-		s.proxies = append(s.proxies, t.ingress)
+// newProxies returns the proxies of a tailnet for one direction.
+func (gp *gatewayPlan) newProxies(t *tailnet, direction gatewayv1alpha1.ConnectionType) *proxies {
+	key, name := prefixIngress+t.Name, compose.ChildName(gp.owner.Name, t.Name)
+	if direction == gatewayv1alpha1.ConnectionTypeEgress {
+		key, name = prefixEgress+t.Name, compose.ChildName(gp.owner.Name, t.Name, suffixEgress)
 	}
-	for _, t := range s.tailnets {
-		if !t.discovers() {
-			continue
-		}
-		t.egress = &proxies{
-			tailnet: t, direction: gatewayv1alpha1.ConnectionTypeEgress, key: prefixEgress + t.Name,
-			name: compose.ChildName(s.owner.Name, t.Name, suffixEgress), devices: t.replicas(),
-		}
-		s.proxies = append(s.proxies, t.egress)
-	}
+	return &proxies{tailnet: t, direction: direction, key: key, name: name, devices: t.replicas(), observed: gp.observed.proxies[key]}
 }
 
 func (t *tailnet) replicas() int32 { return ptr.Deref(t.Proxy.Replicas, defaultReplicas) }
-
-func (p *proxies) observe(r *compose.Run) error {
-	e := &gatewayv1alpha1.TailscaleEndpoints{}
-	ok, err := r.Observed(p.key, e)
-	if ok {
-		p.observed = e
-	}
-	return err
-}
 
 // moving reports that the proxies are in another tailnet than they are to be in. A
 // TailscaleEndpoints cannot change its tailnet, so those must go first.
@@ -119,42 +95,40 @@ func (p *proxies) accepted() bool {
 // canHost reports whether there are proxies that a service can select.
 func (p *proxies) canHost() bool { return p.accepted() && len(p.observed.Status.Devices) > 0 }
 
-// desireProxies that are there, and of the others as many as may start. A tailnet that
-// may not be used gets none, and none is for a Gateway that may not be shared; what those
-// that are there become is theirs to say.
-func (s *share) desireProxies(r *compose.Run) error {
+// proxyChildren returns the proxies that exist, and of the others as many as may start. A tailnet
+// that may not be used gets none, nor does a Gateway that may not be shared; existing proxies
+// decide themselves what becomes of them.
+func (gp *gatewayPlan) proxyChildren() children {
+	var out children
 	starting := 0
-	for _, p := range s.proxies {
+	for _, p := range gp.proxies {
 		if p.endpoints().Starting() {
 			starting++
 		}
 	}
-	for _, p := range s.proxies {
-		if p.moving() || p.observed == nil && (!p.tailnet.verdict.Accepted || !s.permitted() || starting >= startAtOnce) {
+	for _, p := range gp.proxies {
+		if p.moving() || p.observed == nil && (!p.tailnet.verdict.Accepted || !gp.permitted() || starting >= startAtOnce) {
 			// What is ready is not all that is wanted.
-			r.NotReady()
+			out.incomplete = true
 			continue
 		}
 		if p.observed == nil {
 			starting++
 		}
-		// Crossplane would name those that are not ready, and write the composite each
-		// time that one becomes so.
+		// Crossplane would list those that are not ready, and write the composite each
+		// time that one becomes ready.
 		if !p.settled() {
-			r.NotReady()
-			r.LookAgain()
+			out.incomplete, out.lookAgain = true, true
 		}
-		if err := r.Desire(p.key, s.composeEndpoints(p), p.settled()); err != nil {
-			return err
-		}
+		out.add(p.key, gp.composeEndpoints(p), p.settled())
 	}
-	return nil
+	return out
 }
 
-func (s *share) composeEndpoints(p *proxies) *gatewayv1alpha1.TailscaleEndpoints {
+func (gp *gatewayPlan) composeEndpoints(p *proxies) *gatewayv1alpha1.TailscaleEndpoints {
 	t := p.tailnet
 	e := &gatewayv1alpha1.TailscaleEndpoints{
-		ObjectMeta: metav1.ObjectMeta{Name: p.name, Namespace: s.owner.Namespace, Labels: s.labels(t)},
+		ObjectMeta: metav1.ObjectMeta{Name: p.name, Namespace: gp.owner.Namespace, Labels: gp.labels(t)},
 		Spec: gatewayv1alpha1.TailscaleEndpointsSpec{
 			Tailnet: t.ref,
 			Tags:    t.Tags,
@@ -168,10 +142,10 @@ func (s *share) composeEndpoints(p *proxies) *gatewayv1alpha1.TailscaleEndpoints
 	e.Labels[meta.LabelDirection] = string(p.direction)
 	if p.direction == gatewayv1alpha1.ConnectionTypeEgress {
 		discover(&e.Spec, t.ServiceDiscovery)
-		s.excludeItself(t, e.Spec.AutoDiscovery)
+		gp.excludeItself(t, e.Spec.AutoDiscovery)
 	}
 	if p.direction == gatewayv1alpha1.ConnectionTypeIngress && t.SplitDNS != nil {
-		e.Spec.DNS = &gatewayv1alpha1.EndpointsDNS{ZoneRef: gatewayv1alpha1.ZoneRef{Name: s.zoneName(t)}}
+		e.Spec.DNS = &gatewayv1alpha1.EndpointsDNS{ZoneRef: gatewayv1alpha1.ZoneRef{Name: gp.zoneName(t)}}
 	}
 	return e
 }
@@ -180,16 +154,16 @@ func (s *share) composeEndpoints(p *proxies) *gatewayv1alpha1.TailscaleEndpoints
 // Service would lead in a circle, and its ingress proxies serve nothing else. Egress
 // proxies leave themselves out. A TailscaleEndpoints has room for these beside all that a
 // TailscaleGateway may name.
-func (s *share) excludeItself(t *tailnet, d *gatewayv1alpha1.AutoDiscovery) {
+func (gp *gatewayPlan) excludeItself(t *tailnet, d *gatewayv1alpha1.AutoDiscovery) {
 	if d == nil {
 		return
 	}
 	var own []string
-	if s.sharing() == gatewayv1alpha1.RouteSharingGateway {
-		own = append(own, s.gatewayServiceName(t))
+	if gp.sharing() == gatewayv1alpha1.RouteSharingGateway {
+		own = append(own, gp.gatewayServiceName(t))
 	}
 	if t.ingress != nil {
-		own = append(own, compose.HostName(s.owner.Namespace, compose.ChildName(t.ingress.name, string(t.ingress.direction)))+"-*")
+		own = append(own, compose.HostName(gp.owner.Namespace, compose.ChildName(t.ingress.name, string(t.ingress.direction)))+"-*")
 	}
 	for _, n := range own {
 		if !slices.Contains(d.ExcludeNames, n) {
@@ -227,10 +201,10 @@ func discover(spec *gatewayv1alpha1.TailscaleEndpointsSpec, d *gatewayv1alpha1.G
 }
 
 // labels of all that is composed for a tailnet.
-func (s *share) labels(t *tailnet) map[string]string {
+func (gp *gatewayPlan) labels(t *tailnet) map[string]string {
 	return map[string]string{
 		meta.LabelTailnet:        t.ref,
-		meta.LabelGateway:        s.owner.Name,
+		meta.LabelGateway:        gp.owner.Name,
 		meta.LabelGatewayTailnet: t.Name,
 	}
 }

@@ -119,64 +119,49 @@ func (v *service) isGateway() bool { return strings.HasPrefix(v.target, kindGate
 
 // name of the TailscaleServices. The slashes of what it leads to bring a hash into it,
 // but that of the Gateway has a plain one.
-func (s *share) childName(v *service) string {
+func (gp *gatewayPlan) childName(v *service) string {
 	if v.observed != nil {
 		return v.observed.GetName()
 	}
 	if v.isGateway() {
-		return compose.ChildName(s.owner.Name, v.tailnet.Name)
+		return compose.ChildName(gp.owner.Name, v.tailnet.Name)
 	}
 	if v.yields {
-		return compose.ChildName(s.owner.Name, v.tailnet.Name, v.target, "own")
+		return compose.ChildName(gp.owner.Name, v.tailnet.Name, v.target, "own")
 	}
-	return compose.ChildName(s.owner.Name, v.tailnet.Name, v.target)
+	return compose.ChildName(gp.owner.Name, v.tailnet.Name, v.target)
 }
 
 // gatewayServiceName is the name of the Gateway's own Tailscale Service.
-func (s *share) gatewayServiceName(t *tailnet) string {
+func (gp *gatewayPlan) gatewayServiceName(t *tailnet) string {
 	if n := t.VIPService.Name; n != "" {
 		return string(n)
 	}
-	return servicePrefix + names.TailscaleService(s.owner.Name)
+	return servicePrefix + names.TailscaleService(gp.owner.Name)
 }
 
-// observedServices by resource name.
-func observedServices(r *compose.Run) (map[string]*gatewayv1alpha1.TailscaleServices, error) {
-	out := map[string]*gatewayv1alpha1.TailscaleServices{}
-	for _, name := range r.ObservedNames() {
-		if !slices.ContainsFunc([]string{prefixGateway, prefixService, prefixOwnService}, func(p string) bool { return strings.HasPrefix(name, p) }) {
+// planServices returns the services of each tailnet: that of the Gateway, those of its routes, and
+// those of what is behind them. There is none of a Gateway that may not be shared, not even one
+// that was made before.
+func (gp *gatewayPlan) planServices() []*service {
+	if !gp.permitted() {
+		return nil
+	}
+	var out []*service
+	if gp.sharing() == gatewayv1alpha1.RouteSharingGateway {
+		for _, t := range gp.tailnets {
+			out = append(out, gp.gatewayService(t))
+		}
+	}
+	for _, t := range gp.tailnets {
+		if gp.knowsRoutes() {
+			out = append(out, gp.routeServices(t)...)
 			continue
 		}
-		o := &gatewayv1alpha1.TailscaleServices{}
-		if _, err := r.Observed(name, o); err != nil {
-			return nil, err
-		}
-		out[name] = o
+		out = append(out, gp.keptServices(t)...)
 	}
-	return out, nil
-}
-
-// planServices of each tailnet: that of the Gateway, those of its routes, and those of
-// what is behind them. None of a Gateway that may not be shared, not even one that was made
-// before.
-func (s *share) planServices(observed map[string]*gatewayv1alpha1.TailscaleServices) {
-	if !s.permitted() {
-		return
-	}
-	if s.sharing() == gatewayv1alpha1.RouteSharingGateway {
-		for _, t := range s.tailnets {
-			s.services = append(s.services, s.gatewayService(t))
-		}
-	}
-	for _, t := range s.tailnets {
-		if s.knowsRoutes() {
-			s.services = append(s.services, s.routeServices(t)...)
-			continue
-		}
-		s.services = append(s.services, s.keptServices(t, observed)...)
-	}
-	for i, v := range s.services {
-		v.observe(observed)
+	for i, v := range out {
+		v.observe(gp.facts.observed.services)
 		if v.lost && v.observed != nil {
 			v.omitted, v.keep = "", true
 		}
@@ -184,17 +169,18 @@ func (s *share) planServices(observed map[string]*gatewayv1alpha1.TailscaleServi
 			v.omitted = fmt.Sprintf("A TailscaleGateway has no more than %d services; split its routes over several Gateways", maxServices)
 		}
 	}
-	s.nameServices()
+	gp.nameServices(out)
+	return out
 }
 
 // knowsRoutes reports whether the routes of the Gateway are known. What was made for
 // them stays as it is while they are not.
-func (s *share) knowsRoutes() bool { return s.report != nil && s.found != nil }
+func (gp *gatewayPlan) knowsRoutes() bool { return gp.report != nil && gp.found != nil }
 
 // keptServices are those of routes and backends that were made before.
-func (s *share) keptServices(t *tailnet, observed map[string]*gatewayv1alpha1.TailscaleServices) []*service {
+func (gp *gatewayPlan) keptServices(t *tailnet) []*service {
 	targets := map[string]bool{}
-	for key := range observed {
+	for key := range gp.facts.observed.services {
 		for _, prefix := range []string{prefixService, prefixOwnService} {
 			if target, ok := strings.CutPrefix(key, prefix+t.Name+"/"); ok {
 				targets[target] = true
@@ -204,30 +190,30 @@ func (s *share) keptServices(t *tailnet, observed map[string]*gatewayv1alpha1.Ta
 	var out []*service
 	for _, target := range slices.Sorted(maps.Keys(targets)) {
 		kind, _, _ := strings.Cut(target, "/")
-		if kind == kindService && s.publishes() || kind != kindService && s.sharing() == gatewayv1alpha1.RouteSharingRoute {
+		if kind == kindService && gp.publishes() || kind != kindService && gp.sharing() == gatewayv1alpha1.RouteSharingRoute {
 			out = append(out, &service{tailnet: t, target: target, keep: true})
 		}
 	}
 	return out
 }
 
-func (s *share) gatewayService(t *tailnet) *service {
-	v := &service{tailnet: t, target: kindGateway + "/" + s.gateway.name(), fixed: s.gatewayServiceName(t)}
-	if s.found == nil {
+func (gp *gatewayPlan) gatewayService(t *tailnet) *service {
+	v := &service{tailnet: t, target: kindGateway + "/" + gp.gateway.name(), fixed: gp.gatewayServiceName(t)}
+	if gp.found == nil {
 		v.keep = true
 		return v
 	}
-	s.answer(v, t.shared)
+	gp.answer(v, t.shared)
 	if len(v.backends) == 0 {
-		v.mistake = cmp.Or(t.mistake, fmt.Sprintf("Gateway %s serves no listener that a Tailscale Service can have a port for; add one", s.gateway.name()))
+		v.mistake = cmp.Or(t.mistake, fmt.Sprintf("Gateway %s serves no listener that a Tailscale Service can have a port for; add one", gp.gateway.name()))
 	}
 	return v
 }
 
 // answer a service by listeners.
-func (s *share) answer(v *service, listeners []sharedListener) {
+func (gp *gatewayPlan) answer(v *service, listeners []sharedListener) {
 	for _, l := range listeners {
-		v.backends = append(v.backends, s.backend(l))
+		v.backends = append(v.backends, gp.backend(l))
 	}
 	v.limit()
 }
@@ -242,20 +228,20 @@ func (v *service) limit() {
 
 // nameServices gives each the first of its names that no other of its tailnet has.
 // One that is there keeps its own.
-func (s *share) nameServices() {
+func (gp *gatewayPlan) nameServices(services []*service) {
 	taken := map[string]bool{}
 	id := func(v *service, name string) string { return v.tailnet.ref + "/" + name }
-	for _, v := range s.services {
+	for _, v := range services {
 		if v.observed != nil {
 			v.vip = string(v.observed.Spec.VIPService.Name)
 			taken[id(v, v.vip)] = true
 		}
 	}
-	for _, v := range s.services {
+	for _, v := range services {
 		if v.observed != nil || v.omitted != "" {
 			continue
 		}
-		for _, n := range s.names(v) {
+		for _, n := range gp.names(v) {
 			v.vip = n
 			if !taken[id(v, n)] {
 				break
@@ -269,12 +255,12 @@ func (s *share) nameServices() {
 }
 
 // names that a service may have, the best first.
-func (s *share) names(v *service) []string {
+func (gp *gatewayPlan) names(v *service) []string {
 	if v.fixed != "" {
 		return []string{v.fixed}
 	}
 	if v.yields {
-		return []string{servicePrefix + names.OtherTailscaleService(append(slices.Clone(v.parts), v.kind(), s.owner.Namespace, s.owner.Name)...)}
+		return []string{servicePrefix + names.OtherTailscaleService(append(slices.Clone(v.parts), v.kind(), gp.owner.Namespace, gp.owner.Name)...)}
 	}
 	return []string{
 		servicePrefix + names.TailscaleService(v.parts...),
@@ -340,54 +326,57 @@ func (v *service) problem() string {
 	return ""
 }
 
-// desireServices that can be. A new one has to wait for proxies that can host it: it
-// changes a dozen times until it is there, and more often if it has to wait itself, each
-// of which Crossplane's circuit breaker counts twice. They start all at once: the first
-// is to answer before the last is made.
-func (s *share) desireServices(r *compose.Run) error {
-	unready := 0
-	for _, v := range s.services {
+// serviceChildren returns the services that can exist. A new one has to wait for proxies that can
+// host it: it changes a dozen times until it is configured, and more often if it has to wait itself,
+// each of which Crossplane's circuit breaker counts twice. They start all at once: the first
+// should answer before the last is made.
+func (gp *gatewayPlan) serviceChildren() children {
+	var out children
+	for _, v := range gp.services {
 		if !v.wanted() {
-			if v.mistake != "" {
-				r.NotReady()
-			}
+			out.incomplete = out.incomplete || v.mistake != ""
 			// A mistake does not take away what is served.
 			if v.observed == nil || v.omitted != "" {
 				continue
 			}
-			v.keep = true
 		}
-		if v.observed == nil && (v.keep || !v.tailnet.ingress.canHost()) {
-			r.NotReady()
+		keep := v.keep || !v.wanted()
+		if v.observed == nil && (keep || !v.tailnet.ingress.canHost()) {
+			out.incomplete = true
 			continue
 		}
+		// The circuit breaker may drop changes meanwhile.
 		if !v.settled() {
-			unready++
+			out.incomplete, out.lookAgain = true, true
 		}
-		if err := r.Desire(v.key(), s.composeService(v), v.settled()); err != nil {
-			return err
+		o := gp.keepService(v)
+		if !keep {
+			o = gp.composeService(v)
 		}
+		out.add(v.key(), o, v.settled())
 	}
-	// What the circuit breaker drops meanwhile is not told again.
-	if unready > 0 {
-		r.NotReady()
-		r.LookAgain()
-	}
-	return nil
+	return out
 }
 
-func (s *share) composeService(v *service) *gatewayv1alpha1.TailscaleServices {
-	o := &gatewayv1alpha1.TailscaleServices{
-		ObjectMeta: metav1.ObjectMeta{Name: s.childName(v), Namespace: s.owner.Namespace, Labels: s.labels(v.tailnet)},
+// serviceMeta returns the metadata of a TailscaleServices.
+func (gp *gatewayPlan) serviceMeta(v *service) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: gp.childName(v), Namespace: gp.owner.Namespace, Labels: gp.labels(v.tailnet)}
+}
+
+// keepService returns an observed TailscaleServices as it is. It is empty if there is none.
+func (gp *gatewayPlan) keepService(v *service) *gatewayv1alpha1.TailscaleServices {
+	if v.observed == nil {
+		return nil
 	}
-	if v.keep {
-		o.Spec = v.observed.Spec
-		return o
-	}
+	return &gatewayv1alpha1.TailscaleServices{ObjectMeta: gp.serviceMeta(v), Spec: v.observed.Spec}
+}
+
+func (gp *gatewayPlan) composeService(v *service) *gatewayv1alpha1.TailscaleServices {
+	o := &gatewayv1alpha1.TailscaleServices{ObjectMeta: gp.serviceMeta(v)}
 	vip := v.tailnet.VIPService
 	o.Spec = gatewayv1alpha1.TailscaleServicesSpec{
 		Selector: metav1.LabelSelector{MatchLabels: map[string]string{
-			meta.LabelGateway:        s.owner.Name,
+			meta.LabelGateway:        gp.owner.Name,
 			meta.LabelGatewayTailnet: v.tailnet.Name,
 			meta.LabelDirection:      string(gatewayv1alpha1.ConnectionTypeIngress),
 		}},
@@ -396,7 +385,7 @@ func (s *share) composeService(v *service) *gatewayv1alpha1.TailscaleServices {
 			Tags:        vip.Tags,
 			Comment:     vip.Comment,
 			AutoApprove: ptr.To(ptr.Deref(vip.AutoApprove, true)),
-			Routes:      s.leading(v),
+			Routes:      gp.leading(v),
 
 			AdoptionPolicy: vip.AdoptionPolicy,
 		},

@@ -83,45 +83,39 @@ type resolver struct {
 
 // resolves reports whether any tailnet is to resolve hostnames. Without ingress there is
 // nothing to resolve them to.
-func (s *share) resolves() bool {
-	return s.ingress() && slices.ContainsFunc(s.tailnets, func(t *tailnet) bool { return t.SplitDNS != nil })
+func (gp *gatewayPlan) resolves() bool {
+	return gp.ingress() && slices.ContainsFunc(gp.tailnets, func(t *tailnet) bool { return t.SplitDNS != nil })
 }
 
-// planResolvers of tailnets that ask for it.
-func (s *share) planResolvers(r *compose.Run) error {
-	if !s.permitted() {
+// planResolvers returns the resolvers of tailnets that ask for one.
+func (gp *gatewayPlan) planResolvers() []*resolver {
+	if !gp.permitted() {
 		return nil
 	}
-	for _, t := range s.tailnets {
-		if t.SplitDNS == nil || t.ingress == nil {
-			continue
+	var out []*resolver
+	for _, t := range gp.tailnets {
+		if t.SplitDNS != nil && t.ingress != nil {
+			out = append(out, gp.newResolver(t))
 		}
-		v := &resolver{tailnet: t, name: s.zoneName(t), unknown: s.found == nil || s.report == nil && !s.step}
-		c, d := &corev1.ConfigMap{}, &tailnetv1alpha1.SplitDNS{}
-		ok, err := r.Observed(v.zoneKey(), c)
-		if err != nil {
-			return err
-		}
-		if ok {
-			v.config = c
-		}
-		if ok, err = r.Observed(v.splitKey(), d); err != nil {
-			return err
-		}
-		if ok {
-			v.split = d
-		}
-		v.nameservers = t.ingress.nameservers()
-		if !v.unknown {
-			v.plan(s.hostnames(t))
-		}
-		s.resolvers = append(s.resolvers, v)
 	}
-	return nil
+	return out
 }
 
-func (s *share) zoneName(t *tailnet) string {
-	return compose.ChildName(s.owner.Name, t.Name, suffixDNS)
+// newResolver returns the resolver of a tailnet.
+func (gp *gatewayPlan) newResolver(t *tailnet) *resolver {
+	v := &resolver{
+		tailnet: t, name: gp.zoneName(t), nameservers: t.ingress.nameservers(),
+		unknown: gp.found == nil || gp.report == nil && !gp.step,
+		config:  gp.observed.zones[prefixZone+t.Name], split: gp.observed.splits[prefixSplitDNS+t.Name],
+	}
+	if !v.unknown {
+		v.plan(gp.hostnames(t))
+	}
+	return v
+}
+
+func (gp *gatewayPlan) zoneName(t *tailnet) string {
+	return compose.ChildName(gp.owner.Name, t.Name, suffixDNS)
 }
 
 func (v *resolver) zoneKey() string { return prefixZone + v.tailnet.Name }
@@ -156,7 +150,7 @@ func (p *proxies) nameservers() []string {
 }
 
 // hostnames that a tailnet is to resolve, and the services that answer for each.
-func (s *share) hostnames(t *tailnet) map[string][]*service {
+func (gp *gatewayPlan) hostnames(t *tailnet) map[string][]*service {
 	out := map[string][]*service{}
 	add := func(v *service, hosts ...string) {
 		for _, h := range hosts {
@@ -166,16 +160,16 @@ func (s *share) hostnames(t *tailnet) map[string][]*service {
 		}
 	}
 	routes := map[string][]string{}
-	if s.report != nil {
-		for _, r := range s.report.Routes {
+	if gp.report != nil {
+		for _, r := range gp.report.Routes {
 			routes[routeTarget(r)] = r.Hostnames
 		}
 	}
-	for _, v := range s.services {
+	for _, v := range gp.services {
 		switch {
 		case v.tailnet != t || !v.wanted():
 		case v.isGateway():
-			add(v, s.gatewayHosts(t)...)
+			add(v, gp.gatewayHosts(t)...)
 		default:
 			add(v, routes[v.target]...)
 		}
@@ -185,27 +179,27 @@ func (s *share) hostnames(t *tailnet) map[string][]*service {
 
 // gatewayHosts are hostnames for which the Gateway's own service answers: those of
 // routes, and of listeners. A listener's wildcard says nothing where routes are known.
-func (s *share) gatewayHosts(t *tailnet) []string {
+func (gp *gatewayPlan) gatewayHosts(t *tailnet) []string {
 	var out []string
 	shared := func(port int32) bool {
 		return slices.ContainsFunc(t.shared, func(l sharedListener) bool { return l.port == port })
 	}
-	if s.found != nil {
-		for _, l := range s.found.Listeners {
-			if shared(l.Port) && (s.report == nil || !zone.IsWildcard(l.Hostname)) {
+	if gp.found != nil {
+		for _, l := range gp.found.Listeners {
+			if shared(l.Port) && (gp.report == nil || !zone.IsWildcard(l.Hostname)) {
 				out = append(out, l.Hostname)
 			}
 		}
 	}
-	if s.report == nil {
+	if gp.report == nil {
 		return out
 	}
-	for _, r := range s.report.Routes {
+	for _, r := range gp.report.Routes {
 		if slices.ContainsFunc(r.Ports, shared) {
 			out = append(out, r.Hostnames...)
 		}
 	}
-	for _, g := range s.report.GeneratedRoutes {
+	for _, g := range gp.report.GeneratedRoutes {
 		if g.Tailnet == t.Name && g.Direction == tailnetv1alpha1.DirectionIngress && g.Name != "" {
 			out = append(out, g.Hostname)
 		}
@@ -348,34 +342,28 @@ func (v *resolver) problem() string {
 	return ""
 }
 
-// desireResolvers that are wanted. The tailnet is told of the proxies once there are
-// some, and once they have something to answer.
-func (s *share) desireResolvers(r *compose.Run) error {
-	for _, v := range s.resolvers {
-		c, err := s.composeZone(v)
+// resolverChildren returns what resolves hostnames. The tailnet learns of the proxies once they
+// exist, and once they have something to answer.
+func (gp *gatewayPlan) resolverChildren() (children, error) {
+	var out children
+	for _, v := range gp.resolvers {
+		c, err := gp.composeZone(v)
 		if err != nil {
-			return err
+			return out, err
 		}
-		if err := r.Desire(v.zoneKey(), c, true); err != nil {
-			return err
-		}
+		out.add(v.zoneKey(), c, true)
 		if !v.settled() {
-			r.NotReady()
-			r.LookAgain()
+			out.incomplete, out.lookAgain = true, true
 		}
-		d := s.composeSplitDNS(v)
-		if d == nil {
-			continue
-		}
-		if err := r.Desire(v.splitKey(), d, v.ready()); err != nil {
-			return err
+		if d := gp.composeSplitDNS(v); d != nil {
+			out.add(v.splitKey(), d, v.ready())
 		}
 	}
-	return nil
+	return out, nil
 }
 
-func (s *share) composeZone(v *resolver) (*corev1.ConfigMap, error) {
-	c := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: v.name, Namespace: s.owner.Namespace, Labels: s.labels(v.tailnet)}}
+func (gp *gatewayPlan) composeZone(v *resolver) (*corev1.ConfigMap, error) {
+	c := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: v.name, Namespace: gp.owner.Namespace, Labels: gp.labels(v.tailnet)}}
 	if v.unknown && v.config != nil {
 		c.Data = v.config.Data
 		return c, nil
@@ -386,8 +374,8 @@ func (s *share) composeZone(v *resolver) (*corev1.ConfigMap, error) {
 }
 
 // composeSplitDNS is nil while there is nothing to tell the tailnet.
-func (s *share) composeSplitDNS(v *resolver) *tailnetv1alpha1.SplitDNS {
-	d := &tailnetv1alpha1.SplitDNS{ObjectMeta: metav1.ObjectMeta{Name: v.name, Namespace: s.owner.Namespace, Labels: s.labels(v.tailnet)}}
+func (gp *gatewayPlan) composeSplitDNS(v *resolver) *tailnetv1alpha1.SplitDNS {
+	d := &tailnetv1alpha1.SplitDNS{ObjectMeta: metav1.ObjectMeta{Name: v.name, Namespace: gp.owner.Namespace, Labels: gp.labels(v.tailnet)}}
 	d.SetProviderConfigReference(compose.ProviderConfigRef(v.tailnet.ref))
 	if v.split != nil {
 		d.Spec.ForProvider = v.split.Spec.ForProvider
@@ -423,15 +411,15 @@ func (v *resolver) status() *gatewayv1alpha1.GatewaySplitDNSStatus {
 
 // splitDNSReady is True if all hostnames resolve. What a person must fix is told before
 // what comes by itself.
-func (s *share) splitDNSReady() compose.Condition {
+func (gp *gatewayPlan) splitDNSReady() compose.Condition {
 	c := compose.Condition{Status: compose.False}
-	for _, v := range s.resolvers {
+	for _, v := range gp.resolvers {
 		if m := v.problem(); m != "" {
 			c.Reason, c.Message = meta.ReasonSplitDNSError, fmt.Sprintf("SplitDNS %s: %s", v.name, m)
 			return c
 		}
 	}
-	for _, v := range s.resolvers {
+	for _, v := range gp.resolvers {
 		if v.beyond != nil {
 			c.Reason, c.Message = meta.ReasonNotGranted, fmt.Sprintf("Tailnet %q: %v", v.tailnet.ref, v.beyond)
 			return c
@@ -446,11 +434,11 @@ func (s *share) splitDNSReady() compose.Condition {
 			return c
 		}
 	}
-	if s.leftOut() != (tailnetv1alpha1.ReportedLeftOut{}) {
-		c.Reason, c.Message = meta.ReasonTooManyHostnames, s.tooManyRoutes()
+	if gp.leftOut() != (tailnetv1alpha1.ReportedLeftOut{}) {
+		c.Reason, c.Message = meta.ReasonTooManyHostnames, gp.tooManyRoutes()
 		return c
 	}
-	for _, v := range s.resolvers {
+	for _, v := range gp.resolvers {
 		if !v.settled() {
 			c.Reason, c.Message = meta.ReasonSplitDNSCreating, "Waiting for proxies that answer, and for Tailscale to send devices to them"
 			return c

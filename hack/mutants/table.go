@@ -47,7 +47,7 @@ var mutants = []mutant{ //nolint:gochecknoglobals // A constant table.
 	{"metrics of an extension are balanced over its pods", fileGateways + "extensionpods.go", `s.Spec.ClusterIP = corev1.ClusterIPNone`, `s.Spec.ClusterIP = ""`, []string{gateway}},
 	{"a listener is served by the port of another protocol", fileGateways + "gateway.go", `return p.Port == l.Port && p.Protocol == transport`, `return p.Port == l.Port && p.Protocol != transport`, []string{gateway}},
 	{"hosts of a Gateway's service wait for an approval", fileGateways + "services.go", `ptr.Deref(vip.AutoApprove, true)`, `ptr.Deref(vip.AutoApprove, false)`, []string{gateway}},
-	{"the installed extension is required by the wrong label", fileGateways + "installed.go", `labelManagedBy: "Helm"`, `labelManagedBy: "helm"`, []string{gateway}},
+	{"the installed extension is required by the wrong label", fileGateways + "read.go", `labelManagedBy: "Helm"`, `labelManagedBy: "helm"`, []string{gateway}},
 
 	{"the proxies of another cluster are asked for a path", "functions/tailscaleservices/attachments.go", `check.Path = ""`, `check.Path = "/"`, []string{services}},
 	{"autoApprove of a service is ignored", "functions/tailscaleservices/compose.go", `AutoApprove: t.AutoApprove,`, `AutoApprove: nil,`, []string{services}},
