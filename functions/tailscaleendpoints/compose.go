@@ -5,10 +5,8 @@ package tailscaleendpoints
 
 import (
 	"maps"
-	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
@@ -17,84 +15,55 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
 )
 
-// manyAtOnce is how many new children Crossplane's circuit breaker may not let tell of
-// themselves: what is found in a tailnet comes at once.
-const manyAtOnce = 32
-
-// A child is what is composed under a resource name.
-type child struct {
-	name   string
-	object runtime.Object
-	ready  bool
-}
-
-// desire the children. What has no state of its own is ready: if it cannot be
+// wantedChildren returns all children. What has no state of its own is ready: if it cannot be
 // applied, Crossplane says so in Synced.
-func (e *endpoints) desire(r *compose.Run, t *egressPlan) error {
+func (e *endpoints) wantedChildren(t *egressPlan) []compose.Child {
 	if !e.composed {
 		return nil
 	}
-	children := []child{{name: nameProxySet, object: e.composeProxySet(t), ready: true}}
-	if e.xr.Spec.AutoDiscovery != nil {
-		children = append(children, child{name: nameDiscovery, object: e.composeDiscovery(), ready: e.discovered()})
+	out := []compose.Child{{Name: nameProxySet, Object: e.composeProxySet(t), Ready: true}}
+	if e.spec.AutoDiscovery != nil {
+		out = append(out, compose.Child{Name: nameDiscovery, Object: e.composeDiscovery(), Ready: e.discovered()})
 	}
 	for _, g := range e.groups() {
-		children = append(children, g.children(t)...)
+		out = append(out, g.children(t)...)
 	}
-	fresh, known := 0, r.ObservedNames()
-	slices.Sort(known)
-	for _, c := range children {
-		if _, ok := slices.BinarySearch(known, c.name); !ok {
-			fresh++
-		}
-		// Crossplane would name those that are not ready, and write the composite each
-		// time that one becomes so.
-		if !c.ready {
-			r.NotReady()
-		}
-		if err := r.Desire(c.name, c.object, c.ready); err != nil {
-			return err
-		}
-	}
-	if fresh > manyAtOnce {
-		r.LookAgain()
-	}
-	return nil
+	return out
 }
 
 // children of a group.
-func (g *group) children(t *egressPlan) []child {
+func (g *group) children(t *egressPlan) []compose.Child {
 	o := g.options(t)
-	out := []child{
-		{name: g.name(nameServiceAccount), object: proxy.ServiceAccount(o), ready: true},
-		{name: g.name(nameRole), object: proxy.Role(o), ready: true},
-		{name: g.name(nameService), object: proxy.Service(o), ready: true},
+	out := []compose.Child{
+		{Name: g.name(nameServiceAccount), Object: proxy.ServiceAccount(o), Ready: true},
+		{Name: g.name(nameRole), Object: proxy.Role(o), Ready: true},
+		{Name: g.name(nameService), Object: proxy.Service(o), Ready: true},
 	}
 	// Crossplane applies children in no order and stops at the first failure. Who
 	// may not bind any Role cannot make a RoleBinding before its Role.
 	if g.role {
-		out = append(out, child{name: g.name(nameRoleBinding), object: proxy.RoleBinding(o), ready: true})
+		out = append(out, compose.Child{Name: g.name(nameRoleBinding), Object: proxy.RoleBinding(o), Ready: true})
 	}
-	if wantsPodMonitor(g.xr.Spec.Proxy) {
-		out = append(out, child{name: g.name(namePodMonitor), object: proxy.PodMonitor(o), ready: true})
+	if wantsPodMonitor(g.spec.Proxy) {
+		out = append(out, compose.Child{Name: g.name(namePodMonitor), Object: proxy.PodMonitor(o), Ready: true})
 	}
-	if wantsNetworkPolicy(g.xr.Spec.Proxy) {
-		out = append(out, child{name: g.name(nameNetworkPolicy), object: proxy.NetworkPolicy(o), ready: true})
+	if wantsNetworkPolicy(g.spec.Proxy) {
+		out = append(out, compose.Child{Name: g.name(nameNetworkPolicy), Object: proxy.NetworkPolicy(o), Ready: true})
 	}
 	if g.direction == proxy.DirectionEgress {
 		out = append(out, g.egressChildren(o, t)...)
 	}
-	return append(out, child{name: g.name(nameMachineSet), object: g.composeMachineSet(o, t), ready: g.allMachinesReady()})
+	return append(out, compose.Child{Name: g.name(nameMachineSet), Object: g.composeMachineSet(o, t), Ready: g.allMachinesReady()})
 }
 
 // options of the group's objects. Pods that are to go may use their Secrets as
 // long as they run: they need them to leave the tailnet in peace.
 func (g *group) options(t *egressPlan) proxy.Options {
-	p := g.xr.Spec.Proxy
+	p := g.spec.Proxy
 	o := proxy.Options{
 		Name:      g.set,
 		Namespace: g.owner.Namespace,
-		Tailnet:   g.xr.Spec.Tailnet,
+		Tailnet:   g.spec.Tailnet,
 		Pods: tailnetv1alpha1.MachineSetPods{
 			Replicas:    g.count,
 			Direction:   directions[g.direction],
@@ -110,7 +79,7 @@ func (g *group) options(t *egressPlan) proxy.Options {
 	}
 	if g.direction == proxy.DirectionIngress {
 		o.CertificateSecrets = g.certificateSecrets()
-		if d := g.xr.Spec.DNS; d != nil {
+		if d := g.spec.DNS; d != nil {
 			o.Pods.DNSConfigMap = d.ZoneRef.Name
 		}
 	}
@@ -123,7 +92,7 @@ func (g *group) options(t *egressPlan) proxy.Options {
 
 func (g *group) labels() map[string]string {
 	return map[string]string{
-		meta.LabelTailnet:   g.xr.Spec.Tailnet,
+		meta.LabelTailnet:   g.spec.Tailnet,
 		meta.LabelEndpoints: g.owner.Name,
 		meta.LabelDirection: g.direction,
 	}
@@ -136,8 +105,8 @@ func (g *group) composeMachineSet(o proxy.Options, t *egressPlan) *tailnetv1alph
 	ms := &tailnetv1alpha1.MachineSet{
 		ObjectMeta: metav1.ObjectMeta{Name: g.set, Namespace: g.owner.Namespace, Labels: g.labels()},
 		Spec: tailnetv1alpha1.MachineSetSpec{
-			ProviderConfigReference: *compose.ProviderConfigRef(g.xr.Spec.Tailnet),
-			Tags:                    compose.Tags(g.xr.Spec.Tags),
+			ProviderConfigReference: *compose.ProviderConfigRef(g.spec.Tailnet),
+			Tags:                    compose.Tags(g.spec.Tags),
 			AcceptRoutes:            g.direction == proxy.DirectionEgress && t.acceptRoutes,
 			Pods:                    &o.Pods,
 		},
@@ -157,12 +126,12 @@ func (e *endpoints) composeProxySet(t *egressPlan) *tailnetv1alpha1.ProxySet {
 	maps.Copy(labels, e.owner.Labels)
 	labels[meta.LabelProxySet] = "true"
 	labels[meta.LabelEndpoints] = e.owner.Name
-	labels[meta.LabelTailnet] = e.xr.Spec.Tailnet
+	labels[meta.LabelTailnet] = e.spec.Tailnet
 	ps := &tailnetv1alpha1.ProxySet{
 		ObjectMeta: metav1.ObjectMeta{Name: e.owner.Name, Namespace: e.owner.Namespace, Labels: labels},
 		Spec: tailnetv1alpha1.ProxySetSpec{
 			Endpoints: e.owner.Name,
-			Tailnet:   e.xr.Spec.Tailnet,
+			Tailnet:   e.spec.Tailnet,
 			Tags:      e.tags,
 			Targets:   t.proxySetTargets(),
 

@@ -5,6 +5,7 @@ package tailscaleendpoints
 
 import (
 	"fmt"
+	"slices"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
@@ -24,34 +25,30 @@ func (e *endpoints) conditionTypes(p *egressPlan) []xpv2.ConditionType {
 	if len(p.proxied())+len(p.refused)+len(p.portless)+len(p.unplaced) > 0 {
 		out = append(out[:len(out):len(out)], meta.TypeEgressReady)
 	}
-	if e.xr.Spec.AutoDiscovery != nil {
+	if e.spec.AutoDiscovery != nil {
 		out = append(out[:len(out):len(out)], meta.TypeDiscoverySuccessful)
 	}
 	return out
 }
 
-// conditions by type. One that was set before, for what is not asked for any more,
-// says so: Crossplane would keep the last.
-func (e *endpoints) setConditions(r *compose.Run, v compose.TailnetVerdict, p *egressPlan) {
-	set := map[xpv2.ConditionType]bool{}
-	for _, t := range e.conditionTypes(p) {
-		set[t] = true
-	}
-	r.SetCondition(accepted(v))
-	r.SetCondition(e.machinesReady())
-	r.SetCondition(e.statefulSetsReady())
+// allConditions returns the conditions. One that was set before, for what the spec does not ask for
+// any more, says so: Crossplane would keep the last.
+func (e *endpoints) allConditions(p *egressPlan) []compose.Condition {
+	types := e.conditionTypes(p)
+	out := []compose.Condition{accepted(e.verdict), e.machinesReady(), e.statefulSetsReady()}
 	switch {
-	case set[meta.TypeEgressReady]:
-		r.SetCondition(e.egressReady(p))
-	case r.HasCondition(meta.TypeEgressReady):
-		r.SetCondition(compose.Condition{Type: meta.TypeEgressReady, Reason: meta.ReasonNotAskedFor, Message: "There are no targets that need a proxy"})
+	case slices.Contains(types, meta.TypeEgressReady):
+		out = append(out, e.egressReady(p))
+	case e.conditions[meta.TypeEgressReady]:
+		out = append(out, compose.Condition{Type: meta.TypeEgressReady, Reason: meta.ReasonNotAskedFor, Message: "There are no targets that need a proxy"})
 	}
 	switch {
-	case set[meta.TypeDiscoverySuccessful]:
-		r.SetCondition(e.discoverySuccessful())
-	case r.HasCondition(meta.TypeDiscoverySuccessful):
-		r.SetCondition(compose.Condition{Type: meta.TypeDiscoverySuccessful, Reason: meta.ReasonNotAskedFor, Message: "spec.autoDiscovery is not set"})
+	case slices.Contains(types, meta.TypeDiscoverySuccessful):
+		out = append(out, e.discoverySuccessful())
+	case e.conditions[meta.TypeDiscoverySuccessful]:
+		out = append(out, compose.Condition{Type: meta.TypeDiscoverySuccessful, Reason: meta.ReasonNotAskedFor, Message: "spec.autoDiscovery is not set"})
 	}
+	return out
 }
 
 func accepted(v compose.TailnetVerdict) compose.Condition {

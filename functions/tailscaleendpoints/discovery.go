@@ -34,16 +34,16 @@ const maxDiscovered = 512
 
 // composeDiscovery makes the search for endpoints.
 func (e *endpoints) composeDiscovery() *tailnetv1alpha1.Discovery {
-	a := e.xr.Spec.AutoDiscovery
+	a := e.spec.AutoDiscovery
 	d := &tailnetv1alpha1.Discovery{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:       compose.ChildName(e.owner.Name, nameDiscovery),
 			Namespace:  e.owner.Namespace,
-			Labels:     map[string]string{meta.LabelTailnet: e.xr.Spec.Tailnet, meta.LabelEndpoints: e.owner.Name},
+			Labels:     map[string]string{meta.LabelTailnet: e.spec.Tailnet, meta.LabelEndpoints: e.owner.Name},
 			Finalizers: []string{meta.FinalizerManaged},
 		},
 		Spec: tailnetv1alpha1.DiscoverySpec{
-			ManagedResourceSpec: xpv2.ManagedResourceSpec{ProviderConfigReference: compose.ProviderConfigRef(e.xr.Spec.Tailnet)},
+			ManagedResourceSpec: xpv2.ManagedResourceSpec{ProviderConfigReference: compose.ProviderConfigRef(e.spec.Tailnet)},
 			ForProvider: tailnetv1alpha1.DiscoveryParameters{
 				Include:  slices.Sorted(slices.Values(a.Names)),
 				Exclude:  slices.Sorted(slices.Values(a.ExcludeNames)),
@@ -78,11 +78,11 @@ func (e *endpoints) discovered() bool {
 // choose how they are called.
 func (e *endpoints) found() map[string]tailnetv1alpha1.Discovered {
 	out := map[string]tailnetv1alpha1.Discovered{}
-	if e.xr.Spec.AutoDiscovery == nil || e.discovery == nil {
+	if e.spec.AutoDiscovery == nil || e.discovery == nil {
 		return out
 	}
 	taken := map[string]bool{}
-	for _, ep := range e.xr.Spec.Endpoints {
+	for _, ep := range e.spec.Endpoints {
 		taken[ep.Name] = true
 	}
 	own := map[string]bool{}
@@ -133,8 +133,8 @@ const fallbackPort int32 = 80
 // discoveredPorts are those at which what was discovered is reached: the spec's, else the
 // service's own, else one that most have.
 func (e *endpoints) discoveredPorts(d tailnetv1alpha1.Discovered) []gatewayv1alpha1.EndpointsPort {
-	if len(e.xr.Spec.Ports) > 0 {
-		return e.xr.Spec.Ports
+	if len(e.spec.Ports) > 0 {
+		return e.spec.Ports
 	}
 	var out []gatewayv1alpha1.EndpointsPort
 	for _, p := range slices.Compact(slices.Sorted(slices.Values(d.Ports))) {

@@ -16,9 +16,12 @@ import (
 
 // whoHas the names of endpoints that are found.
 func whoHas(spec []gatewayv1alpha1.Endpoint, of ...tailnetv1alpha1.Discovered) map[string]string {
-	e := &endpoints{xr: &gatewayv1alpha1.TailscaleEndpoints{}, ingress: &group{}, egress: &group{}, discovery: &tailnetv1alpha1.Discovery{}}
-	e.xr.Spec.AutoDiscovery, e.xr.Spec.Endpoints = &gatewayv1alpha1.AutoDiscovery{}, spec
-	e.discovery.Status.AtProvider.Discovered = of
+	d := &tailnetv1alpha1.Discovery{}
+	d.Status.AtProvider.Discovered = of
+	e := outline(facts{
+		spec:     gatewayv1alpha1.TailscaleEndpointsSpec{AutoDiscovery: &gatewayv1alpha1.AutoDiscovery{}, Endpoints: spec},
+		observed: observed{discovery: d},
+	})
 	out := map[string]string{}
 	for name, d := range e.found() {
 		out[name] = string(d.Source) + " " + d.Name

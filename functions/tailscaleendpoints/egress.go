@@ -55,7 +55,7 @@ type egressPlan struct {
 func (e *endpoints) planEgress() (*egressPlan, error) {
 	p := &egressPlan{data: e.egressConfig, acceptRoutes: !e.kernel()}
 	p.targets, p.refused = e.targets()
-	p.portless = portless(e.xr.Spec)
+	p.portless = portless(e.spec)
 	for _, t := range p.targets {
 		if t.unplaced {
 			p.unplaced = append(p.unplaced, t.endpoint)
@@ -139,8 +139,8 @@ func (p *egressPlan) proxySetTargets() []tailnetv1alpha1.ProxySetTarget {
 
 // egressChildren are what only the egress group has: the ConfigMap of its agents,
 // and a Service for each endpoint.
-func (g *group) egressChildren(o proxy.Options, p *egressPlan) []child {
-	out := []child{{name: g.name(nameConfigMap), object: proxy.EgressConfigMap(o, p.data), ready: true}}
+func (g *group) egressChildren(o proxy.Options, p *egressPlan) []compose.Child {
+	out := []compose.Child{{Name: g.name(nameConfigMap), Object: proxy.EgressConfigMap(o, p.data), Ready: true}}
 	if !g.wants {
 		return out
 	}
@@ -158,8 +158,8 @@ func (g *group) egressChildren(o proxy.Options, p *egressPlan) []child {
 		})
 	}
 	for _, name := range sortedKeys(ports) {
-		s := proxy.TargetService(o, g.services[name], name, ports[name])
-		out = append(out, child{name: serviceOf(name), object: s, ready: true})
+		s := proxy.TargetService(o, g.serviceNames[name], name, ports[name])
+		out = append(out, compose.Child{Name: serviceOf(name), Object: s, Ready: true})
 	}
 	return out
 }
@@ -181,7 +181,7 @@ func (e *endpoints) egressTargets(p *egressPlan) []gatewayv1alpha1.EgressTargetS
 	for _, t := range p.proxied() {
 		s := gatewayv1alpha1.EgressTargetStatus{Name: t.name, Address: t.Address(), TailscaleFQDN: t.Name, Protocol: t.speaks, ProxyPort: t.ProxyPort}
 		if t.endpoint != "" && t.ProxyPort != 0 {
-			s.Service = fmt.Sprintf("%s:%d", e.services[t.endpoint], t.clientPort)
+			s.Service = fmt.Sprintf("%s:%d", e.serviceNames[t.endpoint], t.clientPort)
 		}
 		s.ReadyProxies, s.Message = e.reach(t)
 		out = append(out, s)

@@ -68,67 +68,74 @@ type group struct {
 	role bool
 }
 
+// newGroup returns the proxies of one direction.
 func newGroup(e *endpoints, direction string) *group {
 	g := &group{
-		endpoints: e,
-		direction: direction,
-		set:       compose.ChildName(e.owner.Name, direction),
-		machines:  map[int32]*tailnetv1alpha1.MachineSummary{},
-		ports:     map[reportedPort]tailnetv1alpha1.MachineSetEgressPort{},
+		endpoints:  e,
+		direction:  direction,
+		set:        compose.ChildName(e.owner.Name, direction),
+		machineSet: e.machineSets[nameOf(nameMachineSet, direction)],
+		role:       e.has(nameOf(nameRole, direction)) || e.has(nameOf(nameRoleBinding, direction)),
+		wants:      e.wantsDirection(direction),
 	}
-	switch t := e.xr.Spec.Proxy.ConnectionType; {
-	case t == g.connectionType() || t == gatewayv1alpha1.ConnectionTypeBidirectional:
-		g.want()
-	case t != "":
-	case (direction == proxy.DirectionEgress) == e.reachesOut():
-		g.want()
-	case direction == proxy.DirectionIngress && e.xr.Spec.DNS != nil:
-		g.want()
+	if g.wants {
+		g.count = e.replicas()
 	}
+	g.machines, g.ports = summarize(g.machineSet, g.set)
 	return g
 }
 
-// want has the group be.
-func (g *group) want() { g.wants, g.count = true, g.replicas() }
-
-func (g *group) connectionType() gatewayv1alpha1.ConnectionType {
-	if g.direction == proxy.DirectionEgress {
-		return gatewayv1alpha1.ConnectionTypeEgress
+// wantsDirection reports whether there are proxies of a direction: those that the spec names, or
+// those that it needs.
+func (f facts) wantsDirection(direction string) bool {
+	switch t := f.spec.Proxy.ConnectionType; {
+	case t == connectionTypes[direction] || t == gatewayv1alpha1.ConnectionTypeBidirectional:
+		return true
+	case t != "":
+		return false
+	case direction == proxy.DirectionEgress:
+		return f.reachesOut()
 	}
-	return gatewayv1alpha1.ConnectionTypeIngress
+	return !f.reachesOut() || f.spec.DNS != nil || f.hosts
 }
 
-// name of a child.
-func (g *group) name(kind string) string { return kind + "-" + g.direction }
+// connectionTypes by what internal/proxy calls a direction.
+var connectionTypes = map[string]gatewayv1alpha1.ConnectionType{ //nolint:gochecknoglobals // A constant.
+	proxy.DirectionIngress: gatewayv1alpha1.ConnectionTypeIngress,
+	proxy.DirectionEgress:  gatewayv1alpha1.ConnectionTypeEgress,
+}
 
-func (g *group) observe(r *compose.Run) error {
-	for _, name := range r.ObservedNames() {
-		g.role = g.role || name == g.name(nameRole) || name == g.name(nameRoleBinding)
+func (g *group) connectionType() gatewayv1alpha1.ConnectionType { return connectionTypes[g.direction] }
+
+// nameOf returns the resource name of a child of a group.
+func nameOf(kind, direction string) string { return kind + "-" + direction }
+
+// name returns the resource name of a child.
+func (g *group) name(kind string) string { return nameOf(kind, g.direction) }
+
+// summarize returns the machines of a set's StatefulSet, by replica, and their ports that lead into
+// the tailnet. A machine that is listed and has no summary yet may exist, too.
+func summarize(ms *tailnetv1alpha1.MachineSet, set string) (map[int32]*tailnetv1alpha1.MachineSummary, map[reportedPort]tailnetv1alpha1.MachineSetEgressPort) {
+	machines, ports := map[int32]*tailnetv1alpha1.MachineSummary{}, map[reportedPort]tailnetv1alpha1.MachineSetEgressPort{}
+	if ms == nil {
+		return machines, ports
 	}
-	ms := &tailnetv1alpha1.MachineSet{}
-	ok, err := r.Observed(g.name(nameMachineSet), ms)
-	if err != nil || !ok {
-		return err
+	add := func(m tailnetv1alpha1.MachineSummary) {
+		n, ok := strings.CutPrefix(m.Name, set+"-")
+		if i, err := strconv.ParseInt(n, 10, 32); ok && err == nil {
+			machines[int32(i)] = &m
+		}
 	}
-	g.machineSet = ms
-	// One that is listed and not summed up yet may be there, too.
 	for _, m := range ms.Spec.Machines {
-		g.observeMachine(tailnetv1alpha1.MachineSummary{Name: m.Name, Message: waitingForLogin})
+		add(tailnetv1alpha1.MachineSummary{Name: m.Name, Message: waitingForLogin})
 	}
 	for _, m := range ms.Status.Machines {
-		g.observeMachine(m)
+		add(m)
 	}
 	for _, p := range ms.Status.Egress {
-		g.ports[reportedPort{p.Port, p.Protocol, p.Target}] = p
+		ports[reportedPort{p.Port, p.Protocol, p.Target}] = p
 	}
-	return nil
-}
-
-func (g *group) observeMachine(m tailnetv1alpha1.MachineSummary) {
-	n, ok := strings.CutPrefix(m.Name, g.set+"-")
-	if i, err := strconv.ParseInt(n, 10, 32); ok && err == nil {
-		g.machines[int32(i)] = &m
-	}
+	return machines, ports
 }
 
 // exists reports whether the group is to be, or has pods or machines yet. The

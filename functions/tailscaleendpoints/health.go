@@ -3,24 +3,10 @@
 
 package tailscaleendpoints
 
-import (
-	"slices"
-
-	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
-)
+import "slices"
 
 // maxSick targets of a pod are listed in the status.
 const maxSick = 64
-
-// readHealth of what Gateways reach. Routes cannot name what a step of a pipeline makes.
-func (e *endpoints) readHealth(r *compose.Run) error {
-	if r.HasInput() {
-		return nil
-	}
-	var err error
-	e.health, err = r.Health("TailscaleEndpoints", e.owner)
-	return err
-}
 
 // sickTargets that Gateways find behind a pod, sorted.
 func (e *endpoints) sickTargets(podIP string) []string {

@@ -14,7 +14,7 @@ import (
 // setPolicyOptions says who may connect to the pods. Targets whose endpoint names
 // clients have a rule of their own, the others share one.
 func (e *endpoints) setPolicyOptions(o *proxy.Options, t *egressPlan) {
-	p := ptr.Deref(e.xr.Spec.Proxy.NetworkPolicy, gatewayv1alpha1.ProxyNetworkPolicy{})
+	p := ptr.Deref(e.spec.Proxy.NetworkPolicy, gatewayv1alpha1.ProxyNetworkPolicy{})
 	o.NetworkPolicy.Metrics = p.Metrics
 	if o.Pods.Direction != tailnetv1alpha1.DirectionEgress {
 		return

@@ -29,7 +29,7 @@ func (e *endpoints) status(p *egressPlan) gatewayv1alpha1.TailscaleEndpointsStat
 		Replicas:         ptr.To[int32](0),
 	}
 	s.DiscoveredEndpoints = e.discoveredStatus()
-	if e.xr.Spec.AutoDiscovery != nil && e.discovery != nil {
+	if e.spec.AutoDiscovery != nil && e.discovery != nil {
 		s.LastSync = e.discovery.Status.AtProvider.LastChanged
 	}
 	if !e.composed {
@@ -88,7 +88,7 @@ func (g *group) statefulSetStatus() gatewayv1alpha1.StatefulSetStatus {
 	}
 	// When it was made comes with the first of its pods, for alone it would be a write
 	// of the composite.
-	told := slices.ContainsFunc(g.xr.Status.StatefulSets, func(s gatewayv1alpha1.StatefulSetStatus) bool {
+	told := slices.ContainsFunc(g.reported, func(s gatewayv1alpha1.StatefulSetStatus) bool {
 		return s.Name == g.set && s.CreatedAt != nil
 	})
 	if out.ReadyReplicas > 0 || told {

@@ -76,8 +76,8 @@ func (e *endpoints) targets() (all []target, refused []string) {
 			all = append(all, t)
 		}
 	}
-	for _, ep := range e.xr.Spec.Endpoints {
-		add(e.endpointTargets(ep, e.xr.Spec.Ports))
+	for _, ep := range e.spec.Endpoints {
+		add(e.endpointTargets(ep, e.spec.Ports))
 	}
 	for _, ep := range e.discoveredEndpoints() {
 		add(e.endpointTargets(ep.Endpoint, ep.ports))
@@ -316,5 +316,25 @@ func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K {
 		out = append(out, k)
 	}
 	slices.Sort(out)
+	return out
+}
+
+// proxiedEndpoints are the names of the endpoints that may get a Service.
+func (e *endpoints) proxiedEndpoints() []string {
+	seen := map[string]bool{}
+	for _, ep := range e.spec.Endpoints {
+		for _, t := range e.endpointTargets(ep, e.spec.Ports) {
+			seen[ep.Name] = seen[ep.Name] || t.proxied()
+		}
+	}
+	for _, ep := range e.discoveredEndpoints() {
+		seen[ep.Name] = true
+	}
+	var out []string
+	for _, name := range sortedKeys(seen) {
+		if seen[name] {
+			out = append(out, name)
+		}
+	}
 	return out
 }
