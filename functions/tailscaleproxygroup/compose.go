@@ -20,8 +20,9 @@ import (
 // more a second. Endpoints that wait for a person do not count.
 const startAtOnce = 2
 
-// desire the endpoints that are there, and of the others as many as may start.
-func (g *group) desire(r *compose.Run) error {
+// children returns a plan of the endpoints that exist, and of the others as many as may start.
+func (g *group) children() compose.Plan {
+	var p compose.Plan
 	starting := 0
 	for _, m := range g.members {
 		if m.endpoints().Starting() {
@@ -31,24 +32,20 @@ func (g *group) desire(r *compose.Run) error {
 	for _, m := range g.members {
 		if m.observed == nil && starting >= startAtOnce {
 			// What is ready is not all that is wanted.
-			r.NotReady()
+			p.NotReady = true
 			continue
 		}
 		if m.observed == nil {
 			starting++
 		}
-		if err := r.Desire(m.key(), g.composeEndpoints(m), m.endpoints().Settled()); err != nil {
-			return err
-		}
+		p.Children = append(p.Children, compose.Child{Name: m.key(), Object: g.composeEndpoints(m), Ready: m.endpoints().Settled()})
 	}
 	for _, m := range g.leaving {
 		if !g.replaced(m) {
-			if err := r.Desire(m.key(), g.copyEndpoints(m), true); err != nil {
-				return err
-			}
+			p.Children = append(p.Children, compose.Child{Name: m.key(), Object: g.copyEndpoints(m), Ready: true})
 		}
 	}
-	return nil
+	return p
 }
 
 // replaced reports whether an endpoints that is not wanted any more may go. When
@@ -64,7 +61,7 @@ func (g *group) replaced(old *member) bool {
 }
 
 func (g *group) composeEndpoints(m *member) *gatewayv1alpha1.TailscaleEndpoints {
-	t := g.xr.Spec.Template.DeepCopy()
+	t := g.spec.Template.DeepCopy()
 	pods := t.Proxy
 	if m.zone != "" {
 		n := map[string]string{}
@@ -79,7 +76,7 @@ func (g *group) composeEndpoints(m *member) *gatewayv1alpha1.TailscaleEndpoints 
 			Tags:    t.Tags,
 			Proxy: gatewayv1alpha1.Proxy{
 				Replicas:       ptr.To(m.replicas),
-				ConnectionType: g.xr.Spec.Type,
+				ConnectionType: g.spec.Type,
 				ProxyPods:      pods,
 			},
 			Ports:     t.Ports,

@@ -11,8 +11,6 @@ import (
 
 	"k8s.io/utils/ptr"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
-
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
@@ -28,10 +26,9 @@ const (
 	defaultReplicas = 2
 )
 
-// A group is what is wanted of a TailscaleProxyGroup, and what was seen.
+// A group is what follows from the facts about a TailscaleProxyGroup.
 type group struct {
-	owner compose.Owner
-	xr    *gatewayv1alpha1.TailscaleProxyGroup
+	facts
 
 	// members that are wanted, by tailnet and zone.
 	members []*member
@@ -64,36 +61,49 @@ type member struct {
 	observed *gatewayv1alpha1.TailscaleEndpoints
 }
 
-func newGroup(owner compose.Owner, xr *gatewayv1alpha1.TailscaleProxyGroup) *group {
-	g := &group{owner: owner, xr: xr}
-	zones := xr.Spec.Zones
+// newGroup returns the members of the facts' group.
+func newGroup(f facts) *group {
+	g := &group{facts: f}
+	zones := f.spec.Zones
 	if len(zones) == 0 {
 		zones = []gatewayv1alpha1.Zone{""}
 	}
-	for _, t := range xr.Spec.Tailnets {
+	wanted := map[string]bool{}
+	for _, t := range f.spec.Tailnets {
 		for _, z := range zones {
-			g.members = append(g.members, g.newMember(t, string(z)))
+			m := f.newMember(t, string(z))
+			g.members, wanted[m.key()] = append(g.members, m), true
 		}
 	}
+	for name, e := range f.observed {
+		if wanted[name] {
+			continue
+		}
+		tailnet, zone, _ := strings.Cut(strings.TrimPrefix(name, prefixEndpoints), "/")
+		g.leaving = append(g.leaving, &member{name: e.GetName(), tailnet: tailnet, zone: zone, observed: e})
+	}
 	slices.SortFunc(g.members, byTailnet)
+	slices.SortFunc(g.leaving, byTailnet)
 	return g
 }
 
-func (g *group) newMember(t gatewayv1alpha1.ProxyGroupTailnet, zone string) *member {
-	m := &member{tailnet: t.Name, zone: zone, replicas: ptr.Deref(g.xr.Spec.Replicas, defaultReplicas), follows: t.Replicas == nil}
-	m.name = compose.ChildName(g.owner.Name, t.Name)
-	if zone != "" {
-		// The slash brings a hash into the name: else zone b of tailnet a, and
-		// tailnet b of a group that is called like this one and a, would meet.
-		m.name = compose.ChildName(g.owner.Name, t.Name+"/"+zone)
+// newMember returns the member of a tailnet in a zone.
+func (f facts) newMember(t gatewayv1alpha1.ProxyGroupTailnet, zone string) *member {
+	replicas := ptr.Deref(f.spec.Replicas, defaultReplicas)
+	m := &member{
+		tailnet: t.Name, zone: zone, name: compose.ChildName(f.owner.Name, t.Name),
+		replicas: ptr.Deref(t.Replicas, replicas), follows: t.Replicas == nil,
 	}
-	if t.Replicas != nil {
-		m.replicas = *t.Replicas
+	if zone != "" {
+		// The slash brings a hash into the name: otherwise zone b of tailnet a would have the
+		// name of tailnet b in a group that is called like this one and a.
+		m.name = compose.ChildName(f.owner.Name, t.Name+"/"+zone)
 	}
 	m.devices = m.replicas
-	if g.xr.Spec.Type == gatewayv1alpha1.ConnectionTypeBidirectional {
+	if f.spec.Type == gatewayv1alpha1.ConnectionTypeBidirectional {
 		m.devices *= 2
 	}
+	m.observed = f.observed[m.key()]
 	return m
 }
 
@@ -101,50 +111,12 @@ func byTailnet(a, b *member) int {
 	return cmp.Or(cmp.Compare(a.tailnet, b.tailnet), cmp.Compare(a.zone, b.zone))
 }
 
+// key returns the resource name.
 func (m *member) key() string {
 	if m.zone == "" {
 		return prefixEndpoints + m.tailnet
 	}
 	return prefixEndpoints + m.tailnet + "/" + m.zone
-}
-
-func (g *group) observe(r *compose.Run) error {
-	wanted := map[string]*member{}
-	for _, m := range g.members {
-		wanted[m.key()] = m
-	}
-	for _, name := range r.ObservedNames() {
-		at, ok := strings.CutPrefix(name, prefixEndpoints)
-		if !ok {
-			continue
-		}
-		e := &gatewayv1alpha1.TailscaleEndpoints{}
-		if _, err := r.Observed(name, e); err != nil {
-			return err
-		}
-		m := wanted[name]
-		if m == nil {
-			m = &member{name: e.GetName()}
-			m.tailnet, m.zone, _ = strings.Cut(at, "/")
-			g.leaving = append(g.leaving, m)
-		}
-		m.observed = e
-	}
-	slices.SortFunc(g.leaving, byTailnet)
-	return nil
-}
-
-// checkInput for what the API server checks of a TailscaleProxyGroup.
-func (g *group) checkInput() error {
-	for _, m := range slices.Concat(g.members, g.leaving) {
-		if m.observed == nil {
-			continue
-		}
-		if old := m.observed.Spec.Proxy.ConnectionType; old != g.xr.Spec.Type {
-			return errors.Errorf("cannot turn proxies of type %s into %s: spec.type of the input is immutable; give the step another name", old, g.xr.Spec.Type)
-		}
-	}
-	return nil
 }
 
 // endpoints of the member, as they are observed.
@@ -156,7 +128,7 @@ func (m *member) endpoints() compose.Endpoints {
 // our own win.
 func (g *group) labels() map[string]string {
 	l := map[string]string{}
-	for k, v := range g.xr.Spec.Template.Labels {
+	for k, v := range g.spec.Template.Labels {
 		l[k] = string(v)
 	}
 	maps.Copy(l, map[string]string{meta.LabelProxyGroup: g.owner.Name})

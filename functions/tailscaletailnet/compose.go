@@ -17,18 +17,18 @@ import (
 
 // composeConfig makes the provider config that everything of this tailnet uses.
 // It has the tailnet's name, which is how others refer to it.
-func composeConfig(xr *gatewayv1alpha1.TailscaleTailnet, clusterID string) *tailnetv1alpha1.ClusterProviderConfig {
+func composeConfig(f facts) *tailnetv1alpha1.ClusterProviderConfig {
 	return &tailnetv1alpha1.ClusterProviderConfig{
-		ObjectMeta: metav1.ObjectMeta{Name: xr.GetName(), Labels: labels(xr)},
+		ObjectMeta: metav1.ObjectMeta{Name: f.name, Labels: labels(f)},
 		Spec: tailnetv1alpha1.ProviderConfigSpec{
-			Tailnet:     xr.Spec.Tailnet,
-			APIURL:      xr.Spec.APIURL,
-			ControlURL:  xr.Spec.ControlURL,
-			Credentials: credentials(xr.Spec),
-			Tags:        compose.Tags(xr.Spec.Tags),
-			ClusterID:   clusterID,
+			Tailnet:     f.spec.Tailnet,
+			APIURL:      f.spec.APIURL,
+			ControlURL:  f.spec.ControlURL,
+			Credentials: credentials(f.spec),
+			Tags:        compose.Tags(f.spec.Tags),
+			ClusterID:   f.clusterID,
 
-			AllowedNamespaces: xr.Spec.AllowedNamespaces,
+			AllowedNamespaces: f.spec.AllowedNamespaces,
 		},
 	}
 }
@@ -65,21 +65,21 @@ func namespace(s gatewayv1alpha1.TailscaleTailnetSpec) string {
 }
 
 // composeTailnet makes what observes the tailnet and tries the credential.
-func composeTailnet(xr *gatewayv1alpha1.TailscaleTailnet) *tailnetv1alpha1.Tailnet {
+func composeTailnet(f facts) *tailnetv1alpha1.Tailnet {
 	return &tailnetv1alpha1.Tailnet{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:      xr.GetName(),
-			Namespace: namespace(xr.Spec),
-			Labels:    labels(xr),
+			Name:      f.name,
+			Namespace: namespace(f.spec),
+			Labels:    labels(f),
 		},
 		Spec: tailnetv1alpha1.TailnetSpec{
-			ManagedResourceSpec: xpv2.ManagedResourceSpec{ProviderConfigReference: compose.ProviderConfigRef(xr.GetName())},
+			ManagedResourceSpec: xpv2.ManagedResourceSpec{ProviderConfigReference: compose.ProviderConfigRef(f.name)},
 		},
 	}
 }
 
-func labels(xr *gatewayv1alpha1.TailscaleTailnet) map[string]string {
-	return map[string]string{meta.LabelTailnet: xr.GetName()}
+func labels(f facts) map[string]string {
+	return map[string]string{meta.LabelTailnet: f.name}
 }
 
 // ready once the tailnet was seen, and as long as its credential is taken.
