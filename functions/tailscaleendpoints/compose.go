@@ -31,7 +31,7 @@ func (e *endpoints) wantedChildren(t *egressPlan) []compose.Child {
 	return out
 }
 
-// children of a group.
+// children returns the children of a group.
 func (g *group) children(t *egressPlan) []compose.Child {
 	o := g.options(t)
 	out := []compose.Child{
@@ -56,8 +56,8 @@ func (g *group) children(t *egressPlan) []compose.Child {
 	return append(out, compose.Child{Name: g.name(nameMachineSet), Object: g.composeMachineSet(o, t), Ready: g.allMachinesReady()})
 }
 
-// options of the group's objects. Pods that are to go may use their Secrets as
-// long as they run: they need them to leave the tailnet in peace.
+// options returns what the group's objects depend on. Pods that are about to be removed may use
+// their Secrets as long as they run: they need them to log out of the tailnet.
 func (g *group) options(t *egressPlan) proxy.Options {
 	p := g.spec.Proxy
 	o := proxy.Options{
@@ -90,6 +90,7 @@ func (g *group) options(t *egressPlan) proxy.Options {
 	return o
 }
 
+// labels returns the labels of the group's MachineSet.
 func (g *group) labels() map[string]string {
 	return map[string]string{
 		meta.LabelTailnet:   g.spec.Tailnet,
@@ -98,8 +99,8 @@ func (g *group) labels() map[string]string {
 	}
 }
 
-// composeMachineSet makes the group's machines, and has the provider make the pods
-// that run them: their state reaches the composite with that of the machines. The
+// composeMachineSet returns the MachineSet of the group's machines. The provider also makes the
+// pods that run them, so their state reaches the composite with that of the machines. The
 // provider adds the tailnet's tags.
 func (g *group) composeMachineSet(o proxy.Options, t *egressPlan) *tailnetv1alpha1.MachineSet {
 	ms := &tailnetv1alpha1.MachineSet{
@@ -118,9 +119,9 @@ func (g *group) composeMachineSet(o proxy.Options, t *egressPlan) *tailnetv1alph
 	return ms
 }
 
-// composeProxySet tells others of the proxies. It carries the user's labels, for
-// selectors; our own win. Of proxies that are to go it says nothing: nobody is to
-// use them any more.
+// composeProxySet returns the ProxySet, by which other objects find the proxies. It has the
+// user's labels, for selectors; our own take precedence. It omits proxies that are about to be
+// removed, because no object should use them any more.
 func (e *endpoints) composeProxySet(t *egressPlan) *tailnetv1alpha1.ProxySet {
 	labels := map[string]string{}
 	maps.Copy(labels, e.owner.Labels)
@@ -153,7 +154,8 @@ func (e *endpoints) composeProxySet(t *egressPlan) *tailnetv1alpha1.ProxySet {
 	return ps
 }
 
-// certificateSecrets that ServiceAttachments want served with: sorted, each once.
+// certificateSecrets returns the Secrets of the certificates that ServiceAttachments name,
+// sorted, each once.
 func (e *endpoints) certificateSecrets() []string {
 	names := map[string]bool{}
 	for _, a := range e.attachments {

@@ -19,7 +19,8 @@ var conditionTypes = []xpv2.ConditionType{ //nolint:gochecknoglobals // A consta
 	meta.TypeTailnetAccepted, meta.TypeMachinesReady, meta.TypeStatefulSetsReady,
 }
 
-// conditionTypes of these endpoints: those of what is not asked for are left out.
+// conditionTypes returns the types of the conditions that are set. Those of what the spec does
+// not ask for are not among them.
 func (e *endpoints) conditionTypes(p *egressPlan) []xpv2.ConditionType {
 	out := conditionTypes
 	if len(p.proxied())+len(p.refused)+len(p.portless)+len(p.unplaced) > 0 {
@@ -51,6 +52,7 @@ func (e *endpoints) allConditions(p *egressPlan) []compose.Condition {
 	return out
 }
 
+// accepted returns the condition TailnetAccepted.
 func accepted(v compose.TailnetVerdict) compose.Condition {
 	c := compose.Condition{Type: meta.TypeTailnetAccepted, Status: compose.False, Reason: v.Reason, Message: v.Message}
 	if v.Accepted {
@@ -59,9 +61,9 @@ func accepted(v compose.TailnetVerdict) compose.Condition {
 	return c
 }
 
-// machinesReady says what the user can fix first: what the provider cannot do.
-// Its message does not count: each write of the composite counts against it in
-// Crossplane's circuit breaker, and the status lists the machines anyway.
+// machinesReady returns the condition MachinesReady. A failure of the provider comes first,
+// because the user can fix it. The message does not count machines: each write of the composite
+// counts against it in Crossplane's circuit breaker, and the status lists the machines anyway.
 func (e *endpoints) machinesReady() compose.Condition {
 	c := compose.Condition{Type: meta.TypeMachinesReady, Status: compose.False}
 	if !e.composed {
@@ -99,8 +101,8 @@ func (e *endpoints) machinesReady() compose.Condition {
 	return c
 }
 
-// stuck is the first machine that is to go and cannot, and its name. Nil if there is
-// none.
+// stuck returns the first machine that should be removed and cannot be, and its name. It returns
+// nil if there is none.
 func (e *endpoints) stuck() (string, *tailnetv1alpha1.MachineSummary) {
 	for _, g := range e.groups() {
 		for _, i := range g.condemned() {
@@ -112,8 +114,8 @@ func (e *endpoints) stuck() (string, *tailnetv1alpha1.MachineSummary) {
 	return "", nil
 }
 
-// statefulSetsReady does not say which replicas are to come: status.statefulSetRefs
-// counts them.
+// statefulSetsReady returns the condition StatefulSetsReady. Its message does not count
+// replicas: status.statefulSetRefs does.
 func (e *endpoints) statefulSetsReady() compose.Condition {
 	c := compose.Condition{Type: meta.TypeStatefulSetsReady, Status: compose.False, Reason: meta.ReasonReplicasNotReady}
 	if !e.composed {

@@ -24,7 +24,7 @@ const (
 	messageNoReport  = "Waiting for the egress proxies to report it"
 )
 
-// An egressPlan says which target gets which port of the egress proxies.
+// An egressPlan says which port of the egress proxies leads to which target.
 type egressPlan struct {
 	// targets by name, with their ports. One that needs a proxy and has none has
 	// no port.
@@ -51,7 +51,7 @@ type egressPlan struct {
 	acceptRoutes bool
 }
 
-// planEgress gives targets their ports.
+// planEgress returns the targets with their ports.
 func (e *endpoints) planEgress() (*egressPlan, error) {
 	p := &egressPlan{data: e.egressConfig, acceptRoutes: !e.kernel()}
 	p.targets, p.refused = e.targets()
@@ -96,8 +96,8 @@ func (e *endpoints) planEgress() (*egressPlan, error) {
 	return p, nil
 }
 
-// reports of the pods. A replica that may run and has not acted on the config may
-// use any port that it was ever told of.
+// reports returns what the pods report of their ports. A replica that may run and has not acted
+// on the config may use any port that an earlier config gave it.
 func (g *group) reports(config string) egress.Reports {
 	acted := egress.Revision(config)
 	// Of one that has gone since, an older status may not tell at all.
@@ -113,13 +113,13 @@ func (g *group) reports(config string) egress.Reports {
 	return r
 }
 
-// proxied are the targets that need a proxy.
+// proxied returns the targets that need a proxy.
 func (p *egressPlan) proxied() []target {
 	return slices.DeleteFunc(slices.Clone(p.targets), func(t target) bool { return !t.proxied() })
 }
 
-// proxySetTargets are the targets that can be used: by a port of the proxies, or
-// straight.
+// proxySetTargets returns the targets that other objects can use: by a port of the proxies, or
+// directly.
 func (p *egressPlan) proxySetTargets() []tailnetv1alpha1.ProxySetTarget {
 	var out []tailnetv1alpha1.ProxySetTarget
 	for _, t := range p.targets {
@@ -137,8 +137,8 @@ func (p *egressPlan) proxySetTargets() []tailnetv1alpha1.ProxySetTarget {
 	return out
 }
 
-// egressChildren are what only the egress group has: the ConfigMap of its agents,
-// and a Service for each endpoint.
+// egressChildren returns the children that only the egress group has: the ConfigMap of its
+// agents, and a Service for each endpoint.
 func (g *group) egressChildren(o proxy.Options, p *egressPlan) []compose.Child {
 	out := []compose.Child{{Name: g.name(nameConfigMap), Object: proxy.EgressConfigMap(o, p.data), Ready: true}}
 	if !g.wants {
@@ -164,7 +164,7 @@ func (g *group) egressChildren(o proxy.Options, p *egressPlan) []compose.Child {
 	return out
 }
 
-// appProtocol as Gateway API and service meshes know it.
+// appProtocol returns the name of a protocol in Gateway API and in service meshes.
 func appProtocol(p gatewayv1alpha1.EndpointProtocol) string {
 	return map[gatewayv1alpha1.EndpointProtocol]string{
 		gatewayv1alpha1.EndpointProtocolTCP:   "tcp",
@@ -175,7 +175,7 @@ func appProtocol(p gatewayv1alpha1.EndpointProtocol) string {
 	}[p]
 }
 
-// egressTargets in the status.
+// egressTargets returns the targets for the status.
 func (e *endpoints) egressTargets(p *egressPlan) []gatewayv1alpha1.EgressTargetStatus {
 	var out []gatewayv1alpha1.EgressTargetStatus
 	for _, t := range p.proxied() {
@@ -189,8 +189,8 @@ func (e *endpoints) egressTargets(p *egressPlan) []gatewayv1alpha1.EgressTargetS
 	return out
 }
 
-// reach says how many proxies reach a target, and what the first that does not
-// says. If all do it is what the first says that has something to say.
+// reach returns how many proxies reach a target, and the message of the first proxy that does
+// not. If all reach it, the message is the first that any of them has.
 func (e *endpoints) reach(t target) (ready int32, message string) {
 	switch {
 	case !e.egress.wants:
@@ -214,10 +214,11 @@ type reportedPort struct {
 	target   string
 }
 
+// portOf returns the port of a target as proxies report it.
 func portOf(t target) reportedPort { return reportedPort{t.ProxyPort, t.Protocol, t.Key} }
 
-// egressReady says what the user can fix first. Targets that a proxy reaches are
-// fine: how many do is in the status.
+// egressReady returns the condition EgressReady. What the user can fix comes first. A target
+// that at least one proxy reaches is fine: the status counts the proxies.
 func (e *endpoints) egressReady(p *egressPlan) compose.Condition {
 	c := compose.Condition{Type: meta.TypeEgressReady, Status: compose.False}
 	if !e.composed {

@@ -71,17 +71,18 @@ func newEndpoints(f facts) *endpoints {
 	return e
 }
 
-// groups that are wanted, or not gone yet.
+// groups returns the groups that are wanted or still exist.
 func (e *endpoints) groups() []*group {
 	return slices.DeleteFunc([]*group{e.ingress, e.egress}, func(g *group) bool { return !g.exists() })
 }
 
-// wantedGroups are the groups that are to be.
+// wantedGroups returns the groups that are wanted.
 func (e *endpoints) wantedGroups() []*group {
 	return slices.DeleteFunc(e.groups(), func(g *group) bool { return !g.wants })
 }
 
-// asks judges what the spec asks of the tailnet by the namespace's grant.
+// asks returns how the spec violates the namespace's grant. Its elements are nil where it does
+// not.
 func (e *endpoints) asks(g *allow.Grant) []*allow.ViolationError {
 	out := []*allow.ViolationError{
 		g.Kind("spec.tailnet", tailnetv1alpha1.MachineKind),
@@ -94,8 +95,10 @@ func (e *endpoints) asks(g *allow.Grant) []*allow.ViolationError {
 	return out
 }
 
+// replicas returns how many replicas each group has.
 func (e *endpoints) replicas() int32 { return ptr.Deref(e.spec.Proxy.Replicas, defaultReplicas) }
 
+// kernel reports whether the proxies use the kernel's networking.
 func (e *endpoints) kernel() bool {
 	return e.spec.Proxy.Networking == tailnetv1alpha1.NetworkingKernel
 }

@@ -34,11 +34,10 @@ var directions = map[string]tailnetv1alpha1.Direction{ //nolint:gochecknoglobals
 	proxy.DirectionEgress:  tailnetv1alpha1.DirectionEgress,
 }
 
-// defaultReplicas is the schema's default, for who calls the function without it.
+// defaultReplicas is the schema's default, for requests that did not pass the API server.
 const defaultReplicas = 2
 
-// A group is the proxies of one direction of a TailscaleEndpoints: what is wanted
-// of them, and what was seen.
+// A group is the proxies of one direction of a TailscaleEndpoints.
 type group struct {
 	*endpoints
 
@@ -105,6 +104,7 @@ var connectionTypes = map[string]gatewayv1alpha1.ConnectionType{ //nolint:gochec
 	proxy.DirectionEgress:  gatewayv1alpha1.ConnectionTypeEgress,
 }
 
+// connectionType returns the direction as the API names it.
 func (g *group) connectionType() gatewayv1alpha1.ConnectionType { return connectionTypes[g.direction] }
 
 // nameOf returns the resource name of a child of a group.
@@ -138,8 +138,8 @@ func summarize(ms *tailnetv1alpha1.MachineSet, set string) (map[int32]*tailnetv1
 	return machines, ports
 }
 
-// exists reports whether the group is to be, or has pods or machines yet. The
-// provider keeps machines until their pods have gone.
+// exists reports whether the group is wanted, or still has pods or machines. The provider keeps
+// machines until their pods have ended.
 func (g *group) exists() bool {
 	if g.wants || g.machineSet == nil {
 		return g.wants
@@ -147,7 +147,7 @@ func (g *group) exists() bool {
 	return !g.seen() || len(g.machines) > 0 || g.pods().Replicas > 0
 }
 
-// wanted are the replicas that are to be: 0 up to count.
+// wanted returns the replicas that are wanted: 0 up to count.
 func (g *group) wanted() []int32 {
 	out := make([]int32, 0, g.count)
 	for i := range g.count {
@@ -156,7 +156,7 @@ func (g *group) wanted() []int32 {
 	return out
 }
 
-// condemned are the replicas that are to go, and whose pods may run yet, in order.
+// condemned returns the replicas that are not wanted and whose pods may still run, in order.
 func (g *group) condemned() []int32 {
 	return slices.DeleteFunc(sortedKeys(g.machines), func(i int32) bool { return i < g.count })
 }
@@ -167,7 +167,7 @@ func (g *group) seen() bool {
 	return g.machineSet != nil && g.machineSet.Status.ObservedGeneration >= g.machineSet.GetGeneration()
 }
 
-// pods as the MachineSet's status sums them up.
+// pods returns the summary of the pods in the MachineSet's status.
 func (g *group) pods() tailnetv1alpha1.StatefulSetSummary {
 	if g.machineSet == nil || g.machineSet.Status.StatefulSet == nil {
 		return tailnetv1alpha1.StatefulSetSummary{}
@@ -191,8 +191,8 @@ func (g *group) podsReady() bool {
 	return (g.seen() || g.shrinks()) && p.Observed && p.Message == "" && p.ReadyReplicas >= p.Replicas && p.UpdatedReplicas >= p.Replicas
 }
 
-// readyReplicas are the pods that are ready, as far as they are wanted: what is
-// about to go changes nothing for who reads the status.
+// readyReplicas returns how many of the wanted pods are ready. Pods that are about to be removed
+// do not count.
 func (g *group) readyReplicas() int32 { return min(g.pods().ReadyReplicas, g.count) }
 
 // allMachinesReady reports whether all wanted machines serve: in the tailnet, and

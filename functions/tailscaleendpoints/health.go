@@ -8,7 +8,7 @@ import "slices"
 // maxSick targets of a pod are listed in the status.
 const maxSick = 64
 
-// sickTargets that Gateways find behind a pod, sorted.
+// sickTargets returns the unhealthy targets that Gateways find behind a pod, sorted.
 func (e *endpoints) sickTargets(podIP string) []string {
 	if e.health == nil || podIP == "" {
 		return nil

@@ -22,6 +22,7 @@ const (
 	unhealthy = "Unhealthy"
 )
 
+// status returns the status of the TailscaleEndpoints.
 func (e *endpoints) status(p *egressPlan) gatewayv1alpha1.TailscaleEndpointsStatus {
 	s := gatewayv1alpha1.TailscaleEndpointsStatus{
 		TotalEndpoints:   ptr.To[int32](0),
@@ -51,7 +52,7 @@ func (e *endpoints) status(p *egressPlan) gatewayv1alpha1.TailscaleEndpointsStat
 	return s
 }
 
-// addStatus of a group's replicas to that of all.
+// addStatus adds the group's replicas to the status.
 func (g *group) addStatus(s *gatewayv1alpha1.TailscaleEndpointsStatus) {
 	*s.TotalEndpoints += g.count
 	// Pods that are ready, not all that exist: each write of the composite counts
@@ -77,6 +78,7 @@ func (g *group) addStatus(s *gatewayv1alpha1.TailscaleEndpointsStatus) {
 	}
 }
 
+// statefulSetStatus returns the status of the group's StatefulSet.
 func (g *group) statefulSetStatus() gatewayv1alpha1.StatefulSetStatus {
 	out := gatewayv1alpha1.StatefulSetStatus{
 		Name:          g.set,
@@ -97,6 +99,7 @@ func (g *group) statefulSetStatus() gatewayv1alpha1.StatefulSetStatus {
 	return out
 }
 
+// device returns the status of a machine as a device of the tailnet.
 func device(pod, hostname string, m *tailnetv1alpha1.MachineSummary) gatewayv1alpha1.DeviceStatus {
 	return gatewayv1alpha1.DeviceStatus{
 		Hostname:       cmp.Or(m.Hostname, hostname),
@@ -113,7 +116,7 @@ func device(pod, hostname string, m *tailnetv1alpha1.MachineSummary) gatewayv1al
 	}
 }
 
-// address of a machine: its first, which is IPv4 if it has one.
+// address returns a machine's first address, which is IPv4 if it has one.
 func address(m *tailnetv1alpha1.MachineSummary) string {
 	if len(m.Addresses) > 0 {
 		return m.Addresses[0]
@@ -121,10 +124,10 @@ func address(m *tailnetv1alpha1.MachineSummary) string {
 	return ""
 }
 
-// waitingForLogin is what a machine waits for that the provider has not told of
-// yet.
+// waitingForLogin is the message of a machine that the provider has not reported on yet.
 const waitingForLogin = "Waiting for the pod to log in to the tailnet with the auth key that the provider issues"
 
+// endpoint returns the status of a replica.
 func (g *group) endpoint(i int32) gatewayv1alpha1.EndpointStatus {
 	e := gatewayv1alpha1.EndpointStatus{Name: compose.MachineName(g.set, i), Type: g.connectionType(), HealthStatus: unhealthy, Message: waitingForLogin}
 	m := g.machines[i]
@@ -142,9 +145,9 @@ func (g *group) endpoint(i int32) gatewayv1alpha1.EndpointStatus {
 	return e
 }
 
-// podAddress and ports of a healthy machine. Of others the address may be that of
-// a pod that is gone, and telling it would cost more writes of the composite:
-// agents report once their machine has joined.
+// podAddress returns the address and the ports of a healthy machine's pod. The address of
+// another machine may be that of a pod that has ended, and reporting it would cost more writes
+// of the composite: agents report once their machine has joined.
 func podAddress(m *tailnetv1alpha1.MachineSummary) (string, []gatewayv1alpha1.EndpointPort) {
 	if m.PodIP == "" {
 		return "", nil

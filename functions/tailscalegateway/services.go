@@ -161,7 +161,7 @@ func (gp *gatewayPlan) planServices() []*service {
 		out = append(out, gp.keptServices(t)...)
 	}
 	for i, v := range out {
-		v.observe(gp.facts.observed.services)
+		v.observe(gp.observed.services)
 		if v.lost && v.observed != nil {
 			v.omitted, v.keep = "", true
 		}
@@ -180,7 +180,7 @@ func (gp *gatewayPlan) knowsRoutes() bool { return gp.report != nil && gp.found 
 // keptServices are those of routes and backends that were made before.
 func (gp *gatewayPlan) keptServices(t *tailnet) []*service {
 	targets := map[string]bool{}
-	for key := range gp.facts.observed.services {
+	for key := range gp.observed.services {
 		for _, prefix := range []string{prefixService, prefixOwnService} {
 			if target, ok := strings.CutPrefix(key, prefix+t.Name+"/"); ok {
 				targets[target] = true

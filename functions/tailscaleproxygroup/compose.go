@@ -48,9 +48,8 @@ func (g *group) children() compose.Plan {
 	return p
 }
 
-// replaced reports whether an endpoints that is not wanted any more may go. When
-// zones are given for the first time, or no longer, its tailnet keeps it until
-// those that take its place are there.
+// replaced reports whether unwanted endpoints may be deleted. When zones are set for the first
+// time, or no longer, its tailnet keeps it until the endpoints in its place are settled.
 func (g *group) replaced(old *member) bool {
 	for _, m := range g.members {
 		if m.tailnet == old.tailnet && (m.zone == "") != (old.zone == "") && !m.endpoints().Settled() {
@@ -60,6 +59,7 @@ func (g *group) replaced(old *member) bool {
 	return true
 }
 
+// composeEndpoints returns the TailscaleEndpoints of a member.
 func (g *group) composeEndpoints(m *member) *gatewayv1alpha1.TailscaleEndpoints {
 	t := g.spec.Template.DeepCopy()
 	pods := t.Proxy
@@ -85,7 +85,7 @@ func (g *group) composeEndpoints(m *member) *gatewayv1alpha1.TailscaleEndpoints 
 	}
 }
 
-// copyEndpoints composes one that was observed as it is.
+// copyEndpoints returns an observed TailscaleEndpoints as it is.
 func (g *group) copyEndpoints(m *member) *gatewayv1alpha1.TailscaleEndpoints {
 	return &gatewayv1alpha1.TailscaleEndpoints{
 		ObjectMeta: metav1.ObjectMeta{Name: m.name, Namespace: g.owner.Namespace, Labels: g.labels()},

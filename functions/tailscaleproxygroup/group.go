@@ -107,6 +107,7 @@ func (f facts) newMember(t gatewayv1alpha1.ProxyGroupTailnet, zone string) *memb
 	return m
 }
 
+// byTailnet compares members by tailnet and zone.
 func byTailnet(a, b *member) int {
 	return cmp.Or(cmp.Compare(a.tailnet, b.tailnet), cmp.Compare(a.zone, b.zone))
 }
@@ -119,13 +120,13 @@ func (m *member) key() string {
 	return prefixEndpoints + m.tailnet + "/" + m.zone
 }
 
-// endpoints of the member, as they are observed.
+// endpoints returns the observed endpoints of the member.
 func (m *member) endpoints() compose.Endpoints {
 	return compose.Endpoints{Observed: m.observed, Devices: m.devices}
 }
 
-// labels of every TailscaleEndpoints of the group. Those of the user come first;
-// our own win.
+// labels returns the labels of every TailscaleEndpoints of the group. Our own take precedence
+// over the user's.
 func (g *group) labels() map[string]string {
 	l := map[string]string{}
 	for k, v := range g.spec.Template.Labels {

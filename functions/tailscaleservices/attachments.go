@@ -60,12 +60,12 @@ func (s *service) wantedAttachments() map[string]*tailnetv1alpha1.ServiceAttachm
 	return out
 }
 
-// hasAddresses reports whether there is an attachment that is served.
+// hasAddresses reports whether an attachment is served.
 func hasAddresses(a *tailnetv1alpha1.ServiceAttachment) bool {
 	return a != nil && len(a.Spec.Addresses) > 0
 }
 
-// want an attachment as it is composed if it can be, else as it was observed.
+// want adds an attachment: as it is composed if it can be, otherwise as it was observed.
 func (s *service) want(out map[string]*tailnetv1alpha1.ServiceAttachment, name string, can bool, build func() *tailnetv1alpha1.ServiceAttachment) {
 	if s.portsErr == nil && can {
 		out[name] = build()
@@ -76,8 +76,8 @@ func (s *service) want(out map[string]*tailnetv1alpha1.ServiceAttachment, name s
 	}
 }
 
-// wantOwn has this cluster's own service hosted, by which other clusters reach what
-// is here and nowhere else. There is none where they could reach nothing.
+// wantOwn adds the attachment of this cluster's own service, by which other clusters reach the
+// backends here. There is none if they could reach nothing.
 func (s *service) wantOwn(out map[string]*tailnetv1alpha1.ServiceAttachment, p tailnetv1alpha1.ProxySet) {
 	if !s.shared() || s.portsErr == nil && (allPorts(s.ports) || len(s.remotePorts()) == 0) {
 		return
@@ -96,22 +96,24 @@ func allPorts(ports []assignment) bool {
 	return len(ports) == 1 && ports[0].port == portAll
 }
 
+// composeIngress returns the attachment by which proxies host the service.
 func (s *service) composeIngress(p tailnetv1alpha1.ProxySet) *tailnetv1alpha1.ServiceAttachment {
 	spec := s.hosted(p, s.ports)
 	spec.ServiceName, spec.Addresses = tailnetv1alpha1.ServiceName(s.serviceName()), s.addresses()
 	return s.attachment(compose.ChildName(s.owner.Name, p.Spec.Endpoints), spec)
 }
 
-// composeOwn has proxies host this cluster's own service as they do the shared one,
-// except for the ports of Gateways. Clients ask for the shared service's name, so that
-// is what certificates are for.
+// composeOwn returns the attachment by which proxies host this cluster's own service, as they do
+// the shared one, except for the ports of Gateways. Clients use the shared service's name, so
+// that is what certificates are for.
 func (s *service) composeOwn(p tailnetv1alpha1.ProxySet) *tailnetv1alpha1.ServiceAttachment {
 	spec := s.hosted(p, slices.DeleteFunc(slices.Clone(s.ports), func(a assignment) bool { return !a.remote() }))
 	spec.ServiceName, spec.Addresses = tailnetv1alpha1.ServiceName(s.vip.Status.AtProvider.OwnServiceName), s.ownAddresses()
 	return s.attachment(compose.ChildName(s.owner.Name, p.Spec.Endpoints, suffixOwn), spec)
 }
 
-// hosted is what proxies serve at some ports, except for the service that has them.
+// hosted returns what proxies serve at some ports. The service that has the ports is not part of
+// it.
 func (s *service) hosted(p tailnetv1alpha1.ProxySet, assigned []assignment) tailnetv1alpha1.ServiceAttachmentSpec {
 	ports := make([]tailnetv1alpha1.AttachmentPort, len(assigned))
 	named := false
@@ -147,9 +149,9 @@ var proxyProtocols = map[gatewayv1alpha1.ProxyProtocol]int32{ //nolint:gocheckno
 	gatewayv1alpha1.ProxyProtocolV2: 2,
 }
 
-// composeRemote has egress proxies reach another cluster's own service. Its proxies
-// are asked for a connection, whatever the backends behind them are asked: a proxy
-// that ends TLS would not know a plain request.
+// composeRemote returns the attachment by which egress proxies reach another cluster's own
+// service. Its check is a connection, whatever the check of the backends behind them: a proxy
+// that terminates TLS would not understand a plain request.
 func (s *service) composeRemote(name string, p tailnetv1alpha1.ProxySet, c tailnetv1alpha1.ServiceConsumer) *tailnetv1alpha1.ServiceAttachment {
 	check := healthCheck(s.spec.LoadBalancing)
 	check.Path = ""
@@ -171,11 +173,12 @@ func (s *service) composeRemote(name string, p tailnetv1alpha1.ProxySet, c tailn
 	return s.attachment(name, spec)
 }
 
-// copyAttachment composes one that was observed as it is.
+// copyAttachment returns an observed attachment as it is.
 func (s *service) copyAttachment(a *tailnetv1alpha1.ServiceAttachment) *tailnetv1alpha1.ServiceAttachment {
 	return s.attachment(a.GetName(), a.Spec)
 }
 
+// attachment returns an attachment of a name.
 func (s *service) attachment(name string, spec tailnetv1alpha1.ServiceAttachmentSpec) *tailnetv1alpha1.ServiceAttachment {
 	l := s.labels()
 	l[meta.LabelEndpoints] = spec.Endpoints
@@ -189,8 +192,8 @@ func (s *service) attachment(name string, spec tailnetv1alpha1.ServiceAttachment
 	}
 }
 
-// provisions reports whether an attachment asks something of its endpoints before
-// agents can act on it: a port, or leave to read a Secret.
+// provisions reports whether an attachment needs something of its endpoints before agents can
+// act on it: a port, or the right to read a Secret.
 func provisions(spec tailnetv1alpha1.ServiceAttachmentSpec) bool {
 	if spec.Direction == tailnetv1alpha1.DirectionEgress {
 		return true

@@ -49,6 +49,7 @@ func (s *service) wantsEndpoints() bool {
 	return (provision || broken) && provisioned(s.endpoints, s.spec.EndpointTemplate)
 }
 
+// endpointsReady reports whether endpoints are ready.
 func endpointsReady(e *gatewayv1alpha1.TailscaleEndpoints) bool {
 	return e != nil && e.Status.GetCondition(xpv2.TypeReady).Status == corev1.ConditionTrue
 }
@@ -59,25 +60,27 @@ func (s *service) wantsVIPService() bool {
 	return !s.moving() && s.tailnet() != "" && (s.vip != nil || s.mayMake())
 }
 
-// mayMake reports whether there may be a service where there is none yet. One whose backend
-// is a Gateway or a Service that is to come is made: it takes an address the sooner.
+// mayMake reports whether a service may be created. It also is for a backend that is a Gateway
+// or a Service which does not exist yet: it gets an address sooner.
 func (s *service) mayMake() bool {
 	return s.tailnet() != "" && s.verdict.Accepted && s.sel.err == nil && !s.severalTailnets() && !s.refusedSpec()
 }
 
-// refusedSpec reports that the spec asks for what cannot be, whatever comes.
+// refusedSpec reports whether the spec is invalid, whatever objects appear later.
 func (s *service) refusedSpec() bool {
 	// Of a Service that is to come the ports may be those of the Tailscale Service.
 	return s.portsErr != nil && (!slices.Contains(comings, s.portsErr.reason) || len(s.spec.VIPService.Ports) == 0)
 }
 
-// comings are why a port has no backend yet.
+// comings are the reasons of a port whose backend does not exist yet.
 var comings = []xpv2.ConditionReason{meta.ReasonGatewayNotFound, meta.ReasonGatewayNotValid, meta.ReasonServiceNotFound} //nolint:gochecknoglobals // A constant list.
 
+// labels returns the labels of every child.
 func (s *service) labels() map[string]string {
 	return map[string]string{meta.LabelServices: s.owner.Name}
 }
 
+// composeEndpoints returns the endpoints of the template.
 func (s *service) composeEndpoints() *gatewayv1alpha1.TailscaleEndpoints {
 	t := s.spec.EndpointTemplate
 	return &gatewayv1alpha1.TailscaleEndpoints{
@@ -90,6 +93,7 @@ func (s *service) composeEndpoints() *gatewayv1alpha1.TailscaleEndpoints {
 	}
 }
 
+// composeVIPService returns the Tailscale Service.
 func (s *service) composeVIPService() *tailnetv1alpha1.VIPService {
 	t := s.spec.VIPService
 	ports := make([]tailnetv1alpha1.ServicePort, len(t.Ports))
@@ -135,7 +139,8 @@ func (s *service) composeVIPService() *tailnetv1alpha1.VIPService {
 	}
 }
 
-// routes that lead to the service, for this cluster's record. What is not shared has none.
+// routes returns the routes that lead to the service, for this cluster's record. A service that
+// is not shared has no record.
 func (s *service) routes() []string {
 	if !s.shared() {
 		return nil
@@ -143,7 +148,7 @@ func (s *service) routes() []string {
 	return slices.Sorted(slices.Values(s.spec.VIPService.Routes))
 }
 
-// hostTags tell which machines may be approved as hosts.
+// hostTags returns the tags of machines that may be approved as hosts.
 func (s *service) hostTags() []tailnetv1alpha1.Tag {
 	switch {
 	case s.sel.provision && len(s.sel.sets) == 0:

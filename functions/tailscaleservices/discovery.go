@@ -25,9 +25,10 @@ func (s *service) wantsDiscovery() bool {
 	return s.discovers() && s.tailnet() != "" && (s.verdict.Accepted || s.discovery != nil)
 }
 
-// discovers reports whether services of the tailnet are to be listed.
+// discovers reports whether services of the tailnet are listed.
 func (f facts) discovers() bool { return f.spec.ServiceDiscovery != nil }
 
+// composeDiscovery returns the Discovery that lists services of the tailnet.
 func (s *service) composeDiscovery() *tailnetv1alpha1.Discovery {
 	d := s.spec.ServiceDiscovery
 	l := s.labels()
@@ -57,7 +58,7 @@ func (s *service) composeDiscovery() *tailnetv1alpha1.Discovery {
 	return out
 }
 
-// discovered services, by name.
+// discovered returns the discovered services, by name.
 func (s *service) discovered() []gatewayv1alpha1.DiscoveredService {
 	if !s.discovers() || s.discovery == nil {
 		return nil
@@ -72,8 +73,8 @@ func (s *service) discovered() []gatewayv1alpha1.DiscoveredService {
 	return slices.CompactFunc(out, func(a, b gatewayv1alpha1.DiscoveredService) bool { return a.Name == b.Name })
 }
 
-// discoverySuccessful says nothing of how much was found, which would cost a write
-// for each service that comes or goes, beside that of the list.
+// discoverySuccessful returns the condition DiscoverySuccessful. Its message does not count
+// services, which would cost a write for each that comes or goes, beside that of the list.
 func (s *service) discoverySuccessful() compose.Condition {
 	c := compose.Condition{Type: meta.TypeDiscoverySuccessful, Reason: compose.ReasonWaiting}
 	d := s.discovery

@@ -41,7 +41,7 @@ func planForRoutes(f facts) compose.Plan {
 	return p
 }
 
-// checkForRoutes refuses what Gateways cannot do with backends (extension/index).
+// checkForRoutes returns an error for what Gateways cannot do with backends (extension/index).
 func checkForRoutes(spec gatewayv1alpha1.TailscaleServicesSpec) *specError {
 	if err := checkPorts(spec); err != nil {
 		return err

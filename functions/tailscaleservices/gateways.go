@@ -41,10 +41,11 @@ func (f facts) locate(ports []assignment) *specError {
 	return nil
 }
 
-// serviceHost is without the cluster's domain, which a pod's search list adds.
+// serviceHost returns the host of a Service without the cluster's domain, which a pod's search
+// list adds.
 func serviceHost(namespace, name string) string { return name + "." + namespace + ".svc" }
 
-// locateGateway at the port of one of its listeners.
+// locateGateway returns the port of one of a Gateway's listeners.
 func (f facts) locateGateway(b gatewayv1alpha1.Backend, port int32) (tailnetv1alpha1.AttachmentBackend, *specError) {
 	none := tailnetv1alpha1.AttachmentBackend{}
 	if b.Host != "" {
@@ -71,11 +72,12 @@ func (f facts) locateGateway(b gatewayv1alpha1.Backend, port int32) (tailnetv1al
 	return tailnetv1alpha1.AttachmentBackend{Host: serviceHost(found.Service.Namespace, found.Service.Name), Port: port}, nil
 }
 
+// listens reports whether a listener serves a port by TCP.
 func listens(l gatewayv1alpha1.GatewayListener, port int32) bool {
 	return l.Port == port && l.Protocol != protocolUDP
 }
 
-// others are the ports that there are, for a message.
+// others returns the ports that do exist, for a message.
 func others(listeners []gatewayv1alpha1.GatewayListener) string {
 	var ports []int32
 	for _, l := range listeners {
@@ -95,19 +97,19 @@ func others(listeners []gatewayv1alpha1.GatewayListener) string {
 	return ", only at " + strings.Join(names, ", ")
 }
 
-// onlyGateways reports whether Gateways alone answer: how requests are spread is for
-// their routes to say.
+// onlyGateways reports whether all backends are Gateways: then their routes say how requests are
+// spread.
 func onlyGateways(spec gatewayv1alpha1.TailscaleServicesSpec) bool {
 	return !slices.ContainsFunc(spec.Backends, func(b gatewayv1alpha1.Backend) bool { return b.Kind != gatewayv1alpha1.BackendKindGateway })
 }
 
-// remote reports whether other clusters may take over at a port. At a Gateway's they may
-// not: requests could go from cluster to cluster in a circle. What its routes name has
-// clusters of its own.
+// remote reports whether other clusters may take over at a port. They may not at a Gateway's:
+// requests could go from cluster to cluster in a circle. The backends of its routes have
+// clusters of their own.
 func (a assignment) remote() bool { return a.backend.Kind != gatewayv1alpha1.BackendKindGateway }
 
-// recordPorts are those of this cluster's own service, where they are not all that the
-// shared one has: its proxies serve those at which other clusters may take over.
+// recordPorts returns the ports of this cluster's own service, if they are not all ports of the
+// shared one: its proxies serve those at which other clusters may take over.
 func (s *service) recordPorts() []tailnetv1alpha1.ServicePort {
 	remote := s.remotePorts()
 	if !s.shared() || len(remote) == len(s.ports) {
@@ -120,7 +122,7 @@ func (s *service) recordPorts() []tailnetv1alpha1.ServicePort {
 	return out
 }
 
-// remotePorts are those at which other clusters may take over.
+// remotePorts returns the ports at which other clusters may take over.
 func (s *service) remotePorts() []tailnetv1alpha1.AttachmentPort {
 	var out []tailnetv1alpha1.AttachmentPort
 	for _, a := range s.ports {

@@ -22,7 +22,7 @@ var tiers = []tailnetv1alpha1.HealthTier{ //nolint:gochecknoglobals // A constan
 	tailnetv1alpha1.HealthTierLocal, tailnetv1alpha1.HealthTierRemote, tailnetv1alpha1.HealthTierLastResort,
 }
 
-// sickWays is how many ways of an endpoints to other clusters are sick.
+// sickWays returns how many unhealthy ways to other clusters endpoints have.
 func (s *service) sickWays(p tailnetv1alpha1.ProxySet) int32 {
 	if s.health == nil {
 		return 0
@@ -44,7 +44,7 @@ func (s *service) sickWays(p tailnetv1alpha1.ProxySet) int32 {
 	return n
 }
 
-// loadBalancing adds up what is reported of the service's ports.
+// loadBalancing returns the sum of what is reported of the service's ports.
 func (f facts) loadBalancing() *gatewayv1alpha1.LoadBalancingStatus {
 	if f.health == nil || len(f.health.Ports) == 0 {
 		return nil

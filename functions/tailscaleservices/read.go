@@ -131,7 +131,7 @@ func read(r *compose.Run) (facts, error) {
 		return f, err
 	}
 	if filled {
-		f.spec, f.unfilled = fill(f.owner, f.spec, found)
+		f.spec, f.unfilled = fill(f.spec, found)
 	}
 	if !f.publishes() {
 		if !filled || !r.HealthRead() {
@@ -295,7 +295,7 @@ func readNamesake(r *compose.Run, owner compose.Owner, spec gatewayv1alpha1.Tail
 
 // fill returns a spec with what it leaves to the Service of the object's name, or why the Service
 // cannot complete it.
-func fill(owner compose.Owner, spec gatewayv1alpha1.TailscaleServicesSpec, found namesake.Service) (gatewayv1alpha1.TailscaleServicesSpec, *specError) {
+func fill(spec gatewayv1alpha1.TailscaleServicesSpec, found namesake.Service) (gatewayv1alpha1.TailscaleServicesSpec, *specError) {
 	out, problem := namesake.Fill(spec, found)
 	switch {
 	case problem == nil:

@@ -17,7 +17,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/selector"
 )
 
-// A selection is which endpoints a service is hosted by.
+// A selection is the endpoints that host a service.
 type selection struct {
 	// sets of the selected endpoints, by name.
 	sets []tailnetv1alpha1.ProxySet
@@ -34,10 +34,10 @@ type selection struct {
 	err error
 }
 
-// selectEndpoints picks by label. Endpoints from the template are for when no
-// others match, so they count for the service that they were made for only
-// while none do; and those of another service's template never keep this one
-// from having its own, else two services with one selector would take turns.
+// selectEndpoints returns the endpoints that the selector matches. Endpoints from a template are
+// for the case that no others match, so they count only for the service that they were made for,
+// and only while no others match. Those of another service's template never keep this one from
+// having its own: otherwise two services with one selector would take turns.
 func selectEndpoints(owner compose.Owner, spec gatewayv1alpha1.TailscaleServicesSpec, sets []tailnetv1alpha1.ProxySet) selection {
 	matching, err := selector.Of(&spec.Selector)
 	if err != nil {
@@ -75,18 +75,19 @@ func selectEndpoints(owner compose.Owner, spec gatewayv1alpha1.TailscaleServices
 	return selection{sets: own, provision: true}
 }
 
-// mayHost reports whether an endpoints has machines that can host services, or gets some.
+// mayHost reports whether endpoints have machines that can host services, or get some.
 func mayHost(p tailnetv1alpha1.ProxySet) bool { return machines(p) > 0 || p.Spec.IngressOnRequest }
 
+// byName compares ProxySets by name.
 func byName(a, b tailnetv1alpha1.ProxySet) int { return strings.Compare(a.GetName(), b.GetName()) }
 
-// provisionedName is the name of the endpoints made from a service's template.
+// provisionedName returns the name of the endpoints made from a service's template.
 func provisionedName(owner compose.Owner) string {
 	return compose.ChildName(owner.Name, "endpoints")
 }
 
-// provisionedLabels are the labels of endpoints made from a service's template:
-// the template's, those that the selector asks for, and ours.
+// provisionedLabels returns the labels of endpoints made from a service's template: the
+// template's, those of the selector, and ours.
 func provisionedLabels(owner compose.Owner, spec gatewayv1alpha1.TailscaleServicesSpec) map[string]string {
 	l := map[string]string{}
 	maps.Copy(l, spec.EndpointTemplate.Labels)
@@ -96,13 +97,13 @@ func provisionedLabels(owner compose.Owner, spec gatewayv1alpha1.TailscaleServic
 	return l
 }
 
-// provisioned reports whether endpoints are those that the template makes. A
-// TailscaleEndpoints cannot change its tailnet, so others must go first.
+// provisioned reports whether endpoints are those that the template makes. A TailscaleEndpoints
+// cannot change its tailnet, so endpoints in another tailnet must be deleted first.
 func provisioned(e *gatewayv1alpha1.TailscaleEndpoints, t *gatewayv1alpha1.EndpointTemplate) bool {
 	return e == nil || e.Spec.Tailnet == t.Tailnet
 }
 
-// tailnets of the selected endpoints, or of the template, each once.
+// tailnets returns the tailnets of the selected endpoints, or of the template, each once.
 func (s selection) tailnets(template *gatewayv1alpha1.EndpointTemplate) []string {
 	var out []string
 	for _, p := range s.sets {
@@ -115,8 +116,7 @@ func (s selection) tailnets(template *gatewayv1alpha1.EndpointTemplate) []string
 	return slices.Compact(out)
 }
 
-// hosting are the selected endpoints, or those of the template before there is a
-// ProxySet of them.
+// hosting returns the selected endpoints, or those of the template before they have a ProxySet.
 func (s selection) hosting(owner compose.Owner, template *gatewayv1alpha1.EndpointTemplate) []tailnetv1alpha1.ProxySet {
 	if !s.provision || slices.ContainsFunc(s.sets, func(p tailnetv1alpha1.ProxySet) bool { return p.Spec.Endpoints == provisionedName(owner) }) ||
 		template.Proxy.ConnectionType == gatewayv1alpha1.ConnectionTypeEgress {
@@ -129,7 +129,7 @@ func (s selection) hosting(owner compose.Owner, template *gatewayv1alpha1.Endpoi
 	}})
 }
 
-// tags of the machines of endpoints, each once.
+// tags returns the tags of the endpoints' machines, each once.
 func tags(sets []tailnetv1alpha1.ProxySet) []tailnetv1alpha1.Tag {
 	lists := make([][]tailnetv1alpha1.Tag, 0, len(sets))
 	for _, p := range sets {
@@ -138,7 +138,7 @@ func tags(sets []tailnetv1alpha1.ProxySet) []tailnetv1alpha1.Tag {
 	return compose.Tags(lists...)
 }
 
-// machines that are wanted of an endpoints to let the tailnet in.
+// machines returns how many ingress machines endpoints should have.
 func machines(p tailnetv1alpha1.ProxySet) int32 {
 	n := int32(0)
 	for _, m := range p.Spec.Sets {
@@ -149,13 +149,13 @@ func machines(p tailnetv1alpha1.ProxySet) int32 {
 	return n
 }
 
-// hasIngress reports whether an endpoints has proxies that can host services, or gets some
-// once there is an attachment.
+// hasIngress reports whether endpoints have proxies that can host services, or get some once
+// there is an attachment.
 func hasIngress(p tailnetv1alpha1.ProxySet) bool {
 	return hasDirection(p, tailnetv1alpha1.DirectionIngress) || p.Spec.IngressOnRequest
 }
 
-// hasDirection reports whether an endpoints has proxies for a direction.
+// hasDirection reports whether endpoints have proxies for a direction.
 func hasDirection(p tailnetv1alpha1.ProxySet, d tailnetv1alpha1.Direction) bool {
 	return slices.ContainsFunc(p.Spec.Sets, func(m tailnetv1alpha1.ProxySetMember) bool { return m.Direction == d })
 }

@@ -47,19 +47,19 @@ func (s *service) needsTemplateUsers() bool {
 	return len(s.sel.sets) > 0 && !s.sel.provision && s.endpoints != nil && s.spec.EndpointTemplate != nil && !s.supersedes()
 }
 
-// taken reports whether a selected endpoints hosts the service.
+// taken reports whether selected endpoints host the service.
 func (s *service) taken() bool {
 	return slices.ContainsFunc(s.sel.sets, func(p tailnetv1alpha1.ProxySet) bool {
 		return slices.ContainsFunc(s.hosts(), func(h tailnetv1alpha1.ServiceHost) bool { return isHealthy(h) && hosts(p, h) })
 	})
 }
 
-// served are the endpoints in the service's tailnet, by name, that serve it and are not
-// selected any more. A service that is in another tailnet than it is to be in cannot be
-// served there meanwhile: it is one.
+// served returns the endpoints in the service's tailnet, by name, that serve it and are no
+// longer selected. A service that has to move to another tailnet is one service, which cannot be
+// served in both.
 func (s *service) served() []tailnetv1alpha1.ProxySet {
 	var out []tailnetv1alpha1.ProxySet
-	for _, p := range s.facts.sets {
+	for _, p := range s.sets {
 		a := s.attachments[prefixAttachment+p.Spec.Endpoints]
 		selected := slices.ContainsFunc(s.sel.sets, func(o tailnetv1alpha1.ProxySet) bool { return o.Spec.Endpoints == p.Spec.Endpoints })
 		if selected || !hasAddresses(a) || !hasIngress(p) || p.GetDeletionTimestamp() != nil || p.Spec.Tailnet != s.tailnet() {
@@ -71,8 +71,7 @@ func (s *service) served() []tailnetv1alpha1.ProxySet {
 	return out
 }
 
-// keepsTemplate reports whether the endpoints of the template stay though others are
-// selected.
+// keepsTemplate reports whether the endpoints of the template stay though others are selected.
 func (s *service) keepsTemplate(t *gatewayv1alpha1.EndpointTemplate) bool {
 	return s.keepTemplate && t != nil && t.Tailnet == s.tailnet()
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// composeConfig makes the provider config that everything of this tailnet uses.
-// It has the tailnet's name, which is how others refer to it.
+// composeConfig returns the provider config of all objects of this tailnet. Its name, by which
+// they refer to it, is the tailnet's.
 func composeConfig(f facts) *tailnetv1alpha1.ClusterProviderConfig {
 	return &tailnetv1alpha1.ClusterProviderConfig{
 		ObjectMeta: metav1.ObjectMeta{Name: f.name, Labels: labels(f)},
@@ -33,6 +33,7 @@ func composeConfig(f facts) *tailnetv1alpha1.ClusterProviderConfig {
 	}
 }
 
+// credentials returns the credential of a spec.
 func credentials(s gatewayv1alpha1.TailscaleTailnetSpec) tailnetv1alpha1.Credentials {
 	switch {
 	case s.WorkloadIdentity != nil:
@@ -50,8 +51,8 @@ func credentials(s gatewayv1alpha1.TailscaleTailnetSpec) tailnetv1alpha1.Credent
 	return tailnetv1alpha1.Credentials{OAuthSecretRef: &xpv2.SecretReference{Name: s.OAuthSecretName, Namespace: s.OAuthSecretNamespace}}
 }
 
-// namespace of the Tailnet: that of the credential, for the provider lets a
-// Tailnet beside the credential use it, whatever namespaces are allowed.
+// namespace returns the namespace of the Tailnet: that of the credential, because the provider
+// lets a Tailnet beside the credential use it, whatever namespaces are allowed.
 func namespace(s gatewayv1alpha1.TailscaleTailnetSpec) string {
 	switch w := s.WorkloadIdentity; {
 	case w != nil && w.ServiceAccountRef != nil:
@@ -64,7 +65,7 @@ func namespace(s gatewayv1alpha1.TailscaleTailnetSpec) string {
 	return s.OAuthSecretNamespace
 }
 
-// composeTailnet makes what observes the tailnet and tries the credential.
+// composeTailnet returns the Tailnet, which observes the tailnet and tries the credential.
 func composeTailnet(f facts) *tailnetv1alpha1.Tailnet {
 	return &tailnetv1alpha1.Tailnet{
 		ObjectMeta: metav1.ObjectMeta{
@@ -78,17 +79,18 @@ func composeTailnet(f facts) *tailnetv1alpha1.Tailnet {
 	}
 }
 
+// labels returns the labels of both children.
 func labels(f facts) map[string]string {
 	return map[string]string{meta.LabelTailnet: f.name}
 }
 
-// ready once the tailnet was seen, and as long as its credential is taken.
+// ready reports whether the tailnet was observed and its credential is still accepted.
 func ready(t *tailnetv1alpha1.Tailnet) bool {
 	return t.GetCondition(xpv2.TypeReady).Status == corev1.ConditionTrue &&
 		t.GetCondition(meta.TypeAuthenticated).Status != corev1.ConditionFalse
 }
 
-// authenticated is what the provider says of the credential.
+// authenticated returns the condition Authenticated, which the provider reports.
 func authenticated(t *tailnetv1alpha1.Tailnet) compose.Condition {
 	c := t.GetCondition(meta.TypeAuthenticated)
 	switch c.Status {
@@ -105,6 +107,7 @@ func authenticated(t *tailnetv1alpha1.Tailnet) compose.Condition {
 	return compose.Condition{Type: meta.TypeAuthenticated, Reason: compose.ReasonWaiting, Message: message}
 }
 
+// noClusterID returns the condition Authenticated while no cluster ID is known.
 func noClusterID() compose.Condition {
 	return compose.Condition{
 		Type:    meta.TypeAuthenticated,
@@ -113,6 +116,7 @@ func noClusterID() compose.Condition {
 	}
 }
 
+// status returns the status of the TailscaleTailnet.
 func status(t *tailnetv1alpha1.Tailnet, clusterID string) gatewayv1alpha1.TailscaleTailnetStatus {
 	o := t.Status.AtProvider
 	s := gatewayv1alpha1.TailscaleTailnetStatus{ClusterID: clusterID, CredentialStatus: o.Credential}

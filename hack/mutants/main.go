@@ -48,8 +48,9 @@ func main() {
 	list := flag.Bool("list", false, "Check that each mutant still applies to its file, and run no test.")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, *only, *list); err != nil {
+	err := run(ctx, *only, *list)
+	stop()
+	if err != nil {
 		fmt.Fprintf(os.Stderr, "mutants: %v\n", err)
 		os.Exit(1)
 	}
@@ -65,7 +66,7 @@ func run(ctx context.Context, only string, list bool) error {
 	if err != nil {
 		return errors.Wrap(err, "cannot make a folder")
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // The folder is temporary.
+	defer os.RemoveAll(dir)
 
 	var chosen []mutant
 	var overlays []string

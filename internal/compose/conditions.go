@@ -49,13 +49,6 @@ func (r *Run) SetCondition(c Condition) {
 	set[c.Status]().WithMessage(c.Message).TargetCompositeAndClaim()
 }
 
-// SetWaiting makes conditions unknown in a run that lacks an input.
-func (r *Run) SetWaiting(message string, types ...xpv2.ConditionType) {
-	for _, t := range types {
-		r.SetCondition(Condition{Type: t, Reason: ReasonWaiting, Message: message})
-	}
-}
-
 // listLimit is how many names a message lists.
 const listLimit = 3
 
