@@ -39,8 +39,8 @@ func (g *group) children(t *egressPlan) []compose.Child {
 		{Name: g.name(nameRole), Object: proxy.Role(o), Ready: true},
 		{Name: g.name(nameService), Object: proxy.Service(o), Ready: true},
 	}
-	// Crossplane applies children in no order and stops at the first failure. Who
-	// may not bind any Role cannot make a RoleBinding before its Role.
+	// Crossplane applies children in no order and stops at the first failure. Without the right
+	// to bind any Role it cannot create a RoleBinding before its Role.
 	if g.role {
 		out = append(out, compose.Child{Name: g.name(nameRoleBinding), Object: proxy.RoleBinding(o), Ready: true})
 	}

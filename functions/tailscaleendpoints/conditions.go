@@ -79,10 +79,10 @@ func (e *endpoints) machinesReady() compose.Condition {
 				c.Message = fmt.Sprintf("Machine %s: %s", name, m.Message)
 				return c
 			}
-			// One that is made in this run is judged in the next, see podsReady.
+			// A machine that this run creates counts in the next run, see podsReady.
 			waiting = waiting || m != nil && !m.Ready
 		}
-		// Pods become ready once their machines have joined. Told together, both
+		// Pods become ready once their machines have joined. Reported together, both
 		// cost one write of the composite.
 		waiting = waiting || !g.podsReady() || len(g.machines) == 0 && g.count > 0
 	}

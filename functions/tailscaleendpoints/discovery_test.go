@@ -14,8 +14,8 @@ import (
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 )
 
-// whoHas the names of endpoints that are found.
-func whoHas(spec []gatewayv1alpha1.Endpoint, of ...tailnetv1alpha1.Discovered) map[string]string {
+// namesOf returns the device or service that has each name of an endpoint.
+func namesOf(spec []gatewayv1alpha1.Endpoint, of ...tailnetv1alpha1.Discovered) map[string]string {
 	d := &tailnetv1alpha1.Discovery{}
 	d.Status.AtProvider.Discovered = of
 	e := outline(facts{
@@ -77,7 +77,7 @@ func TestFoundNames(t *testing.T) {
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
 			for range 2 {
-				if diff := cmp.Diff(tc.want, whoHas(tc.spec, tc.of...)); diff != "" {
+				if diff := cmp.Diff(tc.want, namesOf(tc.spec, tc.of...)); diff != "" {
 					t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 				}
 				slices.Reverse(tc.of)
@@ -86,12 +86,13 @@ func TestFoundNames(t *testing.T) {
 	}
 }
 
-// TestFoundNamesOddly tries further ways to come by the name of a service's endpoint.
+// TestFoundNamesOddly tests other names by which a device could get the name of a service's
+// endpoint.
 func TestFoundNamesOddly(t *testing.T) {
 	label := regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
 	s := tailnetv1alpha1.Discovered{Source: tailnetv1alpha1.DiscoverServices, Name: "svc:payments"}
 	for _, name := range []string{"SVC-payments", "svc_payments", "svc.payments", "svc:payments", "svc-payments-", "svc-", "Svc-Payments"} {
-		got := whoHas(nil, tailnetv1alpha1.Discovered{Source: tailnetv1alpha1.DiscoverDevices, Name: name, NodeID: "n1"}, s)
+		got := namesOf(nil, tailnetv1alpha1.Discovered{Source: tailnetv1alpha1.DiscoverDevices, Name: name, NodeID: "n1"}, s)
 		if len(got) != 2 || got["svc-payments"] != "Services svc:payments" {
 			t.Errorf("device %q: want it beside the service, got %v", name, got)
 		}

@@ -69,12 +69,12 @@ func (e *endpoints) planEgress() (*egressPlan, error) {
 		p.acceptRoutes = p.acceptRoutes || t.routed()
 	}
 	if !e.egress.wants {
-		// Pods that are about to go keep what they have.
+		// Pods that are about to be removed keep their ports.
 		return p, nil
 	}
 
-	// What cannot be read is no better than what was lost: pods and hashes tell
-	// the same ports.
+	// A config that cannot be decoded is like one that was lost: the ports follow from pods and
+	// hashes.
 	previous, err := egress.Decode(e.egressConfig[egress.ConfigMapKey])
 	if err != nil {
 		previous = egress.Config{}
@@ -100,7 +100,7 @@ func (e *endpoints) planEgress() (*egressPlan, error) {
 // on the config may use any port that an earlier config gave it.
 func (g *group) reports(config string) egress.Reports {
 	acted := egress.Revision(config)
-	// Of one that has gone since, an older status may not tell at all.
+	// An older status may lack a replica that has gone since.
 	r := egress.Reports{Complete: g.seen()}
 	for _, i := range sortedKeys(g.machines) {
 		r.Complete = r.Complete && g.machines[i].EgressConfig == acted

@@ -44,8 +44,8 @@ type group struct {
 	// direction as internal/proxy calls it.
 	direction string
 
-	// wants reports whether the group is to be. One that is not goes once its pods
-	// have gone.
+	// wants reports whether the group is wanted. One that is not is deleted once its pods have
+	// ended.
 	wants bool
 
 	// set is the name of the StatefulSet.

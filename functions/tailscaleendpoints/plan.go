@@ -25,7 +25,7 @@ func plan(f facts) (compose.Plan, error) {
 	p := compose.Plan{Conditions: e.allConditions(t), Status: e.status(t), NotReady: !e.verdict.Accepted}
 	if e.verdict.Reason == meta.ReasonNotGranted {
 		// Nothing of what the spec asks for now reaches what runs, which stays.
-		p.KeepChildren = true
+		p.KeepExisting = true
 		return p, nil
 	}
 	p.Children = e.wantedChildren(t)
@@ -38,6 +38,8 @@ func plan(f facts) (compose.Plan, error) {
 		// time that one becomes ready.
 		p.NotReady = p.NotReady || !c.Ready
 	}
-	p.LookAgain = fresh > manyAtOnce
+	if fresh > manyAtOnce {
+		p.RequeueAfter = compose.RequeueInterval
+	}
 	return p, nil
 }

@@ -40,8 +40,8 @@ func (e *endpoints) status(p *egressPlan) gatewayv1alpha1.TailscaleEndpointsStat
 		g.addStatus(&s)
 	}
 	for i, g := range e.wantedGroups() {
-		// An autoscaler reckons by as many pods as there are replicas, so it
-		// is shown those of one group.
+		// An autoscaler expects as many pods as there are replicas, so the selector is that of
+		// one group.
 		if i == 0 {
 			s.Selector = labels.SelectorFromSet(g.options(p).PodLabels()).String()
 			s.Replicas = ptr.To(g.readyReplicas())
@@ -88,12 +88,12 @@ func (g *group) statefulSetStatus() gatewayv1alpha1.StatefulSetStatus {
 		ReadyReplicas: g.readyReplicas(),
 		Service:       compose.ServiceName(g.set),
 	}
-	// When it was made comes with the first of its pods, for alone it would be a write
-	// of the composite.
-	told := slices.ContainsFunc(g.reported, func(s gatewayv1alpha1.StatefulSetStatus) bool {
+	// The time of creation is added together with the first ready pod: alone it would cost a
+	// write of the composite.
+	reported := slices.ContainsFunc(g.reported, func(s gatewayv1alpha1.StatefulSetStatus) bool {
 		return s.Name == g.set && s.CreatedAt != nil
 	})
-	if out.ReadyReplicas > 0 || told {
+	if out.ReadyReplicas > 0 || reported {
 		out.CreatedAt = g.pods().CreatedAt
 	}
 	return out
@@ -135,8 +135,8 @@ func (g *group) endpoint(i int32) gatewayv1alpha1.EndpointStatus {
 		return e
 	}
 	e.TailscaleIP, e.Message = address(m), m.Message
-	// One that the provider can do nothing with serves as it did: Tailscale's API may
-	// not answer. The message tells of it.
+	// A machine that the provider cannot reconcile serves as before: Tailscale's API may
+	// not answer. The message says so.
 	if m.Ready || m.Failed && m.Online {
 		e.HealthStatus = healthy
 		e.PodIP, e.Ports = podAddress(m)

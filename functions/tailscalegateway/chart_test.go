@@ -117,7 +117,7 @@ func TestExtensionIsTheChart(t *testing.T) {
 	}
 }
 
-// makesCertificates turns the chart's Deployment into one that makes the certificates of its
+// makesCertificates changes the chart's Deployment into one that makes the certificates of its
 // clients itself.
 func makesCertificates(t *testing.T, d *appsv1.Deployment) {
 	t.Helper()

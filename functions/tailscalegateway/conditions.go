@@ -20,13 +20,14 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
-// optionalTypes are of what a spec need not ask for.
+// optionalTypes are the types of conditions for what a spec may leave out.
 var optionalTypes = []xpv2.ConditionType{ //nolint:gochecknoglobals // A constant list.
 	meta.TypeTailnetsValid, meta.TypeEndpointsReady, meta.TypeGatewayVIPReady, meta.TypeServicesReady,
 	meta.TypeRoutesReady, meta.TypeDiscoveryPrivate, meta.TypeSplitDNSReady, meta.TypeExtensionServerReady,
 }
 
-// sharedTypes are of what there is not of a Gateway that may not be shared.
+// sharedTypes are the types of conditions for what a Gateway that may not be shared does not
+// have.
 var sharedTypes = []xpv2.ConditionType{ //nolint:gochecknoglobals // A constant list.
 	meta.TypeGatewayVIPReady, meta.TypeServicesReady, meta.TypeRoutesReady, meta.TypeSplitDNSReady,
 }
@@ -47,6 +48,7 @@ func (gp *gatewayPlan) conditions() []compose.Condition {
 	return out
 }
 
+// condition returns the condition of a type.
 func (gp *gatewayPlan) condition(t xpv2.ConditionType) compose.Condition {
 	conditions := map[xpv2.ConditionType]func() compose.Condition{
 		meta.TypeGatewayValid:         gp.gatewayValid,
@@ -67,6 +69,7 @@ func (gp *gatewayPlan) condition(t xpv2.ConditionType) compose.Condition {
 	return c
 }
 
+// tailnetsValid returns the condition TailnetsValid.
 func (gp *gatewayPlan) tailnetsValid() compose.Condition {
 	for _, t := range gp.tailnets {
 		if !t.verdict.Accepted {
@@ -76,9 +79,9 @@ func (gp *gatewayPlan) tailnetsValid() compose.Condition {
 	return compose.Condition{Status: compose.True, Reason: meta.ReasonAccepted, Message: "All tailnets may be used"}
 }
 
-// endpointsReady is True if all proxies are in their tailnets. Its message does not
-// count: each write of the composite counts against it in Crossplane's circuit breaker,
-// and status.tailnetStatus tells more anyway.
+// endpointsReady returns the condition EndpointsReady: True if all proxies are in their
+// tailnets. Its message does not count proxies: each write of the composite counts against it in
+// Crossplane's circuit breaker, and status.tailnetStatus has more details anyway.
 func (gp *gatewayPlan) endpointsReady() compose.Condition {
 	c := compose.Condition{Status: compose.True, Reason: meta.ReasonEndpointsReady, Message: "All proxies are in their tailnets"}
 	for _, p := range gp.proxies {
@@ -86,7 +89,7 @@ func (gp *gatewayPlan) endpointsReady() compose.Condition {
 			continue
 		}
 		c.Status, c.Reason = compose.False, meta.ReasonEndpointsNotReady
-		// What a person must fix is told before what comes by itself.
+		// What the user has to fix comes before what needs only time.
 		if m := p.endpoints().Problem(); m != "" {
 			c.Message = fmt.Sprintf("TailscaleEndpoints %s: %s", p.name, m)
 			return c
@@ -96,8 +99,8 @@ func (gp *gatewayPlan) endpointsReady() compose.Condition {
 	return c
 }
 
-// gatewayVIPReady is True if the Gateway answers in each tailnet. Its message does not
-// say in which it does not: status.services does.
+// gatewayVIPReady returns the condition GatewayVIPReady: True if the Gateway answers in each
+// tailnet. Its message does not name the tailnets in which it does not: status.services does.
 func (gp *gatewayPlan) gatewayVIPReady() compose.Condition {
 	c := compose.Condition{Status: compose.True, Reason: meta.ReasonGatewayVIPHosted, Message: "Proxies host the Gateway's Tailscale Service in each tailnet"}
 	for _, v := range gp.services {
@@ -105,7 +108,7 @@ func (gp *gatewayPlan) gatewayVIPReady() compose.Condition {
 			continue
 		}
 		c.Status, c.Reason = compose.False, meta.ReasonGatewayVIPNotHosted
-		// What a person must fix is told before what comes by itself.
+		// What the user has to fix comes before what needs only time.
 		if p := v.problem(); p != "" {
 			c.Message = fmt.Sprintf("%s in tailnet %q: %s", v.vip, v.tailnet.ref, p)
 			return c
@@ -115,9 +118,9 @@ func (gp *gatewayPlan) gatewayVIPReady() compose.Condition {
 	return c
 }
 
-// servicesReady is True if all services are as they are wanted. Whether a backend
-// answers is for status.services to say. That of the Gateway is told of once it is
-// hosted, with gatewayVIPReady.
+// servicesReady returns the condition ServicesReady: True if all services are configured as they
+// are wanted. status.services reports whether a backend answers. The Gateway's own service
+// counts once it is hosted, together with GatewayVIPReady.
 func (gp *gatewayPlan) servicesReady() compose.Condition {
 	c := compose.Condition{Status: compose.False, Reason: meta.ReasonServiceError}
 	for _, t := range gp.tailnets {
@@ -154,7 +157,7 @@ func (gp *gatewayPlan) servicesReady() compose.Condition {
 	return compose.Condition{Status: compose.True, Reason: meta.ReasonServicesConfigured, Message: "All Tailscale Services are configured"}
 }
 
-// leftOut counts what the report has no room for.
+// leftOut returns the numbers of what the report has no room for.
 func (gp *gatewayPlan) leftOut() tailnetv1alpha1.ReportedLeftOut {
 	if gp.report == nil {
 		return tailnetv1alpha1.ReportedLeftOut{}
@@ -162,13 +165,14 @@ func (gp *gatewayPlan) leftOut() tailnetv1alpha1.ReportedLeftOut {
 	return ptr.Deref(gp.report.LeftOut, tailnetv1alpha1.ReportedLeftOut{})
 }
 
-// tooManyRoutes does not say how many: the report does, and each change of a message is a
-// write.
+// tooManyRoutes returns a message without numbers: the report has them, and each change of a
+// message is a write.
 func (gp *gatewayPlan) tooManyRoutes() string {
 	return "The Gateway has more routes than a report has room for, and what is left out is neither shared nor resolved: split them over several Gateways; spec.leftOut of GatewayReport " + names.GatewayReport(gp.owner.Name) + " counts them"
 }
 
-// routesReady is True if all generated routes answer. What is worst is told first.
+// routesReady returns the condition RoutesReady: True if all generated routes answer. The worst
+// state comes first.
 func (gp *gatewayPlan) routesReady() compose.Condition {
 	for _, t := range gp.tailnets {
 		if m := t.selectsAll(); m != "" {
@@ -188,8 +192,8 @@ func (gp *gatewayPlan) routesReady() compose.Condition {
 	return compose.Condition{Status: compose.True, Reason: meta.ReasonRoutesAccepted, Message: "The Gateway has accepted all generated routes"}
 }
 
-// routesNotReady tells of the first of some routes in one state, and how many more
-// there are.
+// routesNotReady returns a condition about the first of some routes in one state, and the number
+// of the others.
 func (gp *gatewayPlan) routesNotReady(in []tailnetv1alpha1.ReportedGeneratedRoute) compose.Condition {
 	first := in[0]
 	c := compose.Condition{Status: compose.False, Message: fmt.Sprintf("%s of tailnet %q: %s", first.Service, first.Tailnet, first.Message)}
@@ -210,7 +214,7 @@ func (gp *gatewayPlan) routesNotReady(in []tailnetv1alpha1.ReportedGeneratedRout
 	return c
 }
 
-// extensionServerReady reports whether there is an extension that serves the Gateway.
+// extensionServerReady returns the condition ExtensionServerReady.
 func (gp *gatewayPlan) extensionServerReady() compose.Condition {
 	if gp.extension != nil {
 		if c := gp.extension.ready(); c.Status != compose.True || gp.report != nil || !gp.needsReport() {
@@ -227,7 +231,7 @@ func (gp *gatewayPlan) extensionServerReady() compose.Condition {
 	return gp.installedReady()
 }
 
-// withoutReport is what there cannot be.
+// withoutReport returns what is missing without a report, for a message.
 func (gp *gatewayPlan) withoutReport() string {
 	var out []string
 	if gp.sharing() == gatewayv1alpha1.RouteSharingRoute {
@@ -248,8 +252,8 @@ func (gp *gatewayPlan) withoutReport() string {
 	return strings.Join(out, " and ")
 }
 
-// problem reports that there is something to fix or to wait for, whatever the children
-// say of themselves. Routes that collide are none: the others answer.
+// problem reports whether there is something to fix or to wait for, whatever the children
+// report. Routes that conflict are no problem: the others answer.
 func (gp *gatewayPlan) problem() bool {
 	if gp.gateway.valid().Status != compose.True || gp.needsExtension() && gp.extensionServerReady().Status != compose.True {
 		return true

@@ -19,9 +19,9 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// An extension is one of Envoy Gateway's that serves one Gateway alone. What it is made of
-// is what the chart of the installed one makes, except for its rights: they end with the
-// namespace, so that nobody gets more by it than may be had there.
+// An extension is an extension server of Envoy Gateway that serves one Gateway alone. Its
+// objects are those of the chart of the installed one, except for its rights: they end with the
+// namespace, so that no user gains rights beyond the namespace by it.
 type extension struct {
 	*gatewayPlan
 
@@ -68,8 +68,8 @@ const (
 	suffixClient       = "-client"
 )
 
-// wantsExtension reports whether there is to be one. It reads one namespace, which must be
-// the Gateway's.
+// wantsExtension reports whether the Gateway has an extension of its own. The extension reads
+// one namespace, which must be the Gateway's.
 func (gp *gatewayPlan) wantsExtension() bool {
 	return gp.spec.ExtensionServer != nil && !gp.step && gp.gateway.ref.Namespace == gp.owner.Namespace
 }
@@ -82,10 +82,12 @@ func (gp *gatewayPlan) planExtension() *extension {
 	return &extension{gatewayPlan: gp, name: compose.ChildName(gp.owner.Name, "extension")}
 }
 
+// replicas returns how many pods are wanted.
 func (e *extension) replicas() int32 {
 	return ptr.Deref(e.spec.ExtensionServer.Replicas, defaultReplicas)
 }
 
+// readyReplicas returns how many of the wanted pods are ready.
 func (e *extension) readyReplicas() int32 {
 	if e.observed.deployment == nil {
 		return 0
@@ -93,13 +95,13 @@ func (e *extension) readyReplicas() int32 {
 	return min(e.observed.deployment.Status.ReadyReplicas, e.replicas())
 }
 
-// address that Envoy Gateway's configuration is to name.
+// address returns the address for Envoy Gateway's configuration.
 func (e *extension) address() string {
 	return net.JoinHostPort(serviceHost(e.owner.Namespace, e.name), strconv.Itoa(portHooks))
 }
 
-// references are what Envoy Gateway's configuration is to name beside the address: nobody is
-// answered without a certificate of the extension's making.
+// references returns what Envoy Gateway's configuration must name beside the address, for a
+// message: the extension answers only clients with a certificate that it issued.
 func (e *extension) references() string {
 	made := "Secret " + e.owner.Namespace + "/" + e.name + suffixClient
 	if t := e.spec.ExtensionServer.TLS; t != nil {
@@ -108,7 +110,7 @@ func (e *extension) references() string {
 	return made + " as tls.certificateRef and as tls.clientCertificateRef"
 }
 
-// ready reports whether a replica answers.
+// ready returns a condition that is True if a replica answers.
 func (e *extension) ready() compose.Condition {
 	if e.readyReplicas() > 0 {
 		return compose.Condition{Status: compose.True, Reason: meta.ReasonExtensionServes, Message: "Extension " + e.name + " answers at " + e.address() + " for an Envoy Gateway whose configuration names it, with " + e.references()}
@@ -153,22 +155,25 @@ func (gp *gatewayPlan) extensionChildren() children {
 	return out
 }
 
-// selector of the pods, which is the chart's.
+// selector returns the labels that select the pods, which are the chart's.
 func (e *extension) selector() map[string]string {
 	return map[string]string{"app.kubernetes.io/name": extensionChart, "app.kubernetes.io/instance": e.name}
 }
 
+// labels returns the labels of all objects of the extension.
 func (e *extension) labels() map[string]string {
 	out := map[string]string{"app.kubernetes.io/part-of": "tailscale-gateway", meta.LabelGateway: e.owner.Name}
 	maps.Copy(out, e.selector())
 	return out
 }
 
+// objectMeta returns the metadata of an object.
 func (e *extension) objectMeta(suffix string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: e.name + suffix, Namespace: e.owner.Namespace, Labels: e.labels()}
 }
 
-// args of the binary. It makes the certificates that nobody gives it.
+// args returns the arguments of the binary. It issues the certificates that the user does not
+// supply.
 func (e *extension) args() []string {
 	out := []string{fmt.Sprintf("--hooks-address=:%d", portHooks)}
 	if e.tls() {
@@ -185,7 +190,8 @@ func (e *extension) args() []string {
 		"--only-gateway="+e.gateway.ref.Namespace+"/"+e.gateway.ref.Name)
 }
 
-// tls reports whether a certificate is given for the servers.
+// tls reports whether the user supplies a certificate for the servers.
 func (e *extension) tls() bool { return e.spec.ExtensionServer.TLS != nil }
 
+// image returns the image of the pods.
 func (e *extension) image() string { return cmp.Or(e.spec.ExtensionServer.Image, e.extensionImage) }

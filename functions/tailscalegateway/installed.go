@@ -37,8 +37,8 @@ func installedOf(found []appsv1.Deployment, namespaces []string) (installed []ap
 	return installed, elsewhere
 }
 
-// installedReady reports whether the installed extension does its work. Which of several
-// serves the Gateway nobody knows, so one that does not answer is told.
+// installedReady returns a condition that is True if the installed extension works. Which of
+// several serves the Gateway is not known, so the condition names each that does not answer.
 func (gp *gatewayPlan) installedReady() compose.Condition {
 	c := compose.Condition{Status: compose.False, Reason: meta.ReasonExtensionNotReady}
 	for i := range gp.installed {
@@ -64,7 +64,7 @@ func (gp *gatewayPlan) installedReady() compose.Condition {
 	return compose.Condition{Status: compose.True, Reason: meta.ReasonExtensionReports, Message: "The extension answers, and reports of the Gateway"}
 }
 
-// withoutExtension is what comes of it that none is installed.
+// withoutExtension returns the consequence of there being no installed extension, for a message.
 func (gp *gatewayPlan) withoutExtension() string {
 	switch {
 	case !gp.needsReport():
@@ -75,7 +75,9 @@ func (gp *gatewayPlan) withoutExtension() string {
 	return "No extension reports of the Gateway, without which " + gp.withoutReport()
 }
 
-// wantedPods of a Deployment, and readyPods of those: a rollout has one more.
+// wantedPods returns how many pods a Deployment should have.
 func wantedPods(d *appsv1.Deployment) int32 { return ptr.Deref(d.Spec.Replicas, 1) }
 
+// readyPods returns how many of a Deployment's wanted pods are ready. A rollout has one more
+// pod.
 func readyPods(d *appsv1.Deployment) int32 { return min(d.Status.ReadyReplicas, wantedPods(d)) }

@@ -26,8 +26,8 @@ type sharedListener struct {
 	identity gatewayv1alpha1.ClientIdentity
 }
 
-// shareListeners that were chosen, or all that a Tailscale Service can have a port for,
-// by port. A mistake in what was chosen is told for the user; the other listeners are
+// shareListeners returns the chosen listeners, or all that a Tailscale Service can have a port
+// for, by port. A mistake in the choice is a message for the user; the other listeners are
 // shared nevertheless.
 func (gp *gatewayPlan) shareListeners(chosen []gatewayv1alpha1.SharedListener) (out []sharedListener, mistake string) {
 	if gp.found == nil {
@@ -55,6 +55,7 @@ func (gp *gatewayPlan) shareListeners(chosen []gatewayv1alpha1.SharedListener) (
 	return sortListeners(out), mistake
 }
 
+// shareListener returns a chosen listener, or the mistake in the choice.
 func shareListener(name string, c gatewayv1alpha1.SharedListener, listeners []gatewayv1alpha1.GatewayListener) (sharedListener, string) {
 	i := slices.IndexFunc(listeners, func(l gatewayv1alpha1.GatewayListener) bool { return l.Name == c.Name })
 	if i < 0 {
@@ -70,8 +71,9 @@ func shareListener(name string, c gatewayv1alpha1.SharedListener, listeners []ga
 	return sharedListener{port: l.Port, vipPort: ptr.Deref(c.VIPPort, l.Port), identity: c.Identity}, ""
 }
 
-// gatewayValid says, too, which listeners believe whoever asks where others than the
-// cluster's own may. It cannot know what keeps these away, so it is no mistake.
+// gatewayValid returns the condition GatewayValid. Its message also names the listeners that
+// trust identity headers while clients may reach them without a proxy of ours. The function
+// cannot know what keeps such clients away, so this is no problem by itself.
 func (gp *gatewayPlan) gatewayValid() compose.Condition {
 	c := gp.gateway.valid()
 	front := gp.gateway.service()
@@ -85,7 +87,8 @@ func (gp *gatewayPlan) gatewayValid() compose.Condition {
 	return c
 }
 
-// toldListeners are the names of those that are told who asks, each once.
+// toldListeners returns the names of the listeners that receive the client's identity, each
+// once.
 func (gp *gatewayPlan) toldListeners() []string {
 	told := map[string]bool{}
 	for _, t := range gp.tailnets {
@@ -98,8 +101,8 @@ func (gp *gatewayPlan) toldListeners() []string {
 	return slices.Sorted(maps.Keys(told))
 }
 
-// identifiesElsewhere reports whether a Gateway of another namespace is to be told by headers
-// who asks. The extension knows whether it may be, though of no step.
+// identifiesElsewhere reports whether a Gateway of another namespace should receive identity
+// headers. The extension knows whether it may, though not for a step.
 func (gp *gatewayPlan) identifiesElsewhere() bool {
 	if gp.step || reference(gp.spec.GatewayRef, gp.owner.Namespace).Namespace == gp.owner.Namespace {
 		return false
@@ -111,8 +114,8 @@ func (gp *gatewayPlan) identifiesElsewhere() bool {
 	})
 }
 
-// untold tells for the user of a listener that Envoy lets nobody tell who asks, as the
-// extension reports. Empty if there is none.
+// untold returns a message for the user about a listener that must not receive the client's
+// identity, as the extension reports. It is empty if there is none.
 func (gp *gatewayPlan) untold() string {
 	if gp.report == nil || len(gp.report.Untold) == 0 {
 		return ""
@@ -121,16 +124,16 @@ func (gp *gatewayPlan) untold() string {
 		gp.report.Untold[0], gp.gateway.name(), gp.gateway.ref.Namespace, gatewayv1alpha1.Group, gp.owner.Namespace, gp.gateway.ref.Kind, gwapiv1.GroupName)
 }
 
-// sortListeners by port, each once.
+// sortListeners returns listeners by port, each once.
 func sortListeners(in []sharedListener) []sharedListener {
 	slices.SortFunc(in, func(a, b sharedListener) int { return cmp.Compare(a.vipPort, b.vipPort) })
 	return slices.Compact(in)
 }
 
-// backend of a Tailscale Service that leads to a listener. It says the host: the
-// service would else require the TailscaleGateway, whose status changes with each
-// service, and in a step there is none. It says the protocol, too, though that is the
-// default: what the API server fills in of a list that is atomic makes each apply a write.
+// backend returns the backend of a Tailscale Service that leads to a listener. It names the
+// host: otherwise the service would require the TailscaleGateway, whose status changes with each
+// service, and which a step does not have. It also names the protocol, though that is the
+// default: if the API server sets a default in an atomic list, each apply is a write.
 func (gp *gatewayPlan) backend(l sharedListener) gatewayv1alpha1.Backend {
 	b := gatewayv1alpha1.Backend{
 		Kind: gatewayv1alpha1.BackendKindGateway, Name: compose.ChildName(gp.owner.Name),
@@ -147,5 +150,6 @@ func (gp *gatewayPlan) backend(l sharedListener) gatewayv1alpha1.Backend {
 	return b
 }
 
-// serviceHost is without the cluster's domain, which a pod's search list adds.
+// serviceHost returns the host of a Service without the cluster's domain, which a pod's search
+// list adds.
 func serviceHost(namespace, name string) string { return name + "." + namespace + ".svc" }

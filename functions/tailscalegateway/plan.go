@@ -27,7 +27,9 @@ func plan(f facts) (compose.Plan, error) {
 	for _, c := range []children{gp.proxyChildren(), gp.serviceChildren(), resolvers, gp.extensionChildren()} {
 		p.Children = append(p.Children, c.wanted...)
 		p.NotReady = p.NotReady || c.incomplete
-		p.LookAgain = p.LookAgain || c.lookAgain
+		if c.requeue {
+			p.RequeueAfter = compose.RequeueInterval
+		}
 	}
 	return p, err
 }
@@ -39,12 +41,12 @@ type children struct {
 	// incomplete reports that something is missing or not ready, whatever is in wanted.
 	incomplete bool
 
-	// lookAgain reports that Crossplane should call again after a minute: its circuit breaker may
+	// requeue reports that Crossplane should call again after a minute: its circuit breaker may
 	// drop changes of so many children.
-	lookAgain bool
+	requeue bool
 }
 
-// add a child.
+// add appends a child.
 func (c *children) add(name string, o runtime.Object, ready bool) {
 	c.wanted = append(c.wanted, compose.Child{Name: name, Object: o, Ready: ready})
 }

@@ -25,7 +25,7 @@ const (
 	// suffixEgress ends the names of egress proxies.
 	suffixEgress = "egress"
 
-	// defaultReplicas is the schema's default, for who calls the function without it.
+	// defaultReplicas is the schema's default, for requests that did not pass the API server.
 	defaultReplicas = 2
 
 	// startAtOnce is how many proxies are on their way to their first devices at one
@@ -67,13 +67,14 @@ func (gp *gatewayPlan) newProxies(t *tailnet, direction gatewayv1alpha1.Connecti
 	return &proxies{tailnet: t, direction: direction, key: key, name: name, devices: t.replicas(), observed: gp.observed.proxies[key]}
 }
 
+// replicas returns how many devices each direction has.
 func (t *tailnet) replicas() int32 { return ptr.Deref(t.Proxy.Replicas, defaultReplicas) }
 
-// moving reports that the proxies are in another tailnet than they are to be in. A
-// TailscaleEndpoints cannot change its tailnet, so those must go first.
+// moving reports whether the proxies are in another tailnet than they should be in. A
+// TailscaleEndpoints cannot change its tailnet, so it must be deleted first.
 func (p *proxies) moving() bool { return p.observed != nil && p.observed.Spec.Tailnet != p.tailnet.ref }
 
-// endpoints of the proxies, as they are observed.
+// endpoints returns the observed endpoints of the proxies.
 func (p *proxies) endpoints() compose.Endpoints {
 	return compose.Endpoints{Observed: p.observed, Devices: p.devices}
 }
@@ -118,13 +119,14 @@ func (gp *gatewayPlan) proxyChildren() children {
 		// Crossplane would list those that are not ready, and write the composite each
 		// time that one becomes ready.
 		if !p.settled() {
-			out.incomplete, out.lookAgain = true, true
+			out.incomplete, out.requeue = true, true
 		}
 		out.add(p.key, gp.composeEndpoints(p), p.settled())
 	}
 	return out
 }
 
+// composeEndpoints returns the TailscaleEndpoints of proxies.
 func (gp *gatewayPlan) composeEndpoints(p *proxies) *gatewayv1alpha1.TailscaleEndpoints {
 	t := p.tailnet
 	e := &gatewayv1alpha1.TailscaleEndpoints{
@@ -150,10 +152,10 @@ func (gp *gatewayPlan) composeEndpoints(p *proxies) *gatewayv1alpha1.TailscaleEn
 	return e
 }
 
-// excludeItself from what a Gateway finds in a tailnet: a route to its own Tailscale
-// Service would lead in a circle, and its ingress proxies serve nothing else. Egress
-// proxies leave themselves out. A TailscaleEndpoints has room for these beside all that a
-// TailscaleGateway may name.
+// excludeItself excludes the Gateway from what it discovers in a tailnet: a route to its own
+// Tailscale Service would lead in a circle, and its ingress proxies serve nothing else. Egress
+// proxies exclude themselves. A TailscaleEndpoints has room for these patterns beside all that a
+// TailscaleGateway may have.
 func (gp *gatewayPlan) excludeItself(t *tailnet, d *gatewayv1alpha1.AutoDiscovery) {
 	if d == nil {
 		return
@@ -172,8 +174,8 @@ func (gp *gatewayPlan) excludeItself(t *tailnet, d *gatewayv1alpha1.AutoDiscover
 	}
 }
 
-// discover has a TailscaleEndpoints look for what a Gateway's clients are to reach. Where
-// nothing says what that is it looks for nothing, and its proxies wait.
+// discover sets what a TailscaleEndpoints discovers for the Gateway's clients. Without a limit
+// it discovers nothing, and its proxies wait.
 func discover(spec *gatewayv1alpha1.TailscaleEndpointsSpec, d *gatewayv1alpha1.GatewayDiscovery) {
 	port := gatewayv1alpha1.EndpointsPort{Name: portName, Port: d.Port, Protocol: d.Protocol}
 	if port.Port == 0 {
@@ -200,7 +202,7 @@ func discover(spec *gatewayv1alpha1.TailscaleEndpointsSpec, d *gatewayv1alpha1.G
 	}
 }
 
-// labels of all that is composed for a tailnet.
+// labels returns the labels of all that is composed for a tailnet.
 func (gp *gatewayPlan) labels(t *tailnet) map[string]string {
 	return map[string]string{
 		meta.LabelTailnet:        t.ref,

@@ -30,8 +30,8 @@ const kindUDPRoute = "UDPRoute"
 // maxRecorded is how many routes a record names at most.
 const maxRecorded = 64
 
-// routeServices of a tailnet: of each route where routes are shared, and of each
-// Service behind them where those are published.
+// routeServices returns the services of a tailnet: one for each route where routes are shared,
+// and one for each Service behind them where those are published.
 func (gp *gatewayPlan) routeServices(t *tailnet) []*service {
 	routes := slices.SortedFunc(slices.Values(gp.report.Routes), func(a, b tailnetv1alpha1.ReportedRoute) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
@@ -48,11 +48,12 @@ func (gp *gatewayPlan) routeServices(t *tailnet) []*service {
 	return out
 }
 
-// routeTarget is what a service of a route leads to.
+// routeTarget returns what a service of a route leads to.
 func routeTarget(r tailnetv1alpha1.ReportedRoute) string {
 	return r.Kind + "/" + r.Namespace + "/" + r.Name
 }
 
+// routeService returns the service of a route.
 func (gp *gatewayPlan) routeService(t *tailnet, r tailnetv1alpha1.ReportedRoute) *service {
 	v := &service{tailnet: t, target: routeTarget(r)}
 	v.parts = []string{"route-" + r.Name, r.Namespace}
@@ -68,8 +69,8 @@ func (gp *gatewayPlan) routeService(t *tailnet, r tailnetv1alpha1.ReportedRoute)
 	return v
 }
 
-// backendServices of a tailnet, by namespace and name. One has the ports at which any
-// route asks for it.
+// backendServices returns the services of the Services behind routes, by namespace and name.
+// Each has the ports to which any route sends requests.
 func (gp *gatewayPlan) backendServices(t *tailnet, routes []tailnetv1alpha1.ReportedRoute) []*service {
 	var backends []tailnetv1alpha1.ReportedBackend
 	for _, r := range routes {
@@ -103,7 +104,7 @@ func (gp *gatewayPlan) backendServices(t *tailnet, routes []tailnetv1alpha1.Repo
 	return out
 }
 
-// protectors are the policies that protect Services, by what a service of one leads to.
+// protectors returns the policies that protect Services, by what a service of one leads to.
 func protectors(routes []tailnetv1alpha1.ReportedRoute) map[string]string {
 	out := map[string]string{}
 	for _, r := range routes {
@@ -115,8 +116,8 @@ func protectors(routes []tailnetv1alpha1.ReportedRoute) map[string]string {
 	return out
 }
 
-// unpublished says why a Service has no Tailscale Service of its own, which a policy
-// protects, if any is known. Empty if it may have one.
+// unpublished returns why a Service has no Tailscale Service of its own, given the policy that
+// protects it, if any. It is empty if it may have one.
 func (gp *gatewayPlan) unpublished(policy string) string {
 	switch {
 	case gp.spec.PublishBackends == gatewayv1alpha1.PublishBackendsAll:
@@ -129,15 +130,15 @@ func (gp *gatewayPlan) unpublished(policy string) string {
 	return ""
 }
 
-// hidesAll reports whether backends are left out for it is not known what protects them.
+// hidesAll reports whether backends are omitted because it is not known which policies protect
+// them.
 func (gp *gatewayPlan) hidesAll() bool {
 	return gp.publishes() && gp.spec.PublishBackends != gatewayv1alpha1.PublishBackendsAll && gp.knowsRoutes() && !gp.report.PoliciesKnown &&
 		slices.ContainsFunc(gp.services, func(v *service) bool { return v.kind() == strings.ToLower(kindService) })
 }
 
-// leading are the routes that lead to a service, for the cluster's record of a shared one. A
-// route that goes is taken out of it alone. What is not shared has no record, and is spared
-// a write for each route.
+// leading returns the routes that lead to a service, for the cluster's record of a shared one. A
+// service that is not shared has no record, which saves a write for each route.
 func (gp *gatewayPlan) leading(v *service) []string {
 	if v.tailnet.VIPService.Sharing != gatewayv1alpha1.SharingShared {
 		return nil
@@ -158,8 +159,7 @@ func (gp *gatewayPlan) leading(v *service) []string {
 	return out[:min(len(out), maxRecorded)]
 }
 
-// answersFor reports whether requests to a service come to a route, or to its backend past
-// it.
+// answersFor reports whether requests to a service reach a route, or its backend directly.
 func (v *service) answersFor(r tailnetv1alpha1.ReportedRoute) bool {
 	switch {
 	case v.isGateway():
@@ -170,12 +170,12 @@ func (v *service) answersFor(r tailnetv1alpha1.ReportedRoute) bool {
 	return routeTarget(r) == v.target
 }
 
-// backendTarget is what a service of a backend leads to.
+// backendTarget returns what a service of a backend leads to.
 func backendTarget(b tailnetv1alpha1.ReportedBackend) string {
 	return kindService + "/" + b.Namespace + "/" + b.Name
 }
 
-// published is a backend of a route as one of a Tailscale Service. It says the protocol as
+// published returns a backend of a route as one of a Tailscale Service. It names the protocol as
 // backend does.
 func (gp *gatewayPlan) published(b tailnetv1alpha1.ReportedBackend) gatewayv1alpha1.Backend {
 	out := gatewayv1alpha1.Backend{

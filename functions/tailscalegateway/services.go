@@ -63,17 +63,17 @@ type service struct {
 	// backends that answer, each at one port.
 	backends []gatewayv1alpha1.Backend
 
-	// omitted says why there is none, which is no mistake. Empty if there is one.
+	// omitted is why there is no service, without a mistake. It is empty if there is one.
 	omitted string
 
-	// lost reports that there is none for want of listeners that were there. One that
-	// was made before stays: its address is not to be lost, too.
+	// lost reports that there is none because its listeners are gone. An existing service stays:
+	// its address would be lost, too.
 	lost bool
 
-	// mistake is why there can be none. It is for the user.
+	// mistake is why there can be no service. It is for the user.
 	mistake string
 
-	// keep what was observed: what it is to become is not known.
+	// keep reports that the observed service stays as it is: what it should become is not known.
 	keep bool
 
 	// vip is the name in the tailnet.
@@ -83,8 +83,8 @@ type service struct {
 	observed *gatewayv1alpha1.TailscaleServices
 }
 
-// key is the resource name. That of the Gateway's service does not say which Gateway:
-// another one takes its place.
+// key returns the resource name. That of the Gateway's service does not contain the Gateway's
+// name: another Gateway takes its place.
 func (v *service) key() string {
 	if v.isGateway() {
 		return prefixGateway + v.tailnet.Name
@@ -95,9 +95,9 @@ func (v *service) key() string {
 	return prefixService + v.tailnet.Name + "/" + v.target
 }
 
-// observe the service's TailscaleServices. A name cannot be changed: where another object
-// of the cluster has it, as one of a TailscaleGateway with the same routes, another
-// TailscaleServices takes the place. That it is there tells later runs.
+// observe sets the service's TailscaleServices. A name cannot be changed: where another object
+// of the cluster has it, such as one of a TailscaleGateway with the same routes, another
+// TailscaleServices takes the place. Later runs recognize the case by its existence.
 func (v *service) observe(in map[string]*gatewayv1alpha1.TailscaleServices) {
 	v.observed = in[v.key()]
 	if v.fixed != "" {
@@ -117,8 +117,8 @@ func (v *service) nameTaken() bool {
 // isGateway reports whether a service leads to the Gateway as a whole.
 func (v *service) isGateway() bool { return strings.HasPrefix(v.target, kindGateway+"/") }
 
-// name of the TailscaleServices. The slashes of what it leads to bring a hash into it,
-// but that of the Gateway has a plain one.
+// childName returns the name of the TailscaleServices. The slashes of a target bring a hash into
+// it, but the Gateway's service has a plain name.
 func (gp *gatewayPlan) childName(v *service) string {
 	if v.observed != nil {
 		return v.observed.GetName()
@@ -132,7 +132,7 @@ func (gp *gatewayPlan) childName(v *service) string {
 	return compose.ChildName(gp.owner.Name, v.tailnet.Name, v.target)
 }
 
-// gatewayServiceName is the name of the Gateway's own Tailscale Service.
+// gatewayServiceName returns the name of the Gateway's own Tailscale Service.
 func (gp *gatewayPlan) gatewayServiceName(t *tailnet) string {
 	if n := t.VIPService.Name; n != "" {
 		return string(n)
@@ -173,11 +173,11 @@ func (gp *gatewayPlan) planServices() []*service {
 	return out
 }
 
-// knowsRoutes reports whether the routes of the Gateway are known. What was made for
-// them stays as it is while they are not.
+// knowsRoutes reports whether the routes of the Gateway are known. While they are not, their
+// services stay as they are.
 func (gp *gatewayPlan) knowsRoutes() bool { return gp.report != nil && gp.found != nil }
 
-// keptServices are those of routes and backends that were made before.
+// keptServices returns the services of routes and backends that were made before.
 func (gp *gatewayPlan) keptServices(t *tailnet) []*service {
 	targets := map[string]bool{}
 	for key := range gp.observed.services {
@@ -197,6 +197,7 @@ func (gp *gatewayPlan) keptServices(t *tailnet) []*service {
 	return out
 }
 
+// gatewayService returns the Gateway's own service in a tailnet.
 func (gp *gatewayPlan) gatewayService(t *tailnet) *service {
 	v := &service{tailnet: t, target: kindGateway + "/" + gp.gateway.name(), fixed: gp.gatewayServiceName(t)}
 	if gp.found == nil {
@@ -210,7 +211,7 @@ func (gp *gatewayPlan) gatewayService(t *tailnet) *service {
 	return v
 }
 
-// answer a service by listeners.
+// answer sets the listeners that answer a service.
 func (gp *gatewayPlan) answer(v *service, listeners []sharedListener) {
 	for _, l := range listeners {
 		v.backends = append(v.backends, gp.backend(l))
@@ -218,7 +219,7 @@ func (gp *gatewayPlan) answer(v *service, listeners []sharedListener) {
 	v.limit()
 }
 
-// limit the ports of a service to those that it can have.
+// limit sets a mistake on a service with more ports than it can have.
 func (v *service) limit() {
 	if len(v.backends) > maxPorts {
 		v.backends = nil
@@ -226,8 +227,8 @@ func (v *service) limit() {
 	}
 }
 
-// nameServices gives each the first of its names that no other of its tailnet has.
-// One that is there keeps its own.
+// nameServices sets the name of each service: the first that no other service of its tailnet
+// has. An existing service keeps its name.
 func (gp *gatewayPlan) nameServices(services []*service) {
 	taken := map[string]bool{}
 	id := func(v *service, name string) string { return v.tailnet.ref + "/" + name }
@@ -254,7 +255,7 @@ func (gp *gatewayPlan) nameServices(services []*service) {
 	}
 }
 
-// names that a service may have, the best first.
+// names returns the names that a service may have, the best first.
 func (gp *gatewayPlan) names(v *service) []string {
 	if v.fixed != "" {
 		return []string{v.fixed}
@@ -268,13 +269,13 @@ func (gp *gatewayPlan) names(v *service) []string {
 	}
 }
 
-// kind of what a service leads to, in lower case.
+// kind returns the kind of a service's target, in lower case.
 func (v *service) kind() string {
 	kind, _, _ := strings.Cut(v.target, "/")
 	return strings.ToLower(kind)
 }
 
-// wanted reports whether there is to be a TailscaleServices.
+// wanted reports whether there should be a TailscaleServices.
 func (v *service) wanted() bool { return v.omitted == "" && v.mistake == "" }
 
 // ready reports whether the service is in the tailnet as it is wanted. Its own condition
@@ -295,8 +296,8 @@ func (v *service) ready() bool {
 	return true
 }
 
-// hosted reports whether a proxy hosts the service. It does no less while the provider can
-// do nothing with the service, such as when Tailscale's API does not answer.
+// hosted reports whether a proxy hosts the service. One that did still does while the provider
+// cannot reconcile the service, such as when Tailscale's API does not answer.
 func (v *service) hosted() bool {
 	if v.observed == nil || v.observed.Status.GetCondition(meta.TypeAdvertised).Status != corev1.ConditionTrue {
 		return false
@@ -304,11 +305,11 @@ func (v *service) hosted() bool {
 	return v.ready() || v.observed.Status.GetCondition(meta.TypeVIPServiceReady).Reason == meta.ReasonCannotReconcile
 }
 
-// settled reports whether nothing is to come any more. What is behind routes may be down;
-// the Gateway itself is to answer.
+// settled reports whether no change is expected any more. Backends of routes may be down; the
+// Gateway itself should answer.
 func (v *service) settled() bool { return v.ready() && (!v.isGateway() || v.hosted()) }
 
-// problem is something for the user to fix. Empty if there is nothing.
+// problem returns what the user has to fix. It is empty if there is nothing.
 func (v *service) problem() string {
 	if v.mistake != "" || v.observed == nil {
 		return v.mistake
@@ -347,7 +348,7 @@ func (gp *gatewayPlan) serviceChildren() children {
 		}
 		// The circuit breaker may drop changes meanwhile.
 		if !v.settled() {
-			out.incomplete, out.lookAgain = true, true
+			out.incomplete, out.requeue = true, true
 		}
 		o := gp.keepService(v)
 		if !keep {
@@ -371,6 +372,7 @@ func (gp *gatewayPlan) keepService(v *service) *gatewayv1alpha1.TailscaleService
 	return &gatewayv1alpha1.TailscaleServices{ObjectMeta: gp.serviceMeta(v), Spec: v.observed.Spec}
 }
 
+// composeService returns the TailscaleServices of a service.
 func (gp *gatewayPlan) composeService(v *service) *gatewayv1alpha1.TailscaleServices {
 	o := &gatewayv1alpha1.TailscaleServices{ObjectMeta: gp.serviceMeta(v)}
 	vip := v.tailnet.VIPService

@@ -47,7 +47,7 @@ const (
 	suffixTailnet = ".ts.net"
 )
 
-// A resolver is what of a Gateway one tailnet resolves.
+// A resolver is what one tailnet resolves of a Gateway.
 type resolver struct {
 	tailnet *tailnet
 
@@ -60,14 +60,14 @@ type resolver struct {
 	// nameservers are the proxies' addresses in the tailnet, as far as they are known.
 	nameservers []string
 
-	// unknown reports that it is not known what to resolve: what was observed stays.
+	// unknown reports that it is not known what to resolve: the observed zone stays.
 	unknown bool
 
 	// uncovered are hostnames that cannot be resolved, for want of a domain.
 	uncovered []string
 
-	// beyond is the first domain that the namespace may not have the tailnet ask for. Nil
-	// if there is none.
+	// beyond is the first domain that the namespace's grant does not contain. It is nil if there
+	// is none.
 	beyond *allow.ViolationError
 
 	// full reports that there are more domains, or names, than there can be.
@@ -81,8 +81,8 @@ type resolver struct {
 	split  *tailnetv1alpha1.SplitDNS
 }
 
-// resolves reports whether any tailnet is to resolve hostnames. Without ingress there is
-// nothing to resolve them to.
+// resolves reports whether any tailnet should resolve hostnames. Without ingress they have no
+// addresses.
 func (gp *gatewayPlan) resolves() bool {
 	return gp.ingress() && slices.ContainsFunc(gp.tailnets, func(t *tailnet) bool { return t.SplitDNS != nil })
 }
@@ -114,16 +114,19 @@ func (gp *gatewayPlan) newResolver(t *tailnet) *resolver {
 	return v
 }
 
+// zoneName returns the name of a tailnet's ConfigMap and SplitDNS.
 func (gp *gatewayPlan) zoneName(t *tailnet) string {
 	return compose.ChildName(gp.owner.Name, t.Name, suffixDNS)
 }
 
+// zoneKey returns the resource name of the ConfigMap.
 func (v *resolver) zoneKey() string { return prefixZone + v.tailnet.Name }
 
+// splitKey returns the resource name of the SplitDNS.
 func (v *resolver) splitKey() string { return prefixSplitDNS + v.tailnet.Name }
 
-// nameservers are the addresses of devices: of each the first, IPv4. Whether one is
-// online matters only where there are more than are named: devices take the first answer
+// nameservers returns the first address of each device, which is IPv4. Online devices take
+// precedence only where there are more devices than nameservers: clients take the first answer
 // of any, and each change is a write.
 func (p *proxies) nameservers() []string {
 	if p.observed == nil || p.moving() {
@@ -149,7 +152,8 @@ func (p *proxies) nameservers() []string {
 	return slices.Compact(out)
 }
 
-// hostnames that a tailnet is to resolve, and the services that answer for each.
+// hostnames returns the hostnames that a tailnet should resolve, and the services that answer
+// for each.
 func (gp *gatewayPlan) hostnames(t *tailnet) map[string][]*service {
 	out := map[string][]*service{}
 	add := func(v *service, hosts ...string) {
@@ -177,8 +181,8 @@ func (gp *gatewayPlan) hostnames(t *tailnet) map[string][]*service {
 	return out
 }
 
-// gatewayHosts are hostnames for which the Gateway's own service answers: those of
-// routes, and of listeners. A listener's wildcard says nothing where routes are known.
+// gatewayHosts returns the hostnames for which the Gateway's own service answers: those of
+// routes, and of listeners. A listener's wildcard does not count where routes are known.
 func (gp *gatewayPlan) gatewayHosts(t *tailnet) []string {
 	var out []string
 	shared := func(port int32) bool {
@@ -207,7 +211,7 @@ func (gp *gatewayPlan) gatewayHosts(t *tailnet) []string {
 	return out
 }
 
-// plan the zone. A hostname comes once its service has an address.
+// plan sets the zone. A hostname is in it once its service has an address.
 func (v *resolver) plan(hosts map[string][]*service) {
 	var domains []string
 	for i, d := range v.tailnet.SplitDNS.Domains {
@@ -246,12 +250,12 @@ func (v *resolver) plan(hosts map[string][]*service) {
 	}
 }
 
-// granted reports whether the tailnet may be told to ask the proxies for a domain, whoever
-// chose it. One label alone is never granted.
+// granted reports whether the tailnet may send queries for a domain to the proxies, whatever
+// object names the domain. A single label is never granted.
 func (v *resolver) granted(field, domain string) bool {
 	g := v.tailnet.verdict.Grant
 	if g == nil {
-		// The tailnet does not allow the namespace, or is not there: that is told.
+		// The tailnet does not allow the namespace, or does not exist: another condition says so.
 		return !allow.SingleLabel(domain)
 	}
 	beyond := g.Domain(field, domain)
@@ -261,7 +265,8 @@ func (v *resolver) granted(field, domain string) bool {
 	return beyond == nil
 }
 
-// addressesOf the service that has the most ports: each leads to the same Gateway.
+// addressesOf returns the addresses of the service that has the most ports: each leads to the
+// same Gateway.
 func addressesOf(of []*service) []netip.Addr {
 	var best *service
 	for _, v := range of {
@@ -284,8 +289,9 @@ func addressesOf(of []*service) []netip.Addr {
 	return out
 }
 
-// sharedDomains are those for which others answer, too: another Gateway, or another
-// cluster's. While the SplitDNS changes, its status may tell of our own old nameservers.
+// sharedDomains returns the domains for which others answer, too: another Gateway, or one of
+// another cluster. While the SplitDNS changes, its status may contain our own earlier
+// nameservers.
 func (v *resolver) sharedDomains() map[string]bool {
 	out := map[string]bool{}
 	if v.split == nil {
@@ -306,7 +312,8 @@ func (v *resolver) sharedDomains() map[string]bool {
 	return out
 }
 
-// observedZone is empty if there is none that can be read.
+// observedZone returns the zone in the observed ConfigMap. It is empty if there is none that can
+// be decoded.
 func (v *resolver) observedZone() zone.Zone {
 	if v.config == nil {
 		return zone.Zone{}
@@ -323,13 +330,13 @@ func (v *resolver) ready() bool {
 	return v.split != nil && resource.IsConditionTrue(v.split.GetCondition(xpv2.TypeReady))
 }
 
-// settled reports whether nothing is to come any more. Without hostnames there is nothing
-// to tell the tailnet.
+// settled reports whether no change is expected any more. Without hostnames the tailnet needs no
+// SplitDNS.
 func (v *resolver) settled() bool {
 	return v.ready() || !v.unknown && !v.waiting && len(v.zone.Domains) == 0
 }
 
-// problem is something for the user to fix. Empty if there is nothing.
+// problem returns what the user has to fix. It is empty if there is nothing.
 func (v *resolver) problem() string {
 	if v.split == nil {
 		return ""
@@ -353,7 +360,7 @@ func (gp *gatewayPlan) resolverChildren() (children, error) {
 		}
 		out.add(v.zoneKey(), c, true)
 		if !v.settled() {
-			out.incomplete, out.lookAgain = true, true
+			out.incomplete, out.requeue = true, true
 		}
 		if d := gp.composeSplitDNS(v); d != nil {
 			out.add(v.splitKey(), d, v.ready())
@@ -362,6 +369,7 @@ func (gp *gatewayPlan) resolverChildren() (children, error) {
 	return out, nil
 }
 
+// composeZone returns the ConfigMap with the zone.
 func (gp *gatewayPlan) composeZone(v *resolver) (*corev1.ConfigMap, error) {
 	c := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: v.name, Namespace: gp.owner.Namespace, Labels: gp.labels(v.tailnet)}}
 	if v.unknown && v.config != nil {
@@ -373,7 +381,8 @@ func (gp *gatewayPlan) composeZone(v *resolver) (*corev1.ConfigMap, error) {
 	return c, err
 }
 
-// composeSplitDNS is nil while there is nothing to tell the tailnet.
+// composeSplitDNS returns the SplitDNS. It returns nil while there is nothing to configure in
+// the tailnet.
 func (gp *gatewayPlan) composeSplitDNS(v *resolver) *tailnetv1alpha1.SplitDNS {
 	d := &tailnetv1alpha1.SplitDNS{ObjectMeta: metav1.ObjectMeta{Name: v.name, Namespace: gp.owner.Namespace, Labels: gp.labels(v.tailnet)}}
 	d.SetProviderConfigReference(compose.ProviderConfigRef(v.tailnet.ref))
@@ -392,6 +401,7 @@ func (gp *gatewayPlan) composeSplitDNS(v *resolver) *tailnetv1alpha1.SplitDNS {
 	return d
 }
 
+// domains returns the names of the zone's domains.
 func (v *resolver) domains() []string {
 	out := make([]string, len(v.zone.Domains))
 	for i, d := range v.zone.Domains {
@@ -400,7 +410,8 @@ func (v *resolver) domains() []string {
 	return out
 }
 
-// status of what is resolved. Nil until the tailnet has been told.
+// status returns what is resolved, for the status. It returns nil until the tailnet is
+// configured.
 func (v *resolver) status() *gatewayv1alpha1.GatewaySplitDNSStatus {
 	if !v.ready() {
 		return nil
@@ -409,8 +420,8 @@ func (v *resolver) status() *gatewayv1alpha1.GatewaySplitDNSStatus {
 	return &gatewayv1alpha1.GatewaySplitDNSStatus{Domains: p.Domains, Nameservers: p.Nameservers}
 }
 
-// splitDNSReady is True if all hostnames resolve. What a person must fix is told before
-// what comes by itself.
+// splitDNSReady returns the condition SplitDNSReady: True if all hostnames resolve. What the
+// user has to fix comes before what needs only time.
 func (gp *gatewayPlan) splitDNSReady() compose.Condition {
 	c := compose.Condition{Status: compose.False}
 	for _, v := range gp.resolvers {
@@ -447,8 +458,8 @@ func (gp *gatewayPlan) splitDNSReady() compose.Condition {
 	return compose.Condition{Status: compose.True, Reason: meta.ReasonHostnamesResolve, Message: "Devices of the tailnets ask proxies for all hostnames"}
 }
 
-// notCovered names the first hostname that cannot be resolved, and how many more there
-// are.
+// notCovered returns a message with the first hostname that cannot be resolved, and the number
+// of the others.
 func (v *resolver) notCovered() string {
 	h := v.uncovered[0]
 	m := fmt.Sprintf("%s does not resolve in tailnet %q: name its domain in splitDNS.domains", h, v.tailnet.ref)

@@ -22,6 +22,7 @@ const maxListed = 256
 // maxListedPorts is how many ports of a service it lists.
 const maxListedPorts = 16
 
+// status returns the status of the TailscaleGateway.
 func (gp *gatewayPlan) status() gatewayv1alpha1.TailscaleGatewayStatus {
 	out := gatewayv1alpha1.TailscaleGatewayStatus{Gateway: gp.found, ExtensionServerStatus: gp.extensionServerStatus()}
 	if len(gp.tailnets) == 0 {
@@ -48,6 +49,7 @@ func (gp *gatewayPlan) status() gatewayv1alpha1.TailscaleGatewayStatus {
 	return out
 }
 
+// serviceInfo returns the status of a service.
 func (gp *gatewayPlan) serviceInfo(v *service) gatewayv1alpha1.GatewayServiceInfo {
 	out := gatewayv1alpha1.GatewayServiceInfo{Name: gp.childName(v), Tailnet: v.tailnet.Name, For: v.target, Message: v.omitted}
 	if v.omitted != "" {
@@ -70,7 +72,7 @@ func (gp *gatewayPlan) serviceInfo(v *service) gatewayv1alpha1.GatewayServiceInf
 	return out
 }
 
-// portsInfo of a service that is there, in order.
+// portsInfo returns the ports of an existing service, in order.
 func (v *service) portsInfo() []gatewayv1alpha1.GatewayServicePort {
 	var out []gatewayv1alpha1.GatewayServicePort
 	for _, b := range v.observed.Spec.Backends {
@@ -83,14 +85,15 @@ func (v *service) portsInfo() []gatewayv1alpha1.GatewayServicePort {
 	return out[:min(len(out), maxListedPorts)]
 }
 
-// told reports whether the status has the address of a service. A new one comes with
-// the news that the service is hosted, for each is a write of the composite.
+// told reports whether the status has the address of a service. A new address is added together
+// with the report that the service is hosted, because each is a write of the composite.
 func (gp *gatewayPlan) told(name string) bool {
 	return slices.ContainsFunc(gp.reported, func(i gatewayv1alpha1.GatewayServiceInfo) bool {
 		return i.Name == name && len(i.Addresses) > 0
 	})
 }
 
+// status returns the status of a tailnet.
 func (t *tailnet) status() gatewayv1alpha1.GatewayTailnetStatus {
 	out := gatewayv1alpha1.GatewayTailnetStatus{Name: t.Name, Ready: t.verdict.Accepted}
 	if !t.verdict.Accepted {
@@ -123,7 +126,7 @@ func (t *tailnet) status() gatewayv1alpha1.GatewayTailnetStatus {
 	return out
 }
 
-// dependencies by kind and name: the Gateway, and the tailnets, each once.
+// dependencies returns the Gateway and the tailnets by kind and name, each once.
 func (gp *gatewayPlan) dependencies() []gatewayv1alpha1.DependencyStatus {
 	valid := gp.gateway.valid()
 	g := gatewayv1alpha1.DependencyStatus{
@@ -147,7 +150,8 @@ func (gp *gatewayPlan) dependencies() []gatewayv1alpha1.DependencyStatus {
 	return slices.Compact(out)
 }
 
-// extensionServerStatus is what is known of the extension. Nil if that is nothing.
+// extensionServerStatus returns what is known of the extension. It returns nil if that is
+// nothing.
 func (gp *gatewayPlan) extensionServerStatus() *gatewayv1alpha1.ExtensionServerStatus {
 	if gp.extension == nil && gp.report == nil && len(gp.installed) == 0 {
 		return nil
@@ -169,8 +173,8 @@ func (gp *gatewayPlan) extensionServerStatus() *gatewayv1alpha1.ExtensionServerS
 	return out
 }
 
-// generatedRoutes by how bad their state is, and how many were made. Those that the
-// report leaves out answer.
+// generatedRoutes returns the number of generated routes, and the routes with the worst states
+// first. Those that the report omits are accepted.
 func (gp *gatewayPlan) generatedRoutes() (*int32, []gatewayv1alpha1.GeneratedRoute) {
 	made := gp.leftOut().GeneratedRoutes
 	var out []gatewayv1alpha1.GeneratedRoute
@@ -191,7 +195,7 @@ func (gp *gatewayPlan) generatedRoutes() (*int32, []gatewayv1alpha1.GeneratedRou
 	return &made, out[:min(len(out), maxListed)]
 }
 
-// routesIn a state, in the order of the report.
+// routesIn returns the generated routes in a state, in the order of the report.
 func (gp *gatewayPlan) routesIn(state tailnetv1alpha1.GeneratedRouteState) []tailnetv1alpha1.ReportedGeneratedRoute {
 	var out []tailnetv1alpha1.ReportedGeneratedRoute
 	for _, g := range gp.report.GeneratedRoutes {

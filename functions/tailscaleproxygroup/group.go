@@ -21,8 +21,7 @@ const (
 	// and after a slash, which no name of a tailnet has, a zone.
 	prefixEndpoints = "endpoints-"
 
-	// defaultReplicas is the schema's default, for who calls the function without
-	// it.
+	// defaultReplicas is the schema's default, for requests that did not pass the API server.
 	defaultReplicas = 2
 )
 

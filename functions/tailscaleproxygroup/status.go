@@ -32,7 +32,7 @@ func (g *group) ready() compose.Condition {
 			continue
 		}
 		c.Status, c.Reason = compose.False, meta.ReasonProxyGroupCreating
-		// What a person must fix is told before what comes by itself.
+		// What the user has to fix comes before what needs only time.
 		if p := m.endpoints().Problem(); p != "" {
 			c.Message = fmt.Sprintf("TailscaleEndpoints %s: %s", m.name, p)
 			return c

@@ -68,7 +68,7 @@ func (s *service) mayMake() bool {
 
 // refusedSpec reports whether the spec is invalid, whatever objects appear later.
 func (s *service) refusedSpec() bool {
-	// Of a Service that is to come the ports may be those of the Tailscale Service.
+	// The ports of a Service that does not exist yet may be those of the Tailscale Service.
 	return s.portsErr != nil && (!slices.Contains(comings, s.portsErr.reason) || len(s.spec.VIPService.Ports) == 0)
 }
 

@@ -96,8 +96,8 @@ func (s *service) vipServiceReady() compose.Condition {
 		c.Status, c.Reason = compose.True, meta.ReasonVIPServiceCreated
 		c.Message = fmt.Sprintf("%s has the address %s", s.serviceName(), s.addresses()[0])
 	default:
-		// One message from the start: a VIPService that is made in this run is no news
-		// in the next.
+		// The message is the same from the start: the VIPService that this run creates must not
+		// change it in the next run.
 		c.Message = fmt.Sprintf("Waiting for %s to get an address", s.serviceName())
 		if len(s.addresses()) > 0 && s.dnsName() == "" {
 			c.Message = fmt.Sprintf("Waiting for the DNS name of %s, which is known once the tailnet has a machine", s.serviceName())

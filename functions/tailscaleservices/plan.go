@@ -24,7 +24,7 @@ func plan(f facts) compose.Plan {
 	p := compose.Plan{Conditions: s.conditions(), Status: s.status(), NotReady: s.problem() || !s.answers()}
 	if s.verdict.Reason == meta.ReasonNotGranted {
 		// Nothing of what the spec asks for now reaches what runs, which stays.
-		p.KeepChildren = true
+		p.KeepExisting = true
 		return p
 	}
 	p.Children = s.children()

@@ -22,15 +22,14 @@ type selection struct {
 	// sets of the selected endpoints, by name.
 	sets []tailnetv1alpha1.ProxySet
 
-	// provision reports that the endpoints of the template are to be.
+	// provision reports that the endpoints of the template are wanted.
 	provision bool
 
 	// superseded are the endpoints of the template where others take their place. They
-	// stay until one of those hosts the service.
+	// stay until one of the others hosts the service.
 	superseded []tailnetv1alpha1.ProxySet
 
-	// err says what is wrong with the selector or the template. It is for the
-	// user.
+	// err is what is wrong with the selector or the template. It is for the user.
 	err error
 }
 
@@ -53,7 +52,7 @@ func selectEndpoints(owner compose.Owner, spec gatewayv1alpha1.TailscaleServices
 		case mine && template != nil && s.Spec.Tailnet == template.Tailnet:
 			own = append(own, s)
 		case mine:
-			// On their way out: the template is gone or wants another tailnet.
+			// They are about to be deleted: the template is gone or names another tailnet.
 		case template == nil || s.Labels[meta.LabelAutoProvisioned] != "true":
 			others = append(others, s)
 		}
@@ -66,7 +65,7 @@ func selectEndpoints(owner compose.Owner, spec gatewayv1alpha1.TailscaleServices
 	if !matching.Matches(labels.Set(provisionedLabels(owner, spec))) {
 		return selection{err: errTemplateLabels}
 	}
-	// Those that cannot host take nobody's place; they may let the cluster out.
+	// Those that cannot host replace no others; they may be for egress.
 	for _, s := range others {
 		if s.Spec.Tailnet == template.Tailnet {
 			own = append(own, s)

@@ -128,7 +128,7 @@ func plan(f facts) compose.Plan {
 	}
 	p := compose.Plan{Status: status(f.tailnet, f.clusterID)}
 	if f.clusterID == "" {
-		p.Conditions, p.NotReady, p.KeepChildren = []compose.Condition{noClusterID()}, true, true
+		p.Conditions, p.NotReady, p.KeepExisting = []compose.Condition{noClusterID()}, true, true
 		return p
 	}
 	p.Conditions = []compose.Condition{authenticated(f.tailnet)}

@@ -60,6 +60,6 @@ var mutants = []mutant{ //nolint:gochecknoglobals // A constant table.
 
 	{"conditions do not reach claims", "internal/compose/conditions.go", `.TargetCompositeAndClaim()`, `.TargetComposite()`, []string{compose, proxyGroup}},
 	{"the status has no kind", "internal/compose/run.go", `range []string{"apiVersion", "kind"} {`, `range []string{"apiVersion"} {`, []string{compose, proxyGroup}},
-	{"Crossplane looks again after an hour", "internal/compose/run.go", `lookAgainAfter = time.Minute`, `lookAgainAfter = time.Hour`, []string{gateway}},
+	{"Crossplane calls again after an hour", "internal/compose/run.go", `RequeueInterval = time.Minute`, `RequeueInterval = time.Hour`, []string{gateway}},
 	{"children of a claim are in the namespace of its name", "internal/compose/owner.go", `l[labelClaimName], l[labelClaimNamespace]`, `l[labelClaimNamespace], l[labelClaimName]`, []string{proxyGroup}},
 }

@@ -7,14 +7,14 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
-// ChildName is names.Child.
+// ChildName returns names.Child.
 func ChildName(parts ...string) string { return names.Child(parts...) }
 
-// MachineName is names.Machine.
+// MachineName returns names.Machine.
 func MachineName(set string, i int32) string { return names.Machine(set, i) }
 
-// HostName is names.Host.
+// HostName returns names.Host.
 func HostName(namespace, machine string) string { return names.Host(namespace, machine) }
 
-// ServiceName is names.Service.
+// ServiceName returns names.Service.
 func ServiceName(name string) string { return names.Service(name) }

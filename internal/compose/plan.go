@@ -4,6 +4,8 @@
 package compose
 
 import (
+	"time"
+
 	"k8s.io/apimachinery/pkg/runtime"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
@@ -21,11 +23,12 @@ type Plan struct {
 	// NotReady makes the composite not ready even if all its children are, or if it has none.
 	NotReady bool
 
-	// LookAgain has Crossplane call again after a minute, see Run.LookAgain.
-	LookAgain bool
+	// RequeueAfter has Crossplane call again after a time, see Run.RequeueAfter. Zero waits for a
+	// change.
+	RequeueAfter time.Duration
 
-	// KeepChildren composes the observed children as they are instead of Children.
-	KeepChildren bool
+	// KeepExisting composes the observed children as they are instead of Children.
+	KeepExisting bool
 
 	// Children that are wanted. Crossplane deletes observed ones that are not among them.
 	Children []Child
@@ -43,7 +46,7 @@ type Child struct {
 // Wait returns the plan of a run that lacks an input: conditions of these types are unknown, with
 // a message for the user, and the children stay as they are.
 func Wait(message string, types ...xpv2.ConditionType) Plan {
-	p := Plan{KeepChildren: true}
+	p := Plan{KeepExisting: true}
 	for _, t := range types {
 		p.Conditions = append(p.Conditions, Condition{Type: t, Reason: ReasonWaiting, Message: message})
 	}
@@ -63,11 +66,11 @@ func (p Plan) Render(r *Run) error {
 			return err
 		}
 	}
-	if p.LookAgain {
-		r.LookAgain()
+	if p.RequeueAfter != 0 {
+		r.RequeueAfter(p.RequeueAfter)
 	}
-	if p.KeepChildren {
-		return r.CarryOver()
+	if p.KeepExisting {
+		return r.KeepExisting()
 	}
 	for _, c := range p.Children {
 		if err := r.Desire(c.Name, c.Object, c.Ready); err != nil {

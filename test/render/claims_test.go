@@ -118,6 +118,7 @@ func reported(conditions []any) []any {
 	return out
 }
 
+// set sets a list at a path of an object.
 func set(t *testing.T, o *unstructured.Unstructured, v []any, path ...string) {
 	t.Helper()
 	if err := unstructured.SetNestedSlice(o.Object, v, path...); err != nil {

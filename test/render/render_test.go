@@ -27,7 +27,7 @@ type example struct {
 	files []string
 }
 
-// examples there are.
+// examples returns all examples.
 func examples(t *testing.T) []example {
 	t.Helper()
 	var out []example
@@ -64,6 +64,7 @@ type result struct {
 	extensions map[string][]string
 }
 
+// add records the goldens and the objects of an example.
 func (r *result) add(f *flavour, seen []byte, paths []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -149,7 +150,7 @@ func (e example) test(t *testing.T, flavours []*flavour, r *result) {
 	}
 }
 
-// render an example until it is at rest, and return its own objects, too.
+// render renders an example until it is at rest. It also returns the example's own objects.
 func (e example) render(t *testing.T, f *flavour) (*world, []*unstructured.Unstructured) {
 	t.Helper()
 	var objects []*unstructured.Unstructured
@@ -193,7 +194,8 @@ func summary(t *testing.T, c *composite, digests *golden.Digests) []byte {
 // renderedAt is the time of every transition of a condition that the command line makes.
 const renderedAt = "2024-01-01T00:00:00Z"
 
-// shorten the conditions of a composite and its references to what it composes.
+// shorten puts each condition of a composite, and each reference to what it composes, on one
+// line.
 func shorten(xr *unstructured.Unstructured) {
 	for _, path := range [][]string{{"status", "conditions"}, {"spec", "crossplane", "resourceRefs"}} {
 		l, ok, err := unstructured.NestedSlice(xr.Object, path...)

@@ -54,7 +54,7 @@ type composite struct {
 	in string
 }
 
-// newWorld of an example's objects.
+// newWorld returns the world of an example's objects.
 func newWorld(f *flavour, objects, required, overrides []*unstructured.Unstructured) *world {
 	w := &world{flavour: f, required: required, overrides: overrides, composites: map[string]*composite{}}
 	for _, o := range objects {
@@ -117,7 +117,7 @@ func (w *world) settle(t *testing.T) {
 	t.Fatalf("not at rest after %d rounds, or not the same for input in another order; the last round changed: -before, +after:\n%s", maxRounds, strings.Join(diff, "\n"))
 }
 
-// plain are objects without their status.
+// plain returns objects without their status.
 func plain(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
 	out := make([]*unstructured.Unstructured, len(objects))
 	for i, o := range objects {
@@ -127,7 +127,7 @@ func plain(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
 	return out
 }
 
-// apply what a composite was rendered to.
+// apply records what a composite was rendered to.
 func (w *world) apply(t *testing.T, c *composite, out []byte) {
 	t.Helper()
 	c.out = out
@@ -164,9 +164,9 @@ func (w *world) apply(t *testing.T, c *composite, out []byte) {
 	}
 }
 
-// keep in a composite that another one composes what Crossplane wrote into it:
-// its status, and its references to what it composes, without which Crossplane
-// would not look for that.
+// keep copies to a composite that another one composes what Crossplane wrote into it: its
+// status, and its references to what it composes, without which Crossplane would not observe
+// that.
 func keep(t *testing.T, xr, old *unstructured.Unstructured) {
 	t.Helper()
 	for _, path := range [][]string{{"status"}, {"spec", "crossplane"}, {"spec", "resourceRefs"}, {"spec", "compositionRef"}} {
@@ -183,7 +183,7 @@ func keep(t *testing.T, xr, old *unstructured.Unstructured) {
 	}
 }
 
-// observed is what a composite composes, with what controllers say of it.
+// observed returns what a composite composes, with what controllers report.
 func (w *world) observed(t *testing.T, c *composite) []*unstructured.Unstructured {
 	t.Helper()
 	out := make([]*unstructured.Unstructured, len(c.children))
@@ -193,7 +193,7 @@ func (w *world) observed(t *testing.T, c *composite) []*unstructured.Unstructure
 	return out
 }
 
-// cluster is all objects that a function may require.
+// cluster returns all objects that a function may require.
 func (w *world) cluster(t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
 	var out []*unstructured.Unstructured
@@ -221,8 +221,8 @@ func (w *world) cluster(t *testing.T) []*unstructured.Unstructured {
 	return out
 }
 
-// report is an object with its status: that of a composite is what it was
-// rendered to, others have what their controllers say.
+// report returns an object with its status: that of a composite is what it was rendered to,
+// others have what their controllers report.
 func (w *world) report(t *testing.T, o *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
 	out := o.DeepCopy()
@@ -246,7 +246,7 @@ func (w *world) report(t *testing.T, o *unstructured.Unstructured) *unstructured
 	return out
 }
 
-// made are the objects of one kind that composites compose.
+// made returns the objects of one kind that composites compose.
 func (w *world) made(kind string) []*unstructured.Unstructured {
 	var out []*unstructured.Unstructured
 	for _, key := range sorted(w.composites) {
@@ -259,7 +259,7 @@ func (w *world) made(kind string) []*unstructured.Unstructured {
 	return out
 }
 
-// merge lays one tree over another.
+// merge writes one tree over another.
 func merge(to, from map[string]any) {
 	for k, v := range from {
 		a, isMap := to[k].(map[string]any)
@@ -272,11 +272,12 @@ func merge(to, from map[string]any) {
 	}
 }
 
-// id of an object: group, kind, namespace and name.
+// id returns the group, kind, namespace and name of an object.
 func id(o *unstructured.Unstructured) string {
 	return strings.Join([]string{o.GroupVersionKind().GroupKind().String(), o.GetNamespace(), o.GetName()}, "/")
 }
 
+// sorted returns the keys of composites, sorted.
 func sorted(m map[string]*composite) []string {
 	out := make([]string, 0, len(m))
 	for k := range m {

@@ -62,7 +62,7 @@ func Golden(t *testing.T, fn fnv1.FunctionRunnerServiceServer, full ...string) {
 			rsp := c.settle(t, fn)
 			c.checkRules(t, rsp)
 			checkStable(t, c, fn, rsp)
-			checkCarriesOver(t, c, fn)
+			checkKeepsExisting(t, c, fn)
 			checkKeepsEarlier(t, c, fn)
 			digests := &golden.Digests{}
 			if slices.Contains(full, name) {
@@ -92,9 +92,9 @@ func checkStable(t *testing.T, c *cluster, fn fnv1.FunctionRunnerServiceServer, 
 	}
 }
 
-// checkCarriesOver makes the first call of a function, which has none of what it
+// checkKeepsExisting makes the first call of a function, which has none of what it
 // requires: it must keep every child, and not fail.
-func checkCarriesOver(t *testing.T, c *cluster, fn fnv1.FunctionRunnerServiceServer) {
+func checkKeepsExisting(t *testing.T, c *cluster, fn fnv1.FunctionRunnerServiceServer) {
 	t.Helper()
 	rsp := c.callOnce(t, fn, nil)
 	if rsp.GetRequirements() == nil {
@@ -208,7 +208,7 @@ func load(t *testing.T, path string) *cluster {
 }
 
 // Settle calls a function about objects, as Crossplane does: until what it requires is met,
-// and its conditions are set. The objects are told apart as those of a file for Golden.
+// and its conditions are set. The objects have the roles that they have in a file for Golden.
 func Settle(t *testing.T, fn fnv1.FunctionRunnerServiceServer, of ...map[string]any) *fnv1.RunFunctionResponse {
 	t.Helper()
 	c := &cluster{observed: map[string]*structpb.Struct{}}
@@ -218,7 +218,7 @@ func Settle(t *testing.T, fn fnv1.FunctionRunnerServiceServer, of ...map[string]
 	return c.settle(t, fn)
 }
 
-// add an object where it belongs. An empty one is none.
+// add adds an object where it belongs. It ignores an empty one.
 func (c *cluster) add(t *testing.T, m map[string]any) {
 	t.Helper()
 	if len(m) == 0 {

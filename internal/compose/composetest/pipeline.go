@@ -79,7 +79,7 @@ func Pipeline(t *testing.T, fn fnv1.FunctionRunnerServiceServer, kind, dir strin
 	golden.Compare(t, filepath.Join(in, "out.yaml"), render(t, rsp, digests), digests)
 }
 
-// definition is the schema that Crossplane makes of an XRD.
+// definition returns the schema that Crossplane makes of an XRD.
 func definition(t *testing.T, path string) *schema.Structural {
 	t.Helper()
 	b, err := os.ReadFile(path)
