@@ -84,7 +84,7 @@ func (g *group) options(t *egressPlan) proxy.Options {
 		}
 	}
 	g.setPolicyOptions(&o, t)
-	for _, i := range append(g.wanted(), g.condemned()...) {
+	for _, i := range append(g.wanted(), g.surplus()...) {
 		o.Machines = append(o.Machines, compose.MachineName(g.set, i))
 	}
 	return o

@@ -105,7 +105,7 @@ func (e *endpoints) machinesReady() compose.Condition {
 // nil if there is none.
 func (e *endpoints) stuck() (string, *tailnetv1alpha1.MachineSummary) {
 	for _, g := range e.groups() {
-		for _, i := range g.condemned() {
+		for _, i := range g.surplus() {
 			if m := g.machines[i]; m.Failed && g.seen() {
 				return compose.MachineName(g.set, i), m
 			}

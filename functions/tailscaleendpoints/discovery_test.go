@@ -29,8 +29,8 @@ func namesOf(spec []gatewayv1alpha1.Endpoint, of ...tailnetv1alpha1.Discovered) 
 	return out
 }
 
-// TestFoundNames shows that users of the tailnet, who choose how their devices are called,
-// take no name of a service.
+// TestFoundNames shows that users of the tailnet, which choose the names of their devices,
+// cannot take the name of a service.
 func TestFoundNames(t *testing.T) {
 	device := func(name, id string) tailnetv1alpha1.Discovered {
 		return tailnetv1alpha1.Discovered{Source: tailnetv1alpha1.DiscoverDevices, Name: name, NodeID: id}

@@ -55,7 +55,7 @@ func newEndpoints(f facts) *endpoints {
 	e := outline(f)
 	e.verdict = f.access
 	if f.access.Accepted {
-		e.verdict = f.access.Within(e.asks(f.access.Grant)...)
+		e.verdict = f.access.Within(e.violations(f.access.Grant)...)
 	}
 	switch v := e.verdict; {
 	case v.Accepted:
@@ -81,9 +81,9 @@ func (e *endpoints) wantedGroups() []*group {
 	return slices.DeleteFunc(e.groups(), func(g *group) bool { return !g.wants })
 }
 
-// asks returns how the spec violates the namespace's grant. Its elements are nil where it does
+// violations returns how the spec violates the namespace's grant. Its elements are nil where it does
 // not.
-func (e *endpoints) asks(g *allow.Grant) []*allow.ViolationError {
+func (e *endpoints) violations(g *allow.Grant) []*allow.ViolationError {
 	out := []*allow.ViolationError{
 		g.Kind("spec.tailnet", tailnetv1alpha1.MachineKind),
 		allow.Tags(g, "spec.tags", e.spec.Tags),

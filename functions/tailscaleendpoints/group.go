@@ -156,8 +156,8 @@ func (g *group) wanted() []int32 {
 	return out
 }
 
-// condemned returns the replicas that are not wanted and whose pods may still run, in order.
-func (g *group) condemned() []int32 {
+// surplus returns the replicas that are not wanted and whose pods may still run, in order.
+func (g *group) surplus() []int32 {
 	return slices.DeleteFunc(sortedKeys(g.machines), func(i int32) bool { return i < g.count })
 }
 

@@ -5,11 +5,11 @@ package tailscaleendpoints
 
 import "slices"
 
-// maxSick targets of a pod are listed in the status.
-const maxSick = 64
+// maxUnhealthy targets of a pod are listed in the status.
+const maxUnhealthy = 64
 
-// sickTargets returns the unhealthy targets that Gateways find behind a pod, sorted.
-func (e *endpoints) sickTargets(podIP string) []string {
+// unhealthyTargets returns the unhealthy targets that Gateways find behind a pod, sorted.
+func (e *endpoints) unhealthyTargets(podIP string) []string {
 	if e.health == nil || podIP == "" {
 		return nil
 	}
@@ -23,5 +23,5 @@ func (e *endpoints) sickTargets(podIP string) []string {
 	}
 	slices.Sort(out)
 	out = slices.Compact(out)
-	return out[:min(len(out), maxSick)]
+	return out[:min(len(out), maxUnhealthy)]
 }

@@ -49,7 +49,7 @@ type facts struct {
 	// attachments that need something of these endpoints before agents can act.
 	attachments []tailnetv1alpha1.ServiceAttachment
 
-	// hosts reports that a service is to be hosted. It is known only where ingressOnRequest
+	// hosts reports that there is a service to host. It is known only where ingressOnRequest
 	// asks for it.
 	hosts bool
 
@@ -288,8 +288,8 @@ func (f facts) reachesOut() bool {
 	return len(f.spec.Endpoints) > 0 || f.spec.AutoDiscovery != nil
 }
 
-// ingressOnRequest reports whether there are ingress proxies beside those of egress once a
-// service is to be hosted: the spec does not choose the directions.
+// ingressOnRequest reports whether there are ingress proxies beside those of egress once there is a
+// service to host: the spec does not choose the directions.
 func (f facts) ingressOnRequest() bool {
 	return f.spec.Proxy.ConnectionType == "" && f.reachesOut()
 }

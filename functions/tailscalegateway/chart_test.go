@@ -47,7 +47,7 @@ func TestExtensionIsTheChart(t *testing.T) {
 		}},
 	}
 
-	// What differs, and is to: Envoy Gateway may run in several namespaces.
+	// One difference is intended: Envoy Gateway may run in several namespaces.
 	policy, d := e.networkPolicy(), e.composeDeployment()
 	beside := &d.Spec.Template.Spec.Affinity.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution[0].PodAffinityTerm
 	beside.NamespaceSelector, beside.Namespaces = nil, []string{namespace}

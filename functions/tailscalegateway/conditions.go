@@ -129,7 +129,7 @@ func (gp *gatewayPlan) servicesReady() compose.Condition {
 			return c
 		}
 	}
-	if m := gp.untold(); m != "" {
+	if m := gp.missingIdentity(); m != "" {
 		c.Reason, c.Message = meta.ReasonRefNotPermitted, m
 		return c
 	}
@@ -263,5 +263,5 @@ func (gp *gatewayPlan) problem() bool {
 			return true
 		}
 	}
-	return gp.untold() != ""
+	return gp.missingIdentity() != ""
 }

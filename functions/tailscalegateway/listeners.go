@@ -80,16 +80,16 @@ func (gp *gatewayPlan) gatewayValid() compose.Condition {
 	if front == nil || front.Spec.Type != corev1.ServiceTypeLoadBalancer && front.Spec.Type != corev1.ServiceTypeNodePort {
 		return c
 	}
-	if told := gp.toldListeners(); len(told) > 0 {
+	if told := gp.identityListeners(); len(told) > 0 {
 		c.Message += fmt.Sprintf("; it is of type %s, and whoever reaches one of the listeners %s past the proxies can say to be anyone: have a NetworkPolicy let these alone in, or make it one of type ClusterIP",
 			front.Spec.Type, compose.List(told...))
 	}
 	return c
 }
 
-// toldListeners returns the names of the listeners that receive the client's identity, each
+// identityListeners returns the names of the listeners that receive the client's identity, each
 // once.
-func (gp *gatewayPlan) toldListeners() []string {
+func (gp *gatewayPlan) identityListeners() []string {
 	told := map[string]bool{}
 	for _, t := range gp.tailnets {
 		for _, l := range t.Listeners {
@@ -114,9 +114,9 @@ func (gp *gatewayPlan) identifiesElsewhere() bool {
 	})
 }
 
-// untold returns a message for the user about a listener that must not receive the client's
+// missingIdentity returns a message for the user about a listener that must not receive the client's
 // identity, as the extension reports. It is empty if there is none.
-func (gp *gatewayPlan) untold() string {
+func (gp *gatewayPlan) missingIdentity() string {
 	if gp.report == nil || len(gp.report.Untold) == 0 {
 		return ""
 	}

@@ -94,7 +94,7 @@ func (gp *gatewayPlan) backendServices(t *tailnet, routes []tailnetv1alpha1.Repo
 		v := out[len(out)-1]
 		v.backends = append(v.backends, gp.published(b))
 	}
-	by := protectors(routes)
+	by := protectingPolicies(routes)
 	for _, v := range out {
 		v.limit()
 		if v.omitted = gp.unpublished(by[v.target]); v.omitted != "" {
@@ -104,8 +104,8 @@ func (gp *gatewayPlan) backendServices(t *tailnet, routes []tailnetv1alpha1.Repo
 	return out
 }
 
-// protectors returns the policies that protect Services, by what a service of one leads to.
-func protectors(routes []tailnetv1alpha1.ReportedRoute) map[string]string {
+// protectingPolicies returns the policies that protect Services, by what a service of one leads to.
+func protectingPolicies(routes []tailnetv1alpha1.ReportedRoute) map[string]string {
 	out := map[string]string{}
 	for _, r := range routes {
 		for _, b := range r.Backends {
@@ -137,9 +137,9 @@ func (gp *gatewayPlan) hidesAll() bool {
 		slices.ContainsFunc(gp.services, func(v *service) bool { return v.kind() == strings.ToLower(kindService) })
 }
 
-// leading returns the routes that lead to a service, for the cluster's record of a shared one. A
+// recordedRoutes returns the routes that lead to a service, for the cluster's record of a shared one. A
 // service that is not shared has no record, which saves a write for each route.
-func (gp *gatewayPlan) leading(v *service) []string {
+func (gp *gatewayPlan) recordedRoutes(v *service) []string {
 	if v.tailnet.VIPService.Sharing != gatewayv1alpha1.SharingShared {
 		return nil
 	}

@@ -387,7 +387,7 @@ func (gp *gatewayPlan) composeService(v *service) *gatewayv1alpha1.TailscaleServ
 			Tags:        vip.Tags,
 			Comment:     vip.Comment,
 			AutoApprove: ptr.To(ptr.Deref(vip.AutoApprove, true)),
-			Routes:      gp.leading(v),
+			Routes:      gp.recordedRoutes(v),
 
 			AdoptionPolicy: vip.AdoptionPolicy,
 		},

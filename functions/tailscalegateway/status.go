@@ -59,7 +59,7 @@ func (gp *gatewayPlan) serviceInfo(v *service) gatewayv1alpha1.GatewayServiceInf
 	if !out.Ready {
 		out.Message = cmp.Or(out.Message, "No proxy hosts it yet; its TailscaleServices says why")
 	}
-	if v.observed == nil || !out.Ready && !gp.told(out.Name) {
+	if v.observed == nil || !out.Ready && !gp.addressReported(out.Name) {
 		return out
 	}
 	if vip := v.observed.Status.VIPServiceStatus; vip != nil {
@@ -85,9 +85,9 @@ func (v *service) portsInfo() []gatewayv1alpha1.GatewayServicePort {
 	return out[:min(len(out), maxListedPorts)]
 }
 
-// told reports whether the status has the address of a service. A new address is added together
+// addressReported reports whether the status has the address of a service. A new address is added together
 // with the report that the service is hosted, because each is a write of the composite.
-func (gp *gatewayPlan) told(name string) bool {
+func (gp *gatewayPlan) addressReported(name string) bool {
 	return slices.ContainsFunc(gp.reported, func(i gatewayv1alpha1.GatewayServiceInfo) bool {
 		return i.Name == name && len(i.Addresses) > 0
 	})

@@ -69,11 +69,11 @@ func (s *service) mayMake() bool {
 // refusedSpec reports whether the spec is invalid, whatever objects appear later.
 func (s *service) refusedSpec() bool {
 	// The ports of a Service that does not exist yet may be those of the Tailscale Service.
-	return s.portsErr != nil && (!slices.Contains(comings, s.portsErr.reason) || len(s.spec.VIPService.Ports) == 0)
+	return s.portsErr != nil && (!slices.Contains(pendingReasons, s.portsErr.reason) || len(s.spec.VIPService.Ports) == 0)
 }
 
-// comings are the reasons of a port whose backend does not exist yet.
-var comings = []xpv2.ConditionReason{meta.ReasonGatewayNotFound, meta.ReasonGatewayNotValid, meta.ReasonServiceNotFound} //nolint:gochecknoglobals // A constant list.
+// pendingReasons are the reasons of a port whose backend does not exist yet.
+var pendingReasons = []xpv2.ConditionReason{meta.ReasonGatewayNotFound, meta.ReasonGatewayNotValid, meta.ReasonServiceNotFound} //nolint:gochecknoglobals // A constant list.
 
 // labels returns the labels of every child.
 func (s *service) labels() map[string]string {

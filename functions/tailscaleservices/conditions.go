@@ -158,7 +158,7 @@ func (s *service) advertised() compose.Condition {
 	case total == 0:
 		c.Reason = meta.ReasonNoHost
 		c.Message = fmt.Sprintf("There is no machine to host %s", s.serviceName())
-	case len(s.addresses()) == 0 || s.dnsName() != "" && !s.told():
+	case len(s.addresses()) == 0 || s.dnsName() != "" && !s.nameReported():
 		c.Reason = meta.ReasonNoHost
 		c.Message = fmt.Sprintf("Machines host %s once it has an address", s.serviceName())
 	case offered > 0:

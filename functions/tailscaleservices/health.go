@@ -14,16 +14,16 @@ import (
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 )
 
-// maxSick endpoints are listed in the status.
-const maxSick = 16
+// maxUnhealthy endpoints are listed in the status.
+const maxUnhealthy = 16
 
 // tiers from the best to the worst.
 var tiers = []tailnetv1alpha1.HealthTier{ //nolint:gochecknoglobals // A constant list.
 	tailnetv1alpha1.HealthTierLocal, tailnetv1alpha1.HealthTierRemote, tailnetv1alpha1.HealthTierLastResort,
 }
 
-// sickWays returns how many unhealthy ways to other clusters endpoints have.
-func (s *service) sickWays(p tailnetv1alpha1.ProxySet) int32 {
+// unhealthyPaths returns how many unhealthy ways to other clusters endpoints have.
+func (s *service) unhealthyPaths(p tailnetv1alpha1.ProxySet) int32 {
 	if s.health == nil {
 		return 0
 	}
@@ -68,7 +68,7 @@ func (f facts) loadBalancing() *gatewayv1alpha1.LoadBalancingStatus {
 		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Address, b.Address), strings.Compare(a.Reason, b.Reason))
 	})
 	out.SickEndpoints = slices.Compact(out.SickEndpoints)
-	out.SickEndpoints = out.SickEndpoints[:min(len(out.SickEndpoints), maxSick)]
+	out.SickEndpoints = out.SickEndpoints[:min(len(out.SickEndpoints), maxUnhealthy)]
 	if o := f.health.Failover; o != nil {
 		out.FailoverStatus = &gatewayv1alpha1.FailoverStatus{LastFailover: o.Failover.DeepCopy(), LastFailback: o.Failback, FailoverReason: o.Reason}
 	}

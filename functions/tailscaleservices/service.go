@@ -48,7 +48,7 @@ func newService(f facts) *service {
 	s.succession = s.succeed()
 	s.verdict = f.access
 	if f.access.Accepted {
-		s.verdict = f.access.Within(s.asks(f.access.Grant)...)
+		s.verdict = f.access.Within(s.violations(f.access.Grant)...)
 	}
 	s.ports, s.portsErr = s.assign()
 	return s
@@ -64,9 +64,9 @@ func (s *service) tailnet() string {
 	return s.observedTailnet()
 }
 
-// asks returns how the spec violates the namespace's grant. Its elements are nil where it does
+// violations returns how the spec violates the namespace's grant. Its elements are nil where it does
 // not.
-func (s *service) asks(g *allow.Grant) []*allow.ViolationError {
+func (s *service) violations(g *allow.Grant) []*allow.ViolationError {
 	v := s.spec.VIPService
 	name := "spec.vipService.name"
 	if v.Name == "" {
@@ -175,15 +175,15 @@ func (s *service) dnsName() string {
 // vipReady reports whether the service is in the tailnet as it is wanted, with an address and a
 // DNS name.
 func (s *service) vipReady() bool {
-	return s.vip != nil && len(s.addresses()) > 0 && s.dnsName() != "" && s.told() &&
+	return s.vip != nil && len(s.addresses()) > 0 && s.dnsName() != "" && s.nameReported() &&
 		s.vip.GetCondition(xpv2.TypeReady).Status == corev1.ConditionTrue &&
 		s.vip.GetCondition(xpv2.TypeSynced).Status != corev1.ConditionFalse
 }
 
-// told reports whether the status has the service's DNS name. No condition changes before that:
+// nameReported reports whether the status has the service's DNS name. No condition changes before that:
 // a client that waits for Ready reads the name next, and all conditions that the service changes
 // are one write.
-func (s *service) told() bool {
+func (s *service) nameReported() bool {
 	return s.step || s.reported != nil && s.reported.DNSName != ""
 }
 

@@ -109,7 +109,7 @@ func (s *service) selected(p tailnetv1alpha1.ProxySet) gatewayv1alpha1.SelectedE
 		HealthStatus: gatewayv1alpha1.SelectedHealth{
 			HealthyMachines:   healthy,
 			UnhealthyMachines: max(machines(p)-healthy, 0),
-			SickWays:          s.sickWays(p),
+			SickWays:          s.unhealthyPaths(p),
 		},
 	}
 	if healthy > 0 {

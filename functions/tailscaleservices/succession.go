@@ -27,7 +27,7 @@ func (s *service) succeed() succession {
 		return succession{}
 	}
 	out := succession{keepTemplate: s.supersedes()}
-	if !s.taken() {
+	if !s.hasTakenOver() {
 		out.staying = s.served()
 	}
 	if s.needsTemplateUsers() {
@@ -39,7 +39,7 @@ func (s *service) succeed() succession {
 }
 
 // supersedes reports whether selected endpoints are about to take the place of the template's.
-func (s *service) supersedes() bool { return len(s.sel.superseded) > 0 && !s.taken() }
+func (s *service) supersedes() bool { return len(s.sel.superseded) > 0 && !s.hasTakenOver() }
 
 // needsTemplateUsers reports whether the endpoints of the template stay only as long as another
 // service uses them.
@@ -47,8 +47,8 @@ func (s *service) needsTemplateUsers() bool {
 	return len(s.sel.sets) > 0 && !s.sel.provision && s.endpoints != nil && s.spec.EndpointTemplate != nil && !s.supersedes()
 }
 
-// taken reports whether selected endpoints host the service.
-func (s *service) taken() bool {
+// hasTakenOver reports whether selected endpoints host the service.
+func (s *service) hasTakenOver() bool {
 	return slices.ContainsFunc(s.sel.sets, func(p tailnetv1alpha1.ProxySet) bool {
 		return slices.ContainsFunc(s.hosts(), func(h tailnetv1alpha1.ServiceHost) bool { return isHealthy(h) && hosts(p, h) })
 	})

@@ -28,7 +28,7 @@ type kind struct {
 	// claim is the kind of its claims. Empty when there are none.
 	claim string
 
-	// namespaced composites are in the namespace of who wrote them.
+	// namespaced composites are in the namespace of their user.
 	namespaced bool
 
 	// definition and composition are files.

@@ -26,11 +26,11 @@ const maxRounds = 16
 const annotationResourceName = "crossplane.io/composition-resource-name"
 
 // A world is what there is beside functions: composites and what they compose,
-// what controllers say of that, and what somebody else made.
+// what controllers report, and other objects.
 type world struct {
 	flavour *flavour
 
-	// required are objects that somebody else made.
+	// required are objects that no composite composes.
 	required []*unstructured.Unstructured
 
 	// overrides are laid over what controllers say.
@@ -76,7 +76,7 @@ func newComposite(k *kind, xr *unstructured.Unstructured) *composite {
 }
 
 // settle renders all composites until none gives anything new. Rounds take turns
-// in the order of what they bring, and the last is a whole one: at rest is who
+// in the order of their inputs, and the last is a whole one: a composite at rest
 // gives the same bytes for the same input in the opposite order.
 //
 // Other rounds pass over a composite whose children, and whose fellows' plain
