@@ -12,6 +12,7 @@ import (
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
 )
 
@@ -68,7 +69,7 @@ func (g *group) options(t *egressPlan) proxy.Options {
 			Replicas:    g.count,
 			Direction:   directions[g.direction],
 			Endpoints:   g.owner.Name,
-			ServiceName: compose.ServiceName(g.set),
+			ServiceName: names.Service(g.set),
 			PodSettings: p.PodSettings,
 		},
 		AccountAnnotations: p.ServiceAccountAnnotations,
@@ -85,7 +86,7 @@ func (g *group) options(t *egressPlan) proxy.Options {
 	}
 	g.setPolicyOptions(&o, t)
 	for _, i := range append(g.wanted(), g.surplus()...) {
-		o.Machines = append(o.Machines, compose.MachineName(g.set, i))
+		o.Machines = append(o.Machines, names.Machine(g.set, i))
 	}
 	return o
 }
@@ -113,8 +114,8 @@ func (g *group) composeMachineSet(o proxy.Options, t *egressPlan) *tailnetv1alph
 		},
 	}
 	for _, i := range g.wanted() {
-		n := compose.MachineName(g.set, i)
-		ms.Spec.Machines = append(ms.Spec.Machines, tailnetv1alpha1.MachineSetMember{Name: n, Hostname: compose.HostName(g.owner.Namespace, n)})
+		n := names.Machine(g.set, i)
+		ms.Spec.Machines = append(ms.Spec.Machines, tailnetv1alpha1.MachineSetMember{Name: n, Hostname: names.Host(g.owner.Namespace, n)})
 	}
 	return ms
 }

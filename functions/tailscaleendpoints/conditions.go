@@ -12,6 +12,7 @@ import (
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
 // conditionTypes that every run sets.
@@ -73,7 +74,7 @@ func (e *endpoints) machinesReady() compose.Condition {
 	waiting := false
 	for _, g := range e.wantedGroups() {
 		for _, i := range g.wanted() {
-			name, m := compose.MachineName(g.set, i), g.machines[i]
+			name, m := names.Machine(g.set, i), g.machines[i]
 			if m != nil && m.Failed {
 				c.Reason = meta.ReasonCannotPrepareMachine
 				c.Message = fmt.Sprintf("Machine %s: %s", name, m.Message)
@@ -107,7 +108,7 @@ func (e *endpoints) stuck() (string, *tailnetv1alpha1.MachineSummary) {
 	for _, g := range e.groups() {
 		for _, i := range g.surplus() {
 			if m := g.machines[i]; m.Failed && g.seen() {
-				return compose.MachineName(g.set, i), m
+				return names.Machine(g.set, i), m
 			}
 		}
 	}

@@ -37,7 +37,7 @@ func (e *endpoints) composeDiscovery() *tailnetv1alpha1.Discovery {
 	a := e.spec.AutoDiscovery
 	d := &tailnetv1alpha1.Discovery{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:       compose.ChildName(e.owner.Name, nameDiscovery),
+			Name:       names.Child(e.owner.Name, nameDiscovery),
 			Namespace:  e.owner.Namespace,
 			Labels:     map[string]string{meta.LabelTailnet: e.spec.Tailnet, meta.LabelEndpoints: e.owner.Name},
 			Finalizers: []string{meta.FinalizerManaged},
@@ -113,9 +113,9 @@ func endpointName(d tailnetv1alpha1.Discovered) string {
 	if d.Source == tailnetv1alpha1.DiscoverServices {
 		return names.ServiceEndpoint(d.Name)
 	}
-	name := compose.ChildName(d.Name)
+	name := names.Child(d.Name)
 	if strings.HasPrefix(name+"-", prefixService) || strings.HasPrefix(name, prefixDevice+"-") {
-		return compose.ChildName(prefixDevice, d.Name)
+		return names.Child(prefixDevice, d.Name)
 	}
 	return name
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 )
 
@@ -36,14 +37,7 @@ func New(log logging.Logger, envoyGatewayNamespaces []string) *Function {
 
 // RunFunction composes one TailscaleEndpoints.
 func (f *Function) RunFunction(_ context.Context, req *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {
-	log := f.log.WithValues("tag", req.GetMeta().GetTag())
-	r := compose.NewRun(req)
-	if err := run(r, f.envoyGateway); err != nil {
-		log.Info("Cannot compose TailscaleEndpoints", "error", err)
-		return r.Fatal(err, conditionTypes...), nil
-	}
-	log.Debug("Composed TailscaleEndpoints")
-	return r.Response(), nil
+	return compose.Respond(f.log, gatewayv1alpha1.TailscaleEndpointsKind, req, func(r *compose.Run) error { return run(r, f.envoyGateway) }, conditionTypes...), nil
 }
 
 // run composes the TailscaleEndpoints of a run.

@@ -10,7 +10,7 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
 )
 
@@ -72,7 +72,7 @@ func newGroup(e *endpoints, direction string) *group {
 	g := &group{
 		endpoints:  e,
 		direction:  direction,
-		set:        compose.ChildName(e.owner.Name, direction),
+		set:        names.Child(e.owner.Name, direction),
 		machineSet: e.machineSets[nameOf(nameMachineSet, direction)],
 		role:       e.has(nameOf(nameRole, direction)) || e.has(nameOf(nameRoleBinding, direction)),
 		wants:      e.wantsDirection(direction),

@@ -12,7 +12,7 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
 )
 
@@ -72,8 +72,8 @@ func (g *group) addStatus(s *gatewayv1alpha1.TailscaleEndpointsStatus) {
 		}
 		s.EndpointStatus = append(s.EndpointStatus, e)
 		if m := g.machines[i]; m != nil && m.NodeID != "" {
-			name := compose.MachineName(g.set, i)
-			s.Devices = append(s.Devices, device(name, compose.HostName(g.owner.Namespace, name), m))
+			name := names.Machine(g.set, i)
+			s.Devices = append(s.Devices, device(name, names.Host(g.owner.Namespace, name), m))
 		}
 	}
 }
@@ -86,7 +86,7 @@ func (g *group) statefulSetStatus() gatewayv1alpha1.StatefulSetStatus {
 		Type:          g.connectionType(),
 		Replicas:      g.count,
 		ReadyReplicas: g.readyReplicas(),
-		Service:       compose.ServiceName(g.set),
+		Service:       names.Service(g.set),
 	}
 	// The time of creation is added together with the first ready pod: alone it would cost a
 	// write of the composite.
@@ -129,7 +129,7 @@ const waitingForLogin = "Waiting for the pod to log in to the tailnet with the a
 
 // endpoint returns the status of a replica.
 func (g *group) endpoint(i int32) gatewayv1alpha1.EndpointStatus {
-	e := gatewayv1alpha1.EndpointStatus{Name: compose.MachineName(g.set, i), Type: g.connectionType(), HealthStatus: unhealthy, Message: waitingForLogin}
+	e := gatewayv1alpha1.EndpointStatus{Name: names.Machine(g.set, i), Type: g.connectionType(), HealthStatus: unhealthy, Message: waitingForLogin}
 	m := g.machines[i]
 	if m == nil {
 		return e

@@ -17,6 +17,7 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
 // An extension is an extension server of Envoy Gateway that serves one Gateway alone. Its
@@ -79,7 +80,7 @@ func (gp *gatewayPlan) planExtension() *extension {
 	if !gp.wantsExtension() {
 		return nil
 	}
-	return &extension{gatewayPlan: gp, name: compose.ChildName(gp.owner.Name, "extension")}
+	return &extension{gatewayPlan: gp, name: names.Child(gp.owner.Name, "extension")}
 }
 
 // replicas returns how many pods are wanted.

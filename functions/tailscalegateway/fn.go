@@ -17,6 +17,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
@@ -37,14 +38,7 @@ func New(log logging.Logger, envoyGatewayNamespaces []string, extensionImage str
 
 // RunFunction composes one TailscaleGateway.
 func (f *Function) RunFunction(_ context.Context, req *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {
-	log := f.log.WithValues("tag", req.GetMeta().GetTag())
-	r := compose.NewRun(req)
-	if err := run(r, f.settings); err != nil {
-		log.Info("Cannot compose TailscaleGateway", "error", err)
-		return r.Fatal(err, meta.TypeGatewayValid), nil
-	}
-	log.Debug("Composed TailscaleGateway")
-	return r.Response(), nil
+	return compose.Respond(f.log, gatewayv1alpha1.TailscaleGatewayKind, req, func(r *compose.Run) error { return run(r, f.settings) }, meta.TypeGatewayValid), nil
 }
 
 // run composes the TailscaleGateway of a run.

@@ -15,6 +15,7 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
 // A sharedListener is a port of the Gateway that a tailnet reaches. Listeners of one
@@ -136,7 +137,7 @@ func sortListeners(in []sharedListener) []sharedListener {
 // default: if the API server sets a default in an atomic list, each apply is a write.
 func (gp *gatewayPlan) backend(l sharedListener) gatewayv1alpha1.Backend {
 	b := gatewayv1alpha1.Backend{
-		Kind: gatewayv1alpha1.BackendKindGateway, Name: compose.ChildName(gp.owner.Name),
+		Kind: gatewayv1alpha1.BackendKindGateway, Name: names.Child(gp.owner.Name),
 		Host: serviceHost(gp.found.Service.Namespace, gp.found.Service.Name),
 		Port: l.port, VIPPort: ptr.To(l.vipPort), Protocol: gatewayv1alpha1.BackendProtocolTCP,
 	}

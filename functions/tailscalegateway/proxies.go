@@ -14,6 +14,7 @@ import (
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
 const (
@@ -60,9 +61,9 @@ type proxies struct {
 
 // newProxies returns the proxies of a tailnet for one direction.
 func (gp *gatewayPlan) newProxies(t *tailnet, direction gatewayv1alpha1.ConnectionType) *proxies {
-	key, name := prefixIngress+t.Name, compose.ChildName(gp.owner.Name, t.Name)
+	key, name := prefixIngress+t.Name, names.Child(gp.owner.Name, t.Name)
 	if direction == gatewayv1alpha1.ConnectionTypeEgress {
-		key, name = prefixEgress+t.Name, compose.ChildName(gp.owner.Name, t.Name, suffixEgress)
+		key, name = prefixEgress+t.Name, names.Child(gp.owner.Name, t.Name, suffixEgress)
 	}
 	return &proxies{tailnet: t, direction: direction, key: key, name: name, devices: t.replicas(), observed: gp.observed.proxies[key]}
 }
@@ -165,7 +166,7 @@ func (gp *gatewayPlan) excludeItself(t *tailnet, d *gatewayv1alpha1.AutoDiscover
 		own = append(own, gp.gatewayServiceName(t))
 	}
 	if t.ingress != nil {
-		own = append(own, compose.HostName(gp.owner.Namespace, compose.ChildName(t.ingress.name, string(t.ingress.direction)))+"-*")
+		own = append(own, names.Host(gp.owner.Namespace, names.Child(t.ingress.name, string(t.ingress.direction)))+"-*")
 	}
 	for _, n := range own {
 		if !slices.Contains(d.ExcludeNames, n) {

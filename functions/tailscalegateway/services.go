@@ -17,7 +17,6 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
@@ -124,12 +123,12 @@ func (gp *gatewayPlan) childName(v *service) string {
 		return v.observed.GetName()
 	}
 	if v.isGateway() {
-		return compose.ChildName(gp.owner.Name, v.tailnet.Name)
+		return names.Child(gp.owner.Name, v.tailnet.Name)
 	}
 	if v.yields {
-		return compose.ChildName(gp.owner.Name, v.tailnet.Name, v.target, "own")
+		return names.Child(gp.owner.Name, v.tailnet.Name, v.target, "own")
 	}
-	return compose.ChildName(gp.owner.Name, v.tailnet.Name, v.target)
+	return names.Child(gp.owner.Name, v.tailnet.Name, v.target)
 }
 
 // gatewayServiceName returns the name of the Gateway's own Tailscale Service.

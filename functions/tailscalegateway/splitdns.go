@@ -22,6 +22,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/allow"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/zone"
 )
 
@@ -116,7 +117,7 @@ func (gp *gatewayPlan) newResolver(t *tailnet) *resolver {
 
 // zoneName returns the name of a tailnet's ConfigMap and SplitDNS.
 func (gp *gatewayPlan) zoneName(t *tailnet) string {
-	return compose.ChildName(gp.owner.Name, t.Name, suffixDNS)
+	return names.Child(gp.owner.Name, t.Name, suffixDNS)
 }
 
 // zoneKey returns the resource name of the ConfigMap.

@@ -37,14 +37,7 @@ func New(log logging.Logger) *Function { return &Function{log: log} }
 
 // RunFunction composes one TailscaleProxyGroup.
 func (f *Function) RunFunction(_ context.Context, req *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {
-	log := f.log.WithValues("tag", req.GetMeta().GetTag())
-	r := compose.NewRun(req)
-	if err := run(r); err != nil {
-		log.Info("Cannot compose TailscaleProxyGroup", "error", err)
-		return r.Fatal(err, meta.TypeProxyGroupReady), nil
-	}
-	log.Debug("Composed TailscaleProxyGroup")
-	return r.Response(), nil
+	return compose.Respond(f.log, gatewayv1alpha1.TailscaleProxyGroupKind, req, run, meta.TypeProxyGroupReady), nil
 }
 
 // run composes the TailscaleProxyGroup of a run: it reads facts, makes a plan of them, and renders

@@ -14,6 +14,7 @@ import (
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
 const (
@@ -90,13 +91,13 @@ func newGroup(f facts) *group {
 func (f facts) newMember(t gatewayv1alpha1.ProxyGroupTailnet, zone string) *member {
 	replicas := ptr.Deref(f.spec.Replicas, defaultReplicas)
 	m := &member{
-		tailnet: t.Name, zone: zone, name: compose.ChildName(f.owner.Name, t.Name),
+		tailnet: t.Name, zone: zone, name: names.Child(f.owner.Name, t.Name),
 		replicas: ptr.Deref(t.Replicas, replicas), follows: t.Replicas == nil,
 	}
 	if zone != "" {
 		// The slash brings a hash into the name: otherwise zone b of tailnet a would have the
 		// name of tailnet b in a group that is called like this one and a.
-		m.name = compose.ChildName(f.owner.Name, t.Name+"/"+zone)
+		m.name = names.Child(f.owner.Name, t.Name+"/"+zone)
 	}
 	m.devices = m.replicas
 	if f.spec.Type == gatewayv1alpha1.ConnectionTypeBidirectional {

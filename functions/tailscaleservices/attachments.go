@@ -11,8 +11,8 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
 // wantedAttachments returns what each selected endpoints serves, and which other clusters' services
@@ -51,7 +51,7 @@ func (s *service) wantedAttachments() map[string]*tailnetv1alpha1.ServiceAttachm
 			continue
 		}
 		for _, c := range s.remotes() {
-			name := compose.ChildName(s.owner.Name, p.Spec.Endpoints, "remote", c.ClusterID)
+			name := names.Child(s.owner.Name, p.Spec.Endpoints, "remote", c.ClusterID)
 			s.want(out, prefixRemote+name, len(c.Addresses) > 0, func() *tailnetv1alpha1.ServiceAttachment {
 				return s.composeRemote(name, p, c)
 			})
@@ -100,7 +100,7 @@ func allPorts(ports []assignment) bool {
 func (s *service) composeIngress(p tailnetv1alpha1.ProxySet) *tailnetv1alpha1.ServiceAttachment {
 	spec := s.hosted(p, s.ports)
 	spec.ServiceName, spec.Addresses = tailnetv1alpha1.ServiceName(s.serviceName()), s.addresses()
-	return s.attachment(compose.ChildName(s.owner.Name, p.Spec.Endpoints), spec)
+	return s.attachment(names.Child(s.owner.Name, p.Spec.Endpoints), spec)
 }
 
 // composeOwn returns the attachment by which proxies host this cluster's own service, as they do
@@ -109,7 +109,7 @@ func (s *service) composeIngress(p tailnetv1alpha1.ProxySet) *tailnetv1alpha1.Se
 func (s *service) composeOwn(p tailnetv1alpha1.ProxySet) *tailnetv1alpha1.ServiceAttachment {
 	spec := s.hosted(p, slices.DeleteFunc(slices.Clone(s.ports), func(a assignment) bool { return !a.remote() }))
 	spec.ServiceName, spec.Addresses = tailnetv1alpha1.ServiceName(s.vip.Status.AtProvider.OwnServiceName), s.ownAddresses()
-	return s.attachment(compose.ChildName(s.owner.Name, p.Spec.Endpoints, suffixOwn), spec)
+	return s.attachment(names.Child(s.owner.Name, p.Spec.Endpoints, suffixOwn), spec)
 }
 
 // hosted returns what proxies serve at some ports. The service that has the ports is not part of

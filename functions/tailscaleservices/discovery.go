@@ -17,6 +17,7 @@ import (
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
 // wantsDiscovery reports whether services of the tailnet are listed. The number of results does not
@@ -35,7 +36,7 @@ func (s *service) composeDiscovery() *tailnetv1alpha1.Discovery {
 	l[meta.LabelTailnet] = s.tailnet()
 	out := &tailnetv1alpha1.Discovery{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:      compose.ChildName(s.owner.Name, nameDiscovery),
+			Name:      names.Child(s.owner.Name, nameDiscovery),
 			Namespace: s.owner.Namespace,
 			Labels:    l,
 		},

@@ -16,6 +16,7 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
@@ -38,14 +39,7 @@ func New(log logging.Logger) *Function { return &Function{log: log} }
 
 // RunFunction composes one TailscaleServices.
 func (f *Function) RunFunction(_ context.Context, req *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {
-	log := f.log.WithValues("tag", req.GetMeta().GetTag())
-	r := compose.NewRun(req)
-	if err := run(r); err != nil {
-		log.Info("Cannot compose TailscaleServices", "error", err)
-		return r.Fatal(err, conditionTypes...), nil
-	}
-	log.Debug("Composed TailscaleServices")
-	return r.Response(), nil
+	return compose.Respond(f.log, gatewayv1alpha1.TailscaleServicesKind, req, run, conditionTypes...), nil
 }
 
 // run composes the TailscaleServices of a run.

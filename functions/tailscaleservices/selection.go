@@ -14,6 +14,7 @@ import (
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/selector"
 )
 
@@ -82,7 +83,7 @@ func byName(a, b tailnetv1alpha1.ProxySet) int { return strings.Compare(a.GetNam
 
 // provisionedName returns the name of the endpoints made from a service's template.
 func provisionedName(owner compose.Owner) string {
-	return compose.ChildName(owner.Name, "endpoints")
+	return names.Child(owner.Name, "endpoints")
 }
 
 // provisionedLabels returns the labels of endpoints made from a service's template: the

@@ -12,7 +12,7 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
 // Values of SelectedEndpoints.Status.
@@ -130,7 +130,7 @@ func hosts(p tailnetv1alpha1.ProxySet, h tailnetv1alpha1.ServiceHost) bool {
 	for _, m := range p.Spec.Sets {
 		wanted := make([]string, m.Replicas)
 		for i := range m.Replicas {
-			wanted[i] = compose.HostName(p.GetNamespace(), compose.MachineName(m.Name, i))
+			wanted[i] = names.Host(p.GetNamespace(), names.Machine(m.Name, i))
 		}
 		base, _ := cutNumber(label)
 		for _, n := range []string{label, base} {

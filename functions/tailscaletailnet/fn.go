@@ -42,14 +42,7 @@ func New(log logging.Logger) *Function { return &Function{log: log} }
 
 // RunFunction composes one TailscaleTailnet.
 func (f *Function) RunFunction(_ context.Context, req *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {
-	log := f.log.WithValues("tag", req.GetMeta().GetTag())
-	r := compose.NewRun(req)
-	if err := run(r); err != nil {
-		log.Info("Cannot compose TailscaleTailnet", "error", err)
-		return r.Fatal(err, meta.TypeAuthenticated), nil
-	}
-	log.Debug("Composed TailscaleTailnet")
-	return r.Response(), nil
+	return compose.Respond(f.log, gatewayv1alpha1.TailscaleTailnetKind, req, run, meta.TypeAuthenticated), nil
 }
 
 // run composes the TailscaleTailnet of a run: it reads facts, makes a plan of them, and renders it.

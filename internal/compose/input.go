@@ -21,6 +21,7 @@ import (
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
 	functionv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/function/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
 // inputSuffix ends the kinds of inputs.
@@ -99,7 +100,7 @@ func (r *Run) objectOf(s *InputSchema, into metav1.Object) error {
 	owner := OwnerOf(xr)
 	into.SetName(owner.Name)
 	if common.Name != "" {
-		into.SetName(ChildName(owner.Name, common.Name))
+		into.SetName(names.Child(owner.Name, common.Name))
 	}
 	into.SetNamespace(owner.Namespace)
 	labels := map[string]string{}
