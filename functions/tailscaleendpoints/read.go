@@ -252,8 +252,7 @@ func readServiceNames(r *compose.Run, e *endpoints) (map[string]string, bool, er
 		}
 		name := names.EndpointService(e.owner.Name, endpoint)
 		need := compose.Requirement{Key: serviceOf(endpoint), APIVersion: "v1", Kind: "Service", Namespace: e.owner.Namespace, Name: name}
-		r.Require(need)
-		found, looked, err := compose.Required[corev1.Service](r, need)
+		found, looked, err := compose.Lookup[corev1.Service](r, need)
 		if err != nil {
 			return nil, false, err
 		}

@@ -145,9 +145,7 @@ func read(r *compose.Run, s settings) (facts, error) {
 // its report.
 func readExtension(r *compose.Run, f facts) (facts, error) {
 	if f.wantsInstalled() {
-		need := requireInstalled()
-		r.Require(need)
-		found, looked, err := compose.Required[appsv1.Deployment](r, need)
+		found, looked, err := compose.Lookup[appsv1.Deployment](r, requireInstalled())
 		if err != nil {
 			return f, err
 		}
@@ -159,9 +157,7 @@ func readExtension(r *compose.Run, f facts) (facts, error) {
 	if !outline(f).needsReport() {
 		return f, nil
 	}
-	need := requireReport(f.owner)
-	r.Require(need)
-	found, looked, err := compose.Required[tailnetv1alpha1.GatewayReport](r, need)
+	found, looked, err := compose.Lookup[tailnetv1alpha1.GatewayReport](r, requireReport(f.owner))
 	if err != nil {
 		return f, err
 	}
@@ -333,9 +329,7 @@ func permitted(r *compose.Run, ref gatewayv1alpha1.GatewayRef, namespace string)
 	if ref.Namespace == namespace {
 		return true, true, nil
 	}
-	need := requireGrants(ref)
-	r.Require(need)
-	found, looked, err := compose.Required[gwapiv1beta1.ReferenceGrant](r, need)
+	found, looked, err := compose.Lookup[gwapiv1beta1.ReferenceGrant](r, requireGrants(ref))
 	if err != nil || !looked {
 		return false, false, err
 	}
@@ -371,8 +365,7 @@ func find(r *compose.Run, ref gatewayv1alpha1.GatewayRef, namespace string, name
 		return newGateway(ref, nil, nil, nil, namespaces), true, nil
 	}
 	needMerged := requireMerged(gateways[0].Spec.GatewayClassName)
-	r.Require(needMerged)
-	merged, looked, err := compose.Required[corev1.Service](r, needMerged)
+	merged, looked, err := compose.Lookup[corev1.Service](r, needMerged)
 	if err != nil || !looked {
 		return nil, false, err
 	}

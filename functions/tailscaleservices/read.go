@@ -145,9 +145,7 @@ func read(r *compose.Run) (facts, error) {
 // readTailnet adds the facts on which a Tailscale Service depends: endpoints, Gateways and the
 // tailnet.
 func readTailnet(r *compose.Run, f facts, filled bool) (facts, error) {
-	need := requireProxySets(f.owner.Namespace)
-	r.Require(need)
-	sets, resolved, err := compose.Required[tailnetv1alpha1.ProxySet](r, need)
+	sets, resolved, err := compose.Lookup[tailnetv1alpha1.ProxySet](r, requireProxySets(f.owner.Namespace))
 	if err != nil {
 		return f, err
 	}
@@ -163,9 +161,7 @@ func readTailnet(r *compose.Run, f facts, filled bool) (facts, error) {
 
 	selected := selectFor(f)
 	if selected.needsTemplateUsers() {
-		need := requireTemplateUsers(f.owner)
-		r.Require(need)
-		if f.templateUsers, f.templateUsersKnown, err = compose.Required[tailnetv1alpha1.ServiceAttachment](r, need); err != nil {
+		if f.templateUsers, f.templateUsersKnown, err = compose.Lookup[tailnetv1alpha1.ServiceAttachment](r, requireTemplateUsers(f.owner)); err != nil {
 			return f, err
 		}
 	}
@@ -240,9 +236,7 @@ func readGateways(r *compose.Run, owner compose.Owner, spec gatewayv1alpha1.Tail
 		if b.Kind != gatewayv1alpha1.BackendKindGateway || b.Host != "" {
 			continue
 		}
-		need := requireGateway(owner.Namespace, b.Name)
-		r.Require(need)
-		found, looked, err := compose.Required[gatewayv1alpha1.TailscaleGateway](r, need)
+		found, looked, err := compose.Lookup[gatewayv1alpha1.TailscaleGateway](r, requireGateway(owner.Namespace, b.Name))
 		if err != nil {
 			return nil, false, err
 		}
@@ -276,9 +270,7 @@ func readNamesake(r *compose.Run, owner compose.Owner, spec gatewayv1alpha1.Tail
 	if !namesake.Answers(spec) {
 		return out, true, nil
 	}
-	need := requireNamesake(owner)
-	r.Require(need)
-	found, looked, err := compose.Required[corev1.Service](r, need)
+	found, looked, err := compose.Lookup[corev1.Service](r, requireNamesake(owner))
 	if err != nil || !looked {
 		return out, false, err
 	}

@@ -95,8 +95,7 @@ func read(r *compose.Run) (facts, error) {
 	}
 	// A provider config keeps its ID when the namespace cannot be read any more.
 	f.clusterID = config.Spec.ClusterID
-	r.Require(requireKubeSystem())
-	found, resolved, err := compose.Required[corev1.Namespace](r, requireKubeSystem())
+	found, resolved, err := compose.Lookup[corev1.Namespace](r, requireKubeSystem())
 	if err != nil {
 		return f, err
 	}

@@ -29,8 +29,7 @@ func (r *Run) Health(kind string, o Owner) (*tailnetv1alpha1.HealthReportSpec, e
 		Namespace:  o.Namespace,
 		Name:       names.HealthReport(kind, o.Name),
 	}
-	r.Require(q)
-	found, _, err := Required[tailnetv1alpha1.HealthReport](r, q)
+	found, _, err := Lookup[tailnetv1alpha1.HealthReport](r, q)
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}

@@ -64,3 +64,9 @@ func Required[T any](r *Run, q Requirement) ([]T, bool, error) {
 	}
 	return out, true, nil
 }
+
+// Lookup requires objects and returns those that Crossplane has supplied, see Required.
+func Lookup[T any](r *Run, q Requirement) ([]T, bool, error) {
+	r.Require(q)
+	return Required[T](r, q)
+}

@@ -51,8 +51,7 @@ func (r *Run) TailnetOf(key, name, namespace string) (c *tailnetv1alpha1.Cluster
 
 func (r *Run) tailnet(need Requirement, namespace string) (c *tailnetv1alpha1.ClusterProviderConfig, v TailnetVerdict, waiting string, err error) {
 	name := need.Name
-	r.Require(need)
-	configs, resolved, err := Required[tailnetv1alpha1.ClusterProviderConfig](r, need)
+	configs, resolved, err := Lookup[tailnetv1alpha1.ClusterProviderConfig](r, need)
 	if err != nil {
 		return nil, v, "", err
 	}
@@ -67,8 +66,7 @@ func (r *Run) tailnet(need Requirement, namespace string) (c *tailnetv1alpha1.Cl
 	}
 
 	need = requireNamespace(namespace)
-	r.Require(need)
-	found, _, err := Required[corev1.Namespace](r, need)
+	found, _, err := Lookup[corev1.Namespace](r, need)
 	if err != nil {
 		return c, v, "", err
 	}

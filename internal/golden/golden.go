@@ -29,7 +29,8 @@ var update = flag.Bool("update", false, "Rewrite golden files from what the test
 func Updating() bool { return *update }
 
 // Compare fails the test unless the file at a path contains got. With -update it writes the
-// file. Where got contains digests that the file lacks, the failure shows their objects.
+// file. Where got contains digests that the file lacks, the failure shows their objects. A failure
+// for want of a file shows all of got.
 func Compare(t *testing.T, path string, got []byte, digests *Digests) {
 	t.Helper()
 	want, err := os.ReadFile(path)
@@ -46,7 +47,7 @@ func Compare(t *testing.T, path string, got []byte, digests *Digests) {
 		return
 	}
 	if err != nil {
-		t.Errorf("%v; run the test with -update", err)
+		t.Errorf("%v; run the test with -update. It would contain:\n%s", err, got)
 		return
 	}
 	if diff := cmp.Diff(string(want), string(got)); diff != "" {
