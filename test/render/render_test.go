@@ -54,9 +54,6 @@ func examples(t *testing.T) []example {
 type result struct {
 	mu sync.Mutex
 
-	// goldens by path.
-	goldens map[string]bool
-
 	// seen are all objects of a flavour, of examples and of what they render to.
 	seen map[string][]byte
 
@@ -64,13 +61,10 @@ type result struct {
 	extensions map[string][]string
 }
 
-// add records the goldens and the objects of an example.
-func (r *result) add(f *flavour, seen []byte, paths []string) {
+// add records the objects of an example.
+func (r *result) add(f *flavour, seen []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, p := range paths {
-		r.goldens[p] = true
-	}
 	r.seen[f.name] = append(r.seen[f.name], seen...)
 	r.extensions[f.name] = append(r.extensions[f.name], f.extensions...)
 }
@@ -80,7 +74,7 @@ func (r *result) add(f *flavour, seen []byte, paths []string) {
 var inFull = []string{"extension-server", "gateway-split-dns", "kernel", "quickstart", "tls"} //nolint:gochecknoglobals // A constant list.
 
 func TestExamples(t *testing.T) {
-	r := &result{goldens: map[string]bool{}, seen: map[string][]byte{}, extensions: map[string][]string{}}
+	r := &result{seen: map[string][]byte{}, extensions: map[string][]string{}}
 	t.Run("Render", func(t *testing.T) {
 		all := flavours(t)
 		for _, e := range examples(t) {
@@ -100,8 +94,14 @@ func TestExamples(t *testing.T) {
 			})
 		}
 	})
-	if !t.Failed() {
-		golden.Prune(t, filepath.Join(goldens, "*", "*", "*"), r.goldens)
+	named := map[string]bool{}
+	for _, e := range examples(t) {
+		named[filepath.Join(goldens, e.name)] = true
+	}
+	for _, dir := range glob(t, filepath.Join(goldens, "*")) {
+		if !named[dir] {
+			golden.Prune(t, filepath.Join(dir, "*", "*"), nil)
+		}
 	}
 }
 
@@ -111,14 +111,15 @@ func TestExamples(t *testing.T) {
 func (e example) test(t *testing.T, flavours []*flavour, r *result) {
 	t.Helper()
 	var base *world
+	made, ran := map[string]bool{}, 0
 	for i, f := range flavours {
 		t.Run(f.name, func(t *testing.T) {
+			ran++
 			if i > 0 && base == nil {
 				t.Fatalf("flavour %s is compared with %s, which did not run: choose both with -run", f.name, flavours[0].name)
 			}
 			f := f.with(t, e.files)
 			w, objects := e.render(t, f)
-			var paths []string
 			for _, key := range sorted(w.composites) {
 				c := w.composites[key]
 				path := filepath.Join(goldens, e.name, f.name, strings.ToLower(c.xr.GetKind())+"-"+c.xr.GetName())
@@ -129,17 +130,17 @@ func (e example) test(t *testing.T, flavours []*flavour, r *result) {
 						digests = nil
 					}
 					golden.Compare(t, path, summary(t, c, digests), digests)
-					paths = append(paths, path)
+					made[path] = true
 					continue
 				}
 				path += ".diff"
 				got := difference(t, base.unclaimed(t, c), c)
 				if _, err := os.Stat(path); len(got) > 0 || err == nil && !golden.Updating() {
 					golden.Compare(t, path, got, nil)
-					paths = append(paths, path)
+					made[path] = true
 				}
 			}
-			r.add(f, append(encode(t, objects...), w.seen...), paths)
+			r.add(f, append(encode(t, objects...), w.seen...))
 			if i == 0 {
 				base = w
 			}
@@ -147,6 +148,10 @@ func (e example) test(t *testing.T, flavours []*flavour, r *result) {
 		if t.Failed() {
 			return
 		}
+	}
+	// A filter may leave out a flavour.
+	if ran == len(flavours) {
+		golden.Prune(t, filepath.Join(goldens, e.name, "*", "*"), made)
 	}
 }
 
