@@ -16,7 +16,7 @@ import (
 )
 
 // conditionTypes that every run sets.
-var conditionTypes = []xpv2.ConditionType{ //nolint:gochecknoglobals // A constant list.
+var conditionTypes = []xpv2.ConditionType{
 	meta.TypeTailnetAccepted, meta.TypeMachinesReady, meta.TypeStatefulSetsReady,
 }
 

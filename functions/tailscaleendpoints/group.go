@@ -29,7 +29,7 @@ const (
 )
 
 // directions by what internal/proxy calls them.
-var directions = map[string]tailnetv1alpha1.Direction{ //nolint:gochecknoglobals // A constant.
+var directions = map[string]tailnetv1alpha1.Direction{
 	proxy.DirectionIngress: tailnetv1alpha1.DirectionIngress,
 	proxy.DirectionEgress:  tailnetv1alpha1.DirectionEgress,
 }
@@ -99,7 +99,7 @@ func (f facts) wantsDirection(direction string) bool {
 }
 
 // connectionTypes by what internal/proxy calls a direction.
-var connectionTypes = map[string]gatewayv1alpha1.ConnectionType{ //nolint:gochecknoglobals // A constant.
+var connectionTypes = map[string]gatewayv1alpha1.ConnectionType{
 	proxy.DirectionIngress: gatewayv1alpha1.ConnectionTypeIngress,
 	proxy.DirectionEgress:  gatewayv1alpha1.ConnectionTypeEgress,
 }

@@ -22,7 +22,7 @@ import (
 )
 
 // inputs of this function, in pipelines that are not our own.
-var inputs = compose.NewInputSchema(input.TailscaleEndpoints) //nolint:gochecknoglobals // A constant.
+var inputs = compose.NewInputSchema(input.TailscaleEndpoints)
 
 // facts are all that a plan depends on.
 type facts struct {

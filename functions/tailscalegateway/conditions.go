@@ -21,14 +21,14 @@ import (
 )
 
 // optionalTypes are the types of conditions for what a spec may leave out.
-var optionalTypes = []xpv2.ConditionType{ //nolint:gochecknoglobals // A constant list.
+var optionalTypes = []xpv2.ConditionType{
 	meta.TypeTailnetsValid, meta.TypeEndpointsReady, meta.TypeGatewayVIPReady, meta.TypeServicesReady,
 	meta.TypeRoutesReady, meta.TypeDiscoveryPrivate, meta.TypeSplitDNSReady, meta.TypeExtensionServerReady,
 }
 
 // sharedTypes are the types of conditions for what a Gateway that may not be shared does not
 // have.
-var sharedTypes = []xpv2.ConditionType{ //nolint:gochecknoglobals // A constant list.
+var sharedTypes = []xpv2.ConditionType{
 	meta.TypeGatewayVIPReady, meta.TypeServicesReady, meta.TypeRoutesReady, meta.TypeSplitDNSReady,
 }
 

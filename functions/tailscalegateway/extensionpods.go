@@ -38,8 +38,8 @@ const (
 
 // envoyGatewayLabels are those of Envoy Gateway's pods, and envoyLabels of its proxies'.
 var (
-	envoyGatewayLabels = map[string]string{"control-plane": "envoy-gateway"}                                  //nolint:gochecknoglobals // A constant map.
-	envoyLabels        = map[string]string{labelManagedBy: managedBy, "app.kubernetes.io/component": "proxy"} //nolint:gochecknoglobals // A constant map.
+	envoyGatewayLabels = map[string]string{"control-plane": "envoy-gateway"}
+	envoyLabels        = map[string]string{labelManagedBy: managedBy, "app.kubernetes.io/component": "proxy"}
 )
 
 // serviceAccount returns the account of the pods.

@@ -26,7 +26,7 @@ import (
 )
 
 // inputs of this function, in pipelines that are not our own.
-var inputs = compose.NewInputSchema(input.TailscaleGateway) //nolint:gochecknoglobals // A constant.
+var inputs = compose.NewInputSchema(input.TailscaleGateway)
 
 // Labels of the Services that Envoy Gateway makes, wherever it runs its proxies
 // (envoyproxy/gateway v1.9 internal/gatewayapi/translator.go and

@@ -23,7 +23,7 @@ import (
 )
 
 // inputs of this function, in pipelines that are not our own.
-var inputs = compose.NewInputSchema(input.TailscaleProxyGroup) //nolint:gochecknoglobals // A constant.
+var inputs = compose.NewInputSchema(input.TailscaleProxyGroup)
 
 // Function composes TailscaleProxyGroups.
 type Function struct {

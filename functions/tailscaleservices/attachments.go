@@ -144,7 +144,7 @@ func (s *service) hosted(p tailnetv1alpha1.ProxySet, assigned []assignment) tail
 }
 
 // proxyProtocols are the versions by name. That of none is 0.
-var proxyProtocols = map[gatewayv1alpha1.ProxyProtocol]int32{ //nolint:gochecknoglobals // A constant map.
+var proxyProtocols = map[gatewayv1alpha1.ProxyProtocol]int32{
 	gatewayv1alpha1.ProxyProtocolV1: 1,
 	gatewayv1alpha1.ProxyProtocolV2: 2,
 }

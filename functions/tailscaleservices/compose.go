@@ -73,7 +73,7 @@ func (s *service) refusedSpec() bool {
 }
 
 // pendingReasons are the reasons of a port whose backend does not exist yet.
-var pendingReasons = []xpv2.ConditionReason{meta.ReasonGatewayNotFound, meta.ReasonGatewayNotValid, meta.ReasonServiceNotFound} //nolint:gochecknoglobals // A constant list.
+var pendingReasons = []xpv2.ConditionReason{meta.ReasonGatewayNotFound, meta.ReasonGatewayNotValid, meta.ReasonServiceNotFound}
 
 // labels returns the labels of every child.
 func (s *service) labels() map[string]string {

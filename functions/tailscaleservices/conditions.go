@@ -116,7 +116,7 @@ func ownField(message string) string {
 }
 
 // refusals are the reasons for which the provider does not touch another owner's service.
-var refusals = []xpv2.ConditionReason{meta.ReasonForeignService, meta.ReasonNameTaken, meta.ReasonSharedByOthers} //nolint:gochecknoglobals // A constant list.
+var refusals = []xpv2.ConditionReason{meta.ReasonForeignService, meta.ReasonNameTaken, meta.ReasonSharedByOthers}
 
 // vipProblem returns what the provider cannot do with a service. It returns nil if it can, or
 // has not tried.

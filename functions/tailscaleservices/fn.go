@@ -23,7 +23,7 @@ import (
 
 // conditionTypes are those that every run sets. Conflict is set where the service is
 // shared, and DiscoverySuccessful where services are listed.
-var conditionTypes = []xpv2.ConditionType{ //nolint:gochecknoglobals // A constant list.
+var conditionTypes = []xpv2.ConditionType{
 	meta.TypeAccepted, meta.TypeEndpointsSelected, meta.TypeVIPServiceReady, meta.TypeAdvertised, meta.TypeApproved,
 }
 

@@ -18,7 +18,7 @@ import (
 const maxUnhealthy = 16
 
 // tiers from the best to the worst.
-var tiers = []tailnetv1alpha1.HealthTier{ //nolint:gochecknoglobals // A constant list.
+var tiers = []tailnetv1alpha1.HealthTier{
 	tailnetv1alpha1.HealthTierLocal, tailnetv1alpha1.HealthTierRemote, tailnetv1alpha1.HealthTierLastResort,
 }
 

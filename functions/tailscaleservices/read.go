@@ -23,7 +23,7 @@ import (
 )
 
 // inputs of this function, in pipelines that are not our own.
-var inputs = compose.NewInputSchema(input.TailscaleServices) //nolint:gochecknoglobals // A constant.
+var inputs = compose.NewInputSchema(input.TailscaleServices)
 
 // Resource names of children. The name of a ServiceAttachment for ingress ends in the
 // name of its endpoints, that of one for egress in its own name. One for ingress is of the
@@ -299,7 +299,7 @@ func fill(spec gatewayv1alpha1.TailscaleServicesSpec, found namesake.Service) (g
 }
 
 // reserved are the names of Tailscale Services that the API server refuses.
-var reserved = []string{"svc:localhost", "svc:wpad", "svc:autoconfig", "svc:isatap", "svc:teredo", "svc:autorouter"} //nolint:gochecknoglobals // A constant list.
+var reserved = []string{"svc:localhost", "svc:wpad", "svc:autoconfig", "svc:isatap", "svc:teredo", "svc:autorouter"}
 
 // checkInput returns an error for what the API server refuses in a TailscaleServices and the
 // schema of an input cannot.

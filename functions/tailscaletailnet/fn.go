@@ -22,7 +22,7 @@ import (
 )
 
 // inputs of this function, in pipelines that are not our own.
-var inputs = compose.NewInputSchema(input.TailscaleTailnet) //nolint:gochecknoglobals // A constant.
+var inputs = compose.NewInputSchema(input.TailscaleTailnet)
 
 // Resource names of children.
 const (

@@ -19,7 +19,7 @@ const (
 // mutants are faults that a reviewer could miss in an object that is composed. Those of
 // internal/proxy are for the functions' goldens to catch, except for pods, which the provider
 // makes.
-var mutants = []mutant{ //nolint:gochecknoglobals // A constant table.
+var mutants = []mutant{
 	{"the Role of proxies grants deletion of Machines' status", fileProxies + "rbac.go", `[]string{"get", "patch", "update"}`, `[]string{"delete", "get", "patch", "update"}`, []string{endpoints}},
 	{"the Role of proxies grants the state Secrets twice and no config Secret", fileProxies + "rbac.go", `ResourceNames: configs,`, `ResourceNames: o.Machines,`, []string{endpoints}},
 	{"the RoleBinding of proxies names an account of another namespace", fileProxies + "rbac.go", `Name: o.Name, Namespace: o.Namespace}}`, `Name: o.Name, Namespace: o.Name}}`, []string{endpoints}},

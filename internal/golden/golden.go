@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-var update = flag.Bool("update", false, "Rewrite golden files from what the tests make, and delete those that no test makes.") //nolint:gochecknoglobals // A flag.
+var update = flag.Bool("update", false, "Rewrite golden files from what the tests make, and delete those that no test makes.")
 
 // Updating reports whether the test rewrites its golden files.
 func Updating() bool { return *update }
@@ -78,7 +78,7 @@ func Prune(t *testing.T, pattern string, made map[string]bool) {
 
 // digested are the kinds of which most golden files contain digests only: nearly all of such an
 // object follows from its name, and a few cases of each suite contain it in full.
-var digested = map[string]bool{ //nolint:gochecknoglobals // A constant set.
+var digested = map[string]bool{
 	"Deployment":          true,
 	"NetworkPolicy":       true,
 	"PodDisruptionBudget": true,

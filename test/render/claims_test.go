@@ -24,7 +24,7 @@ const (
 
 // crossplaneConditions are the types of conditions that Crossplane sets itself. It does not copy
 // them from a composite to its claim.
-var crossplaneConditions = []string{"Ready", "Responsive", "Synced"} //nolint:gochecknoglobals // A constant list.
+var crossplaneConditions = []string{"Ready", "Responsive", "Synced"}
 
 // unclaimed returns what a composite of another flavour and its children would be if Crossplane
 // did for this world's objects what it does for a claim, and nothing else differed. For a

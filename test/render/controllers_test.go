@@ -33,7 +33,7 @@ import (
 const domain = "tail1234.ts.net"
 
 // then is when everything happened.
-var then = metav1.Unix(1700000000, 0) //nolint:gochecknoglobals // A constant.
+var then = metav1.Unix(1700000000, 0)
 
 // control sets the status that an object's controller would report when everything works. Kinds
 // without one do not change.
