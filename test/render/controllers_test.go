@@ -33,10 +33,10 @@ import (
 const domain = "tail1234.ts.net"
 
 // then is when everything happened.
-var then = metav1.Unix(1700000000, 0)
+var then = metav1.Unix(1700000000, 0) //nolint:gochecknoglobals // A constant.
 
-// control sets the status that an object's controller would report when everything works. Kinds
-// without one do not change.
+// control gives an object the status that its controller would, when all goes
+// well. Kinds without one are left as they are.
 func (w *world) control(t *testing.T, o *unstructured.Unstructured) {
 	t.Helper()
 	switch o.GetKind() {
@@ -77,7 +77,7 @@ func (w *world) control(t *testing.T, o *unstructured.Unstructured) {
 	}
 }
 
-// pods returns the pods that the controller of MachineSets has made of one: all are ready.
+// pods that the controller of MachineSets has made of one: all are ready.
 func pods(t *testing.T, set *v1alpha1.MachineSet) machineset.Pods {
 	t.Helper()
 	o, err := machineset.StatefulSet(set, proxy.Images{Tailscale: "tailscale:test", Agent: "agent:test"})
@@ -97,7 +97,7 @@ func pods(t *testing.T, set *v1alpha1.MachineSet) machineset.Pods {
 	return machineset.Pods{StatefulSet: s}
 }
 
-// machines returns the machines that the controller of MachineSets makes of one, by name.
+// machines that the controller of MachineSets makes of one, by name.
 func (w *world) machines(t *testing.T, set *v1alpha1.MachineSet) map[string]*v1alpha1.Machine {
 	t.Helper()
 	out := make(map[string]*v1alpha1.Machine, len(set.Spec.Machines))
@@ -109,8 +109,8 @@ func (w *world) machines(t *testing.T, set *v1alpha1.MachineSet) map[string]*v1a
 	return out
 }
 
-// machine returns the status of a machine in the tailnet, which hosts what is attached to its
-// endpoints, and leads to the targets of its config.
+// machine is in the tailnet, hosts what is attached to its endpoints, and leads
+// to the targets of its config.
 func (w *world) machine(t *testing.T, m *v1alpha1.Machine) v1alpha1.MachineStatus {
 	t.Helper()
 	n := number(m.GetNamespace() + "/" + m.GetName())
@@ -150,7 +150,7 @@ func (w *world) machine(t *testing.T, m *v1alpha1.Machine) v1alpha1.MachineStatu
 	}}
 }
 
-// tags returns the tags that all machines of a cluster provider config have.
+// tags that the machines of a cluster provider config have in any case.
 func (w *world) tags(t *testing.T, config string) []string {
 	t.Helper()
 	for _, o := range append(w.made(v1alpha1.ClusterProviderConfigKind), w.required...) {
@@ -167,7 +167,7 @@ func (w *world) tags(t *testing.T, config string) []string {
 	return nil
 }
 
-// vipService returns the status of a service that every machine hosts which serves it.
+// vipService is hosted by every machine that has it.
 func (w *world) vipService(t *testing.T, v *v1alpha1.VIPService) v1alpha1.VIPServiceStatus {
 	t.Helper()
 	name := string(v.Spec.ForProvider.Name)
@@ -194,7 +194,7 @@ func (w *world) vipService(t *testing.T, v *v1alpha1.VIPService) v1alpha1.VIPSer
 	return s
 }
 
-// ready returns the status of a managed resource that works.
+// ready is what a managed resource says of itself when all is well.
 func ready() xpv2.ManagedResourceStatus {
 	s := xpv2.ManagedResourceStatus{}
 	s.SetConditions(condition(xpv2.TypeReady, xpv2.ReasonAvailable), condition(xpv2.TypeSynced, xpv2.ReasonReconcileSuccess))
@@ -205,7 +205,7 @@ func condition(t xpv2.ConditionType, r xpv2.ConditionReason) xpv2.Condition {
 	return xpv2.Condition{Type: t, Status: corev1.ConditionTrue, Reason: r, LastTransitionTime: then}
 }
 
-// number returns a number from 1 to 250 for a name. It is the last byte of its addresses.
+// number of a name, from 1 to 250. It is the last byte of its addresses.
 func number(name string) uint32 {
 	h := fnv.New32a()
 	h.Write([]byte(name))

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// render renders a composite once, as "crossplane composition render" does.
+// render a composite once, as "crossplane composition render" does.
 func (k *kind) render(t *testing.T, xr *unstructured.Unstructured, observed, required []*unstructured.Unstructured) []byte {
 	t.Helper()
 	dir := t.TempDir()
@@ -35,8 +35,8 @@ func (k *kind) render(t *testing.T, xr *unstructured.Unstructured, observed, req
 	return crossplane(t, dir, args...)
 }
 
-// validate validates objects, as "crossplane resource validate" does. It also fails for an
-// object whose kind no definition has.
+// validate objects, as "crossplane resource validate" does. An object whose kind
+// nobody defines is at fault, too.
 func validate(t *testing.T, extensions []string, objects []byte) {
 	t.Helper()
 	dir := t.TempDir()
@@ -48,7 +48,7 @@ func validate(t *testing.T, extensions []string, objects []byte) {
 		"--cache-dir="+tools.cache, "--crossplane-image="+crossplaneImage, "--error-on-missing-schemas", "--skip-success-results")
 }
 
-// once returns documents without repetitions.
+// once leaves out documents that come again.
 func once(objects []byte) []byte {
 	var out bytes.Buffer
 	seen := map[string]bool{}
@@ -76,7 +76,7 @@ func crossplane(t *testing.T, home string, args ...string) []byte {
 	return out.Bytes()
 }
 
-// write writes objects to a file.
+// write objects to a file.
 func write(t *testing.T, dir, name string, objects ...*unstructured.Unstructured) string {
 	t.Helper()
 	path := filepath.Join(dir, name)
@@ -86,7 +86,6 @@ func write(t *testing.T, dir, name string, objects ...*unstructured.Unstructured
 	return path
 }
 
-// encode returns objects as the text of a file.
 func encode(t *testing.T, objects ...*unstructured.Unstructured) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -101,7 +100,7 @@ func encode(t *testing.T, objects ...*unstructured.Unstructured) []byte {
 	return out.Bytes()
 }
 
-// decode returns the objects of a file's text.
+// decode the objects of a file's text.
 func decode(t *testing.T, b []byte) []*unstructured.Unstructured {
 	t.Helper()
 	var out []*unstructured.Unstructured
@@ -117,7 +116,7 @@ func decode(t *testing.T, b []byte) []*unstructured.Unstructured {
 	return out
 }
 
-// read returns the objects of a file. A missing file has none.
+// read the objects of a file. One that is not there has none.
 func read(t *testing.T, path string) []*unstructured.Unstructured {
 	t.Helper()
 	b, err := os.ReadFile(path)

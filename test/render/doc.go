@@ -11,7 +11,7 @@
 // An example is a file of examples/, or a folder of it but examples/managed,
 // which package integration applies, gateway.yaml, which package e2e applies, and
 // route-policy*.yaml, which the tests of the extension do: they have no composite. Each is rendered in each flavour, a folder
-// package/configuration*: its definitions say how the objects of an example
+// package/configuration*: its definitions tell how the objects of an example
 // become composites, directly or as claims. Nothing is listed by hand.
 //
 // What other objects there are is in

@@ -28,7 +28,7 @@ type kind struct {
 	// claim is the kind of its claims. Empty when there are none.
 	claim string
 
-	// namespaced composites are in the namespace of their user.
+	// namespaced composites are in the namespace of who wrote them.
 	namespaced bool
 
 	// definition and composition are files.
@@ -46,7 +46,7 @@ type flavour struct {
 	kinds []*kind
 }
 
-// flavours returns all flavours, by name.
+// flavours that there are, by name.
 func flavours(t *testing.T) []*flavour {
 	t.Helper()
 	dirs, err := filepath.Glob(filepath.Join(root, "package", "configuration*"))
@@ -75,7 +75,7 @@ func flavours(t *testing.T) []*flavour {
 	return out
 }
 
-// module returns the folder of a module that ours requires.
+// module is the folder of a module that ours requires.
 func module(t *testing.T, path string) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", path).Output()
@@ -85,7 +85,7 @@ func module(t *testing.T, path string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// certManager returns the folder of cert-manager's module, which ours does not require.
+// certManager is the folder of its module, which ours does not require.
 func certManager(t *testing.T) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", "mod", "download", "-json", "github.com/cert-manager/cert-manager")
@@ -102,7 +102,7 @@ func certManager(t *testing.T) string {
 	return m.Dir
 }
 
-// with returns the flavour with the definitions and compositions among an example's own files.
+// with the definitions and compositions among an example's own files.
 func (f *flavour) with(t *testing.T, files []string) *flavour {
 	t.Helper()
 	out := &flavour{name: f.name, extensions: f.extensions, kinds: f.kinds}
@@ -122,7 +122,7 @@ func (f *flavour) with(t *testing.T, files []string) *flavour {
 	return out
 }
 
-// add adds the kinds of definitions, one per file, and their compositions, one per file.
+// add the kinds of definitions, one a file, and their compositions, one a file.
 func (f *flavour) add(t *testing.T, definitions, compositions []string) {
 	t.Helper()
 	composed := map[schema.GroupKind]string{}
@@ -149,8 +149,8 @@ func (f *flavour) add(t *testing.T, definitions, compositions []string) {
 	}
 }
 
-// composite returns the composite of an object of an example or of one that a composite
-// composes. It returns nil if the object's kind is no kind of composite.
+// composite of an object of an example or of one that a composite composes. It
+// is nil when the object is of no kind of composite.
 func (f *flavour) composite(o *unstructured.Unstructured) (*kind, *unstructured.Unstructured) {
 	gk := o.GroupVersionKind().GroupKind()
 	for _, k := range f.kinds {
@@ -164,7 +164,7 @@ func (f *flavour) composite(o *unstructured.Unstructured) (*kind, *unstructured.
 	return nil, nil
 }
 
-// claimed returns the composite that Crossplane makes of a claim.
+// claimed is the composite that Crossplane makes of a claim.
 func (k *kind) claimed(claim *unstructured.Unstructured) *unstructured.Unstructured {
 	xr := claim.DeepCopy()
 	xr.SetKind(k.gk.Kind)
@@ -192,8 +192,7 @@ func (k *kind) claimed(claim *unstructured.Unstructured) *unstructured.Unstructu
 	return xr
 }
 
-// claimOf returns the claim of a composite, with its status, as Crossplane keeps it. It returns
-// nil if there is none.
+// claimOf a composite, with its status, as Crossplane keeps it. Nil if there is none.
 func (k *kind) claimOf(xr *unstructured.Unstructured) *unstructured.Unstructured {
 	name := xr.GetLabels()["crossplane.io/claim-name"]
 	if k.claim == "" || name == "" {
@@ -206,7 +205,7 @@ func (k *kind) claimOf(xr *unstructured.Unstructured) *unstructured.Unstructured
 	return claim
 }
 
-// only returns the one object of a file.
+// only object of a file.
 func only(t *testing.T, file string) *unstructured.Unstructured {
 	t.Helper()
 	objects := read(t, file)
@@ -216,7 +215,7 @@ func only(t *testing.T, file string) *unstructured.Unstructured {
 	return objects[0]
 }
 
-// str returns a string field of an object. It is empty if there is none.
+// str is a field of an object, or nothing.
 func str(o *unstructured.Unstructured, path ...string) string {
 	s, _, err := unstructured.NestedString(o.Object, path...)
 	if err != nil {
@@ -225,7 +224,6 @@ func str(o *unstructured.Unstructured, path ...string) string {
 	return s
 }
 
-// glob returns the paths that match a pattern.
 func glob(t *testing.T, pattern string) []string {
 	t.Helper()
 	files, err := filepath.Glob(pattern)

@@ -89,8 +89,9 @@ func run(m *testing.M) (code int, err error) {
 // schemas from. It is never pulled: they are in the cache under this name.
 const crossplaneImage = "xpkg.crossplane.io/crossplane/crossplane:v0.0.0"
 
-// fillCache writes the schemas of Crossplane's module to the folder where the command line looks
-// for downloads (github.com/crossplane/cli cmd/crossplane/validate, LocalCache).
+// fillCache with the schemas of Crossplane's module, where the command line looks
+// for what it has downloaded (github.com/crossplane/cli cmd/crossplane/validate,
+// LocalCache).
 func fillCache(ctx context.Context) error {
 	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/crossplane/crossplane/v2")
 	cmd.Dir = filepath.Join(root, "cluster", "tools", "crossplane")
@@ -155,7 +156,7 @@ func startFunction(ctx context.Context, dir string) (func() error, error) {
 	return stop, errors.Wrap(os.WriteFile(tools.functions, []byte(doc), 0o600), "cannot write down the function")
 }
 
-// end ends a process and waits for it.
+// end a process and wait for it.
 func end(c *exec.Cmd) error {
 	if err := c.Process.Signal(syscall.SIGTERM); err != nil {
 		return errors.Wrapf(err, "cannot end %q", c.Path)
@@ -169,7 +170,7 @@ func end(c *exec.Cmd) error {
 	return nil
 }
 
-// listens waits until a server listens on a socket.
+// listens waits until something listens on a socket.
 func listens(ctx context.Context, socket string) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()

@@ -26,11 +26,11 @@ const maxRounds = 16
 const annotationResourceName = "crossplane.io/composition-resource-name"
 
 // A world is what there is beside functions: composites and what they compose,
-// what controllers report, and other objects.
+// what controllers say of that, and what somebody else made.
 type world struct {
 	flavour *flavour
 
-	// required are objects that no composite composes.
+	// required are objects that somebody else made.
 	required []*unstructured.Unstructured
 
 	// overrides are laid over what controllers say.
@@ -54,7 +54,7 @@ type composite struct {
 	in string
 }
 
-// newWorld returns the world of an example's objects.
+// newWorld of an example's objects.
 func newWorld(f *flavour, objects, required, overrides []*unstructured.Unstructured) *world {
 	w := &world{flavour: f, required: required, overrides: overrides, composites: map[string]*composite{}}
 	for _, o := range objects {
@@ -76,7 +76,7 @@ func newComposite(k *kind, xr *unstructured.Unstructured) *composite {
 }
 
 // settle renders all composites until none gives anything new. Rounds take turns
-// in the order of their inputs, and the last is a whole one: a composite at rest
+// in the order of what they bring, and the last is a whole one: at rest is who
 // gives the same bytes for the same input in the opposite order.
 //
 // Other rounds pass over a composite whose children, and whose fellows' plain
@@ -117,7 +117,7 @@ func (w *world) settle(t *testing.T) {
 	t.Fatalf("not at rest after %d rounds, or not the same for input in another order; the last round changed: -before, +after:\n%s", maxRounds, strings.Join(diff, "\n"))
 }
 
-// plain returns objects without their status.
+// plain are objects without their status.
 func plain(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
 	out := make([]*unstructured.Unstructured, len(objects))
 	for i, o := range objects {
@@ -127,7 +127,7 @@ func plain(objects []*unstructured.Unstructured) []*unstructured.Unstructured {
 	return out
 }
 
-// apply records what a composite was rendered to.
+// apply what a composite was rendered to.
 func (w *world) apply(t *testing.T, c *composite, out []byte) {
 	t.Helper()
 	c.out = out
@@ -164,9 +164,9 @@ func (w *world) apply(t *testing.T, c *composite, out []byte) {
 	}
 }
 
-// keep copies to a composite that another one composes what Crossplane wrote into it: its
-// status, and its references to what it composes, without which Crossplane would not observe
-// that.
+// keep in a composite that another one composes what Crossplane wrote into it:
+// its status, and its references to what it composes, without which Crossplane
+// would not look for that.
 func keep(t *testing.T, xr, old *unstructured.Unstructured) {
 	t.Helper()
 	for _, path := range [][]string{{"status"}, {"spec", "crossplane"}, {"spec", "resourceRefs"}, {"spec", "compositionRef"}} {
@@ -183,7 +183,7 @@ func keep(t *testing.T, xr, old *unstructured.Unstructured) {
 	}
 }
 
-// observed returns what a composite composes, with what controllers report.
+// observed is what a composite composes, with what controllers say of it.
 func (w *world) observed(t *testing.T, c *composite) []*unstructured.Unstructured {
 	t.Helper()
 	out := make([]*unstructured.Unstructured, len(c.children))
@@ -193,7 +193,7 @@ func (w *world) observed(t *testing.T, c *composite) []*unstructured.Unstructure
 	return out
 }
 
-// cluster returns all objects that a function may require.
+// cluster is all objects that a function may require.
 func (w *world) cluster(t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
 	var out []*unstructured.Unstructured
@@ -221,8 +221,8 @@ func (w *world) cluster(t *testing.T) []*unstructured.Unstructured {
 	return out
 }
 
-// report returns an object with its status: that of a composite is what it was rendered to,
-// others have what their controllers report.
+// report is an object with its status: that of a composite is what it was
+// rendered to, others have what their controllers say.
 func (w *world) report(t *testing.T, o *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
 	out := o.DeepCopy()
@@ -246,7 +246,7 @@ func (w *world) report(t *testing.T, o *unstructured.Unstructured) *unstructured
 	return out
 }
 
-// made returns the objects of one kind that composites compose.
+// made are the objects of one kind that composites compose.
 func (w *world) made(kind string) []*unstructured.Unstructured {
 	var out []*unstructured.Unstructured
 	for _, key := range sorted(w.composites) {
@@ -259,7 +259,7 @@ func (w *world) made(kind string) []*unstructured.Unstructured {
 	return out
 }
 
-// merge writes one tree over another.
+// merge lays one tree over another.
 func merge(to, from map[string]any) {
 	for k, v := range from {
 		a, isMap := to[k].(map[string]any)
@@ -272,12 +272,11 @@ func merge(to, from map[string]any) {
 	}
 }
 
-// id returns the group, kind, namespace and name of an object.
+// id of an object: group, kind, namespace and name.
 func id(o *unstructured.Unstructured) string {
 	return strings.Join([]string{o.GroupVersionKind().GroupKind().String(), o.GetNamespace(), o.GetName()}, "/")
 }
 
-// sorted returns the keys of composites, sorted.
 func sorted(m map[string]*composite) []string {
 	out := make([]string, 0, len(m))
 	for k := range m {
