@@ -110,6 +110,10 @@ test-unit: ## Run unit tests.
 test-race: ## Run unit tests of what runs concurrently with Go's race detector; needs a C compiler.
 	CGO_ENABLED=1 $(GO_TEST) -race -short -timeout=30m ./internal/agent/... ./internal/tailscale/... ./internal/controller/... ./internal/registry/... ./internal/tailnetsim/... ./extension/...
 
+.PHONY: test-mutants
+test-mutants: ## Lay one fault after the other over functions and the proxies' objects: a unit test must notice each. Takes five minutes.
+	go run ./hack/mutants
+
 # They wait more than they work: two at a time.
 .PHONY: test-integration
 test-integration: ## Run all that needs real programs and no cluster.

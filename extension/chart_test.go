@@ -10,7 +10,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
-	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -33,10 +32,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/golden"
 	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
 )
-
-var update = flag.Bool("update", false, "Rewrite the chart's goldens.")
 
 const (
 	chartDir  = "../cluster/charts/tailscale-gateway-extension"
@@ -142,21 +140,7 @@ func TestChartGolden(t *testing.T) {
 				t.Errorf("the same values render differently: -first, +second:\n%s", cmp.Diff(got, again))
 			}
 			file := filepath.Join("testdata", "chart", name+".yaml")
-			if *update {
-				if err := os.MkdirAll(filepath.Dir(file), 0o750); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("-want, +got:\n%s", diff)
-			}
+			golden.Compare(t, file, []byte(got), nil)
 		})
 	}
 }

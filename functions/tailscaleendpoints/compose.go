@@ -5,101 +5,71 @@ package tailscaleendpoints
 
 import (
 	"maps"
-	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
 )
 
-// manyAtOnce is how many new children Crossplane's circuit breaker may not let tell of
-// themselves: what is found in a tailnet comes at once.
-const manyAtOnce = 32
-
-// A child is what is composed under a resource name.
-type child struct {
-	name   string
-	object runtime.Object
-	ready  bool
-}
-
-// desire the children. What has no state of its own is ready: if it cannot be
+// wantedChildren returns all children. What has no state of its own is ready: if it cannot be
 // applied, Crossplane says so in Synced.
-func (e *endpoints) desire(r *compose.Run, t *egressPlan) error {
+func (e *endpoints) wantedChildren(t *egressPlan) []compose.Child {
 	if !e.composed {
 		return nil
 	}
-	children := []child{{name: nameProxySet, object: e.composeProxySet(t), ready: true}}
-	if e.xr.Spec.AutoDiscovery != nil {
-		children = append(children, child{name: nameDiscovery, object: e.composeDiscovery(), ready: e.discovered()})
+	out := []compose.Child{{Name: nameProxySet, Object: e.composeProxySet(t), Ready: true}}
+	if e.spec.AutoDiscovery != nil {
+		out = append(out, compose.Child{Name: nameDiscovery, Object: e.composeDiscovery(), Ready: e.discovered()})
 	}
 	for _, g := range e.groups() {
-		children = append(children, g.children(t)...)
+		out = append(out, g.children(t)...)
 	}
-	fresh, known := 0, r.ObservedNames()
-	slices.Sort(known)
-	for _, c := range children {
-		if _, ok := slices.BinarySearch(known, c.name); !ok {
-			fresh++
-		}
-		// Crossplane would name those that are not ready, and write the composite each
-		// time that one becomes so.
-		if !c.ready {
-			r.NotReady()
-		}
-		if err := r.Desire(c.name, c.object, c.ready); err != nil {
-			return err
-		}
-	}
-	if fresh > manyAtOnce {
-		r.LookAgain()
-	}
-	return nil
+	return out
 }
 
-// children of a group.
-func (g *group) children(t *egressPlan) []child {
+// children returns the children of a group.
+func (g *group) children(t *egressPlan) []compose.Child {
 	o := g.options(t)
-	out := []child{
-		{name: g.name(nameServiceAccount), object: proxy.ServiceAccount(o), ready: true},
-		{name: g.name(nameRole), object: proxy.Role(o), ready: true},
-		{name: g.name(nameService), object: proxy.Service(o), ready: true},
+	out := []compose.Child{
+		{Name: g.name(nameServiceAccount), Object: proxy.ServiceAccount(o), Ready: true},
+		{Name: g.name(nameRole), Object: proxy.Role(o), Ready: true},
+		{Name: g.name(nameService), Object: proxy.Service(o), Ready: true},
 	}
-	// Crossplane applies children in no order and stops at the first failure. Who
-	// may not bind any Role cannot make a RoleBinding before its Role.
+	// Crossplane applies children in no order and stops at the first failure. Without the right
+	// to bind any Role it cannot create a RoleBinding before its Role.
 	if g.role {
-		out = append(out, child{name: g.name(nameRoleBinding), object: proxy.RoleBinding(o), ready: true})
+		out = append(out, compose.Child{Name: g.name(nameRoleBinding), Object: proxy.RoleBinding(o), Ready: true})
 	}
-	if wantsPodMonitor(g.xr.Spec.Proxy) {
-		out = append(out, child{name: g.name(namePodMonitor), object: proxy.PodMonitor(o), ready: true})
+	if wantsPodMonitor(g.spec.Proxy) {
+		out = append(out, compose.Child{Name: g.name(namePodMonitor), Object: proxy.PodMonitor(o), Ready: true})
 	}
-	if wantsNetworkPolicy(g.xr.Spec.Proxy) {
-		out = append(out, child{name: g.name(nameNetworkPolicy), object: proxy.NetworkPolicy(o), ready: true})
+	if wantsNetworkPolicy(g.spec.Proxy) {
+		out = append(out, compose.Child{Name: g.name(nameNetworkPolicy), Object: proxy.NetworkPolicy(o), Ready: true})
 	}
 	if g.direction == proxy.DirectionEgress {
 		out = append(out, g.egressChildren(o, t)...)
 	}
-	return append(out, child{name: g.name(nameMachineSet), object: g.composeMachineSet(o, t), ready: g.allMachinesReady()})
+	return append(out, compose.Child{Name: g.name(nameMachineSet), Object: g.composeMachineSet(o, t), Ready: g.allMachinesReady()})
 }
 
-// options of the group's objects. Pods that are to go may use their Secrets as
-// long as they run: they need them to leave the tailnet in peace.
+// options returns what the group's objects depend on. Pods that are about to be removed may use
+// their Secrets as long as they run: they need them to log out of the tailnet.
 func (g *group) options(t *egressPlan) proxy.Options {
-	p := g.xr.Spec.Proxy
+	p := g.spec.Proxy
 	o := proxy.Options{
 		Name:      g.set,
 		Namespace: g.owner.Namespace,
-		Tailnet:   g.xr.Spec.Tailnet,
+		Tailnet:   g.spec.Tailnet,
 		Pods: tailnetv1alpha1.MachineSetPods{
 			Replicas:    g.count,
 			Direction:   directions[g.direction],
 			Endpoints:   g.owner.Name,
-			ServiceName: compose.ServiceName(g.set),
+			ServiceName: names.Service(g.set),
 			PodSettings: p.PodSettings,
 		},
 		AccountAnnotations: p.ServiceAccountAnnotations,
@@ -110,59 +80,60 @@ func (g *group) options(t *egressPlan) proxy.Options {
 	}
 	if g.direction == proxy.DirectionIngress {
 		o.CertificateSecrets = g.certificateSecrets()
-		if d := g.xr.Spec.DNS; d != nil {
+		if d := g.spec.DNS; d != nil {
 			o.Pods.DNSConfigMap = d.ZoneRef.Name
 		}
 	}
 	g.setPolicyOptions(&o, t)
-	for _, i := range append(g.wanted(), g.condemned()...) {
-		o.Machines = append(o.Machines, compose.MachineName(g.set, i))
+	for _, i := range append(g.wanted(), g.surplus()...) {
+		o.Machines = append(o.Machines, names.Machine(g.set, i))
 	}
 	return o
 }
 
+// labels returns the labels of the group's MachineSet.
 func (g *group) labels() map[string]string {
 	return map[string]string{
-		meta.LabelTailnet:   g.xr.Spec.Tailnet,
+		meta.LabelTailnet:   g.spec.Tailnet,
 		meta.LabelEndpoints: g.owner.Name,
 		meta.LabelDirection: g.direction,
 	}
 }
 
-// composeMachineSet makes the group's machines, and has the provider make the pods
-// that run them: their state reaches the composite with that of the machines. The
+// composeMachineSet returns the MachineSet of the group's machines. The provider also makes the
+// pods that run them, so their state reaches the composite with that of the machines. The
 // provider adds the tailnet's tags.
 func (g *group) composeMachineSet(o proxy.Options, t *egressPlan) *tailnetv1alpha1.MachineSet {
 	ms := &tailnetv1alpha1.MachineSet{
 		ObjectMeta: metav1.ObjectMeta{Name: g.set, Namespace: g.owner.Namespace, Labels: g.labels()},
 		Spec: tailnetv1alpha1.MachineSetSpec{
-			ProviderConfigReference: *compose.ProviderConfigRef(g.xr.Spec.Tailnet),
-			Tags:                    compose.Tags(g.xr.Spec.Tags),
+			ProviderConfigReference: *compose.ProviderConfigRef(g.spec.Tailnet),
+			Tags:                    compose.Tags(g.spec.Tags),
 			AcceptRoutes:            g.direction == proxy.DirectionEgress && t.acceptRoutes,
 			Pods:                    &o.Pods,
 		},
 	}
 	for _, i := range g.wanted() {
-		n := compose.MachineName(g.set, i)
-		ms.Spec.Machines = append(ms.Spec.Machines, tailnetv1alpha1.MachineSetMember{Name: n, Hostname: compose.HostName(g.owner.Namespace, n)})
+		n := names.Machine(g.set, i)
+		ms.Spec.Machines = append(ms.Spec.Machines, tailnetv1alpha1.MachineSetMember{Name: n, Hostname: names.Host(g.owner.Namespace, n)})
 	}
 	return ms
 }
 
-// composeProxySet tells others of the proxies. It carries the user's labels, for
-// selectors; our own win. Of proxies that are to go it says nothing: nobody is to
-// use them any more.
+// composeProxySet returns the ProxySet, by which other objects find the proxies. It has the
+// user's labels, for selectors; our own take precedence. It omits proxies that are about to be
+// removed, because no object should use them any more.
 func (e *endpoints) composeProxySet(t *egressPlan) *tailnetv1alpha1.ProxySet {
 	labels := map[string]string{}
 	maps.Copy(labels, e.owner.Labels)
 	labels[meta.LabelProxySet] = "true"
 	labels[meta.LabelEndpoints] = e.owner.Name
-	labels[meta.LabelTailnet] = e.xr.Spec.Tailnet
+	labels[meta.LabelTailnet] = e.spec.Tailnet
 	ps := &tailnetv1alpha1.ProxySet{
 		ObjectMeta: metav1.ObjectMeta{Name: e.owner.Name, Namespace: e.owner.Namespace, Labels: labels},
 		Spec: tailnetv1alpha1.ProxySetSpec{
 			Endpoints: e.owner.Name,
-			Tailnet:   e.xr.Spec.Tailnet,
+			Tailnet:   e.spec.Tailnet,
 			Tags:      e.tags,
 			Targets:   t.proxySetTargets(),
 
@@ -184,7 +155,8 @@ func (e *endpoints) composeProxySet(t *egressPlan) *tailnetv1alpha1.ProxySet {
 	return ps
 }
 
-// certificateSecrets that ServiceAttachments want served with: sorted, each once.
+// certificateSecrets returns the Secrets of the certificates that ServiceAttachments name,
+// sorted, each once.
 func (e *endpoints) certificateSecrets() []string {
 	names := map[string]bool{}
 	for _, a := range e.attachments {

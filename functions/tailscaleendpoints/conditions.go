@@ -5,55 +5,55 @@ package tailscaleendpoints
 
 import (
 	"fmt"
+	"slices"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
 // conditionTypes that every run sets.
-var conditionTypes = []xpv2.ConditionType{ //nolint:gochecknoglobals // A constant list.
+var conditionTypes = []xpv2.ConditionType{
 	meta.TypeTailnetAccepted, meta.TypeMachinesReady, meta.TypeStatefulSetsReady,
 }
 
-// conditionTypes of these endpoints: those of what is not asked for are left out.
+// conditionTypes returns the types of the conditions that are set. Those of what the spec does
+// not ask for are not among them.
 func (e *endpoints) conditionTypes(p *egressPlan) []xpv2.ConditionType {
 	out := conditionTypes
 	if len(p.proxied())+len(p.refused)+len(p.portless)+len(p.unplaced) > 0 {
 		out = append(out[:len(out):len(out)], meta.TypeEgressReady)
 	}
-	if e.xr.Spec.AutoDiscovery != nil {
+	if e.spec.AutoDiscovery != nil {
 		out = append(out[:len(out):len(out)], meta.TypeDiscoverySuccessful)
 	}
 	return out
 }
 
-// conditions by type. One that was set before, for what is not asked for any more,
-// says so: Crossplane would keep the last.
-func (e *endpoints) setConditions(r *compose.Run, v compose.TailnetVerdict, p *egressPlan) {
-	set := map[xpv2.ConditionType]bool{}
-	for _, t := range e.conditionTypes(p) {
-		set[t] = true
-	}
-	r.SetCondition(accepted(v))
-	r.SetCondition(e.machinesReady())
-	r.SetCondition(e.statefulSetsReady())
+// allConditions returns the conditions. One that was set before, for what the spec does not ask for
+// any more, says so: Crossplane would keep the last.
+func (e *endpoints) allConditions(p *egressPlan) []compose.Condition {
+	types := e.conditionTypes(p)
+	out := []compose.Condition{accepted(e.verdict), e.machinesReady(), e.statefulSetsReady()}
 	switch {
-	case set[meta.TypeEgressReady]:
-		r.SetCondition(e.egressReady(p))
-	case r.HasCondition(meta.TypeEgressReady):
-		r.SetCondition(compose.Condition{Type: meta.TypeEgressReady, Reason: meta.ReasonNotAskedFor, Message: "There are no targets that need a proxy"})
+	case slices.Contains(types, meta.TypeEgressReady):
+		out = append(out, e.egressReady(p))
+	case e.conditions[meta.TypeEgressReady]:
+		out = append(out, compose.Condition{Type: meta.TypeEgressReady, Reason: meta.ReasonNotAskedFor, Message: "There are no targets that need a proxy"})
 	}
 	switch {
-	case set[meta.TypeDiscoverySuccessful]:
-		r.SetCondition(e.discoverySuccessful())
-	case r.HasCondition(meta.TypeDiscoverySuccessful):
-		r.SetCondition(compose.Condition{Type: meta.TypeDiscoverySuccessful, Reason: meta.ReasonNotAskedFor, Message: "spec.autoDiscovery is not set"})
+	case slices.Contains(types, meta.TypeDiscoverySuccessful):
+		out = append(out, e.discoverySuccessful())
+	case e.conditions[meta.TypeDiscoverySuccessful]:
+		out = append(out, compose.Condition{Type: meta.TypeDiscoverySuccessful, Reason: meta.ReasonNotAskedFor, Message: "spec.autoDiscovery is not set"})
 	}
+	return out
 }
 
+// accepted returns the condition TailnetAccepted.
 func accepted(v compose.TailnetVerdict) compose.Condition {
 	c := compose.Condition{Type: meta.TypeTailnetAccepted, Status: compose.False, Reason: v.Reason, Message: v.Message}
 	if v.Accepted {
@@ -62,9 +62,9 @@ func accepted(v compose.TailnetVerdict) compose.Condition {
 	return c
 }
 
-// machinesReady says what the user can fix first: what the provider cannot do.
-// Its message does not count: each write of the composite counts against it in
-// Crossplane's circuit breaker, and the status lists the machines anyway.
+// machinesReady returns the condition MachinesReady. A failure of the provider comes first,
+// because the user can fix it. The message does not count machines: each write of the composite
+// counts against it in Crossplane's circuit breaker, and the status lists the machines anyway.
 func (e *endpoints) machinesReady() compose.Condition {
 	c := compose.Condition{Type: meta.TypeMachinesReady, Status: compose.False}
 	if !e.composed {
@@ -74,16 +74,16 @@ func (e *endpoints) machinesReady() compose.Condition {
 	waiting := false
 	for _, g := range e.wantedGroups() {
 		for _, i := range g.wanted() {
-			name, m := compose.MachineName(g.set, i), g.machines[i]
+			name, m := names.Machine(g.set, i), g.machines[i]
 			if m != nil && m.Failed {
 				c.Reason = meta.ReasonCannotPrepareMachine
 				c.Message = fmt.Sprintf("Machine %s: %s", name, m.Message)
 				return c
 			}
-			// One that is made in this run is judged in the next, see podsReady.
+			// A machine that this run creates counts in the next run, see podsReady.
 			waiting = waiting || m != nil && !m.Ready
 		}
-		// Pods become ready once their machines have joined. Told together, both
+		// Pods become ready once their machines have joined. Reported together, both
 		// cost one write of the composite.
 		waiting = waiting || !g.podsReady() || len(g.machines) == 0 && g.count > 0
 	}
@@ -102,21 +102,21 @@ func (e *endpoints) machinesReady() compose.Condition {
 	return c
 }
 
-// stuck is the first machine that is to go and cannot, and its name. Nil if there is
-// none.
+// stuck returns the first machine that should be removed and cannot be, and its name. It returns
+// nil if there is none.
 func (e *endpoints) stuck() (string, *tailnetv1alpha1.MachineSummary) {
 	for _, g := range e.groups() {
-		for _, i := range g.condemned() {
+		for _, i := range g.surplus() {
 			if m := g.machines[i]; m.Failed && g.seen() {
-				return compose.MachineName(g.set, i), m
+				return names.Machine(g.set, i), m
 			}
 		}
 	}
 	return "", nil
 }
 
-// statefulSetsReady does not say which replicas are to come: status.statefulSetRefs
-// counts them.
+// statefulSetsReady returns the condition StatefulSetsReady. Its message does not count
+// replicas: status.statefulSetRefs does.
 func (e *endpoints) statefulSetsReady() compose.Condition {
 	c := compose.Condition{Type: meta.TypeStatefulSetsReady, Status: compose.False, Reason: meta.ReasonReplicasNotReady}
 	if !e.composed {

@@ -32,18 +32,18 @@ const (
 // sends the function with all else in one message of at most 4 MiB.
 const maxDiscovered = 512
 
-// composeDiscovery makes the search for endpoints.
+// composeDiscovery returns the Discovery that searches the tailnet for endpoints.
 func (e *endpoints) composeDiscovery() *tailnetv1alpha1.Discovery {
-	a := e.xr.Spec.AutoDiscovery
+	a := e.spec.AutoDiscovery
 	d := &tailnetv1alpha1.Discovery{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:       compose.ChildName(e.owner.Name, nameDiscovery),
+			Name:       names.Child(e.owner.Name, nameDiscovery),
 			Namespace:  e.owner.Namespace,
-			Labels:     map[string]string{meta.LabelTailnet: e.xr.Spec.Tailnet, meta.LabelEndpoints: e.owner.Name},
+			Labels:     map[string]string{meta.LabelTailnet: e.spec.Tailnet, meta.LabelEndpoints: e.owner.Name},
 			Finalizers: []string{meta.FinalizerManaged},
 		},
 		Spec: tailnetv1alpha1.DiscoverySpec{
-			ManagedResourceSpec: xpv2.ManagedResourceSpec{ProviderConfigReference: compose.ProviderConfigRef(e.xr.Spec.Tailnet)},
+			ManagedResourceSpec: xpv2.ManagedResourceSpec{ProviderConfigReference: compose.ProviderConfigRef(e.spec.Tailnet)},
 			ForProvider: tailnetv1alpha1.DiscoveryParameters{
 				Include:  slices.Sorted(slices.Values(a.Names)),
 				Exclude:  slices.Sorted(slices.Values(a.ExcludeNames)),
@@ -71,18 +71,18 @@ func (e *endpoints) discovered() bool {
 	return e.discovery != nil && e.discovery.GetCondition(xpv2.TypeReady).Status == corev1.ConditionTrue
 }
 
-// found are the devices and services that the search lists, by the name of the
-// endpoint that each becomes. That depends on nothing else, so no endpoint is ever
-// renamed because another one came or went. Our own machines are none, and who has
-// a name of the spec's endpoints gives way. Services come before devices, whose users
-// choose how they are called.
+// found returns the devices and services that the Discovery lists, by the name of the endpoint
+// that each becomes. The name depends on the device or service alone, so no endpoint is ever
+// renamed because another one came or went. Our own machines are omitted, and so is an entry
+// with the name of an endpoint of the spec. Services come before devices, because any user of
+// the tailnet may choose the name of a device.
 func (e *endpoints) found() map[string]tailnetv1alpha1.Discovered {
 	out := map[string]tailnetv1alpha1.Discovered{}
-	if e.xr.Spec.AutoDiscovery == nil || e.discovery == nil {
+	if e.spec.AutoDiscovery == nil || e.discovery == nil {
 		return out
 	}
 	taken := map[string]bool{}
-	for _, ep := range e.xr.Spec.Endpoints {
+	for _, ep := range e.spec.Endpoints {
 		taken[ep.Name] = true
 	}
 	own := map[string]bool{}
@@ -106,16 +106,16 @@ func (e *endpoints) found() map[string]tailnetv1alpha1.Discovered {
 	return out
 }
 
-// endpointName of a device is its own, of a service svc-NAME. A device that is called like
-// an endpoint of a service, or like one of the names made here, gets another name with a
-// hash of its own.
+// endpointName returns the name of the endpoint that a device or service becomes: the device's
+// own name, or svc-NAME of a service. A device with the name of a service's endpoint, or of one
+// of the names made here, gets a name with a hash.
 func endpointName(d tailnetv1alpha1.Discovered) string {
 	if d.Source == tailnetv1alpha1.DiscoverServices {
 		return names.ServiceEndpoint(d.Name)
 	}
-	name := compose.ChildName(d.Name)
+	name := names.Child(d.Name)
 	if strings.HasPrefix(name+"-", prefixService) || strings.HasPrefix(name, prefixDevice+"-") {
-		return compose.ChildName(prefixDevice, d.Name)
+		return names.Child(prefixDevice, d.Name)
 	}
 	return name
 }
@@ -127,14 +127,14 @@ type discoveredEndpoint struct {
 	ports []gatewayv1alpha1.EndpointsPort
 }
 
-// fallbackPort is that of an endpoint that was discovered where nothing says another.
+// fallbackPort is the port of a discovered endpoint for which nothing names another.
 const fallbackPort int32 = 80
 
-// discoveredPorts are those at which what was discovered is reached: the spec's, else the
-// service's own, else one that most have.
+// discoveredPorts returns the ports of a discovered endpoint: those of the spec, or those of the
+// service, or port 80.
 func (e *endpoints) discoveredPorts(d tailnetv1alpha1.Discovered) []gatewayv1alpha1.EndpointsPort {
-	if len(e.xr.Spec.Ports) > 0 {
-		return e.xr.Spec.Ports
+	if len(e.spec.Ports) > 0 {
+		return e.spec.Ports
 	}
 	var out []gatewayv1alpha1.EndpointsPort
 	for _, p := range slices.Compact(slices.Sorted(slices.Values(d.Ports))) {
@@ -149,8 +149,8 @@ func (e *endpoints) discoveredPorts(d tailnetv1alpha1.Discovered) []gatewayv1alp
 	return out
 }
 
-// discoveredEndpoints as if the spec listed them, in order. Who has no address has
-// only a name to be reached by.
+// discoveredEndpoints returns the discovered endpoints as if the spec listed them, in order. One
+// without an address is reached by its name.
 func (e *endpoints) discoveredEndpoints() []discoveredEndpoint {
 	found := e.found()
 	var out []discoveredEndpoint
@@ -169,7 +169,7 @@ func (e *endpoints) discoveredEndpoints() []discoveredEndpoint {
 	return out
 }
 
-// discoveredStatus lists what was found.
+// discoveredStatus returns the discovered endpoints for the status.
 func (e *endpoints) discoveredStatus() []gatewayv1alpha1.DiscoveredEndpoint {
 	found := e.found()
 	var out []gatewayv1alpha1.DiscoveredEndpoint
@@ -190,7 +190,7 @@ func (e *endpoints) discoveredStatus() []gatewayv1alpha1.DiscoveredEndpoint {
 	return out
 }
 
-// discoverySuccessful reports whether the tailnet could be searched.
+// discoverySuccessful returns the condition DiscoverySuccessful.
 func (e *endpoints) discoverySuccessful() compose.Condition {
 	c := compose.Condition{Type: meta.TypeDiscoverySuccessful}
 	d := e.discovery

@@ -14,11 +14,14 @@ import (
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 )
 
-// whoHas the names of endpoints that are found.
-func whoHas(spec []gatewayv1alpha1.Endpoint, of ...tailnetv1alpha1.Discovered) map[string]string {
-	e := &endpoints{xr: &gatewayv1alpha1.TailscaleEndpoints{}, ingress: &group{}, egress: &group{}, discovery: &tailnetv1alpha1.Discovery{}}
-	e.xr.Spec.AutoDiscovery, e.xr.Spec.Endpoints = &gatewayv1alpha1.AutoDiscovery{}, spec
-	e.discovery.Status.AtProvider.Discovered = of
+// namesOf returns the device or service that has each name of an endpoint.
+func namesOf(spec []gatewayv1alpha1.Endpoint, of ...tailnetv1alpha1.Discovered) map[string]string {
+	d := &tailnetv1alpha1.Discovery{}
+	d.Status.AtProvider.Discovered = of
+	e := outline(facts{
+		spec:     gatewayv1alpha1.TailscaleEndpointsSpec{AutoDiscovery: &gatewayv1alpha1.AutoDiscovery{}, Endpoints: spec},
+		observed: observed{discovery: d},
+	})
 	out := map[string]string{}
 	for name, d := range e.found() {
 		out[name] = string(d.Source) + " " + d.Name
@@ -26,8 +29,8 @@ func whoHas(spec []gatewayv1alpha1.Endpoint, of ...tailnetv1alpha1.Discovered) m
 	return out
 }
 
-// TestFoundNames shows that users of the tailnet, who choose how their devices are called,
-// take no name of a service.
+// TestFoundNames shows that users of the tailnet, which choose the names of their devices,
+// cannot take the name of a service.
 func TestFoundNames(t *testing.T) {
 	device := func(name, id string) tailnetv1alpha1.Discovered {
 		return tailnetv1alpha1.Discovered{Source: tailnetv1alpha1.DiscoverDevices, Name: name, NodeID: id}
@@ -74,7 +77,7 @@ func TestFoundNames(t *testing.T) {
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
 			for range 2 {
-				if diff := cmp.Diff(tc.want, whoHas(tc.spec, tc.of...)); diff != "" {
+				if diff := cmp.Diff(tc.want, namesOf(tc.spec, tc.of...)); diff != "" {
 					t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 				}
 				slices.Reverse(tc.of)
@@ -83,12 +86,13 @@ func TestFoundNames(t *testing.T) {
 	}
 }
 
-// TestFoundNamesOddly tries further ways to come by the name of a service's endpoint.
+// TestFoundNamesOddly tests other names by which a device could get the name of a service's
+// endpoint.
 func TestFoundNamesOddly(t *testing.T) {
 	label := regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
 	s := tailnetv1alpha1.Discovered{Source: tailnetv1alpha1.DiscoverServices, Name: "svc:payments"}
 	for _, name := range []string{"SVC-payments", "svc_payments", "svc.payments", "svc:payments", "svc-payments-", "svc-", "Svc-Payments"} {
-		got := whoHas(nil, tailnetv1alpha1.Discovered{Source: tailnetv1alpha1.DiscoverDevices, Name: name, NodeID: "n1"}, s)
+		got := namesOf(nil, tailnetv1alpha1.Discovered{Source: tailnetv1alpha1.DiscoverDevices, Name: name, NodeID: "n1"}, s)
 		if len(got) != 2 || got["svc-payments"] != "Services svc:payments" {
 			t.Errorf("device %q: want it beside the service, got %v", name, got)
 		}

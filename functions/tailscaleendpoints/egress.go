@@ -24,7 +24,7 @@ const (
 	messageNoReport  = "Waiting for the egress proxies to report it"
 )
 
-// An egressPlan says which target gets which port of the egress proxies.
+// An egressPlan says which port of the egress proxies leads to which target.
 type egressPlan struct {
 	// targets by name, with their ports. One that needs a proxy and has none has
 	// no port.
@@ -51,11 +51,11 @@ type egressPlan struct {
 	acceptRoutes bool
 }
 
-// planEgress gives targets their ports.
+// planEgress returns the targets with their ports.
 func (e *endpoints) planEgress() (*egressPlan, error) {
 	p := &egressPlan{data: e.egressConfig, acceptRoutes: !e.kernel()}
 	p.targets, p.refused = e.targets()
-	p.portless = portless(e.xr.Spec)
+	p.portless = portless(e.spec)
 	for _, t := range p.targets {
 		if t.unplaced {
 			p.unplaced = append(p.unplaced, t.endpoint)
@@ -69,12 +69,12 @@ func (e *endpoints) planEgress() (*egressPlan, error) {
 		p.acceptRoutes = p.acceptRoutes || t.routed()
 	}
 	if !e.egress.wants {
-		// Pods that are about to go keep what they have.
+		// Pods that are about to be removed keep their ports.
 		return p, nil
 	}
 
-	// What cannot be read is no better than what was lost: pods and hashes tell
-	// the same ports.
+	// A config that cannot be decoded is like one that was lost: the ports follow from pods and
+	// hashes.
 	previous, err := egress.Decode(e.egressConfig[egress.ConfigMapKey])
 	if err != nil {
 		previous = egress.Config{}
@@ -96,11 +96,11 @@ func (e *endpoints) planEgress() (*egressPlan, error) {
 	return p, nil
 }
 
-// reports of the pods. A replica that may run and has not acted on the config may
-// use any port that it was ever told of.
+// reports returns what the pods report of their ports. A replica that may run and has not acted
+// on the config may use any port that an earlier config gave it.
 func (g *group) reports(config string) egress.Reports {
 	acted := egress.Revision(config)
-	// Of one that has gone since, an older status may not tell at all.
+	// An older status may lack a replica that has gone since.
 	r := egress.Reports{Complete: g.seen()}
 	for _, i := range sortedKeys(g.machines) {
 		r.Complete = r.Complete && g.machines[i].EgressConfig == acted
@@ -113,13 +113,13 @@ func (g *group) reports(config string) egress.Reports {
 	return r
 }
 
-// proxied are the targets that need a proxy.
+// proxied returns the targets that need a proxy.
 func (p *egressPlan) proxied() []target {
 	return slices.DeleteFunc(slices.Clone(p.targets), func(t target) bool { return !t.proxied() })
 }
 
-// proxySetTargets are the targets that can be used: by a port of the proxies, or
-// straight.
+// proxySetTargets returns the targets that other objects can use: by a port of the proxies, or
+// directly.
 func (p *egressPlan) proxySetTargets() []tailnetv1alpha1.ProxySetTarget {
 	var out []tailnetv1alpha1.ProxySetTarget
 	for _, t := range p.targets {
@@ -137,10 +137,10 @@ func (p *egressPlan) proxySetTargets() []tailnetv1alpha1.ProxySetTarget {
 	return out
 }
 
-// egressChildren are what only the egress group has: the ConfigMap of its agents,
-// and a Service for each endpoint.
-func (g *group) egressChildren(o proxy.Options, p *egressPlan) []child {
-	out := []child{{name: g.name(nameConfigMap), object: proxy.EgressConfigMap(o, p.data), ready: true}}
+// egressChildren returns the children that only the egress group has: the ConfigMap of its
+// agents, and a Service for each endpoint.
+func (g *group) egressChildren(o proxy.Options, p *egressPlan) []compose.Child {
+	out := []compose.Child{{Name: g.name(nameConfigMap), Object: proxy.EgressConfigMap(o, p.data), Ready: true}}
 	if !g.wants {
 		return out
 	}
@@ -158,13 +158,13 @@ func (g *group) egressChildren(o proxy.Options, p *egressPlan) []child {
 		})
 	}
 	for _, name := range sortedKeys(ports) {
-		s := proxy.TargetService(o, g.services[name], name, ports[name])
-		out = append(out, child{name: serviceOf(name), object: s, ready: true})
+		s := proxy.TargetService(o, g.serviceNames[name], name, ports[name])
+		out = append(out, compose.Child{Name: serviceOf(name), Object: s, Ready: true})
 	}
 	return out
 }
 
-// appProtocol as Gateway API and service meshes know it.
+// appProtocol returns the name of a protocol in Gateway API and in service meshes.
 func appProtocol(p gatewayv1alpha1.EndpointProtocol) string {
 	return map[gatewayv1alpha1.EndpointProtocol]string{
 		gatewayv1alpha1.EndpointProtocolTCP:   "tcp",
@@ -175,13 +175,13 @@ func appProtocol(p gatewayv1alpha1.EndpointProtocol) string {
 	}[p]
 }
 
-// egressTargets in the status.
+// egressTargets returns the targets for the status.
 func (e *endpoints) egressTargets(p *egressPlan) []gatewayv1alpha1.EgressTargetStatus {
 	var out []gatewayv1alpha1.EgressTargetStatus
 	for _, t := range p.proxied() {
 		s := gatewayv1alpha1.EgressTargetStatus{Name: t.name, Address: t.Address(), TailscaleFQDN: t.Name, Protocol: t.speaks, ProxyPort: t.ProxyPort}
 		if t.endpoint != "" && t.ProxyPort != 0 {
-			s.Service = fmt.Sprintf("%s:%d", e.services[t.endpoint], t.clientPort)
+			s.Service = fmt.Sprintf("%s:%d", e.serviceNames[t.endpoint], t.clientPort)
 		}
 		s.ReadyProxies, s.Message = e.reach(t)
 		out = append(out, s)
@@ -189,8 +189,8 @@ func (e *endpoints) egressTargets(p *egressPlan) []gatewayv1alpha1.EgressTargetS
 	return out
 }
 
-// reach says how many proxies reach a target, and what the first that does not
-// says. If all do it is what the first says that has something to say.
+// reach returns how many proxies reach a target, and the message of the first proxy that does
+// not. If all reach it, the message is the first that any of them has.
 func (e *endpoints) reach(t target) (ready int32, message string) {
 	switch {
 	case !e.egress.wants:
@@ -214,10 +214,11 @@ type reportedPort struct {
 	target   string
 }
 
+// portOf returns the port of a target as proxies report it.
 func portOf(t target) reportedPort { return reportedPort{t.ProxyPort, t.Protocol, t.Key} }
 
-// egressReady says what the user can fix first. Targets that a proxy reaches are
-// fine: how many do is in the status.
+// egressReady returns the condition EgressReady. What the user can fix comes first. A target
+// that at least one proxy reaches is fine: the status counts the proxies.
 func (e *endpoints) egressReady(p *egressPlan) compose.Condition {
 	c := compose.Condition{Type: meta.TypeEgressReady, Status: compose.False}
 	if !e.composed {

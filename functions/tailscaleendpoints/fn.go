@@ -3,19 +3,20 @@
 
 // Package tailscaleendpoints composes TailscaleEndpoints: proxies, their Machines in the
 // tailnet, and the ProxySet by which other objects find them. No secret passes through it.
+//
+// A run has three steps. It reads facts: the object, its children, and other objects that
+// Crossplane supplies (read.go). It makes a plan of the facts alone (plan.go). It renders the
+// plan to the response.
 package tailscaleendpoints
 
 import (
-	"cmp"
 	"context"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
 // Function composes TailscaleEndpoints.
@@ -36,70 +37,18 @@ func New(log logging.Logger, envoyGatewayNamespaces []string) *Function {
 
 // RunFunction composes one TailscaleEndpoints.
 func (f *Function) RunFunction(_ context.Context, req *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {
-	log := f.log.WithValues("tag", req.GetMeta().GetTag())
-	r := compose.NewRun(req)
-	if err := run(r, f.envoyGateway); err != nil {
-		log.Info("Cannot compose TailscaleEndpoints", "error", err)
-		return r.Fatal(err, conditionTypes...), nil
-	}
-	log.Debug("Composed TailscaleEndpoints")
-	return r.Response(), nil
+	return compose.Respond(f.log, gatewayv1alpha1.TailscaleEndpointsKind, req, func(r *compose.Run) error { return run(r, f.envoyGateway) }, conditionTypes...), nil
 }
 
+// run composes the TailscaleEndpoints of a run.
 func run(r *compose.Run, envoyGateway []string) error {
-	xr := &gatewayv1alpha1.TailscaleEndpoints{}
-	if err := r.Object(inputs, xr); err != nil {
-		return err
-	}
-	owner := compose.OwnerOf(xr)
-	if owner.Namespace == "" {
-		return errors.New("cannot compose proxies for an object without a namespace")
-	}
-	e := newEndpoints(owner, xr, envoyGateway)
-	if err := e.observe(r); err != nil {
-		return err
-	}
-	if r.HasInput() {
-		if err := e.checkInput(); err != nil {
-			return err
-		}
-	}
-
-	if err := e.readHealth(r); err != nil {
-		return err
-	}
-	// Whatever is waited for, all is asked for at once.
-	reading, err := e.require(r)
+	f, err := read(r, envoyGateway)
 	if err != nil {
 		return err
 	}
-	tailnet, v, waiting, err := r.Tailnet(xr.Spec.Tailnet, owner.Namespace)
+	p, err := plan(f)
 	if err != nil {
 		return err
 	}
-	if waiting = cmp.Or(waiting, reading); waiting != "" {
-		r.SetWaiting(waiting, conditionTypes...)
-		return r.CarryOver()
-	}
-	if v.Accepted {
-		v = v.Within(e.asks(v.Grant)...)
-	}
-	e.judge(v, tailnet)
-	p, err := e.planEgress()
-	if err != nil {
-		return err
-	}
-
-	e.setConditions(r, v, p)
-	if !v.Accepted {
-		r.NotReady()
-	}
-	if err := r.Status(e.status(p)); err != nil {
-		return err
-	}
-	if v.Reason == meta.ReasonNotGranted {
-		// What runs is not harmed, and nothing of what is asked for now reaches it.
-		return r.CarryOver()
-	}
-	return e.desire(r, p)
+	return p.Render(r)
 }

@@ -10,7 +10,7 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
 )
 
@@ -29,24 +29,23 @@ const (
 )
 
 // directions by what internal/proxy calls them.
-var directions = map[string]tailnetv1alpha1.Direction{ //nolint:gochecknoglobals // A constant.
+var directions = map[string]tailnetv1alpha1.Direction{
 	proxy.DirectionIngress: tailnetv1alpha1.DirectionIngress,
 	proxy.DirectionEgress:  tailnetv1alpha1.DirectionEgress,
 }
 
-// defaultReplicas is the schema's default, for who calls the function without it.
+// defaultReplicas is the schema's default, for requests that did not pass the API server.
 const defaultReplicas = 2
 
-// A group is the proxies of one direction of a TailscaleEndpoints: what is wanted
-// of them, and what was seen.
+// A group is the proxies of one direction of a TailscaleEndpoints.
 type group struct {
 	*endpoints
 
 	// direction as internal/proxy calls it.
 	direction string
 
-	// wants reports whether the group is to be. One that is not goes once its pods
-	// have gone.
+	// wants reports whether the group is wanted. One that is not is deleted once its pods have
+	// ended.
 	wants bool
 
 	// set is the name of the StatefulSet.
@@ -68,71 +67,79 @@ type group struct {
 	role bool
 }
 
+// newGroup returns the proxies of one direction.
 func newGroup(e *endpoints, direction string) *group {
 	g := &group{
-		endpoints: e,
-		direction: direction,
-		set:       compose.ChildName(e.owner.Name, direction),
-		machines:  map[int32]*tailnetv1alpha1.MachineSummary{},
-		ports:     map[reportedPort]tailnetv1alpha1.MachineSetEgressPort{},
+		endpoints:  e,
+		direction:  direction,
+		set:        names.Child(e.owner.Name, direction),
+		machineSet: e.machineSets[nameOf(nameMachineSet, direction)],
+		role:       e.has(nameOf(nameRole, direction)) || e.has(nameOf(nameRoleBinding, direction)),
+		wants:      e.wantsDirection(direction),
 	}
-	switch t := e.xr.Spec.Proxy.ConnectionType; {
-	case t == g.connectionType() || t == gatewayv1alpha1.ConnectionTypeBidirectional:
-		g.want()
-	case t != "":
-	case (direction == proxy.DirectionEgress) == e.reachesOut():
-		g.want()
-	case direction == proxy.DirectionIngress && e.xr.Spec.DNS != nil:
-		g.want()
+	if g.wants {
+		g.count = e.replicas()
 	}
+	g.machines, g.ports = summarize(g.machineSet, g.set)
 	return g
 }
 
-// want has the group be.
-func (g *group) want() { g.wants, g.count = true, g.replicas() }
-
-func (g *group) connectionType() gatewayv1alpha1.ConnectionType {
-	if g.direction == proxy.DirectionEgress {
-		return gatewayv1alpha1.ConnectionTypeEgress
+// wantsDirection reports whether there are proxies of a direction: those that the spec names, or
+// those that it needs.
+func (f facts) wantsDirection(direction string) bool {
+	switch t := f.spec.Proxy.ConnectionType; {
+	case t == connectionTypes[direction] || t == gatewayv1alpha1.ConnectionTypeBidirectional:
+		return true
+	case t != "":
+		return false
+	case direction == proxy.DirectionEgress:
+		return f.reachesOut()
 	}
-	return gatewayv1alpha1.ConnectionTypeIngress
+	return !f.reachesOut() || f.spec.DNS != nil || f.hosts
 }
 
-// name of a child.
-func (g *group) name(kind string) string { return kind + "-" + g.direction }
+// connectionTypes by what internal/proxy calls a direction.
+var connectionTypes = map[string]gatewayv1alpha1.ConnectionType{
+	proxy.DirectionIngress: gatewayv1alpha1.ConnectionTypeIngress,
+	proxy.DirectionEgress:  gatewayv1alpha1.ConnectionTypeEgress,
+}
 
-func (g *group) observe(r *compose.Run) error {
-	for _, name := range r.ObservedNames() {
-		g.role = g.role || name == g.name(nameRole) || name == g.name(nameRoleBinding)
+// connectionType returns the direction as the API names it.
+func (g *group) connectionType() gatewayv1alpha1.ConnectionType { return connectionTypes[g.direction] }
+
+// nameOf returns the resource name of a child of a group.
+func nameOf(kind, direction string) string { return kind + "-" + direction }
+
+// name returns the resource name of a child.
+func (g *group) name(kind string) string { return nameOf(kind, g.direction) }
+
+// summarize returns the machines of a set's StatefulSet, by replica, and their ports that lead into
+// the tailnet. A machine that is listed and has no summary yet may exist, too.
+func summarize(ms *tailnetv1alpha1.MachineSet, set string) (map[int32]*tailnetv1alpha1.MachineSummary, map[reportedPort]tailnetv1alpha1.MachineSetEgressPort) {
+	machines, ports := map[int32]*tailnetv1alpha1.MachineSummary{}, map[reportedPort]tailnetv1alpha1.MachineSetEgressPort{}
+	if ms == nil {
+		return machines, ports
 	}
-	ms := &tailnetv1alpha1.MachineSet{}
-	ok, err := r.Observed(g.name(nameMachineSet), ms)
-	if err != nil || !ok {
-		return err
+	add := func(m tailnetv1alpha1.MachineSummary) {
+		n, ok := strings.CutPrefix(m.Name, set+"-")
+		if i, err := strconv.ParseInt(n, 10, 32); ok && err == nil {
+			machines[int32(i)] = &m
+		}
 	}
-	g.machineSet = ms
-	// One that is listed and not summed up yet may be there, too.
 	for _, m := range ms.Spec.Machines {
-		g.observeMachine(tailnetv1alpha1.MachineSummary{Name: m.Name, Message: waitingForLogin})
+		add(tailnetv1alpha1.MachineSummary{Name: m.Name, Message: waitingForLogin})
 	}
 	for _, m := range ms.Status.Machines {
-		g.observeMachine(m)
+		add(m)
 	}
 	for _, p := range ms.Status.Egress {
-		g.ports[reportedPort{p.Port, p.Protocol, p.Target}] = p
+		ports[reportedPort{p.Port, p.Protocol, p.Target}] = p
 	}
-	return nil
+	return machines, ports
 }
 
-func (g *group) observeMachine(m tailnetv1alpha1.MachineSummary) {
-	n, ok := strings.CutPrefix(m.Name, g.set+"-")
-	if i, err := strconv.ParseInt(n, 10, 32); ok && err == nil {
-		g.machines[int32(i)] = &m
-	}
-}
-
-// exists reports whether the group is to be, or has pods or machines yet. The
-// provider keeps machines until their pods have gone.
+// exists reports whether the group is wanted, or still has pods or machines. The provider keeps
+// machines until their pods have ended.
 func (g *group) exists() bool {
 	if g.wants || g.machineSet == nil {
 		return g.wants
@@ -140,7 +147,7 @@ func (g *group) exists() bool {
 	return !g.seen() || len(g.machines) > 0 || g.pods().Replicas > 0
 }
 
-// wanted are the replicas that are to be: 0 up to count.
+// wanted returns the replicas that are wanted: 0 up to count.
 func (g *group) wanted() []int32 {
 	out := make([]int32, 0, g.count)
 	for i := range g.count {
@@ -149,8 +156,8 @@ func (g *group) wanted() []int32 {
 	return out
 }
 
-// condemned are the replicas that are to go, and whose pods may run yet, in order.
-func (g *group) condemned() []int32 {
+// surplus returns the replicas that are not wanted and whose pods may still run, in order.
+func (g *group) surplus() []int32 {
 	return slices.DeleteFunc(sortedKeys(g.machines), func(i int32) bool { return i < g.count })
 }
 
@@ -160,7 +167,7 @@ func (g *group) seen() bool {
 	return g.machineSet != nil && g.machineSet.Status.ObservedGeneration >= g.machineSet.GetGeneration()
 }
 
-// pods as the MachineSet's status sums them up.
+// pods returns the summary of the pods in the MachineSet's status.
 func (g *group) pods() tailnetv1alpha1.StatefulSetSummary {
 	if g.machineSet == nil || g.machineSet.Status.StatefulSet == nil {
 		return tailnetv1alpha1.StatefulSetSummary{}
@@ -184,8 +191,8 @@ func (g *group) podsReady() bool {
 	return (g.seen() || g.shrinks()) && p.Observed && p.Message == "" && p.ReadyReplicas >= p.Replicas && p.UpdatedReplicas >= p.Replicas
 }
 
-// readyReplicas are the pods that are ready, as far as they are wanted: what is
-// about to go changes nothing for who reads the status.
+// readyReplicas returns how many of the wanted pods are ready. Pods that are about to be removed
+// do not count.
 func (g *group) readyReplicas() int32 { return min(g.pods().ReadyReplicas, g.count) }
 
 // allMachinesReady reports whether all wanted machines serve: in the tailnet, and

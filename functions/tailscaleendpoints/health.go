@@ -3,27 +3,13 @@
 
 package tailscaleendpoints
 
-import (
-	"slices"
+import "slices"
 
-	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
-)
+// maxUnhealthy targets of a pod are listed in the status.
+const maxUnhealthy = 64
 
-// maxSick targets of a pod are listed in the status.
-const maxSick = 64
-
-// readHealth of what Gateways reach. Routes cannot name what a step of a pipeline makes.
-func (e *endpoints) readHealth(r *compose.Run) error {
-	if r.HasInput() {
-		return nil
-	}
-	var err error
-	e.health, err = r.Health("TailscaleEndpoints", e.owner)
-	return err
-}
-
-// sickTargets that Gateways find behind a pod, sorted.
-func (e *endpoints) sickTargets(podIP string) []string {
+// unhealthyTargets returns the unhealthy targets that Gateways find behind a pod, sorted.
+func (e *endpoints) unhealthyTargets(podIP string) []string {
 	if e.health == nil || podIP == "" {
 		return nil
 	}
@@ -37,5 +23,5 @@ func (e *endpoints) sickTargets(podIP string) []string {
 	}
 	slices.Sort(out)
 	out = slices.Compact(out)
-	return out[:min(len(out), maxSick)]
+	return out[:min(len(out), maxUnhealthy)]
 }

@@ -62,7 +62,7 @@ func (m *measured) RunFunction(ctx context.Context, req *fnv1.RunFunctionRequest
 	return rsp, err
 }
 
-// observedChild is an object as Crossplane observes it under a resource name.
+// observedChild returns an object as Crossplane observes it under a resource name.
 func observedChild(t *testing.T, name string, o any) map[string]any {
 	t.Helper()
 	m, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
@@ -82,7 +82,7 @@ func named(t *testing.T, name string, m map[string]any) map[string]any {
 	return m
 }
 
-// stored is a Service as the API server has it.
+// stored returns a Service as the API server has it.
 func stored(t *testing.T, name string, r *fnv1.Resource) map[string]any {
 	t.Helper()
 	m := named(t, name, r.GetResource().AsMap())
@@ -108,8 +108,8 @@ func stored(t *testing.T, name string, r *fnv1.Resource) map[string]any {
 }
 
 // TestManyDiscovered shows that as much as a Discovery can list fits into the messages
-// between Crossplane and the function, and that Crossplane is asked to look again when it
-// cannot hear of so many children.
+// between Crossplane and the function, and that the response expires while Crossplane may miss
+// changes of so many children.
 func TestManyDiscovered(t *testing.T) {
 	var of []map[string]any
 	for _, doc := range strings.Split(manifests, "\n---\n") {
@@ -148,7 +148,7 @@ func TestManyDiscovered(t *testing.T) {
 		t.Fatalf("%d Services for %d that were discovered", len(services), maxDiscovered)
 	}
 	if first.GetMeta().GetTtl().AsDuration() == 0 {
-		t.Error("Crossplane should look again: it may not hear of that many children")
+		t.Error("Crossplane should call again: it may miss changes of that many children")
 	}
 
 	of[0]["status"] = first.GetDesired().GetComposite().GetResource().AsMap()["status"]
@@ -157,8 +157,8 @@ func TestManyDiscovered(t *testing.T) {
 		t.Errorf("the response expires after %s although no child is new", ttl)
 	}
 	of[0]["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Responsive", "status": "False", "reason": "WatchCircuitOpen", "message": "Too many"}}}
-	if deaf := composetest.Settle(t, fn, append(of, services...)...); deaf.GetMeta().GetTtl().AsDuration() == 0 {
-		t.Error("Crossplane should look again while its circuit breaker is open")
+	if open := composetest.Settle(t, fn, append(of, services...)...); open.GetMeta().GetTtl().AsDuration() == 0 {
+		t.Error("Crossplane should call again while its circuit breaker is open")
 	}
 	if most := maxMessage * 3 / 4; fn.took > most || fn.gave > most {
 		t.Errorf("requests of %d bytes and responses of %d, of which Crossplane takes %d: want a quarter to spare", fn.took, fn.gave, maxMessage)

@@ -11,10 +11,10 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
 )
 
-// setPolicyOptions says who may connect to the pods. Targets whose endpoint names
-// clients have a rule of their own, the others share one.
+// setPolicyOptions sets which clients may connect to the pods. Targets whose endpoint names
+// clients have a rule of their own; the others share one.
 func (e *endpoints) setPolicyOptions(o *proxy.Options, t *egressPlan) {
-	p := ptr.Deref(e.xr.Spec.Proxy.NetworkPolicy, gatewayv1alpha1.ProxyNetworkPolicy{})
+	p := ptr.Deref(e.spec.Proxy.NetworkPolicy, gatewayv1alpha1.ProxyNetworkPolicy{})
 	o.NetworkPolicy.Metrics = p.Metrics
 	if o.Pods.Direction != tailnetv1alpha1.DirectionEgress {
 		return
@@ -41,14 +41,17 @@ func (e *endpoints) setPolicyOptions(o *proxy.Options, t *egressPlan) {
 	}
 }
 
+// wantsNetworkPolicy reports whether the proxies have a NetworkPolicy.
 func wantsNetworkPolicy(p gatewayv1alpha1.Proxy) bool {
 	return p.NetworkPolicy == nil || ptr.Deref(p.NetworkPolicy.Enabled, true)
 }
 
+// wantsPodMonitor reports whether the proxies have a PodMonitor.
 func wantsPodMonitor(p gatewayv1alpha1.Proxy) bool {
 	return p.Metrics != nil && ptr.Deref(p.Metrics.Enabled, true) && p.Metrics.PodMonitor != nil
 }
 
+// labelsOf returns labels as plain strings.
 func labelsOf(in map[string]tailnetv1alpha1.LabelValue) map[string]string {
 	out := make(map[string]string, len(in))
 	for k, v := range in {

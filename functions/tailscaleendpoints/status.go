@@ -12,7 +12,7 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
 )
 
@@ -22,6 +22,7 @@ const (
 	unhealthy = "Unhealthy"
 )
 
+// status returns the status of the TailscaleEndpoints.
 func (e *endpoints) status(p *egressPlan) gatewayv1alpha1.TailscaleEndpointsStatus {
 	s := gatewayv1alpha1.TailscaleEndpointsStatus{
 		TotalEndpoints:   ptr.To[int32](0),
@@ -29,7 +30,7 @@ func (e *endpoints) status(p *egressPlan) gatewayv1alpha1.TailscaleEndpointsStat
 		Replicas:         ptr.To[int32](0),
 	}
 	s.DiscoveredEndpoints = e.discoveredStatus()
-	if e.xr.Spec.AutoDiscovery != nil && e.discovery != nil {
+	if e.spec.AutoDiscovery != nil && e.discovery != nil {
 		s.LastSync = e.discovery.Status.AtProvider.LastChanged
 	}
 	if !e.composed {
@@ -39,8 +40,8 @@ func (e *endpoints) status(p *egressPlan) gatewayv1alpha1.TailscaleEndpointsStat
 		g.addStatus(&s)
 	}
 	for i, g := range e.wantedGroups() {
-		// An autoscaler reckons by as many pods as there are replicas, so it
-		// is shown those of one group.
+		// An autoscaler expects as many pods as there are replicas, so the selector is that of
+		// one group.
 		if i == 0 {
 			s.Selector = labels.SelectorFromSet(g.options(p).PodLabels()).String()
 			s.Replicas = ptr.To(g.readyReplicas())
@@ -51,7 +52,7 @@ func (e *endpoints) status(p *egressPlan) gatewayv1alpha1.TailscaleEndpointsStat
 	return s
 }
 
-// addStatus of a group's replicas to that of all.
+// addStatus adds the group's replicas to the status.
 func (g *group) addStatus(s *gatewayv1alpha1.TailscaleEndpointsStatus) {
 	*s.TotalEndpoints += g.count
 	// Pods that are ready, not all that exist: each write of the composite counts
@@ -71,12 +72,13 @@ func (g *group) addStatus(s *gatewayv1alpha1.TailscaleEndpointsStatus) {
 		}
 		s.EndpointStatus = append(s.EndpointStatus, e)
 		if m := g.machines[i]; m != nil && m.NodeID != "" {
-			name := compose.MachineName(g.set, i)
-			s.Devices = append(s.Devices, device(name, compose.HostName(g.owner.Namespace, name), m))
+			name := names.Machine(g.set, i)
+			s.Devices = append(s.Devices, device(name, names.Host(g.owner.Namespace, name), m))
 		}
 	}
 }
 
+// statefulSetStatus returns the status of the group's StatefulSet.
 func (g *group) statefulSetStatus() gatewayv1alpha1.StatefulSetStatus {
 	out := gatewayv1alpha1.StatefulSetStatus{
 		Name:          g.set,
@@ -84,19 +86,20 @@ func (g *group) statefulSetStatus() gatewayv1alpha1.StatefulSetStatus {
 		Type:          g.connectionType(),
 		Replicas:      g.count,
 		ReadyReplicas: g.readyReplicas(),
-		Service:       compose.ServiceName(g.set),
+		Service:       names.Service(g.set),
 	}
-	// When it was made comes with the first of its pods, for alone it would be a write
-	// of the composite.
-	told := slices.ContainsFunc(g.xr.Status.StatefulSets, func(s gatewayv1alpha1.StatefulSetStatus) bool {
+	// The time of creation is added together with the first ready pod: alone it would cost a
+	// write of the composite.
+	reported := slices.ContainsFunc(g.reported, func(s gatewayv1alpha1.StatefulSetStatus) bool {
 		return s.Name == g.set && s.CreatedAt != nil
 	})
-	if out.ReadyReplicas > 0 || told {
+	if out.ReadyReplicas > 0 || reported {
 		out.CreatedAt = g.pods().CreatedAt
 	}
 	return out
 }
 
+// device returns the status of a machine as a device of the tailnet.
 func device(pod, hostname string, m *tailnetv1alpha1.MachineSummary) gatewayv1alpha1.DeviceStatus {
 	return gatewayv1alpha1.DeviceStatus{
 		Hostname:       cmp.Or(m.Hostname, hostname),
@@ -113,7 +116,7 @@ func device(pod, hostname string, m *tailnetv1alpha1.MachineSummary) gatewayv1al
 	}
 }
 
-// address of a machine: its first, which is IPv4 if it has one.
+// address returns a machine's first address, which is IPv4 if it has one.
 func address(m *tailnetv1alpha1.MachineSummary) string {
 	if len(m.Addresses) > 0 {
 		return m.Addresses[0]
@@ -121,30 +124,30 @@ func address(m *tailnetv1alpha1.MachineSummary) string {
 	return ""
 }
 
-// waitingForLogin is what a machine waits for that the provider has not told of
-// yet.
+// waitingForLogin is the message of a machine that the provider has not reported on yet.
 const waitingForLogin = "Waiting for the pod to log in to the tailnet with the auth key that the provider issues"
 
+// endpoint returns the status of a replica.
 func (g *group) endpoint(i int32) gatewayv1alpha1.EndpointStatus {
-	e := gatewayv1alpha1.EndpointStatus{Name: compose.MachineName(g.set, i), Type: g.connectionType(), HealthStatus: unhealthy, Message: waitingForLogin}
+	e := gatewayv1alpha1.EndpointStatus{Name: names.Machine(g.set, i), Type: g.connectionType(), HealthStatus: unhealthy, Message: waitingForLogin}
 	m := g.machines[i]
 	if m == nil {
 		return e
 	}
 	e.TailscaleIP, e.Message = address(m), m.Message
-	// One that the provider can do nothing with serves as it did: Tailscale's API may
-	// not answer. The message tells of it.
+	// A machine that the provider cannot reconcile serves as before: Tailscale's API may
+	// not answer. The message says so.
 	if m.Ready || m.Failed && m.Online {
 		e.HealthStatus = healthy
 		e.PodIP, e.Ports = podAddress(m)
-		e.SickTargets = g.sickTargets(e.PodIP)
+		e.SickTargets = g.unhealthyTargets(e.PodIP)
 	}
 	return e
 }
 
-// podAddress and ports of a healthy machine. Of others the address may be that of
-// a pod that is gone, and telling it would cost more writes of the composite:
-// agents report once their machine has joined.
+// podAddress returns the address and the ports of a healthy machine's pod. The address of
+// another machine may be that of a pod that has ended, and reporting it would cost more writes
+// of the composite: agents report once their machine has joined.
 func podAddress(m *tailnetv1alpha1.MachineSummary) (string, []gatewayv1alpha1.EndpointPort) {
 	if m.PodIP == "" {
 		return "", nil

@@ -22,7 +22,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/egress"
 )
 
-// maxTargets is how many a ProxySet can tell of.
+// maxTargets is how many targets a ProxySet can contain.
 const maxTargets = 2048
 
 // Prefixes of targets' keys.
@@ -60,10 +60,9 @@ type target struct {
 	clients []networkingv1.NetworkPolicyPeer
 }
 
-// targets that the spec, discovery and attachments ask for, by name. Of two with
-// one name the first is taken: endpoints of the spec come before those that were
-// discovered, and those before attachments. The others, and those that are too
-// many, are refused.
+// targets returns the targets of the spec, of discovery and of attachments, by name. Of two with
+// one name the first is taken: endpoints of the spec come before those that were discovered, and
+// those before attachments. The others are refused, and so are targets beyond maxTargets.
 func (e *endpoints) targets() (all []target, refused []string) {
 	names := map[string]bool{}
 	add := func(ts []target) {
@@ -76,8 +75,8 @@ func (e *endpoints) targets() (all []target, refused []string) {
 			all = append(all, t)
 		}
 	}
-	for _, ep := range e.xr.Spec.Endpoints {
-		add(e.endpointTargets(ep, e.xr.Spec.Ports))
+	for _, ep := range e.spec.Endpoints {
+		add(e.endpointTargets(ep, e.spec.Ports))
 	}
 	for _, ep := range e.discoveredEndpoints() {
 		add(e.endpointTargets(ep.Endpoint, ep.ports))
@@ -91,8 +90,8 @@ func (e *endpoints) targets() (all []target, refused []string) {
 	return all, refused
 }
 
-// endpointTargets are an endpoint's: one for its own port, or one for each of the
-// common ports.
+// endpointTargets returns the targets of an endpoint: one for its own port, or one for each of
+// the common ports.
 func (e *endpoints) endpointTargets(ep gatewayv1alpha1.Endpoint, ports []gatewayv1alpha1.EndpointsPort) []target {
 	host := hostOf(ep)
 	if ep.ExternalTarget != "" {
@@ -137,7 +136,8 @@ func withNames(ports []gatewayv1alpha1.EndpointsPort) []gatewayv1alpha1.Endpoint
 	return out
 }
 
-// portless are the endpoints of a spec that lead nowhere, for want of a port.
+// portless returns the endpoints of a spec that have no port, neither their own nor a common
+// one.
 func portless(spec gatewayv1alpha1.TailscaleEndpointsSpec) []string {
 	var out []string
 	for _, ep := range spec.Endpoints {
@@ -148,6 +148,7 @@ func portless(spec gatewayv1alpha1.TailscaleEndpointsSpec) []string {
 	return out
 }
 
+// hostOf returns the address of an endpoint, or its name.
 func hostOf(ep gatewayv1alpha1.Endpoint) string {
 	if ep.TailscaleIP != "" {
 		return ep.TailscaleIP
@@ -155,6 +156,7 @@ func hostOf(ep gatewayv1alpha1.Endpoint) string {
 	return ep.TailscaleFQDN
 }
 
+// endpointTarget returns the target of an endpoint's port.
 func endpointTarget(ep gatewayv1alpha1.Endpoint, host string, p gatewayv1alpha1.EndpointsPort) target {
 	t := target{
 		Target: egress.Target{
@@ -192,8 +194,8 @@ func endpointTarget(ep gatewayv1alpha1.Endpoint, host string, p gatewayv1alpha1.
 	return t
 }
 
-// attachmentTargets are those that a ServiceAttachment of direction Egress asks
-// for: a service of another cluster, at its first address.
+// attachmentTargets returns the targets of a ServiceAttachment of direction Egress: a service of
+// another cluster, at its first address.
 func attachmentTargets(a tailnetv1alpha1.ServiceAttachment) []target {
 	if a.Spec.Direction != tailnetv1alpha1.DirectionEgress || len(a.Spec.Addresses) == 0 {
 		return nil
@@ -220,7 +222,8 @@ func attachmentTargets(a tailnetv1alpha1.ServiceAttachment) []target {
 	return out
 }
 
-// healthCheck as the agents know it. Who sends nothing to a target has none.
+// healthCheck returns a health check in the form that agents use. It is nil if nothing is sent
+// to the target.
 func healthCheck(h *gatewayv1alpha1.HealthCheck) *egress.HealthCheck {
 	if h == nil || !ptr.Deref(h.Enabled, true) {
 		return nil
@@ -237,7 +240,7 @@ func healthCheck(h *gatewayv1alpha1.HealthCheck) *egress.HealthCheck {
 	return c
 }
 
-// canonical form of an address or a DNS name.
+// canonical returns the canonical form of an address or a DNS name.
 func canonical(host string) string {
 	if a, err := netip.ParseAddr(host); err == nil {
 		return a.Unmap().String()
@@ -248,10 +251,10 @@ func canonical(host string) string {
 // proxied reports whether proxies lead to the target.
 func (t target) proxied() bool { return !t.direct && !t.unplaced }
 
-// place an external target in the tailnet or outside of it: by its address, or by its name,
-// which ends in ts.net or in the domain that these proxies are in. A tailnet may have a
-// domain of its own, which is known once a machine has joined: until then a name is looked
-// for nowhere, unless the cluster has it or its place was known before.
+// place sets whether an external target is in the tailnet: by its address, or by its name, which
+// ends in ts.net or in the domain of these proxies. A tailnet may have a domain of its own,
+// which is known once a machine has joined. Until then a name is nowhere, unless it is one of
+// the cluster, or its place was known before.
 func (e *endpoints) place(t *target) {
 	suffix := e.magicDNSSuffix()
 	a, err := netip.ParseAddr(t.Host)
@@ -275,7 +278,8 @@ func clusterName(host string) bool {
 	return !strings.Contains(host, ".") || strings.HasSuffix(host, ".svc") || strings.HasSuffix(host, ".svc.cluster.local")
 }
 
-// targetBefore is a target as the ProxySet has it. Nil if it has none of this name.
+// targetBefore returns a target as the ProxySet has it. It returns nil if there is none of this
+// name.
 func (e *endpoints) targetBefore(name string) *tailnetv1alpha1.ProxySetTarget {
 	if e.proxySet == nil {
 		return nil
@@ -288,6 +292,7 @@ func (e *endpoints) targetBefore(name string) *tailnetv1alpha1.ProxySetTarget {
 	return nil
 }
 
+// tailnetAddress reports whether an address is one of Tailscale's ranges.
 func tailnetAddress(a netip.Addr) bool {
 	return tsaddr.CGNATRange().Contains(a) || tsaddr.TailscaleULARange().Contains(a)
 }
@@ -298,7 +303,7 @@ func (t target) routed() bool {
 	return err == nil && !tailnetAddress(a)
 }
 
-// magicDNSSuffix is the domain of the proxies' machines, once one has joined.
+// magicDNSSuffix returns the domain of the proxies' machines, once one has joined.
 func (e *endpoints) magicDNSSuffix() string {
 	for _, g := range []*group{e.ingress, e.egress} {
 		for _, i := range sortedKeys(g.machines) {
@@ -310,11 +315,32 @@ func (e *endpoints) magicDNSSuffix() string {
 	return ""
 }
 
+// sortedKeys returns the keys of a map, sorted.
 func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K {
 	out := make([]K, 0, len(m))
 	for k := range m {
 		out = append(out, k)
 	}
 	slices.Sort(out)
+	return out
+}
+
+// proxiedEndpoints returns the names of the endpoints that may get a Service.
+func (e *endpoints) proxiedEndpoints() []string {
+	seen := map[string]bool{}
+	for _, ep := range e.spec.Endpoints {
+		for _, t := range e.endpointTargets(ep, e.spec.Ports) {
+			seen[ep.Name] = seen[ep.Name] || t.proxied()
+		}
+	}
+	for _, ep := range e.discoveredEndpoints() {
+		seen[ep.Name] = true
+	}
+	var out []string
+	for _, name := range sortedKeys(seen) {
+		if seen[name] {
+			out = append(out, name)
+		}
+	}
 	return out
 }

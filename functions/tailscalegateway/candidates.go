@@ -10,12 +10,11 @@ import (
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// Anybody may label a Service of their own as a Gateway's. One in a namespace in which
-// Envoy Gateway makes none is not taken, and of those that are left one that the Gateway
-// names by its address goes first.
+// Any user may label a Service as a Gateway's. One in a namespace in which Envoy Gateway makes none
+// is refused. Of the others, one whose address is in the Gateway's status takes precedence.
 
-// candidates are the Services that may be in front of a Gateway, and refused the others.
-// What is being deleted is neither.
+// candidates returns the Services that may be in front of a Gateway, and the others as refused.
+// A Service that is being deleted is neither.
 func candidates(g *gwapiv1.Gateway, in []corev1.Service, namespaces []string) (out, refused []corev1.Service) {
 	var named, unknown []corev1.Service
 	for _, s := range in {
@@ -38,9 +37,8 @@ func candidates(g *gwapiv1.Gateway, in []corev1.Service, namespaces []string) (o
 }
 
 // addressed reports whether the status of a Gateway has an address of a Service: that of its
-// load balancer, one in the cluster, or one that the Gateway's spec asks for
-// (envoyproxy/gateway v1.9 internal/gatewayapi/status/gateway.go,
-// UpdateGatewayStatusProgrammedCondition).
+// load balancer, one in the cluster, or one that the Gateway's spec requests (envoyproxy/gateway
+// v1.9 internal/gatewayapi/status/gateway.go, UpdateGatewayStatusProgrammedCondition).
 func addressed(g *gwapiv1.Gateway, s corev1.Service) bool {
 	of := slices.Concat(s.Spec.ClusterIPs, s.Spec.ExternalIPs, []string{s.Spec.ClusterIP})
 	for _, i := range s.Status.LoadBalancer.Ingress {

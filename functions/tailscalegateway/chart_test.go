@@ -33,21 +33,21 @@ var rendered = filepath.Join("..", "..", "extension", "testdata", "chart", "dedi
 // changes there has to change here, too.
 func TestExtensionIsTheChart(t *testing.T) {
 	namespace := "envoy-gateway-system"
-	xr := &gatewayv1alpha1.TailscaleGateway{Spec: gatewayv1alpha1.TailscaleGatewaySpec{ExtensionServer: &gatewayv1alpha1.ExtensionServer{
-		Image: "ghcr.io/tailscale-gateway/extension:v1.2.3",
-		TLS:   &gatewayv1alpha1.ExtensionServerTLS{CertificateRef: gatewayv1alpha1.CertificateRef{Name: "web-extension-tls"}},
-	}}}
 	e := &extension{
 		name: "web-extension",
-		eds:  &corev1.Service{Spec: corev1.ServiceSpec{ClusterIP: "10.96.0.6"}},
-		share: &share{
-			owner: compose.Owner{Namespace: namespace, Name: "web"}, xr: xr,
-			gateway:      &gateway{ref: gatewayv1alpha1.GatewayRef{Namespace: namespace, Name: "eg"}},
-			envoyGateway: []string{namespace},
-		},
+		gatewayPlan: &gatewayPlan{facts: facts{
+			settings: settings{envoyGateway: []string{namespace}},
+			owner:    compose.Owner{Namespace: namespace, Name: "web"},
+			spec: gatewayv1alpha1.TailscaleGatewaySpec{ExtensionServer: &gatewayv1alpha1.ExtensionServer{
+				Image: "ghcr.io/tailscale-gateway/extension:v1.2.3",
+				TLS:   &gatewayv1alpha1.ExtensionServerTLS{CertificateRef: gatewayv1alpha1.CertificateRef{Name: "web-extension-tls"}},
+			}},
+			gateway:  &gateway{ref: gatewayv1alpha1.GatewayRef{Namespace: namespace, Name: "eg"}},
+			observed: observed{eds: &corev1.Service{Spec: corev1.ServiceSpec{ClusterIP: "10.96.0.6"}}},
+		}},
 	}
 
-	// What differs, and is to: Envoy Gateway may run in several namespaces.
+	// One difference is intended: Envoy Gateway may run in several namespaces.
 	policy, d := e.networkPolicy(), e.composeDeployment()
 	beside := &d.Spec.Template.Spec.Affinity.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution[0].PodAffinityTerm
 	beside.NamespaceSelector, beside.Namespaces = nil, []string{namespace}
@@ -117,7 +117,7 @@ func TestExtensionIsTheChart(t *testing.T) {
 	}
 }
 
-// makesCertificates turns the chart's Deployment into one that makes the certificates of its
+// makesCertificates changes the chart's Deployment into one that makes the certificates of its
 // clients itself.
 func makesCertificates(t *testing.T, d *appsv1.Deployment) {
 	t.Helper()

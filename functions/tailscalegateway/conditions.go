@@ -20,54 +20,58 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
-// optionalTypes are of what a spec need not ask for.
-var optionalTypes = []xpv2.ConditionType{ //nolint:gochecknoglobals // A constant list.
+// optionalTypes are the types of conditions for what a spec may leave out.
+var optionalTypes = []xpv2.ConditionType{
 	meta.TypeTailnetsValid, meta.TypeEndpointsReady, meta.TypeGatewayVIPReady, meta.TypeServicesReady,
 	meta.TypeRoutesReady, meta.TypeDiscoveryPrivate, meta.TypeSplitDNSReady, meta.TypeExtensionServerReady,
 }
 
-// sharedTypes are of what there is not of a Gateway that may not be shared.
-var sharedTypes = []xpv2.ConditionType{ //nolint:gochecknoglobals // A constant list.
+// sharedTypes are the types of conditions for what a Gateway that may not be shared does not
+// have.
+var sharedTypes = []xpv2.ConditionType{
 	meta.TypeGatewayVIPReady, meta.TypeServicesReady, meta.TypeRoutesReady, meta.TypeSplitDNSReady,
 }
 
-// setConditions of what is asked for. One that was set before, for what is not any
-// more, says so: Crossplane would keep the last.
-func (s *share) setConditions(r *compose.Run) {
-	set := map[xpv2.ConditionType]bool{}
-	for _, t := range s.conditionTypes() {
-		set[t] = true
-		r.SetCondition(s.condition(t))
+// conditions returns those of what the spec asks for. One that was set before, for what it does not
+// ask for any more, says so: Crossplane would keep the last.
+func (gp *gatewayPlan) conditions() []compose.Condition {
+	var out []compose.Condition
+	types := gp.conditionTypes()
+	for _, t := range types {
+		out = append(out, gp.condition(t))
 	}
 	for _, t := range optionalTypes {
-		if !set[t] && r.HasCondition(t) {
-			r.SetCondition(compose.Condition{Type: t, Reason: meta.ReasonNotAskedFor, Message: "The spec does not ask for it"})
+		if !slices.Contains(types, t) && gp.facts.conditions[t] {
+			out = append(out, compose.Condition{Type: t, Reason: meta.ReasonNotAskedFor, Message: "The spec does not ask for it"})
 		}
 	}
+	return out
 }
 
-func (s *share) condition(t xpv2.ConditionType) compose.Condition {
+// condition returns the condition of a type.
+func (gp *gatewayPlan) condition(t xpv2.ConditionType) compose.Condition {
 	conditions := map[xpv2.ConditionType]func() compose.Condition{
-		meta.TypeGatewayValid:         s.gatewayValid,
-		meta.TypeTailnetsValid:        s.tailnetsValid,
-		meta.TypeEndpointsReady:       s.endpointsReady,
-		meta.TypeGatewayVIPReady:      s.gatewayVIPReady,
-		meta.TypeServicesReady:        s.servicesReady,
-		meta.TypeRoutesReady:          s.routesReady,
-		meta.TypeDiscoveryPrivate:     s.discoveryPrivate,
-		meta.TypeSplitDNSReady:        s.splitDNSReady,
-		meta.TypeExtensionServerReady: s.extensionServerReady,
+		meta.TypeGatewayValid:         gp.gatewayValid,
+		meta.TypeTailnetsValid:        gp.tailnetsValid,
+		meta.TypeEndpointsReady:       gp.endpointsReady,
+		meta.TypeGatewayVIPReady:      gp.gatewayVIPReady,
+		meta.TypeServicesReady:        gp.servicesReady,
+		meta.TypeRoutesReady:          gp.routesReady,
+		meta.TypeDiscoveryPrivate:     gp.discoveryPrivate,
+		meta.TypeSplitDNSReady:        gp.splitDNSReady,
+		meta.TypeExtensionServerReady: gp.extensionServerReady,
 	}
 	c := conditions[t]()
 	c.Type = t
-	if !s.permitted() && slices.Contains(sharedTypes, t) {
+	if !gp.permitted() && slices.Contains(sharedTypes, t) {
 		c.Status, c.Reason, c.Message = compose.False, meta.ReasonRefNotPermitted, "The Gateway may not be shared from here; "+string(meta.TypeGatewayValid)+" tells the ReferenceGrant to make"
 	}
 	return c
 }
 
-func (s *share) tailnetsValid() compose.Condition {
-	for _, t := range s.tailnets {
+// tailnetsValid returns the condition TailnetsValid.
+func (gp *gatewayPlan) tailnetsValid() compose.Condition {
+	for _, t := range gp.tailnets {
 		if !t.verdict.Accepted {
 			return compose.Condition{Status: compose.False, Reason: t.verdict.Reason, Message: t.verdict.Message}
 		}
@@ -75,17 +79,17 @@ func (s *share) tailnetsValid() compose.Condition {
 	return compose.Condition{Status: compose.True, Reason: meta.ReasonAccepted, Message: "All tailnets may be used"}
 }
 
-// endpointsReady is True if all proxies are in their tailnets. Its message does not
-// count: each write of the composite counts against it in Crossplane's circuit breaker,
-// and status.tailnetStatus tells more anyway.
-func (s *share) endpointsReady() compose.Condition {
+// endpointsReady returns the condition EndpointsReady: True if all proxies are in their
+// tailnets. Its message does not count proxies: each write of the composite counts against it in
+// Crossplane's circuit breaker, and status.tailnetStatus has more details anyway.
+func (gp *gatewayPlan) endpointsReady() compose.Condition {
 	c := compose.Condition{Status: compose.True, Reason: meta.ReasonEndpointsReady, Message: "All proxies are in their tailnets"}
-	for _, p := range s.proxies {
+	for _, p := range gp.proxies {
 		if p.complete() {
 			continue
 		}
 		c.Status, c.Reason = compose.False, meta.ReasonEndpointsNotReady
-		// What a person must fix is told before what comes by itself.
+		// What the user has to fix comes before what needs only time.
 		if m := p.endpoints().Problem(); m != "" {
 			c.Message = fmt.Sprintf("TailscaleEndpoints %s: %s", p.name, m)
 			return c
@@ -95,16 +99,16 @@ func (s *share) endpointsReady() compose.Condition {
 	return c
 }
 
-// gatewayVIPReady is True if the Gateway answers in each tailnet. Its message does not
-// say in which it does not: status.services does.
-func (s *share) gatewayVIPReady() compose.Condition {
+// gatewayVIPReady returns the condition GatewayVIPReady: True if the Gateway answers in each
+// tailnet. Its message does not name the tailnets in which it does not: status.services does.
+func (gp *gatewayPlan) gatewayVIPReady() compose.Condition {
 	c := compose.Condition{Status: compose.True, Reason: meta.ReasonGatewayVIPHosted, Message: "Proxies host the Gateway's Tailscale Service in each tailnet"}
-	for _, v := range s.services {
+	for _, v := range gp.services {
 		if !v.isGateway() || v.hosted() && v.mistake == "" {
 			continue
 		}
 		c.Status, c.Reason = compose.False, meta.ReasonGatewayVIPNotHosted
-		// What a person must fix is told before what comes by itself.
+		// What the user has to fix comes before what needs only time.
 		if p := v.problem(); p != "" {
 			c.Message = fmt.Sprintf("%s in tailnet %q: %s", v.vip, v.tailnet.ref, p)
 			return c
@@ -114,36 +118,36 @@ func (s *share) gatewayVIPReady() compose.Condition {
 	return c
 }
 
-// servicesReady is True if all services are as they are wanted. Whether a backend
-// answers is for status.services to say. That of the Gateway is told of once it is
-// hosted, with gatewayVIPReady.
-func (s *share) servicesReady() compose.Condition {
+// servicesReady returns the condition ServicesReady: True if all services are configured as they
+// are wanted. status.services reports whether a backend answers. The Gateway's own service
+// counts once it is hosted, together with GatewayVIPReady.
+func (gp *gatewayPlan) servicesReady() compose.Condition {
 	c := compose.Condition{Status: compose.False, Reason: meta.ReasonServiceError}
-	for _, t := range s.tailnets {
+	for _, t := range gp.tailnets {
 		if t.mistake != "" {
 			c.Message = fmt.Sprintf("spec.tailnets[%s].listeners: %s", t.Name, t.mistake)
 			return c
 		}
 	}
-	if m := s.untold(); m != "" {
+	if m := gp.missingIdentity(); m != "" {
 		c.Reason, c.Message = meta.ReasonRefNotPermitted, m
 		return c
 	}
-	waiting := s.found == nil || s.report == nil && s.servesRoutes()
-	for _, v := range s.services {
+	waiting := gp.found == nil || gp.report == nil && gp.servesRoutes()
+	for _, v := range gp.services {
 		if p := v.problem(); p != "" {
 			c.Message = fmt.Sprintf("%s in tailnet %q: %s", cmp.Or(v.vip, v.target), v.tailnet.ref, p)
 			return c
 		}
 		waiting = waiting || v.omitted == "" && !v.settled()
 	}
-	if s.hidesAll() {
+	if gp.hidesAll() {
 		c.Reason = meta.ReasonPoliciesUnknown
 		c.Message = "No backend is published, for the extension does not know the SecurityPolicies that protect them: it is older than this, or may not read them, or the cluster has no such kind; apply the definitions and rights of this version, or set publishBackends All to publish protected ones, too, or None"
 		return c
 	}
-	if l := s.leftOut(); s.servesRoutes() && l.Routes+l.RoutesInPart > 0 {
-		c.Reason, c.Message = meta.ReasonTooManyRoutes, s.tooManyRoutes()
+	if l := gp.leftOut(); gp.servesRoutes() && l.Routes+l.RoutesInPart > 0 {
+		c.Reason, c.Message = meta.ReasonTooManyRoutes, gp.tooManyRoutes()
 		return c
 	}
 	if waiting {
@@ -153,43 +157,44 @@ func (s *share) servicesReady() compose.Condition {
 	return compose.Condition{Status: compose.True, Reason: meta.ReasonServicesConfigured, Message: "All Tailscale Services are configured"}
 }
 
-// leftOut counts what the report has no room for.
-func (s *share) leftOut() tailnetv1alpha1.ReportedLeftOut {
-	if s.report == nil {
+// leftOut returns the numbers of what the report has no room for.
+func (gp *gatewayPlan) leftOut() tailnetv1alpha1.ReportedLeftOut {
+	if gp.report == nil {
 		return tailnetv1alpha1.ReportedLeftOut{}
 	}
-	return ptr.Deref(s.report.LeftOut, tailnetv1alpha1.ReportedLeftOut{})
+	return ptr.Deref(gp.report.LeftOut, tailnetv1alpha1.ReportedLeftOut{})
 }
 
-// tooManyRoutes does not say how many: the report does, and each change of a message is a
-// write.
-func (s *share) tooManyRoutes() string {
-	return "The Gateway has more routes than a report has room for, and what is left out is neither shared nor resolved: split them over several Gateways; spec.leftOut of GatewayReport " + names.GatewayReport(s.owner.Name) + " counts them"
+// tooManyRoutes returns a message without numbers: the report has them, and each change of a
+// message is a write.
+func (gp *gatewayPlan) tooManyRoutes() string {
+	return "The Gateway has more routes than a report has room for, and what is left out is neither shared nor resolved: split them over several Gateways; spec.leftOut of GatewayReport " + names.GatewayReport(gp.owner.Name) + " counts them"
 }
 
-// routesReady is True if all generated routes answer. What is worst is told first.
-func (s *share) routesReady() compose.Condition {
-	for _, t := range s.tailnets {
+// routesReady returns the condition RoutesReady: True if all generated routes answer. The worst
+// state comes first.
+func (gp *gatewayPlan) routesReady() compose.Condition {
+	for _, t := range gp.tailnets {
 		if m := t.selectsAll(); m != "" {
 			return compose.Condition{Status: compose.False, Reason: meta.ReasonDiscoverySelectsAll, Message: m}
 		}
 	}
-	if s.report == nil {
+	if gp.report == nil {
 		return compose.Condition{Reason: compose.ReasonWaiting, Message: "Waiting for the extension to tell of the routes that it makes"}
 	}
 	for _, state := range []tailnetv1alpha1.GeneratedRouteState{
 		tailnetv1alpha1.GeneratedRouteConflict, tailnetv1alpha1.GeneratedRouteRefused, tailnetv1alpha1.GeneratedRoutePending,
 	} {
-		if in := s.routesIn(state); len(in) > 0 {
-			return s.routesNotReady(in)
+		if in := gp.routesIn(state); len(in) > 0 {
+			return gp.routesNotReady(in)
 		}
 	}
 	return compose.Condition{Status: compose.True, Reason: meta.ReasonRoutesAccepted, Message: "The Gateway has accepted all generated routes"}
 }
 
-// routesNotReady tells of the first of some routes in one state, and how many more
-// there are.
-func (s *share) routesNotReady(in []tailnetv1alpha1.ReportedGeneratedRoute) compose.Condition {
+// routesNotReady returns a condition about the first of some routes in one state, and the number
+// of the others.
+func (gp *gatewayPlan) routesNotReady(in []tailnetv1alpha1.ReportedGeneratedRoute) compose.Condition {
 	first := in[0]
 	c := compose.Condition{Status: compose.False, Message: fmt.Sprintf("%s of tailnet %q: %s", first.Service, first.Tailnet, first.Message)}
 	switch {
@@ -209,54 +214,54 @@ func (s *share) routesNotReady(in []tailnetv1alpha1.ReportedGeneratedRoute) comp
 	return c
 }
 
-// extensionServerReady reports whether there is an extension that serves the Gateway.
-func (s *share) extensionServerReady() compose.Condition {
-	if s.extension != nil {
-		if c := s.extension.ready(); c.Status != compose.True || s.report != nil || !s.needsReport() {
+// extensionServerReady returns the condition ExtensionServerReady.
+func (gp *gatewayPlan) extensionServerReady() compose.Condition {
+	if gp.extension != nil {
+		if c := gp.extension.ready(); c.Status != compose.True || gp.report != nil || !gp.needsReport() {
 			return c
 		}
-		return compose.Condition{Reason: compose.ReasonWaiting, Message: "Waiting for extension " + s.extension.name + " to report of the Gateway"}
+		return compose.Condition{Reason: compose.ReasonWaiting, Message: "Waiting for extension " + gp.extension.name + " to report of the Gateway"}
 	}
-	if s.xr.Spec.ExtensionServer != nil {
+	if gp.spec.ExtensionServer != nil {
 		return compose.Condition{
 			Status: compose.False, Reason: meta.ReasonOtherNamespace,
-			Message: "An extension of a Gateway's own reads one namespace: make the TailscaleGateway in namespace " + s.gateway.ref.Namespace + ", or remove spec.extensionServer and use the installed extension",
+			Message: "An extension of a Gateway's own reads one namespace: make the TailscaleGateway in namespace " + gp.gateway.ref.Namespace + ", or remove spec.extensionServer and use the installed extension",
 		}
 	}
-	return s.installedReady()
+	return gp.installedReady()
 }
 
-// withoutReport is what there cannot be.
-func (s *share) withoutReport() string {
+// withoutReport returns what is missing without a report, for a message.
+func (gp *gatewayPlan) withoutReport() string {
 	var out []string
-	if s.sharing() == gatewayv1alpha1.RouteSharingRoute {
+	if gp.sharing() == gatewayv1alpha1.RouteSharingRoute {
 		out = append(out, "no route is shared")
 	}
-	if s.publishes() {
+	if gp.publishes() {
 		out = append(out, "no backend is published (publishBackends None asks for none)")
 	}
-	if s.generates() {
+	if gp.generates() {
 		out = append(out, "no route is generated")
 	}
-	if s.resolves() {
+	if gp.resolves() {
 		out = append(out, "no hostname of a route resolves")
 	}
-	if s.identifiesElsewhere() {
+	if gp.identifiesElsewhere() {
 		out = append(out, "headers that tell who asks can be made up")
 	}
 	return strings.Join(out, " and ")
 }
 
-// problem reports that there is something to fix or to wait for, whatever the children
-// say of themselves. Routes that collide are none: the others answer.
-func (s *share) problem() bool {
-	if s.gateway.valid().Status != compose.True || s.needsExtension() && s.extensionServerReady().Status != compose.True {
+// problem reports whether there is something to fix or to wait for, whatever the children
+// report. Routes that conflict are no problem: the others answer.
+func (gp *gatewayPlan) problem() bool {
+	if gp.gateway.valid().Status != compose.True || gp.needsExtension() && gp.extensionServerReady().Status != compose.True {
 		return true
 	}
-	for _, t := range s.tailnets {
+	for _, t := range gp.tailnets {
 		if !t.verdict.Accepted || t.mistake != "" || t.selectsAll() != "" {
 			return true
 		}
 	}
-	return s.untold() != ""
+	return gp.missingIdentity() != ""
 }

@@ -15,10 +15,9 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// selectsAll says for the user what to set where nothing says what of a tailnet the
-// Gateway's clients are to reach. Empty if something does, or nothing is looked for. Such
-// an object was stored before the schema asked for it: what was found for it is reachable
-// no more, for nobody has said that it is to be.
+// selectsAll returns a message for the user if nothing limits what of a tailnet the Gateway's
+// clients can reach. It is empty if something does, or if discovery is off. Such an object was
+// stored before the schema required a limit. What was discovered for it is no longer reachable.
 func (t *tailnet) selectsAll() string {
 	if !t.discovers() || t.ServiceDiscovery.Narrowed() {
 		return ""
@@ -26,35 +25,36 @@ func (t *tailnet) selectsAll() string {
 	return fmt.Sprintf("spec.tailnets[%s].serviceDiscovery: nothing is looked for, and routes to what was found are gone, for all of the tailnet would be reachable through the Gateway: set patterns or tags; patterns [\"*\"] stand for all", t.Name)
 }
 
-// picks reports whether a selector says what of the namespace has routes.
+// picks reports whether a selector chooses objects of the namespace that get routes.
 func (t *tailnet) picks() bool {
 	return t.RouteGeneration.Egress != nil && t.RouteGeneration.Egress.Selector != nil
 }
 
-// exposes reports whether clients of the Gateway reach what is in a tailnet, or was picked
-// by a selector. No route is generated in a step.
-func (s *share) exposes() bool {
-	return !s.step && s.permitted() && slices.ContainsFunc(s.tailnets, func(t *tailnet) bool {
+// exposes reports whether clients of the Gateway reach what is in a tailnet, or what a selector
+// picks. No route is generated in a step.
+func (gp *gatewayPlan) exposes() bool {
+	return !gp.step && gp.permitted() && slices.ContainsFunc(gp.tailnets, func(t *tailnet) bool {
 		return t.discovers() && t.ServiceDiscovery.Narrowed() || t.picks()
 	})
 }
 
-// discoveryPrivate tells by which public address the Gateway has clients outside of the
-// tailnets. Who they are is for the Gateway's policies to say, so it is no mistake.
-func (s *share) discoveryPrivate() compose.Condition {
-	front := s.gateway.service()
+// discoveryPrivate returns the condition DiscoveryPrivate, with the public address by which
+// clients outside of the tailnets reach the Gateway. The Gateway's policies may restrict them,
+// so the address is no problem by itself.
+func (gp *gatewayPlan) discoveryPrivate() compose.Condition {
+	front := gp.gateway.service()
 	if at := publicAddress(front); at != "" {
 		return compose.Condition{
 			Status: compose.False, Reason: meta.ReasonPublicAddress,
 			Message: fmt.Sprintf("Service %s/%s in front of Gateway %s has the public address %s: who reaches that reaches what is found in tailnets. If that is not meant, give the Gateway an address in a private network alone, or deny such requests by a SecurityPolicy or a TailscaleRoutePolicy",
-				front.GetNamespace(), front.GetName(), s.gateway.name(), at),
+				front.GetNamespace(), front.GetName(), gp.gateway.name(), at),
 		}
 	}
 	return compose.Condition{Status: compose.True, Reason: meta.ReasonNoPublicAddress, Message: "No load balancer in front of the Gateway has a public address"}
 }
 
-// publicAddress of a load balancer in front of a Gateway, the first that there is. Empty
-// if it has none. Whoever has a name for one may look it up, and find any address.
+// publicAddress returns the first public address of a load balancer in front of a Gateway. It is
+// empty if there is none. A host name counts as public, because it may resolve to any address.
 func publicAddress(s *corev1.Service) string {
 	if s == nil || s.Spec.Type != corev1.ServiceTypeLoadBalancer {
 		return ""

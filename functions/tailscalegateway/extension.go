@@ -11,29 +11,23 @@ import (
 	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
-// An extension is one of Envoy Gateway's that serves one Gateway alone. What it is made of
-// is what the chart of the installed one makes, except for its rights: they end with the
-// namespace, so that nobody gets more by it than may be had there.
+// An extension is an extension server of Envoy Gateway that serves one Gateway alone. Its
+// objects are those of the chart of the installed one, except for its rights: they end with the
+// namespace, so that no user gains rights beyond the namespace by it.
 type extension struct {
-	*share
+	*gatewayPlan
 
 	// name of all its objects, except for suffixes.
 	name string
-
-	// deployment and eds, the Service for endpoints, that were observed. Nil when there
-	// are none.
-	deployment *appsv1.Deployment
-	eds        *corev1.Service
 }
 
 // Resource names of an extension's children.
@@ -75,123 +69,112 @@ const (
 	suffixClient       = "-client"
 )
 
-// wantsExtension reports whether there is to be one. It reads one namespace, which must be
-// the Gateway's.
-func (s *share) wantsExtension() bool {
-	return s.xr.Spec.ExtensionServer != nil && !s.step && s.gateway.ref.Namespace == s.owner.Namespace
+// wantsExtension reports whether the Gateway has an extension of its own. The extension reads
+// one namespace, which must be the Gateway's.
+func (gp *gatewayPlan) wantsExtension() bool {
+	return gp.spec.ExtensionServer != nil && !gp.step && gp.gateway.ref.Namespace == gp.owner.Namespace
 }
 
-// observeExtension that is wanted.
-func (s *share) observeExtension(r *compose.Run) error {
-	if !s.wantsExtension() {
+// planExtension returns the extension that is wanted. It is nil if there is none.
+func (gp *gatewayPlan) planExtension() *extension {
+	if !gp.wantsExtension() {
 		return nil
 	}
-	e := &extension{share: s, name: compose.ChildName(s.owner.Name, "extension")}
-	s.extension = e
-	d, eds := &appsv1.Deployment{}, &corev1.Service{}
-	ok, err := r.Observed(keyExtension, d)
-	if err != nil {
-		return err
-	}
-	if ok {
-		e.deployment = d
-	}
-	if ok, err = r.Observed(keyExtensionEDS, eds); ok {
-		e.eds = eds
-	}
-	return err
+	return &extension{gatewayPlan: gp, name: names.Child(gp.owner.Name, "extension")}
 }
 
+// replicas returns how many pods are wanted.
 func (e *extension) replicas() int32 {
-	return ptr.Deref(e.xr.Spec.ExtensionServer.Replicas, defaultReplicas)
+	return ptr.Deref(e.spec.ExtensionServer.Replicas, defaultReplicas)
 }
 
+// readyReplicas returns how many of the wanted pods are ready.
 func (e *extension) readyReplicas() int32 {
-	if e.deployment == nil {
+	if e.observed.deployment == nil {
 		return 0
 	}
-	return min(e.deployment.Status.ReadyReplicas, e.replicas())
+	return min(e.observed.deployment.Status.ReadyReplicas, e.replicas())
 }
 
-// address that Envoy Gateway's configuration is to name.
+// address returns the address for Envoy Gateway's configuration.
 func (e *extension) address() string {
 	return net.JoinHostPort(serviceHost(e.owner.Namespace, e.name), strconv.Itoa(portHooks))
 }
 
-// references are what Envoy Gateway's configuration is to name beside the address: nobody is
-// answered without a certificate of the extension's making.
+// references returns what Envoy Gateway's configuration must name beside the address, for a
+// message: the extension answers only clients with a certificate that it issued.
 func (e *extension) references() string {
 	made := "Secret " + e.owner.Namespace + "/" + e.name + suffixClient
-	if t := e.xr.Spec.ExtensionServer.TLS; t != nil {
+	if t := e.spec.ExtensionServer.TLS; t != nil {
 		return made + " as tls.clientCertificateRef, and as tls.certificateRef one whose tls.crt is what the certificate of Secret " + t.CertificateRef.Name + " chains to"
 	}
 	return made + " as tls.certificateRef and as tls.clientCertificateRef"
 }
 
-// ready reports whether a replica answers.
+// ready returns a condition that is True if a replica answers.
 func (e *extension) ready() compose.Condition {
 	if e.readyReplicas() > 0 {
 		return compose.Condition{Status: compose.True, Reason: meta.ReasonExtensionServes, Message: "Extension " + e.name + " answers at " + e.address() + " for an Envoy Gateway whose configuration names it, with " + e.references()}
 	}
 	m := "Waiting for a pod of Deployment " + e.name
-	if t := e.xr.Spec.ExtensionServer.TLS; t != nil {
+	if t := e.spec.ExtensionServer.TLS; t != nil {
 		m += ", which needs Secret " + t.CertificateRef.Name
 	}
 	return compose.Condition{Status: compose.False, Reason: meta.ReasonExtensionNotReady, Message: m}
 }
 
-// desireExtension that is wanted. Pods come once Envoys can be told where they are: they
-// dial an address, for those on the host's network cannot resolve names of the cluster.
-func (s *share) desireExtension(r *compose.Run) error {
-	e := s.extension
+// extensionChildren returns what the extension consists of. Pods come once Envoys can be told their
+// address: they dial an address, because those on the host's network cannot resolve names of the
+// cluster.
+func (gp *gatewayPlan) extensionChildren() children {
+	var out children
+	e := gp.extension
 	if e == nil {
-		return nil
+		return out
 	}
-	children := map[string]runtime.Object{
-		keyExtensionAccount: e.serviceAccount(),
-		keyExtensionRights:  e.roleBinding(suffixRights, rbacv1.RoleRef{Kind: "ClusterRole", Name: extensionRole}),
-		keyExtensionLease:   e.leaseRole(),
-		keyExtensionLeading: e.roleBinding(suffixLease, rbacv1.RoleRef{Kind: "Role", Name: e.name + suffixLease}),
-		keyExtensionHooks:   e.service(suffixHooks),
-		keyExtensionEDS:     e.service(suffixEDS),
-		keyExtensionMetrics: e.service(suffixMetrics),
-		keyExtensionPolicy:  e.networkPolicy(),
-	}
+	out.add(keyExtensionAccount, e.serviceAccount(), true)
+	out.add(keyExtensionRights, e.roleBinding(suffixRights, rbacv1.RoleRef{Kind: "ClusterRole", Name: extensionRole}), true)
+	out.add(keyExtensionLease, e.leaseRole(), true)
+	out.add(keyExtensionLeading, e.roleBinding(suffixLease, rbacv1.RoleRef{Kind: "Role", Name: e.name + suffixLease}), true)
+	out.add(keyExtensionHooks, e.service(suffixHooks), true)
+	out.add(keyExtensionEDS, e.service(suffixEDS), true)
+	out.add(keyExtensionMetrics, e.service(suffixMetrics), true)
+	out.add(keyExtensionPolicy, e.networkPolicy(), true)
 	if e.replicas() > 1 {
-		children[keyExtensionBudget] = e.budget()
+		out.add(keyExtensionBudget, e.budget(), true)
 	}
-	for name, o := range children {
-		if err := r.Desire(name, o, true); err != nil {
-			return err
-		}
-	}
-	if e.eds == nil || e.eds.Spec.ClusterIP == "" {
-		r.NotReady()
-		if e.deployment == nil {
-			return nil
-		}
+	switch {
+	case e.observed.eds != nil && e.observed.eds.Spec.ClusterIP != "":
+		out.add(keyExtension, e.composeDeployment(), e.readyReplicas() == e.replicas())
+	case e.observed.deployment != nil:
 		// What runs stays as it is: Crossplane deletes what is left out.
-		return r.Desire(keyExtension, &appsv1.Deployment{ObjectMeta: e.objectMeta(""), Spec: e.deployment.Spec}, false)
+		out.incomplete = true
+		out.add(keyExtension, &appsv1.Deployment{ObjectMeta: e.objectMeta(""), Spec: e.observed.deployment.Spec}, false)
+	default:
+		out.incomplete = true
 	}
-	return r.Desire(keyExtension, e.composeDeployment(), e.readyReplicas() == e.replicas())
+	return out
 }
 
-// selector of the pods, which is the chart's.
+// selector returns the labels that select the pods, which are the chart's.
 func (e *extension) selector() map[string]string {
 	return map[string]string{"app.kubernetes.io/name": extensionChart, "app.kubernetes.io/instance": e.name}
 }
 
+// labels returns the labels of all objects of the extension.
 func (e *extension) labels() map[string]string {
 	out := map[string]string{"app.kubernetes.io/part-of": "tailscale-gateway", meta.LabelGateway: e.owner.Name}
 	maps.Copy(out, e.selector())
 	return out
 }
 
+// objectMeta returns the metadata of an object.
 func (e *extension) objectMeta(suffix string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: e.name + suffix, Namespace: e.owner.Namespace, Labels: e.labels()}
 }
 
-// args of the binary. It makes the certificates that nobody gives it.
+// args returns the arguments of the binary. It issues the certificates that the user does not
+// supply.
 func (e *extension) args() []string {
 	out := []string{fmt.Sprintf("--hooks-address=:%d", portHooks)}
 	if e.tls() {
@@ -202,13 +185,14 @@ func (e *extension) args() []string {
 		out = append(out, "--eds-tls="+tlsPath)
 	}
 	return append(out, "--make-certificates="+e.name,
-		"--eds-target="+net.JoinHostPort(e.eds.Spec.ClusterIP, strconv.Itoa(portEDS)),
+		"--eds-target="+net.JoinHostPort(e.observed.eds.Spec.ClusterIP, strconv.Itoa(portEDS)),
 		fmt.Sprintf("--eds-server-name=%s-eds.%s.svc", e.name, e.owner.Namespace),
 		"--xds-mode=GoogleGRPC", fmt.Sprintf("--observe-address=:%d", portMetrics), fmt.Sprintf("--drain=%ds", drainSeconds),
 		"--only-gateway="+e.gateway.ref.Namespace+"/"+e.gateway.ref.Name)
 }
 
-// tls reports whether a certificate is given for the servers.
-func (e *extension) tls() bool { return e.xr.Spec.ExtensionServer.TLS != nil }
+// tls reports whether the user supplies a certificate for the servers.
+func (e *extension) tls() bool { return e.spec.ExtensionServer.TLS != nil }
 
-func (e *extension) image() string { return cmp.Or(e.xr.Spec.ExtensionServer.Image, e.extensionImage) }
+// image returns the image of the pods.
+func (e *extension) image() string { return cmp.Or(e.spec.ExtensionServer.Image, e.extensionImage) }

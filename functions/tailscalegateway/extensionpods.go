@@ -29,7 +29,7 @@ const (
 	tlsPath   = "/etc/tailscale-gateway/tls"
 	tlsVolume = "tls"
 
-	// drainSeconds are how long calls are still answered when a pod is told to end.
+	// drainSeconds are how long a pod that terminates still answers calls.
 	drainSeconds = 5
 
 	// extensionUser runs the binary.
@@ -38,17 +38,19 @@ const (
 
 // envoyGatewayLabels are those of Envoy Gateway's pods, and envoyLabels of its proxies'.
 var (
-	envoyGatewayLabels = map[string]string{"control-plane": "envoy-gateway"}                                  //nolint:gochecknoglobals // A constant map.
-	envoyLabels        = map[string]string{labelManagedBy: managedBy, "app.kubernetes.io/component": "proxy"} //nolint:gochecknoglobals // A constant map.
+	envoyGatewayLabels = map[string]string{"control-plane": "envoy-gateway"}
+	envoyLabels        = map[string]string{labelManagedBy: managedBy, "app.kubernetes.io/component": "proxy"}
 )
 
+// serviceAccount returns the account of the pods.
 func (e *extension) serviceAccount() *corev1.ServiceAccount {
 	return &corev1.ServiceAccount{ObjectMeta: e.objectMeta("")}
 }
 
-// leaseRole lets replicas settle who writes, by one Lease, and keep their certificates, in
-// two Secrets that end with their ServiceAccount. What is not there yet cannot be granted by
-// name. That this function composed the Secrets is no way: Crossplane would show it the keys.
+// leaseRole returns the Role by which replicas elect a writer, with one Lease, and keep their
+// certificates, in two Secrets that are deleted with their ServiceAccount. An object that does
+// not exist yet cannot be granted by name. This function cannot compose the Secrets: Crossplane
+// would show it the keys.
 func (e *extension) leaseRole() *rbacv1.Role {
 	leases := func(verbs []string, names ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, Verbs: verbs, ResourceNames: names}
@@ -68,7 +70,7 @@ func (e *extension) leaseRole() *rbacv1.Role {
 	}
 }
 
-// roleBinding gives the account a role's rights in the namespace alone.
+// roleBinding returns a binding that grants the account a role's rights in the namespace alone.
 func (e *extension) roleBinding(suffix string, to rbacv1.RoleRef) *rbacv1.RoleBinding {
 	to.APIGroup = rbacv1.GroupName
 	return &rbacv1.RoleBinding{
@@ -78,7 +80,8 @@ func (e *extension) roleBinding(suffix string, to rbacv1.RoleRef) *rbacv1.RoleBi
 	}
 }
 
-// service of all pods. That for metrics has no address: each pod is asked, not any.
+// service returns a Service of all pods. The one for metrics has no cluster IP: each pod is
+// scraped.
 func (e *extension) service(suffix string) *corev1.Service {
 	s := &corev1.Service{
 		ObjectMeta: e.objectMeta(suffix),
@@ -99,6 +102,7 @@ func (e *extension) service(suffix string) *corev1.Service {
 	return s
 }
 
+// budget returns the PodDisruptionBudget of the pods.
 func (e *extension) budget() *policyv1.PodDisruptionBudget {
 	return &policyv1.PodDisruptionBudget{
 		ObjectMeta: e.objectMeta(""),
@@ -110,8 +114,9 @@ func (e *extension) budget() *policyv1.PodDisruptionBudget {
 	}
 }
 
-// networkPolicy lets Envoy Gateway ask for hooks, and its proxies for endpoints: those run in
-// its namespaces, or in the Gateway's. Labels alone anybody gives to pods of theirs.
+// networkPolicy returns a policy by which Envoy Gateway may call hooks, and its proxies may
+// request endpoints. Those run in its namespaces, or in the Gateway's. Labels alone prove
+// nothing: any user may label pods.
 func (e *extension) networkPolicy() *networkingv1.NetworkPolicy {
 	from := func(port string, pods *metav1.LabelSelector, namespaces ...string) networkingv1.NetworkPolicyIngressRule {
 		namespaces = slices.Clone(namespaces)
@@ -138,6 +143,7 @@ func (e *extension) networkPolicy() *networkingv1.NetworkPolicy {
 	}
 }
 
+// composeDeployment returns the Deployment of the extension.
 func (e *extension) composeDeployment() *appsv1.Deployment {
 	return &appsv1.Deployment{
 		ObjectMeta: e.objectMeta(""),
@@ -154,6 +160,7 @@ func (e *extension) composeDeployment() *appsv1.Deployment {
 	}
 }
 
+// podSpec returns the spec of the pods.
 func (e *extension) podSpec() corev1.PodSpec {
 	out := corev1.PodSpec{
 		ServiceAccountName: e.name,
@@ -181,12 +188,13 @@ func (e *extension) podSpec() corev1.PodSpec {
 	}
 	if e.tls() {
 		out.Volumes = []corev1.Volume{{Name: tlsVolume, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
-			SecretName: e.xr.Spec.ExtensionServer.TLS.CertificateRef.Name, DefaultMode: ptr.To[int32](0o440),
+			SecretName: e.spec.ExtensionServer.TLS.CertificateRef.Name, DefaultMode: ptr.To[int32](0o440),
 		}}}}
 	}
 	return out
 }
 
+// container returns the one container of the pods.
 func (e *extension) container() corev1.Container {
 	probe := func(path string, period, failures int32) *corev1.Probe {
 		return &corev1.Probe{
@@ -214,7 +222,7 @@ func (e *extension) container() corev1.Container {
 			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 		},
 	}
-	if r := e.xr.Spec.ExtensionServer.Resources; r != nil {
+	if r := e.spec.ExtensionServer.Resources; r != nil {
 		out.Resources = *r
 	}
 	if e.tls() {

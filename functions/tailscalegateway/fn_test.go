@@ -12,10 +12,10 @@ import (
 )
 
 func TestRunFunction(t *testing.T) {
-	composetest.Golden(t, &Function{log: logging.NewNopLogger(), extensionImage: "example.org/extension:v1", envoyGateway: []string{"envoy-gateway-system"}})
+	composetest.Golden(t, &Function{log: logging.NewNopLogger(), settings: settings{extensionImage: "example.org/extension:v1", envoyGateway: []string{"envoy-gateway-system"}}}, "extension-server-ready")
 }
 
 // TestStart counts how often Crossplane writes a composite while it starts.
 func TestStart(t *testing.T) {
-	composetest.Start(t, &Function{log: logging.NewNopLogger(), envoyGateway: []string{"envoy-gateway-system"}})
+	composetest.Start(t, &Function{log: logging.NewNopLogger(), settings: settings{envoyGateway: []string{"envoy-gateway-system"}}})
 }

@@ -42,8 +42,8 @@ type gateway struct {
 	merged bool
 }
 
-// newGateway prefers a Gateway's own Services to those that its class shares: they
-// are there both for a moment when that changes.
+// newGateway returns what a reference leads to. A Gateway's own Services take precedence over
+// those that its class shares: both exist for a moment when that setting changes.
 func newGateway(ref gatewayv1alpha1.GatewayRef, g *gwapiv1.Gateway, own, merged []corev1.Service, namespaces []string) *gateway {
 	out := &gateway{ref: ref, gateway: g, envoyGateway: namespaces}
 	if g == nil {
@@ -58,10 +58,10 @@ func newGateway(ref gatewayv1alpha1.GatewayRef, g *gwapiv1.Gateway, own, merged 
 	return out
 }
 
-// name of the Gateway, for messages.
+// name returns the Gateway's name, for messages.
 func (g *gateway) name() string { return g.ref.Namespace + "/" + g.ref.Name }
 
-// service of the Gateway. Nil unless there is exactly one.
+// service returns the Gateway's Service. It returns nil unless there is exactly one.
 func (g *gateway) service() *corev1.Service {
 	if g.gateway == nil || len(g.services) != 1 {
 		return nil
@@ -69,6 +69,7 @@ func (g *gateway) service() *corev1.Service {
 	return &g.services[0]
 }
 
+// valid returns the condition GatewayValid.
 func (g *gateway) valid() compose.Condition {
 	c := compose.Condition{Type: meta.TypeGatewayValid, Status: compose.False}
 	switch {
@@ -103,7 +104,7 @@ func (g *gateway) valid() compose.Condition {
 	return c
 }
 
-// namesOf Services, for messages.
+// namesOf returns the names of Services, for messages.
 func namesOf(in []corev1.Service) string {
 	out := make([]string, len(in))
 	for i, s := range in {
@@ -113,8 +114,8 @@ func namesOf(in []corev1.Service) string {
 	return compose.List(out...)
 }
 
-// refusal is why its controller does not take the Gateway. Nil if it does, or has
-// not said.
+// refusal returns why its controller does not accept the Gateway. It returns nil if it does, or
+// has not reported.
 func (g *gateway) refusal() *metav1.Condition {
 	c := apimeta.FindStatusCondition(g.gateway.Status.Conditions, string(gwapiv1.GatewayConditionAccepted))
 	if c == nil || c.Status != metav1.ConditionFalse {
@@ -123,7 +124,7 @@ func (g *gateway) refusal() *metav1.Condition {
 	return c
 }
 
-// status of what was found. Nil unless there is exactly one Service.
+// status returns the Gateway for the status. It returns nil unless there is exactly one Service.
 func (g *gateway) status() *gatewayv1alpha1.GatewayStatus {
 	s := g.service()
 	if s == nil {
@@ -149,9 +150,9 @@ func (g *gateway) status() *gatewayv1alpha1.GatewayStatus {
 	return out
 }
 
-// ports at which the Gateway answers by TCP, those of ListenerSets included. A Service
-// that several Gateways share has those of others, too: of it only the Gateway's own
-// listeners are known. A port that somebody patched into the Service is none.
+// ports returns the TCP ports of the Gateway, those of ListenerSets included. A Service that
+// several Gateways share also has ports of others: of it only those of the Gateway's own
+// listeners count. A port that a user patched into the Service does not count.
 func (g *gateway) ports() []int32 {
 	s := g.service()
 	if s == nil {
@@ -167,7 +168,7 @@ func (g *gateway) ports() []int32 {
 	return out
 }
 
-// ofListener tells by its name whether Envoy Gateway made a port for a listener
+// ofListener reports whether Envoy Gateway made a port for a listener, by the port's name
 // (envoyproxy/gateway v1.9 internal/gatewayapi/listener.go, irListenerPortName).
 func ofListener(p corev1.ServicePort) bool {
 	return slices.ContainsFunc([]string{"http", "https", "tls", "tcp"}, func(protocol string) bool {

@@ -19,84 +19,65 @@ import (
 // its pods are called by.
 const extensionChart = "tailscale-gateway-extension"
 
-// requireInstalled are the Deployments of the chart, in any namespace, of which those beside
-// Envoy Gateway count: labels anybody gives to Deployments of theirs. A Gateway's own are made by no Helm, so what
-// happens to them runs nobody else's function.
-func requireInstalled() compose.Requirement {
-	return compose.Requirement{
-		Key:        "extension",
-		APIVersion: appsv1.SchemeGroupVersion.String(),
-		Kind:       "Deployment",
-		Labels:     map[string]string{"app.kubernetes.io/name": extensionChart, labelManagedBy: "Helm"},
-	}
-}
-
-// wantsInstalled reports whether the extension that is installed for the cluster is to serve
-// the Gateway. It knows TailscaleGateways with tailnets alone.
-func (s *share) wantsInstalled() bool {
-	return len(s.tailnets) > 0 && !s.step && s.xr.Spec.ExtensionServer == nil
-}
-
-// readInstalled finds the Deployments of the installed extension. It returns false while
-// Crossplane has not looked.
-func (s *share) readInstalled(r *compose.Run) (bool, error) {
-	need := requireInstalled()
-	r.Require(need)
-	found, looked, err := compose.Required[appsv1.Deployment](r, need)
+// installedOf returns the Deployments that are in the namespaces of Envoy Gateway, by namespace and
+// name, and whether another one exists elsewhere.
+func installedOf(found []appsv1.Deployment, namespaces []string) (installed []appsv1.Deployment, elsewhere bool) {
 	for _, d := range found {
 		switch {
 		case d.GetDeletionTimestamp() != nil:
-		case slices.Contains(s.envoyGateway, d.GetNamespace()):
-			s.installed = append(s.installed, d)
+		case slices.Contains(namespaces, d.GetNamespace()):
+			installed = append(installed, d)
 		default:
-			s.elsewhere = true
+			elsewhere = true
 		}
 	}
-	slices.SortFunc(s.installed, func(a, b appsv1.Deployment) int {
+	slices.SortFunc(installed, func(a, b appsv1.Deployment) int {
 		return cmp.Or(cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))
 	})
-	return looked, err
+	return installed, elsewhere
 }
 
-// installedReady reports whether the installed extension does its work. Which of several
-// serves the Gateway nobody knows, so one that does not answer is told.
-func (s *share) installedReady() compose.Condition {
+// installedReady returns a condition that is True if the installed extension works. Which of
+// several serves the Gateway is not known, so the condition names each that does not answer.
+func (gp *gatewayPlan) installedReady() compose.Condition {
 	c := compose.Condition{Status: compose.False, Reason: meta.ReasonExtensionNotReady}
-	for i := range s.installed {
-		if d := &s.installed[i]; readyPods(d) == 0 {
+	for i := range gp.installed {
+		if d := &gp.installed[i]; readyPods(d) == 0 {
 			c.Message = fmt.Sprintf("0 of %d pods of Deployment %s/%s are ready: what was made stays, and changes of routes wait; see what kubectl describe says of them",
 				wantedPods(d), d.GetNamespace(), d.GetName())
 			return c
 		}
 	}
 	switch {
-	case len(s.installed) == 0:
-		c.Reason, c.Message = meta.ReasonNoExtension, s.withoutExtension()+"; install the chart "+extensionChart+" beside Envoy Gateway"
-		if s.elsewhere {
-			c.Message += ". A Deployment with its labels is in none of Envoy Gateway's namespaces (" + compose.List(s.envoyGateway...) +
+	case len(gp.installed) == 0:
+		c.Reason, c.Message = meta.ReasonNoExtension, gp.withoutExtension()+"; install the chart "+extensionChart+" beside Envoy Gateway"
+		if gp.elsewhere {
+			c.Message += ". A Deployment with its labels is in none of Envoy Gateway's namespaces (" + compose.List(gp.envoyGateway...) +
 				"), and does not count: if Envoy Gateway runs there, set ENVOY_GATEWAY_NAMESPACES of the function"
 		}
 		return c
-	case !s.needsReport():
+	case !gp.needsReport():
 		return compose.Condition{Status: compose.True, Reason: meta.ReasonExtensionServes, Message: "The extension is installed, and answers"}
-	case s.report == nil:
+	case gp.report == nil:
 		return compose.Condition{Reason: compose.ReasonWaiting, Message: "Waiting for the extension to report of the Gateway, which it does unless its chart's value gateways is false"}
 	}
 	return compose.Condition{Status: compose.True, Reason: meta.ReasonExtensionReports, Message: "The extension answers, and reports of the Gateway"}
 }
 
-// withoutExtension is what comes of it that none is installed.
-func (s *share) withoutExtension() string {
+// withoutExtension returns the consequence of there being no installed extension, for a message.
+func (gp *gatewayPlan) withoutExtension() string {
 	switch {
-	case !s.needsReport():
+	case !gp.needsReport():
 		return "No extension is installed: nothing that is asked for here needs one, but routes that name Tailscale backends do"
-	case s.report != nil:
+	case gp.report != nil:
 		return "No extension is installed any more: what was made stays, and nothing is added"
 	}
-	return "No extension reports of the Gateway, without which " + s.withoutReport()
+	return "No extension reports of the Gateway, without which " + gp.withoutReport()
 }
 
-// wantedPods of a Deployment, and readyPods of those: a rollout has one more.
+// wantedPods returns how many pods a Deployment should have.
 func wantedPods(d *appsv1.Deployment) int32 { return ptr.Deref(d.Spec.Replicas, 1) }
 
+// readyPods returns how many of a Deployment's wanted pods are ready. A rollout has one more
+// pod.
 func readyPods(d *appsv1.Deployment) int32 { return min(d.Status.ReadyReplicas, wantedPods(d)) }

@@ -15,6 +15,7 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
 // A sharedListener is a port of the Gateway that a tailnet reaches. Listeners of one
@@ -26,22 +27,22 @@ type sharedListener struct {
 	identity gatewayv1alpha1.ClientIdentity
 }
 
-// shareListeners that were chosen, or all that a Tailscale Service can have a port for,
-// by port. A mistake in what was chosen is told for the user; the other listeners are
+// shareListeners returns the chosen listeners, or all that a Tailscale Service can have a port
+// for, by port. A mistake in the choice is a message for the user; the other listeners are
 // shared nevertheless.
-func (s *share) shareListeners(chosen []gatewayv1alpha1.SharedListener) (out []sharedListener, mistake string) {
-	if s.found == nil {
+func (gp *gatewayPlan) shareListeners(chosen []gatewayv1alpha1.SharedListener) (out []sharedListener, mistake string) {
+	if gp.found == nil {
 		return nil, ""
 	}
 	if len(chosen) == 0 {
-		for _, p := range s.gateway.ports() {
+		for _, p := range gp.gateway.ports() {
 			out = append(out, sharedListener{port: p, vipPort: p})
 		}
 		return sortListeners(out), ""
 	}
 	takes := map[int32]sharedListener{}
 	for _, c := range chosen {
-		l, m := shareListener(s.gateway.name(), c, s.found.Listeners)
+		l, m := shareListener(gp.gateway.name(), c, gp.found.Listeners)
 		if other, taken := takes[l.vipPort]; m == "" && taken && other != l {
 			m = fmt.Sprintf("listener %q would have port %d of the Tailscale Service, which leads elsewhere; give it another vipPort", c.Name, l.vipPort)
 		}
@@ -55,6 +56,7 @@ func (s *share) shareListeners(chosen []gatewayv1alpha1.SharedListener) (out []s
 	return sortListeners(out), mistake
 }
 
+// shareListener returns a chosen listener, or the mistake in the choice.
 func shareListener(name string, c gatewayv1alpha1.SharedListener, listeners []gatewayv1alpha1.GatewayListener) (sharedListener, string) {
 	i := slices.IndexFunc(listeners, func(l gatewayv1alpha1.GatewayListener) bool { return l.Name == c.Name })
 	if i < 0 {
@@ -70,27 +72,29 @@ func shareListener(name string, c gatewayv1alpha1.SharedListener, listeners []ga
 	return sharedListener{port: l.Port, vipPort: ptr.Deref(c.VIPPort, l.Port), identity: c.Identity}, ""
 }
 
-// gatewayValid says, too, which listeners believe whoever asks where others than the
-// cluster's own may. It cannot know what keeps these away, so it is no mistake.
-func (s *share) gatewayValid() compose.Condition {
-	c := s.gateway.valid()
-	front := s.gateway.service()
+// gatewayValid returns the condition GatewayValid. Its message also names the listeners that
+// trust identity headers while clients may reach them without a proxy of ours. The function
+// cannot know what keeps such clients away, so this is no problem by itself.
+func (gp *gatewayPlan) gatewayValid() compose.Condition {
+	c := gp.gateway.valid()
+	front := gp.gateway.service()
 	if front == nil || front.Spec.Type != corev1.ServiceTypeLoadBalancer && front.Spec.Type != corev1.ServiceTypeNodePort {
 		return c
 	}
-	if told := s.toldListeners(); len(told) > 0 {
+	if told := gp.identityListeners(); len(told) > 0 {
 		c.Message += fmt.Sprintf("; it is of type %s, and whoever reaches one of the listeners %s past the proxies can say to be anyone: have a NetworkPolicy let these alone in, or make it one of type ClusterIP",
 			front.Spec.Type, compose.List(told...))
 	}
 	return c
 }
 
-// toldListeners are the names of those that are told who asks, each once.
-func (s *share) toldListeners() []string {
+// identityListeners returns the names of the listeners that receive the client's identity, each
+// once.
+func (gp *gatewayPlan) identityListeners() []string {
 	told := map[string]bool{}
-	for _, t := range s.tailnets {
+	for _, t := range gp.tailnets {
 		for _, l := range t.Listeners {
-			if s.ingress() && l.Identity != "" && l.Identity != gatewayv1alpha1.ClientIdentityNone {
+			if gp.ingress() && l.Identity != "" && l.Identity != gatewayv1alpha1.ClientIdentityNone {
 				told[l.Name] = true
 			}
 		}
@@ -98,43 +102,43 @@ func (s *share) toldListeners() []string {
 	return slices.Sorted(maps.Keys(told))
 }
 
-// identifiesElsewhere reports whether a Gateway of another namespace is to be told by headers
-// who asks. The extension knows whether it may be, though of no step.
-func (s *share) identifiesElsewhere() bool {
-	if s.step || reference(s.xr.Spec.GatewayRef, s.owner.Namespace).Namespace == s.owner.Namespace {
+// identifiesElsewhere reports whether a Gateway of another namespace should receive identity
+// headers. The extension knows whether it may, though not for a step.
+func (gp *gatewayPlan) identifiesElsewhere() bool {
+	if gp.step || reference(gp.spec.GatewayRef, gp.owner.Namespace).Namespace == gp.owner.Namespace {
 		return false
 	}
-	return slices.ContainsFunc(s.tailnets, func(t *tailnet) bool {
+	return slices.ContainsFunc(gp.tailnets, func(t *tailnet) bool {
 		return slices.ContainsFunc(t.Listeners, func(l gatewayv1alpha1.SharedListener) bool {
 			return l.Identity == gatewayv1alpha1.ClientIdentityHeaders
 		})
 	})
 }
 
-// untold tells for the user of a listener that Envoy lets nobody tell who asks, as the
-// extension reports. Empty if there is none.
-func (s *share) untold() string {
-	if s.report == nil || len(s.report.Untold) == 0 {
+// missingIdentity returns a message for the user about a listener that must not receive the client's
+// identity, as the extension reports. It is empty if there is none.
+func (gp *gatewayPlan) missingIdentity() string {
+	if gp.report == nil || len(gp.report.Untold) == 0 {
 		return ""
 	}
 	return fmt.Sprintf("Listener %q of Gateway %s is not told who asks: make a ReferenceGrant in namespace %s, from kind TailscaleGateway (group %s) of namespace %s to kind %s (group %s)",
-		s.report.Untold[0], s.gateway.name(), s.gateway.ref.Namespace, gatewayv1alpha1.Group, s.owner.Namespace, s.gateway.ref.Kind, gwapiv1.GroupName)
+		gp.report.Untold[0], gp.gateway.name(), gp.gateway.ref.Namespace, gatewayv1alpha1.Group, gp.owner.Namespace, gp.gateway.ref.Kind, gwapiv1.GroupName)
 }
 
-// sortListeners by port, each once.
+// sortListeners returns listeners by port, each once.
 func sortListeners(in []sharedListener) []sharedListener {
 	slices.SortFunc(in, func(a, b sharedListener) int { return cmp.Compare(a.vipPort, b.vipPort) })
 	return slices.Compact(in)
 }
 
-// backend of a Tailscale Service that leads to a listener. It says the host: the
-// service would else require the TailscaleGateway, whose status changes with each
-// service, and in a step there is none. It says the protocol, too, though that is the
-// default: what the API server fills in of a list that is atomic makes each apply a write.
-func (s *share) backend(l sharedListener) gatewayv1alpha1.Backend {
+// backend returns the backend of a Tailscale Service that leads to a listener. It names the
+// host: otherwise the service would require the TailscaleGateway, whose status changes with each
+// service, and which a step does not have. It also names the protocol, though that is the
+// default: if the API server sets a default in an atomic list, each apply is a write.
+func (gp *gatewayPlan) backend(l sharedListener) gatewayv1alpha1.Backend {
 	b := gatewayv1alpha1.Backend{
-		Kind: gatewayv1alpha1.BackendKindGateway, Name: compose.ChildName(s.owner.Name),
-		Host: serviceHost(s.found.Service.Namespace, s.found.Service.Name),
+		Kind: gatewayv1alpha1.BackendKindGateway, Name: names.Child(gp.owner.Name),
+		Host: serviceHost(gp.found.Service.Namespace, gp.found.Service.Name),
 		Port: l.port, VIPPort: ptr.To(l.vipPort), Protocol: gatewayv1alpha1.BackendProtocolTCP,
 	}
 	switch l.identity {
@@ -147,5 +151,6 @@ func (s *share) backend(l sharedListener) gatewayv1alpha1.Backend {
 	return b
 }
 
-// serviceHost is without the cluster's domain, which a pod's search list adds.
+// serviceHost returns the host of a Service without the cluster's domain, which a pod's search
+// list adds.
 func serviceHost(namespace, name string) string { return name + "." + namespace + ".svc" }

@@ -14,6 +14,7 @@ import (
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
 const (
@@ -25,7 +26,7 @@ const (
 	// suffixEgress ends the names of egress proxies.
 	suffixEgress = "egress"
 
-	// defaultReplicas is the schema's default, for who calls the function without it.
+	// defaultReplicas is the schema's default, for requests that did not pass the API server.
 	defaultReplicas = 2
 
 	// startAtOnce is how many proxies are on their way to their first devices at one
@@ -58,46 +59,23 @@ type proxies struct {
 	observed *gatewayv1alpha1.TailscaleEndpoints
 }
 
-// planProxies has ingress first: what was shared before is shared again first.
-func (s *share) planProxies() {
-	for _, t := range s.tailnets {
-		if !s.ingress() {
-			continue
-		}
-		t.ingress = &proxies{
-			tailnet: t, direction: gatewayv1alpha1.ConnectionTypeIngress, key: prefixIngress + t.Name,
-			name: compose.ChildName(s.owner.Name, t.Name), devices: t.replicas(),
-		}
-		s.proxies = append(s.proxies, t.ingress)
+// newProxies returns the proxies of a tailnet for one direction.
+func (gp *gatewayPlan) newProxies(t *tailnet, direction gatewayv1alpha1.ConnectionType) *proxies {
+	key, name := prefixIngress+t.Name, names.Child(gp.owner.Name, t.Name)
+	if direction == gatewayv1alpha1.ConnectionTypeEgress {
+		key, name = prefixEgress+t.Name, names.Child(gp.owner.Name, t.Name, suffixEgress)
 	}
-	for _, t := range s.tailnets {
-		if !t.discovers() {
-			continue
-		}
-		t.egress = &proxies{
-			tailnet: t, direction: gatewayv1alpha1.ConnectionTypeEgress, key: prefixEgress + t.Name,
-			name: compose.ChildName(s.owner.Name, t.Name, suffixEgress), devices: t.replicas(),
-		}
-		s.proxies = append(s.proxies, t.egress)
-	}
+	return &proxies{tailnet: t, direction: direction, key: key, name: name, devices: t.replicas(), observed: gp.observed.proxies[key]}
 }
 
+// replicas returns how many devices each direction has.
 func (t *tailnet) replicas() int32 { return ptr.Deref(t.Proxy.Replicas, defaultReplicas) }
 
-func (p *proxies) observe(r *compose.Run) error {
-	e := &gatewayv1alpha1.TailscaleEndpoints{}
-	ok, err := r.Observed(p.key, e)
-	if ok {
-		p.observed = e
-	}
-	return err
-}
-
-// moving reports that the proxies are in another tailnet than they are to be in. A
-// TailscaleEndpoints cannot change its tailnet, so those must go first.
+// moving reports whether the proxies are in another tailnet than they should be in. A
+// TailscaleEndpoints cannot change its tailnet, so it must be deleted first.
 func (p *proxies) moving() bool { return p.observed != nil && p.observed.Spec.Tailnet != p.tailnet.ref }
 
-// endpoints of the proxies, as they are observed.
+// endpoints returns the observed endpoints of the proxies.
 func (p *proxies) endpoints() compose.Endpoints {
 	return compose.Endpoints{Observed: p.observed, Devices: p.devices}
 }
@@ -119,42 +97,41 @@ func (p *proxies) accepted() bool {
 // canHost reports whether there are proxies that a service can select.
 func (p *proxies) canHost() bool { return p.accepted() && len(p.observed.Status.Devices) > 0 }
 
-// desireProxies that are there, and of the others as many as may start. A tailnet that
-// may not be used gets none, and none is for a Gateway that may not be shared; what those
-// that are there become is theirs to say.
-func (s *share) desireProxies(r *compose.Run) error {
+// proxyChildren returns the proxies that exist, and of the others as many as may start. A tailnet
+// that may not be used gets none, nor does a Gateway that may not be shared; existing proxies
+// decide themselves what becomes of them.
+func (gp *gatewayPlan) proxyChildren() children {
+	var out children
 	starting := 0
-	for _, p := range s.proxies {
+	for _, p := range gp.proxies {
 		if p.endpoints().Starting() {
 			starting++
 		}
 	}
-	for _, p := range s.proxies {
-		if p.moving() || p.observed == nil && (!p.tailnet.verdict.Accepted || !s.permitted() || starting >= startAtOnce) {
+	for _, p := range gp.proxies {
+		if p.moving() || p.observed == nil && (!p.tailnet.verdict.Accepted || !gp.permitted() || starting >= startAtOnce) {
 			// What is ready is not all that is wanted.
-			r.NotReady()
+			out.incomplete = true
 			continue
 		}
 		if p.observed == nil {
 			starting++
 		}
-		// Crossplane would name those that are not ready, and write the composite each
-		// time that one becomes so.
+		// Crossplane would list those that are not ready, and write the composite each
+		// time that one becomes ready.
 		if !p.settled() {
-			r.NotReady()
-			r.LookAgain()
+			out.incomplete, out.requeue = true, true
 		}
-		if err := r.Desire(p.key, s.composeEndpoints(p), p.settled()); err != nil {
-			return err
-		}
+		out.add(p.key, gp.composeEndpoints(p), p.settled())
 	}
-	return nil
+	return out
 }
 
-func (s *share) composeEndpoints(p *proxies) *gatewayv1alpha1.TailscaleEndpoints {
+// composeEndpoints returns the TailscaleEndpoints of proxies.
+func (gp *gatewayPlan) composeEndpoints(p *proxies) *gatewayv1alpha1.TailscaleEndpoints {
 	t := p.tailnet
 	e := &gatewayv1alpha1.TailscaleEndpoints{
-		ObjectMeta: metav1.ObjectMeta{Name: p.name, Namespace: s.owner.Namespace, Labels: s.labels(t)},
+		ObjectMeta: metav1.ObjectMeta{Name: p.name, Namespace: gp.owner.Namespace, Labels: gp.labels(t)},
 		Spec: gatewayv1alpha1.TailscaleEndpointsSpec{
 			Tailnet: t.ref,
 			Tags:    t.Tags,
@@ -168,28 +145,28 @@ func (s *share) composeEndpoints(p *proxies) *gatewayv1alpha1.TailscaleEndpoints
 	e.Labels[meta.LabelDirection] = string(p.direction)
 	if p.direction == gatewayv1alpha1.ConnectionTypeEgress {
 		discover(&e.Spec, t.ServiceDiscovery)
-		s.excludeItself(t, e.Spec.AutoDiscovery)
+		gp.excludeItself(t, e.Spec.AutoDiscovery)
 	}
 	if p.direction == gatewayv1alpha1.ConnectionTypeIngress && t.SplitDNS != nil {
-		e.Spec.DNS = &gatewayv1alpha1.EndpointsDNS{ZoneRef: gatewayv1alpha1.ZoneRef{Name: s.zoneName(t)}}
+		e.Spec.DNS = &gatewayv1alpha1.EndpointsDNS{ZoneRef: gatewayv1alpha1.ZoneRef{Name: gp.zoneName(t)}}
 	}
 	return e
 }
 
-// excludeItself from what a Gateway finds in a tailnet: a route to its own Tailscale
-// Service would lead in a circle, and its ingress proxies serve nothing else. Egress
-// proxies leave themselves out. A TailscaleEndpoints has room for these beside all that a
-// TailscaleGateway may name.
-func (s *share) excludeItself(t *tailnet, d *gatewayv1alpha1.AutoDiscovery) {
+// excludeItself excludes the Gateway from what it discovers in a tailnet: a route to its own
+// Tailscale Service would lead in a circle, and its ingress proxies serve nothing else. Egress
+// proxies exclude themselves. A TailscaleEndpoints has room for these patterns beside all that a
+// TailscaleGateway may have.
+func (gp *gatewayPlan) excludeItself(t *tailnet, d *gatewayv1alpha1.AutoDiscovery) {
 	if d == nil {
 		return
 	}
 	var own []string
-	if s.sharing() == gatewayv1alpha1.RouteSharingGateway {
-		own = append(own, s.gatewayServiceName(t))
+	if gp.sharing() == gatewayv1alpha1.RouteSharingGateway {
+		own = append(own, gp.gatewayServiceName(t))
 	}
 	if t.ingress != nil {
-		own = append(own, compose.HostName(s.owner.Namespace, compose.ChildName(t.ingress.name, string(t.ingress.direction)))+"-*")
+		own = append(own, names.Host(gp.owner.Namespace, names.Child(t.ingress.name, string(t.ingress.direction)))+"-*")
 	}
 	for _, n := range own {
 		if !slices.Contains(d.ExcludeNames, n) {
@@ -198,8 +175,8 @@ func (s *share) excludeItself(t *tailnet, d *gatewayv1alpha1.AutoDiscovery) {
 	}
 }
 
-// discover has a TailscaleEndpoints look for what a Gateway's clients are to reach. Where
-// nothing says what that is it looks for nothing, and its proxies wait.
+// discover sets what a TailscaleEndpoints discovers for the Gateway's clients. Without a limit
+// it discovers nothing, and its proxies wait.
 func discover(spec *gatewayv1alpha1.TailscaleEndpointsSpec, d *gatewayv1alpha1.GatewayDiscovery) {
 	port := gatewayv1alpha1.EndpointsPort{Name: portName, Port: d.Port, Protocol: d.Protocol}
 	if port.Port == 0 {
@@ -226,11 +203,11 @@ func discover(spec *gatewayv1alpha1.TailscaleEndpointsSpec, d *gatewayv1alpha1.G
 	}
 }
 
-// labels of all that is composed for a tailnet.
-func (s *share) labels(t *tailnet) map[string]string {
+// labels returns the labels of all that is composed for a tailnet.
+func (gp *gatewayPlan) labels(t *tailnet) map[string]string {
 	return map[string]string{
 		meta.LabelTailnet:        t.ref,
-		meta.LabelGateway:        s.owner.Name,
+		meta.LabelGateway:        gp.owner.Name,
 		meta.LabelGatewayTailnet: t.Name,
 	}
 }

@@ -30,47 +30,48 @@ const kindUDPRoute = "UDPRoute"
 // maxRecorded is how many routes a record names at most.
 const maxRecorded = 64
 
-// routeServices of a tailnet: of each route where routes are shared, and of each
-// Service behind them where those are published.
-func (s *share) routeServices(t *tailnet) []*service {
-	routes := slices.SortedFunc(slices.Values(s.report.Routes), func(a, b tailnetv1alpha1.ReportedRoute) int {
+// routeServices returns the services of a tailnet: one for each route where routes are shared,
+// and one for each Service behind them where those are published.
+func (gp *gatewayPlan) routeServices(t *tailnet) []*service {
+	routes := slices.SortedFunc(slices.Values(gp.report.Routes), func(a, b tailnetv1alpha1.ReportedRoute) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	var out []*service
-	if s.sharing() == gatewayv1alpha1.RouteSharingRoute {
+	if gp.sharing() == gatewayv1alpha1.RouteSharingRoute {
 		for _, r := range routes {
-			out = append(out, s.routeService(t, r))
+			out = append(out, gp.routeService(t, r))
 		}
 	}
-	if s.publishes() {
-		out = append(out, s.backendServices(t, routes)...)
+	if gp.publishes() {
+		out = append(out, gp.backendServices(t, routes)...)
 	}
 	return out
 }
 
-// routeTarget is what a service of a route leads to.
+// routeTarget returns what a service of a route leads to.
 func routeTarget(r tailnetv1alpha1.ReportedRoute) string {
 	return r.Kind + "/" + r.Namespace + "/" + r.Name
 }
 
-func (s *share) routeService(t *tailnet, r tailnetv1alpha1.ReportedRoute) *service {
+// routeService returns the service of a route.
+func (gp *gatewayPlan) routeService(t *tailnet, r tailnetv1alpha1.ReportedRoute) *service {
 	v := &service{tailnet: t, target: routeTarget(r)}
 	v.parts = []string{"route-" + r.Name, r.Namespace}
 	if r.Kind == kindUDPRoute {
 		v.omitted = "A Tailscale Service has no ports of UDP; reach the route's backends by proxies with Kernel networking"
 		return v
 	}
-	s.answer(v, slices.DeleteFunc(slices.Clone(t.shared), func(l sharedListener) bool { return !slices.Contains(r.Ports, l.port) }))
+	gp.answer(v, slices.DeleteFunc(slices.Clone(t.shared), func(l sharedListener) bool { return !slices.Contains(r.Ports, l.port) }))
 	if len(v.backends) == 0 && v.mistake == "" {
-		v.lost = !slices.ContainsFunc(s.gateway.ports(), func(p int32) bool { return slices.Contains(r.Ports, p) })
+		v.lost = !slices.ContainsFunc(gp.gateway.ports(), func(p int32) bool { return slices.Contains(r.Ports, p) })
 		v.omitted = "None of its listeners is shared with the tailnet"
 	}
 	return v
 }
 
-// backendServices of a tailnet, by namespace and name. One has the ports at which any
-// route asks for it.
-func (s *share) backendServices(t *tailnet, routes []tailnetv1alpha1.ReportedRoute) []*service {
+// backendServices returns the services of the Services behind routes, by namespace and name.
+// Each has the ports to which any route sends requests.
+func (gp *gatewayPlan) backendServices(t *tailnet, routes []tailnetv1alpha1.ReportedRoute) []*service {
 	var backends []tailnetv1alpha1.ReportedBackend
 	for _, r := range routes {
 		if r.Kind == kindUDPRoute {
@@ -91,20 +92,20 @@ func (s *share) backendServices(t *tailnet, routes []tailnetv1alpha1.ReportedRou
 			out = append(out, &service{tailnet: t, target: target, parts: []string{b.Name, b.Namespace}})
 		}
 		v := out[len(out)-1]
-		v.backends = append(v.backends, s.published(b))
+		v.backends = append(v.backends, gp.published(b))
 	}
-	by := protectors(routes)
+	by := protectingPolicies(routes)
 	for _, v := range out {
 		v.limit()
-		if v.omitted = s.unpublished(by[v.target]); v.omitted != "" {
+		if v.omitted = gp.unpublished(by[v.target]); v.omitted != "" {
 			v.mistake = ""
 		}
 	}
 	return out
 }
 
-// protectors are the policies that protect Services, by what a service of one leads to.
-func protectors(routes []tailnetv1alpha1.ReportedRoute) map[string]string {
+// protectingPolicies returns the policies that protect Services, by what a service of one leads to.
+func protectingPolicies(routes []tailnetv1alpha1.ReportedRoute) map[string]string {
 	out := map[string]string{}
 	for _, r := range routes {
 		for _, b := range r.Backends {
@@ -115,41 +116,41 @@ func protectors(routes []tailnetv1alpha1.ReportedRoute) map[string]string {
 	return out
 }
 
-// unpublished says why a Service has no Tailscale Service of its own, which a policy
-// protects, if any is known. Empty if it may have one.
-func (s *share) unpublished(policy string) string {
+// unpublished returns why a Service has no Tailscale Service of its own, given the policy that
+// protects it, if any. It is empty if it may have one.
+func (gp *gatewayPlan) unpublished(policy string) string {
 	switch {
-	case s.xr.Spec.PublishBackends == gatewayv1alpha1.PublishBackendsAll:
+	case gp.spec.PublishBackends == gatewayv1alpha1.PublishBackendsAll:
 		return ""
 	case policy != "":
 		return policy + " is for requests by the Gateway, and those to a Tailscale Service of its own would pass it by; set publishBackends All to publish it nevertheless"
-	case !s.report.PoliciesKnown:
+	case !gp.report.PoliciesKnown:
 		return "Whether a policy protects it is not known; " + string(meta.TypeServicesReady) + " says why"
 	}
 	return ""
 }
 
-// hidesAll reports whether backends are left out for it is not known what protects them.
-func (s *share) hidesAll() bool {
-	return s.publishes() && s.xr.Spec.PublishBackends != gatewayv1alpha1.PublishBackendsAll && s.knowsRoutes() && !s.report.PoliciesKnown &&
-		slices.ContainsFunc(s.services, func(v *service) bool { return v.kind() == strings.ToLower(kindService) })
+// hidesAll reports whether backends are omitted because it is not known which policies protect
+// them.
+func (gp *gatewayPlan) hidesAll() bool {
+	return gp.publishes() && gp.spec.PublishBackends != gatewayv1alpha1.PublishBackendsAll && gp.knowsRoutes() && !gp.report.PoliciesKnown &&
+		slices.ContainsFunc(gp.services, func(v *service) bool { return v.kind() == strings.ToLower(kindService) })
 }
 
-// leading are the routes that lead to a service, for the cluster's record of a shared one. A
-// route that goes is taken out of it alone. What is not shared has no record, and is spared
-// a write for each route.
-func (s *share) leading(v *service) []string {
+// recordedRoutes returns the routes that lead to a service, for the cluster's record of a shared one. A
+// service that is not shared has no record, which saves a write for each route.
+func (gp *gatewayPlan) recordedRoutes(v *service) []string {
 	if v.tailnet.VIPService.Sharing != gatewayv1alpha1.SharingShared {
 		return nil
 	}
-	if s.report == nil {
+	if gp.report == nil {
 		if v.observed == nil {
 			return nil
 		}
 		return v.observed.Spec.VIPService.Routes
 	}
 	var out []string
-	for _, r := range s.report.Routes {
+	for _, r := range gp.report.Routes {
 		if r.Kind != kindUDPRoute && v.answersFor(r) {
 			out = append(out, routeTarget(r))
 		}
@@ -158,8 +159,7 @@ func (s *share) leading(v *service) []string {
 	return out[:min(len(out), maxRecorded)]
 }
 
-// answersFor reports whether requests to a service come to a route, or to its backend past
-// it.
+// answersFor reports whether requests to a service reach a route, or its backend directly.
 func (v *service) answersFor(r tailnetv1alpha1.ReportedRoute) bool {
 	switch {
 	case v.isGateway():
@@ -170,19 +170,19 @@ func (v *service) answersFor(r tailnetv1alpha1.ReportedRoute) bool {
 	return routeTarget(r) == v.target
 }
 
-// backendTarget is what a service of a backend leads to.
+// backendTarget returns what a service of a backend leads to.
 func backendTarget(b tailnetv1alpha1.ReportedBackend) string {
 	return kindService + "/" + b.Namespace + "/" + b.Name
 }
 
-// published is a backend of a route as one of a Tailscale Service. It says the protocol as
+// published returns a backend of a route as one of a Tailscale Service. It names the protocol as
 // backend does.
-func (s *share) published(b tailnetv1alpha1.ReportedBackend) gatewayv1alpha1.Backend {
+func (gp *gatewayPlan) published(b tailnetv1alpha1.ReportedBackend) gatewayv1alpha1.Backend {
 	out := gatewayv1alpha1.Backend{
 		Kind: gatewayv1alpha1.BackendKindService, Name: b.Name,
 		Port: b.Port, VIPPort: ptr.To(b.Port), Protocol: gatewayv1alpha1.BackendProtocolTCP,
 	}
-	if b.Namespace != s.owner.Namespace {
+	if b.Namespace != gp.owner.Namespace {
 		out.Kind, out.Host = gatewayv1alpha1.BackendKindExternal, serviceHost(b.Namespace, b.Name)
 	}
 	return out

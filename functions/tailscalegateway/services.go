@@ -17,7 +17,6 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
@@ -63,17 +62,17 @@ type service struct {
 	// backends that answer, each at one port.
 	backends []gatewayv1alpha1.Backend
 
-	// omitted says why there is none, which is no mistake. Empty if there is one.
+	// omitted is why there is no service, without a mistake. It is empty if there is one.
 	omitted string
 
-	// lost reports that there is none for want of listeners that were there. One that
-	// was made before stays: its address is not to be lost, too.
+	// lost reports that there is none because its listeners are gone. An existing service stays:
+	// its address would be lost, too.
 	lost bool
 
-	// mistake is why there can be none. It is for the user.
+	// mistake is why there can be no service. It is for the user.
 	mistake string
 
-	// keep what was observed: what it is to become is not known.
+	// keep reports that the observed service stays as it is: what it should become is not known.
 	keep bool
 
 	// vip is the name in the tailnet.
@@ -83,8 +82,8 @@ type service struct {
 	observed *gatewayv1alpha1.TailscaleServices
 }
 
-// key is the resource name. That of the Gateway's service does not say which Gateway:
-// another one takes its place.
+// key returns the resource name. That of the Gateway's service does not contain the Gateway's
+// name: another Gateway takes its place.
 func (v *service) key() string {
 	if v.isGateway() {
 		return prefixGateway + v.tailnet.Name
@@ -95,9 +94,9 @@ func (v *service) key() string {
 	return prefixService + v.tailnet.Name + "/" + v.target
 }
 
-// observe the service's TailscaleServices. A name cannot be changed: where another object
-// of the cluster has it, as one of a TailscaleGateway with the same routes, another
-// TailscaleServices takes the place. That it is there tells later runs.
+// observe sets the service's TailscaleServices. A name cannot be changed: where another object
+// of the cluster has it, such as one of a TailscaleGateway with the same routes, another
+// TailscaleServices takes the place. Later runs recognize the case by its existence.
 func (v *service) observe(in map[string]*gatewayv1alpha1.TailscaleServices) {
 	v.observed = in[v.key()]
 	if v.fixed != "" {
@@ -117,66 +116,51 @@ func (v *service) nameTaken() bool {
 // isGateway reports whether a service leads to the Gateway as a whole.
 func (v *service) isGateway() bool { return strings.HasPrefix(v.target, kindGateway+"/") }
 
-// name of the TailscaleServices. The slashes of what it leads to bring a hash into it,
-// but that of the Gateway has a plain one.
-func (s *share) childName(v *service) string {
+// childName returns the name of the TailscaleServices. The slashes of a target bring a hash into
+// it, but the Gateway's service has a plain name.
+func (gp *gatewayPlan) childName(v *service) string {
 	if v.observed != nil {
 		return v.observed.GetName()
 	}
 	if v.isGateway() {
-		return compose.ChildName(s.owner.Name, v.tailnet.Name)
+		return names.Child(gp.owner.Name, v.tailnet.Name)
 	}
 	if v.yields {
-		return compose.ChildName(s.owner.Name, v.tailnet.Name, v.target, "own")
+		return names.Child(gp.owner.Name, v.tailnet.Name, v.target, "own")
 	}
-	return compose.ChildName(s.owner.Name, v.tailnet.Name, v.target)
+	return names.Child(gp.owner.Name, v.tailnet.Name, v.target)
 }
 
-// gatewayServiceName is the name of the Gateway's own Tailscale Service.
-func (s *share) gatewayServiceName(t *tailnet) string {
+// gatewayServiceName returns the name of the Gateway's own Tailscale Service.
+func (gp *gatewayPlan) gatewayServiceName(t *tailnet) string {
 	if n := t.VIPService.Name; n != "" {
 		return string(n)
 	}
-	return servicePrefix + names.TailscaleService(s.owner.Name)
+	return servicePrefix + names.TailscaleService(gp.owner.Name)
 }
 
-// observedServices by resource name.
-func observedServices(r *compose.Run) (map[string]*gatewayv1alpha1.TailscaleServices, error) {
-	out := map[string]*gatewayv1alpha1.TailscaleServices{}
-	for _, name := range r.ObservedNames() {
-		if !slices.ContainsFunc([]string{prefixGateway, prefixService, prefixOwnService}, func(p string) bool { return strings.HasPrefix(name, p) }) {
+// planServices returns the services of each tailnet: that of the Gateway, those of its routes, and
+// those of what is behind them. There is none of a Gateway that may not be shared, not even one
+// that was made before.
+func (gp *gatewayPlan) planServices() []*service {
+	if !gp.permitted() {
+		return nil
+	}
+	var out []*service
+	if gp.sharing() == gatewayv1alpha1.RouteSharingGateway {
+		for _, t := range gp.tailnets {
+			out = append(out, gp.gatewayService(t))
+		}
+	}
+	for _, t := range gp.tailnets {
+		if gp.knowsRoutes() {
+			out = append(out, gp.routeServices(t)...)
 			continue
 		}
-		o := &gatewayv1alpha1.TailscaleServices{}
-		if _, err := r.Observed(name, o); err != nil {
-			return nil, err
-		}
-		out[name] = o
+		out = append(out, gp.keptServices(t)...)
 	}
-	return out, nil
-}
-
-// planServices of each tailnet: that of the Gateway, those of its routes, and those of
-// what is behind them. None of a Gateway that may not be shared, not even one that was made
-// before.
-func (s *share) planServices(observed map[string]*gatewayv1alpha1.TailscaleServices) {
-	if !s.permitted() {
-		return
-	}
-	if s.sharing() == gatewayv1alpha1.RouteSharingGateway {
-		for _, t := range s.tailnets {
-			s.services = append(s.services, s.gatewayService(t))
-		}
-	}
-	for _, t := range s.tailnets {
-		if s.knowsRoutes() {
-			s.services = append(s.services, s.routeServices(t)...)
-			continue
-		}
-		s.services = append(s.services, s.keptServices(t, observed)...)
-	}
-	for i, v := range s.services {
-		v.observe(observed)
+	for i, v := range out {
+		v.observe(gp.observed.services)
 		if v.lost && v.observed != nil {
 			v.omitted, v.keep = "", true
 		}
@@ -184,17 +168,18 @@ func (s *share) planServices(observed map[string]*gatewayv1alpha1.TailscaleServi
 			v.omitted = fmt.Sprintf("A TailscaleGateway has no more than %d services; split its routes over several Gateways", maxServices)
 		}
 	}
-	s.nameServices()
+	gp.nameServices(out)
+	return out
 }
 
-// knowsRoutes reports whether the routes of the Gateway are known. What was made for
-// them stays as it is while they are not.
-func (s *share) knowsRoutes() bool { return s.report != nil && s.found != nil }
+// knowsRoutes reports whether the routes of the Gateway are known. While they are not, their
+// services stay as they are.
+func (gp *gatewayPlan) knowsRoutes() bool { return gp.report != nil && gp.found != nil }
 
-// keptServices are those of routes and backends that were made before.
-func (s *share) keptServices(t *tailnet, observed map[string]*gatewayv1alpha1.TailscaleServices) []*service {
+// keptServices returns the services of routes and backends that were made before.
+func (gp *gatewayPlan) keptServices(t *tailnet) []*service {
 	targets := map[string]bool{}
-	for key := range observed {
+	for key := range gp.observed.services {
 		for _, prefix := range []string{prefixService, prefixOwnService} {
 			if target, ok := strings.CutPrefix(key, prefix+t.Name+"/"); ok {
 				targets[target] = true
@@ -204,35 +189,36 @@ func (s *share) keptServices(t *tailnet, observed map[string]*gatewayv1alpha1.Ta
 	var out []*service
 	for _, target := range slices.Sorted(maps.Keys(targets)) {
 		kind, _, _ := strings.Cut(target, "/")
-		if kind == kindService && s.publishes() || kind != kindService && s.sharing() == gatewayv1alpha1.RouteSharingRoute {
+		if kind == kindService && gp.publishes() || kind != kindService && gp.sharing() == gatewayv1alpha1.RouteSharingRoute {
 			out = append(out, &service{tailnet: t, target: target, keep: true})
 		}
 	}
 	return out
 }
 
-func (s *share) gatewayService(t *tailnet) *service {
-	v := &service{tailnet: t, target: kindGateway + "/" + s.gateway.name(), fixed: s.gatewayServiceName(t)}
-	if s.found == nil {
+// gatewayService returns the Gateway's own service in a tailnet.
+func (gp *gatewayPlan) gatewayService(t *tailnet) *service {
+	v := &service{tailnet: t, target: kindGateway + "/" + gp.gateway.name(), fixed: gp.gatewayServiceName(t)}
+	if gp.found == nil {
 		v.keep = true
 		return v
 	}
-	s.answer(v, t.shared)
+	gp.answer(v, t.shared)
 	if len(v.backends) == 0 {
-		v.mistake = cmp.Or(t.mistake, fmt.Sprintf("Gateway %s serves no listener that a Tailscale Service can have a port for; add one", s.gateway.name()))
+		v.mistake = cmp.Or(t.mistake, fmt.Sprintf("Gateway %s serves no listener that a Tailscale Service can have a port for; add one", gp.gateway.name()))
 	}
 	return v
 }
 
-// answer a service by listeners.
-func (s *share) answer(v *service, listeners []sharedListener) {
+// answer sets the listeners that answer a service.
+func (gp *gatewayPlan) answer(v *service, listeners []sharedListener) {
 	for _, l := range listeners {
-		v.backends = append(v.backends, s.backend(l))
+		v.backends = append(v.backends, gp.backend(l))
 	}
 	v.limit()
 }
 
-// limit the ports of a service to those that it can have.
+// limit sets a mistake on a service with more ports than it can have.
 func (v *service) limit() {
 	if len(v.backends) > maxPorts {
 		v.backends = nil
@@ -240,22 +226,22 @@ func (v *service) limit() {
 	}
 }
 
-// nameServices gives each the first of its names that no other of its tailnet has.
-// One that is there keeps its own.
-func (s *share) nameServices() {
+// nameServices sets the name of each service: the first that no other service of its tailnet
+// has. An existing service keeps its name.
+func (gp *gatewayPlan) nameServices(services []*service) {
 	taken := map[string]bool{}
 	id := func(v *service, name string) string { return v.tailnet.ref + "/" + name }
-	for _, v := range s.services {
+	for _, v := range services {
 		if v.observed != nil {
 			v.vip = string(v.observed.Spec.VIPService.Name)
 			taken[id(v, v.vip)] = true
 		}
 	}
-	for _, v := range s.services {
+	for _, v := range services {
 		if v.observed != nil || v.omitted != "" {
 			continue
 		}
-		for _, n := range s.names(v) {
+		for _, n := range gp.names(v) {
 			v.vip = n
 			if !taken[id(v, n)] {
 				break
@@ -268,13 +254,13 @@ func (s *share) nameServices() {
 	}
 }
 
-// names that a service may have, the best first.
-func (s *share) names(v *service) []string {
+// names returns the names that a service may have, the best first.
+func (gp *gatewayPlan) names(v *service) []string {
 	if v.fixed != "" {
 		return []string{v.fixed}
 	}
 	if v.yields {
-		return []string{servicePrefix + names.OtherTailscaleService(append(slices.Clone(v.parts), v.kind(), s.owner.Namespace, s.owner.Name)...)}
+		return []string{servicePrefix + names.OtherTailscaleService(append(slices.Clone(v.parts), v.kind(), gp.owner.Namespace, gp.owner.Name)...)}
 	}
 	return []string{
 		servicePrefix + names.TailscaleService(v.parts...),
@@ -282,13 +268,13 @@ func (s *share) names(v *service) []string {
 	}
 }
 
-// kind of what a service leads to, in lower case.
+// kind returns the kind of a service's target, in lower case.
 func (v *service) kind() string {
 	kind, _, _ := strings.Cut(v.target, "/")
 	return strings.ToLower(kind)
 }
 
-// wanted reports whether there is to be a TailscaleServices.
+// wanted reports whether there should be a TailscaleServices.
 func (v *service) wanted() bool { return v.omitted == "" && v.mistake == "" }
 
 // ready reports whether the service is in the tailnet as it is wanted. Its own condition
@@ -309,8 +295,8 @@ func (v *service) ready() bool {
 	return true
 }
 
-// hosted reports whether a proxy hosts the service. It does no less while the provider can
-// do nothing with the service, such as when Tailscale's API does not answer.
+// hosted reports whether a proxy hosts the service. One that did still does while the provider
+// cannot reconcile the service, such as when Tailscale's API does not answer.
 func (v *service) hosted() bool {
 	if v.observed == nil || v.observed.Status.GetCondition(meta.TypeAdvertised).Status != corev1.ConditionTrue {
 		return false
@@ -318,11 +304,11 @@ func (v *service) hosted() bool {
 	return v.ready() || v.observed.Status.GetCondition(meta.TypeVIPServiceReady).Reason == meta.ReasonCannotReconcile
 }
 
-// settled reports whether nothing is to come any more. What is behind routes may be down;
-// the Gateway itself is to answer.
+// settled reports whether no change is expected any more. Backends of routes may be down; the
+// Gateway itself should answer.
 func (v *service) settled() bool { return v.ready() && (!v.isGateway() || v.hosted()) }
 
-// problem is something for the user to fix. Empty if there is nothing.
+// problem returns what the user has to fix. It is empty if there is nothing.
 func (v *service) problem() string {
 	if v.mistake != "" || v.observed == nil {
 		return v.mistake
@@ -340,54 +326,58 @@ func (v *service) problem() string {
 	return ""
 }
 
-// desireServices that can be. A new one has to wait for proxies that can host it: it
-// changes a dozen times until it is there, and more often if it has to wait itself, each
-// of which Crossplane's circuit breaker counts twice. They start all at once: the first
-// is to answer before the last is made.
-func (s *share) desireServices(r *compose.Run) error {
-	unready := 0
-	for _, v := range s.services {
+// serviceChildren returns the services that can exist. A new one has to wait for proxies that can
+// host it: it changes a dozen times until it is configured, and more often if it has to wait itself,
+// each of which Crossplane's circuit breaker counts twice. They start all at once: the first
+// should answer before the last is made.
+func (gp *gatewayPlan) serviceChildren() children {
+	var out children
+	for _, v := range gp.services {
 		if !v.wanted() {
-			if v.mistake != "" {
-				r.NotReady()
-			}
+			out.incomplete = out.incomplete || v.mistake != ""
 			// A mistake does not take away what is served.
 			if v.observed == nil || v.omitted != "" {
 				continue
 			}
-			v.keep = true
 		}
-		if v.observed == nil && (v.keep || !v.tailnet.ingress.canHost()) {
-			r.NotReady()
+		keep := v.keep || !v.wanted()
+		if v.observed == nil && (keep || !v.tailnet.ingress.canHost()) {
+			out.incomplete = true
 			continue
 		}
+		// The circuit breaker may drop changes meanwhile.
 		if !v.settled() {
-			unready++
+			out.incomplete, out.requeue = true, true
 		}
-		if err := r.Desire(v.key(), s.composeService(v), v.settled()); err != nil {
-			return err
+		o := gp.keepService(v)
+		if !keep {
+			o = gp.composeService(v)
 		}
+		out.add(v.key(), o, v.settled())
 	}
-	// What the circuit breaker drops meanwhile is not told again.
-	if unready > 0 {
-		r.NotReady()
-		r.LookAgain()
-	}
-	return nil
+	return out
 }
 
-func (s *share) composeService(v *service) *gatewayv1alpha1.TailscaleServices {
-	o := &gatewayv1alpha1.TailscaleServices{
-		ObjectMeta: metav1.ObjectMeta{Name: s.childName(v), Namespace: s.owner.Namespace, Labels: s.labels(v.tailnet)},
+// serviceMeta returns the metadata of a TailscaleServices.
+func (gp *gatewayPlan) serviceMeta(v *service) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: gp.childName(v), Namespace: gp.owner.Namespace, Labels: gp.labels(v.tailnet)}
+}
+
+// keepService returns an observed TailscaleServices as it is. It is empty if there is none.
+func (gp *gatewayPlan) keepService(v *service) *gatewayv1alpha1.TailscaleServices {
+	if v.observed == nil {
+		return nil
 	}
-	if v.keep {
-		o.Spec = v.observed.Spec
-		return o
-	}
+	return &gatewayv1alpha1.TailscaleServices{ObjectMeta: gp.serviceMeta(v), Spec: v.observed.Spec}
+}
+
+// composeService returns the TailscaleServices of a service.
+func (gp *gatewayPlan) composeService(v *service) *gatewayv1alpha1.TailscaleServices {
+	o := &gatewayv1alpha1.TailscaleServices{ObjectMeta: gp.serviceMeta(v)}
 	vip := v.tailnet.VIPService
 	o.Spec = gatewayv1alpha1.TailscaleServicesSpec{
 		Selector: metav1.LabelSelector{MatchLabels: map[string]string{
-			meta.LabelGateway:        s.owner.Name,
+			meta.LabelGateway:        gp.owner.Name,
 			meta.LabelGatewayTailnet: v.tailnet.Name,
 			meta.LabelDirection:      string(gatewayv1alpha1.ConnectionTypeIngress),
 		}},
@@ -396,7 +386,7 @@ func (s *share) composeService(v *service) *gatewayv1alpha1.TailscaleServices {
 			Tags:        vip.Tags,
 			Comment:     vip.Comment,
 			AutoApprove: ptr.To(ptr.Deref(vip.AutoApprove, true)),
-			Routes:      s.leading(v),
+			Routes:      gp.recordedRoutes(v),
 
 			AdoptionPolicy: vip.AdoptionPolicy,
 		},

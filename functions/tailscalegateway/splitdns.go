@@ -22,6 +22,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/allow"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/zone"
 )
 
@@ -47,7 +48,7 @@ const (
 	suffixTailnet = ".ts.net"
 )
 
-// A resolver is what of a Gateway one tailnet resolves.
+// A resolver is what one tailnet resolves of a Gateway.
 type resolver struct {
 	tailnet *tailnet
 
@@ -60,14 +61,14 @@ type resolver struct {
 	// nameservers are the proxies' addresses in the tailnet, as far as they are known.
 	nameservers []string
 
-	// unknown reports that it is not known what to resolve: what was observed stays.
+	// unknown reports that it is not known what to resolve: the observed zone stays.
 	unknown bool
 
 	// uncovered are hostnames that cannot be resolved, for want of a domain.
 	uncovered []string
 
-	// beyond is the first domain that the namespace may not have the tailnet ask for. Nil
-	// if there is none.
+	// beyond is the first domain that the namespace's grant does not contain. It is nil if there
+	// is none.
 	beyond *allow.ViolationError
 
 	// full reports that there are more domains, or names, than there can be.
@@ -81,55 +82,52 @@ type resolver struct {
 	split  *tailnetv1alpha1.SplitDNS
 }
 
-// resolves reports whether any tailnet is to resolve hostnames. Without ingress there is
-// nothing to resolve them to.
-func (s *share) resolves() bool {
-	return s.ingress() && slices.ContainsFunc(s.tailnets, func(t *tailnet) bool { return t.SplitDNS != nil })
+// resolves reports whether any tailnet should resolve hostnames. Without ingress they have no
+// addresses.
+func (gp *gatewayPlan) resolves() bool {
+	return gp.ingress() && slices.ContainsFunc(gp.tailnets, func(t *tailnet) bool { return t.SplitDNS != nil })
 }
 
-// planResolvers of tailnets that ask for it.
-func (s *share) planResolvers(r *compose.Run) error {
-	if !s.permitted() {
+// planResolvers returns the resolvers of tailnets that ask for one.
+func (gp *gatewayPlan) planResolvers() []*resolver {
+	if !gp.permitted() {
 		return nil
 	}
-	for _, t := range s.tailnets {
-		if t.SplitDNS == nil || t.ingress == nil {
-			continue
+	var out []*resolver
+	for _, t := range gp.tailnets {
+		if t.SplitDNS != nil && t.ingress != nil {
+			out = append(out, gp.newResolver(t))
 		}
-		v := &resolver{tailnet: t, name: s.zoneName(t), unknown: s.found == nil || s.report == nil && !s.step}
-		c, d := &corev1.ConfigMap{}, &tailnetv1alpha1.SplitDNS{}
-		ok, err := r.Observed(v.zoneKey(), c)
-		if err != nil {
-			return err
-		}
-		if ok {
-			v.config = c
-		}
-		if ok, err = r.Observed(v.splitKey(), d); err != nil {
-			return err
-		}
-		if ok {
-			v.split = d
-		}
-		v.nameservers = t.ingress.nameservers()
-		if !v.unknown {
-			v.plan(s.hostnames(t))
-		}
-		s.resolvers = append(s.resolvers, v)
 	}
-	return nil
+	return out
 }
 
-func (s *share) zoneName(t *tailnet) string {
-	return compose.ChildName(s.owner.Name, t.Name, suffixDNS)
+// newResolver returns the resolver of a tailnet.
+func (gp *gatewayPlan) newResolver(t *tailnet) *resolver {
+	v := &resolver{
+		tailnet: t, name: gp.zoneName(t), nameservers: t.ingress.nameservers(),
+		unknown: gp.found == nil || gp.report == nil && !gp.step,
+		config:  gp.observed.zones[prefixZone+t.Name], split: gp.observed.splits[prefixSplitDNS+t.Name],
+	}
+	if !v.unknown {
+		v.plan(gp.hostnames(t))
+	}
+	return v
 }
 
+// zoneName returns the name of a tailnet's ConfigMap and SplitDNS.
+func (gp *gatewayPlan) zoneName(t *tailnet) string {
+	return names.Child(gp.owner.Name, t.Name, suffixDNS)
+}
+
+// zoneKey returns the resource name of the ConfigMap.
 func (v *resolver) zoneKey() string { return prefixZone + v.tailnet.Name }
 
+// splitKey returns the resource name of the SplitDNS.
 func (v *resolver) splitKey() string { return prefixSplitDNS + v.tailnet.Name }
 
-// nameservers are the addresses of devices: of each the first, IPv4. Whether one is
-// online matters only where there are more than are named: devices take the first answer
+// nameservers returns the first address of each device, which is IPv4. Online devices take
+// precedence only where there are more devices than nameservers: clients take the first answer
 // of any, and each change is a write.
 func (p *proxies) nameservers() []string {
 	if p.observed == nil || p.moving() {
@@ -155,8 +153,9 @@ func (p *proxies) nameservers() []string {
 	return slices.Compact(out)
 }
 
-// hostnames that a tailnet is to resolve, and the services that answer for each.
-func (s *share) hostnames(t *tailnet) map[string][]*service {
+// hostnames returns the hostnames that a tailnet should resolve, and the services that answer
+// for each.
+func (gp *gatewayPlan) hostnames(t *tailnet) map[string][]*service {
 	out := map[string][]*service{}
 	add := func(v *service, hosts ...string) {
 		for _, h := range hosts {
@@ -166,16 +165,16 @@ func (s *share) hostnames(t *tailnet) map[string][]*service {
 		}
 	}
 	routes := map[string][]string{}
-	if s.report != nil {
-		for _, r := range s.report.Routes {
+	if gp.report != nil {
+		for _, r := range gp.report.Routes {
 			routes[routeTarget(r)] = r.Hostnames
 		}
 	}
-	for _, v := range s.services {
+	for _, v := range gp.services {
 		switch {
 		case v.tailnet != t || !v.wanted():
 		case v.isGateway():
-			add(v, s.gatewayHosts(t)...)
+			add(v, gp.gatewayHosts(t)...)
 		default:
 			add(v, routes[v.target]...)
 		}
@@ -183,29 +182,29 @@ func (s *share) hostnames(t *tailnet) map[string][]*service {
 	return out
 }
 
-// gatewayHosts are hostnames for which the Gateway's own service answers: those of
-// routes, and of listeners. A listener's wildcard says nothing where routes are known.
-func (s *share) gatewayHosts(t *tailnet) []string {
+// gatewayHosts returns the hostnames for which the Gateway's own service answers: those of
+// routes, and of listeners. A listener's wildcard does not count where routes are known.
+func (gp *gatewayPlan) gatewayHosts(t *tailnet) []string {
 	var out []string
 	shared := func(port int32) bool {
 		return slices.ContainsFunc(t.shared, func(l sharedListener) bool { return l.port == port })
 	}
-	if s.found != nil {
-		for _, l := range s.found.Listeners {
-			if shared(l.Port) && (s.report == nil || !zone.IsWildcard(l.Hostname)) {
+	if gp.found != nil {
+		for _, l := range gp.found.Listeners {
+			if shared(l.Port) && (gp.report == nil || !zone.IsWildcard(l.Hostname)) {
 				out = append(out, l.Hostname)
 			}
 		}
 	}
-	if s.report == nil {
+	if gp.report == nil {
 		return out
 	}
-	for _, r := range s.report.Routes {
+	for _, r := range gp.report.Routes {
 		if slices.ContainsFunc(r.Ports, shared) {
 			out = append(out, r.Hostnames...)
 		}
 	}
-	for _, g := range s.report.GeneratedRoutes {
+	for _, g := range gp.report.GeneratedRoutes {
 		if g.Tailnet == t.Name && g.Direction == tailnetv1alpha1.DirectionIngress && g.Name != "" {
 			out = append(out, g.Hostname)
 		}
@@ -213,7 +212,7 @@ func (s *share) gatewayHosts(t *tailnet) []string {
 	return out
 }
 
-// plan the zone. A hostname comes once its service has an address.
+// plan sets the zone. A hostname is in it once its service has an address.
 func (v *resolver) plan(hosts map[string][]*service) {
 	var domains []string
 	for i, d := range v.tailnet.SplitDNS.Domains {
@@ -252,12 +251,12 @@ func (v *resolver) plan(hosts map[string][]*service) {
 	}
 }
 
-// granted reports whether the tailnet may be told to ask the proxies for a domain, whoever
-// chose it. One label alone is never granted.
+// granted reports whether the tailnet may send queries for a domain to the proxies, whatever
+// object names the domain. A single label is never granted.
 func (v *resolver) granted(field, domain string) bool {
 	g := v.tailnet.verdict.Grant
 	if g == nil {
-		// The tailnet does not allow the namespace, or is not there: that is told.
+		// The tailnet does not allow the namespace, or does not exist: another condition says so.
 		return !allow.SingleLabel(domain)
 	}
 	beyond := g.Domain(field, domain)
@@ -267,7 +266,8 @@ func (v *resolver) granted(field, domain string) bool {
 	return beyond == nil
 }
 
-// addressesOf the service that has the most ports: each leads to the same Gateway.
+// addressesOf returns the addresses of the service that has the most ports: each leads to the
+// same Gateway.
 func addressesOf(of []*service) []netip.Addr {
 	var best *service
 	for _, v := range of {
@@ -290,8 +290,9 @@ func addressesOf(of []*service) []netip.Addr {
 	return out
 }
 
-// sharedDomains are those for which others answer, too: another Gateway, or another
-// cluster's. While the SplitDNS changes, its status may tell of our own old nameservers.
+// sharedDomains returns the domains for which others answer, too: another Gateway, or one of
+// another cluster. While the SplitDNS changes, its status may contain our own earlier
+// nameservers.
 func (v *resolver) sharedDomains() map[string]bool {
 	out := map[string]bool{}
 	if v.split == nil {
@@ -312,7 +313,8 @@ func (v *resolver) sharedDomains() map[string]bool {
 	return out
 }
 
-// observedZone is empty if there is none that can be read.
+// observedZone returns the zone in the observed ConfigMap. It is empty if there is none that can
+// be decoded.
 func (v *resolver) observedZone() zone.Zone {
 	if v.config == nil {
 		return zone.Zone{}
@@ -329,13 +331,13 @@ func (v *resolver) ready() bool {
 	return v.split != nil && resource.IsConditionTrue(v.split.GetCondition(xpv2.TypeReady))
 }
 
-// settled reports whether nothing is to come any more. Without hostnames there is nothing
-// to tell the tailnet.
+// settled reports whether no change is expected any more. Without hostnames the tailnet needs no
+// SplitDNS.
 func (v *resolver) settled() bool {
 	return v.ready() || !v.unknown && !v.waiting && len(v.zone.Domains) == 0
 }
 
-// problem is something for the user to fix. Empty if there is nothing.
+// problem returns what the user has to fix. It is empty if there is nothing.
 func (v *resolver) problem() string {
 	if v.split == nil {
 		return ""
@@ -348,34 +350,29 @@ func (v *resolver) problem() string {
 	return ""
 }
 
-// desireResolvers that are wanted. The tailnet is told of the proxies once there are
-// some, and once they have something to answer.
-func (s *share) desireResolvers(r *compose.Run) error {
-	for _, v := range s.resolvers {
-		c, err := s.composeZone(v)
+// resolverChildren returns what resolves hostnames. The tailnet learns of the proxies once they
+// exist, and once they have something to answer.
+func (gp *gatewayPlan) resolverChildren() (children, error) {
+	var out children
+	for _, v := range gp.resolvers {
+		c, err := gp.composeZone(v)
 		if err != nil {
-			return err
+			return out, err
 		}
-		if err := r.Desire(v.zoneKey(), c, true); err != nil {
-			return err
-		}
+		out.add(v.zoneKey(), c, true)
 		if !v.settled() {
-			r.NotReady()
-			r.LookAgain()
+			out.incomplete, out.requeue = true, true
 		}
-		d := s.composeSplitDNS(v)
-		if d == nil {
-			continue
-		}
-		if err := r.Desire(v.splitKey(), d, v.ready()); err != nil {
-			return err
+		if d := gp.composeSplitDNS(v); d != nil {
+			out.add(v.splitKey(), d, v.ready())
 		}
 	}
-	return nil
+	return out, nil
 }
 
-func (s *share) composeZone(v *resolver) (*corev1.ConfigMap, error) {
-	c := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: v.name, Namespace: s.owner.Namespace, Labels: s.labels(v.tailnet)}}
+// composeZone returns the ConfigMap with the zone.
+func (gp *gatewayPlan) composeZone(v *resolver) (*corev1.ConfigMap, error) {
+	c := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: v.name, Namespace: gp.owner.Namespace, Labels: gp.labels(v.tailnet)}}
 	if v.unknown && v.config != nil {
 		c.Data = v.config.Data
 		return c, nil
@@ -385,9 +382,10 @@ func (s *share) composeZone(v *resolver) (*corev1.ConfigMap, error) {
 	return c, err
 }
 
-// composeSplitDNS is nil while there is nothing to tell the tailnet.
-func (s *share) composeSplitDNS(v *resolver) *tailnetv1alpha1.SplitDNS {
-	d := &tailnetv1alpha1.SplitDNS{ObjectMeta: metav1.ObjectMeta{Name: v.name, Namespace: s.owner.Namespace, Labels: s.labels(v.tailnet)}}
+// composeSplitDNS returns the SplitDNS. It returns nil while there is nothing to configure in
+// the tailnet.
+func (gp *gatewayPlan) composeSplitDNS(v *resolver) *tailnetv1alpha1.SplitDNS {
+	d := &tailnetv1alpha1.SplitDNS{ObjectMeta: metav1.ObjectMeta{Name: v.name, Namespace: gp.owner.Namespace, Labels: gp.labels(v.tailnet)}}
 	d.SetProviderConfigReference(compose.ProviderConfigRef(v.tailnet.ref))
 	if v.split != nil {
 		d.Spec.ForProvider = v.split.Spec.ForProvider
@@ -404,6 +402,7 @@ func (s *share) composeSplitDNS(v *resolver) *tailnetv1alpha1.SplitDNS {
 	return d
 }
 
+// domains returns the names of the zone's domains.
 func (v *resolver) domains() []string {
 	out := make([]string, len(v.zone.Domains))
 	for i, d := range v.zone.Domains {
@@ -412,7 +411,8 @@ func (v *resolver) domains() []string {
 	return out
 }
 
-// status of what is resolved. Nil until the tailnet has been told.
+// status returns what is resolved, for the status. It returns nil until the tailnet is
+// configured.
 func (v *resolver) status() *gatewayv1alpha1.GatewaySplitDNSStatus {
 	if !v.ready() {
 		return nil
@@ -421,17 +421,17 @@ func (v *resolver) status() *gatewayv1alpha1.GatewaySplitDNSStatus {
 	return &gatewayv1alpha1.GatewaySplitDNSStatus{Domains: p.Domains, Nameservers: p.Nameservers}
 }
 
-// splitDNSReady is True if all hostnames resolve. What a person must fix is told before
-// what comes by itself.
-func (s *share) splitDNSReady() compose.Condition {
+// splitDNSReady returns the condition SplitDNSReady: True if all hostnames resolve. What the
+// user has to fix comes before what needs only time.
+func (gp *gatewayPlan) splitDNSReady() compose.Condition {
 	c := compose.Condition{Status: compose.False}
-	for _, v := range s.resolvers {
+	for _, v := range gp.resolvers {
 		if m := v.problem(); m != "" {
 			c.Reason, c.Message = meta.ReasonSplitDNSError, fmt.Sprintf("SplitDNS %s: %s", v.name, m)
 			return c
 		}
 	}
-	for _, v := range s.resolvers {
+	for _, v := range gp.resolvers {
 		if v.beyond != nil {
 			c.Reason, c.Message = meta.ReasonNotGranted, fmt.Sprintf("Tailnet %q: %v", v.tailnet.ref, v.beyond)
 			return c
@@ -446,11 +446,11 @@ func (s *share) splitDNSReady() compose.Condition {
 			return c
 		}
 	}
-	if s.leftOut() != (tailnetv1alpha1.ReportedLeftOut{}) {
-		c.Reason, c.Message = meta.ReasonTooManyHostnames, s.tooManyRoutes()
+	if gp.leftOut() != (tailnetv1alpha1.ReportedLeftOut{}) {
+		c.Reason, c.Message = meta.ReasonTooManyHostnames, gp.tooManyRoutes()
 		return c
 	}
-	for _, v := range s.resolvers {
+	for _, v := range gp.resolvers {
 		if !v.settled() {
 			c.Reason, c.Message = meta.ReasonSplitDNSCreating, "Waiting for proxies that answer, and for Tailscale to send devices to them"
 			return c
@@ -459,8 +459,8 @@ func (s *share) splitDNSReady() compose.Condition {
 	return compose.Condition{Status: compose.True, Reason: meta.ReasonHostnamesResolve, Message: "Devices of the tailnets ask proxies for all hostnames"}
 }
 
-// notCovered names the first hostname that cannot be resolved, and how many more there
-// are.
+// notCovered returns a message with the first hostname that cannot be resolved, and the number
+// of the others.
 func (v *resolver) notCovered() string {
 	h := v.uncovered[0]
 	m := fmt.Sprintf("%s does not resolve in tailnet %q: name its domain in splitDNS.domains", h, v.tailnet.ref)

@@ -22,34 +22,36 @@ const maxListed = 256
 // maxListedPorts is how many ports of a service it lists.
 const maxListedPorts = 16
 
-func (s *share) status() gatewayv1alpha1.TailscaleGatewayStatus {
-	out := gatewayv1alpha1.TailscaleGatewayStatus{Gateway: s.found, ExtensionServerStatus: s.extensionServerStatus()}
-	if len(s.tailnets) == 0 {
+// status returns the status of the TailscaleGateway.
+func (gp *gatewayPlan) status() gatewayv1alpha1.TailscaleGatewayStatus {
+	out := gatewayv1alpha1.TailscaleGatewayStatus{Gateway: gp.found, ExtensionServerStatus: gp.extensionServerStatus()}
+	if len(gp.tailnets) == 0 {
 		return out
 	}
-	for _, v := range s.services {
-		out.Services = append(out.Services, s.serviceInfo(v))
+	for _, v := range gp.services {
+		out.Services = append(out.Services, gp.serviceInfo(v))
 	}
 	out.Services = out.Services[:min(len(out.Services), maxListed)]
-	for _, t := range s.tailnets {
+	for _, t := range gp.tailnets {
 		out.TailnetStatus = append(out.TailnetStatus, t.status())
 	}
-	for _, v := range s.resolvers {
-		i := slices.Index(s.tailnets, v.tailnet)
+	for _, v := range gp.resolvers {
+		i := slices.Index(gp.tailnets, v.tailnet)
 		out.TailnetStatus[i].SplitDNS = v.status()
 	}
-	out.DependencyStatus = s.dependencies()
-	if s.report == nil {
+	out.DependencyStatus = gp.dependencies()
+	if gp.report == nil {
 		return out
 	}
-	if s.generates() {
-		out.GeneratedRouteCount, out.GeneratedRoutes = s.generatedRoutes()
+	if gp.generates() {
+		out.GeneratedRouteCount, out.GeneratedRoutes = gp.generatedRoutes()
 	}
 	return out
 }
 
-func (s *share) serviceInfo(v *service) gatewayv1alpha1.GatewayServiceInfo {
-	out := gatewayv1alpha1.GatewayServiceInfo{Name: s.childName(v), Tailnet: v.tailnet.Name, For: v.target, Message: v.omitted}
+// serviceInfo returns the status of a service.
+func (gp *gatewayPlan) serviceInfo(v *service) gatewayv1alpha1.GatewayServiceInfo {
+	out := gatewayv1alpha1.GatewayServiceInfo{Name: gp.childName(v), Tailnet: v.tailnet.Name, For: v.target, Message: v.omitted}
 	if v.omitted != "" {
 		return out
 	}
@@ -57,7 +59,7 @@ func (s *share) serviceInfo(v *service) gatewayv1alpha1.GatewayServiceInfo {
 	if !out.Ready {
 		out.Message = cmp.Or(out.Message, "No proxy hosts it yet; its TailscaleServices says why")
 	}
-	if v.observed == nil || !out.Ready && !s.told(out.Name) {
+	if v.observed == nil || !out.Ready && !gp.addressReported(out.Name) {
 		return out
 	}
 	if vip := v.observed.Status.VIPServiceStatus; vip != nil {
@@ -70,7 +72,7 @@ func (s *share) serviceInfo(v *service) gatewayv1alpha1.GatewayServiceInfo {
 	return out
 }
 
-// portsInfo of a service that is there, in order.
+// portsInfo returns the ports of an existing service, in order.
 func (v *service) portsInfo() []gatewayv1alpha1.GatewayServicePort {
 	var out []gatewayv1alpha1.GatewayServicePort
 	for _, b := range v.observed.Spec.Backends {
@@ -83,14 +85,15 @@ func (v *service) portsInfo() []gatewayv1alpha1.GatewayServicePort {
 	return out[:min(len(out), maxListedPorts)]
 }
 
-// told reports whether the status has the address of a service. A new one comes with
-// the news that the service is hosted, for each is a write of the composite.
-func (s *share) told(name string) bool {
-	return slices.ContainsFunc(s.xr.Status.Services, func(i gatewayv1alpha1.GatewayServiceInfo) bool {
+// addressReported reports whether the status has the address of a service. A new address is added together
+// with the report that the service is hosted, because each is a write of the composite.
+func (gp *gatewayPlan) addressReported(name string) bool {
+	return slices.ContainsFunc(gp.reported, func(i gatewayv1alpha1.GatewayServiceInfo) bool {
 		return i.Name == name && len(i.Addresses) > 0
 	})
 }
 
+// status returns the status of a tailnet.
 func (t *tailnet) status() gatewayv1alpha1.GatewayTailnetStatus {
 	out := gatewayv1alpha1.GatewayTailnetStatus{Name: t.Name, Ready: t.verdict.Accepted}
 	if !t.verdict.Accepted {
@@ -123,18 +126,18 @@ func (t *tailnet) status() gatewayv1alpha1.GatewayTailnetStatus {
 	return out
 }
 
-// dependencies by kind and name: the Gateway, and the tailnets, each once.
-func (s *share) dependencies() []gatewayv1alpha1.DependencyStatus {
-	valid := s.gateway.valid()
+// dependencies returns the Gateway and the tailnets by kind and name, each once.
+func (gp *gatewayPlan) dependencies() []gatewayv1alpha1.DependencyStatus {
+	valid := gp.gateway.valid()
 	g := gatewayv1alpha1.DependencyStatus{
-		Kind: s.gateway.ref.Kind, Namespace: s.gateway.ref.Namespace, Name: s.gateway.ref.Name,
+		Kind: gp.gateway.ref.Kind, Namespace: gp.gateway.ref.Namespace, Name: gp.gateway.ref.Name,
 		Ready: valid.Status == compose.True,
 	}
 	if !g.Ready {
 		g.Message = valid.Message
 	}
 	out := []gatewayv1alpha1.DependencyStatus{g}
-	for _, t := range s.tailnets {
+	for _, t := range gp.tailnets {
 		d := gatewayv1alpha1.DependencyStatus{Kind: gatewayv1alpha1.TailscaleTailnetKind, Name: t.ref, Ready: t.verdict.Accepted}
 		if !d.Ready {
 			d.Message = t.verdict.Message
@@ -147,38 +150,39 @@ func (s *share) dependencies() []gatewayv1alpha1.DependencyStatus {
 	return slices.Compact(out)
 }
 
-// extensionServerStatus is what is known of the extension. Nil if that is nothing.
-func (s *share) extensionServerStatus() *gatewayv1alpha1.ExtensionServerStatus {
-	if s.extension == nil && s.report == nil && len(s.installed) == 0 {
+// extensionServerStatus returns what is known of the extension. It returns nil if that is
+// nothing.
+func (gp *gatewayPlan) extensionServerStatus() *gatewayv1alpha1.ExtensionServerStatus {
+	if gp.extension == nil && gp.report == nil && len(gp.installed) == 0 {
 		return nil
 	}
 	out := &gatewayv1alpha1.ExtensionServerStatus{}
-	if e := s.extension; e != nil {
+	if e := gp.extension; e != nil {
 		out.Address, out.ReadyReplicas = e.address(), ptr.To(e.readyReplicas())
 	}
-	for i := range s.installed {
-		out.ReadyReplicas = ptr.To(ptr.Deref(out.ReadyReplicas, 0) + readyPods(&s.installed[i]))
+	for i := range gp.installed {
+		out.ReadyReplicas = ptr.To(ptr.Deref(out.ReadyReplicas, 0) + readyPods(&gp.installed[i]))
 	}
-	if s.report == nil {
+	if gp.report == nil {
 		return out
 	}
-	out.Version = s.report.Extension.Version
-	if h := s.report.Extension.Hooks; h != nil {
+	out.Version = gp.report.Extension.Version
+	if h := gp.report.Extension.Hooks; h != nil {
 		out.HookCallMetrics = &gatewayv1alpha1.HookCallMetrics{Total: h.Total, Successful: h.Total - h.Failed, Failed: h.Failed, LastCall: h.Last}
 	}
 	return out
 }
 
-// generatedRoutes by how bad their state is, and how many were made. Those that the
-// report leaves out answer.
-func (s *share) generatedRoutes() (*int32, []gatewayv1alpha1.GeneratedRoute) {
-	made := s.leftOut().GeneratedRoutes
+// generatedRoutes returns the number of generated routes, and the routes with the worst states
+// first. Those that the report omits are accepted.
+func (gp *gatewayPlan) generatedRoutes() (*int32, []gatewayv1alpha1.GeneratedRoute) {
+	made := gp.leftOut().GeneratedRoutes
 	var out []gatewayv1alpha1.GeneratedRoute
 	for _, state := range []tailnetv1alpha1.GeneratedRouteState{
 		tailnetv1alpha1.GeneratedRouteConflict, tailnetv1alpha1.GeneratedRouteRefused,
 		tailnetv1alpha1.GeneratedRoutePending, tailnetv1alpha1.GeneratedRouteAccepted,
 	} {
-		for _, g := range s.routesIn(state) {
+		for _, g := range gp.routesIn(state) {
 			if g.Name != "" {
 				made++
 			}
@@ -191,10 +195,10 @@ func (s *share) generatedRoutes() (*int32, []gatewayv1alpha1.GeneratedRoute) {
 	return &made, out[:min(len(out), maxListed)]
 }
 
-// routesIn a state, in the order of the report.
-func (s *share) routesIn(state tailnetv1alpha1.GeneratedRouteState) []tailnetv1alpha1.ReportedGeneratedRoute {
+// routesIn returns the generated routes in a state, in the order of the report.
+func (gp *gatewayPlan) routesIn(state tailnetv1alpha1.GeneratedRouteState) []tailnetv1alpha1.ReportedGeneratedRoute {
 	var out []tailnetv1alpha1.ReportedGeneratedRoute
-	for _, g := range s.report.GeneratedRoutes {
+	for _, g := range gp.report.GeneratedRoutes {
 		if g.State == state {
 			out = append(out, g)
 		}

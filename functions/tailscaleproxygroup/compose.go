@@ -20,8 +20,9 @@ import (
 // more a second. Endpoints that wait for a person do not count.
 const startAtOnce = 2
 
-// desire the endpoints that are there, and of the others as many as may start.
-func (g *group) desire(r *compose.Run) error {
+// children returns a plan of the endpoints that exist, and of the others as many as may start.
+func (g *group) children() compose.Plan {
+	var p compose.Plan
 	starting := 0
 	for _, m := range g.members {
 		if m.endpoints().Starting() {
@@ -31,29 +32,24 @@ func (g *group) desire(r *compose.Run) error {
 	for _, m := range g.members {
 		if m.observed == nil && starting >= startAtOnce {
 			// What is ready is not all that is wanted.
-			r.NotReady()
+			p.NotReady = true
 			continue
 		}
 		if m.observed == nil {
 			starting++
 		}
-		if err := r.Desire(m.key(), g.composeEndpoints(m), m.endpoints().Settled()); err != nil {
-			return err
-		}
+		p.Children = append(p.Children, compose.Child{Name: m.key(), Object: g.composeEndpoints(m), Ready: m.endpoints().Settled()})
 	}
 	for _, m := range g.leaving {
 		if !g.replaced(m) {
-			if err := r.Desire(m.key(), g.copyEndpoints(m), true); err != nil {
-				return err
-			}
+			p.Children = append(p.Children, compose.Child{Name: m.key(), Object: g.copyEndpoints(m), Ready: true})
 		}
 	}
-	return nil
+	return p
 }
 
-// replaced reports whether an endpoints that is not wanted any more may go. When
-// zones are given for the first time, or no longer, its tailnet keeps it until
-// those that take its place are there.
+// replaced reports whether unwanted endpoints may be deleted. When zones are set for the first
+// time, or no longer, its tailnet keeps it until the endpoints in its place are settled.
 func (g *group) replaced(old *member) bool {
 	for _, m := range g.members {
 		if m.tailnet == old.tailnet && (m.zone == "") != (old.zone == "") && !m.endpoints().Settled() {
@@ -63,8 +59,9 @@ func (g *group) replaced(old *member) bool {
 	return true
 }
 
+// composeEndpoints returns the TailscaleEndpoints of a member.
 func (g *group) composeEndpoints(m *member) *gatewayv1alpha1.TailscaleEndpoints {
-	t := g.xr.Spec.Template.DeepCopy()
+	t := g.spec.Template.DeepCopy()
 	pods := t.Proxy
 	if m.zone != "" {
 		n := map[string]string{}
@@ -79,7 +76,7 @@ func (g *group) composeEndpoints(m *member) *gatewayv1alpha1.TailscaleEndpoints 
 			Tags:    t.Tags,
 			Proxy: gatewayv1alpha1.Proxy{
 				Replicas:       ptr.To(m.replicas),
-				ConnectionType: g.xr.Spec.Type,
+				ConnectionType: g.spec.Type,
 				ProxyPods:      pods,
 			},
 			Ports:     t.Ports,
@@ -88,7 +85,7 @@ func (g *group) composeEndpoints(m *member) *gatewayv1alpha1.TailscaleEndpoints 
 	}
 }
 
-// copyEndpoints composes one that was observed as it is.
+// copyEndpoints returns an observed TailscaleEndpoints as it is.
 func (g *group) copyEndpoints(m *member) *gatewayv1alpha1.TailscaleEndpoints {
 	return &gatewayv1alpha1.TailscaleEndpoints{
 		ObjectMeta: metav1.ObjectMeta{Name: m.name, Namespace: g.owner.Namespace, Labels: g.labels()},

@@ -8,6 +8,9 @@ package tailscaleproxygroup
 
 import (
 	"context"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
@@ -16,7 +19,11 @@ import (
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/package/function/input"
 )
+
+// inputs of this function, in pipelines that are not our own.
+var inputs = compose.NewInputSchema(input.TailscaleProxyGroup)
 
 // Function composes TailscaleProxyGroups.
 type Function struct {
@@ -30,43 +37,74 @@ func New(log logging.Logger) *Function { return &Function{log: log} }
 
 // RunFunction composes one TailscaleProxyGroup.
 func (f *Function) RunFunction(_ context.Context, req *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {
-	log := f.log.WithValues("tag", req.GetMeta().GetTag())
-	r := compose.NewRun(req)
-	if err := run(r); err != nil {
-		log.Info("Cannot compose TailscaleProxyGroup", "error", err)
-		return r.Fatal(err, meta.TypeProxyGroupReady), nil
-	}
-	log.Debug("Composed TailscaleProxyGroup")
-	return r.Response(), nil
+	return compose.Respond(f.log, gatewayv1alpha1.TailscaleProxyGroupKind, req, run, meta.TypeProxyGroupReady), nil
 }
 
-// run requires nothing: whether a tailnet may be used is each TailscaleEndpoints'
-// own to say.
+// run composes the TailscaleProxyGroup of a run: it reads facts, makes a plan of them, and renders
+// it.
 func run(r *compose.Run) error {
-	xr := &gatewayv1alpha1.TailscaleProxyGroup{}
-	if err := r.Object(inputs, xr); err != nil {
-		return err
-	}
-	owner := compose.OwnerOf(xr)
-	if owner.Namespace == "" {
-		return errors.New("cannot compose proxies for an object without a namespace")
-	}
-	g := newGroup(owner, xr)
-	if err := g.observe(r); err != nil {
-		return err
-	}
-	if r.HasInput() {
-		if err := g.checkInput(); err != nil {
-			return err
-		}
-	}
-	r.SetCondition(g.ready())
-	s, err := g.status()
+	f, err := read(r)
 	if err != nil {
 		return err
 	}
-	if err := r.Status(s); err != nil {
+	p, err := plan(f)
+	if err != nil {
 		return err
 	}
-	return g.desire(r)
+	return p.Render(r)
+}
+
+// facts are all that a plan depends on.
+type facts struct {
+	owner compose.Owner
+	spec  gatewayv1alpha1.TailscaleProxyGroupSpec
+
+	// observed children, by resource name.
+	observed map[string]*gatewayv1alpha1.TailscaleEndpoints
+}
+
+// read returns the facts of a run. It requires nothing: each TailscaleEndpoints says itself
+// whether it may use its tailnet.
+func read(r *compose.Run) (facts, error) {
+	xr := &gatewayv1alpha1.TailscaleProxyGroup{}
+	if err := r.Object(inputs, xr); err != nil {
+		return facts{}, err
+	}
+	f := facts{owner: compose.OwnerOf(xr), spec: xr.Spec, observed: map[string]*gatewayv1alpha1.TailscaleEndpoints{}}
+	if f.owner.Namespace == "" {
+		return f, errors.New("cannot compose proxies for an object without a namespace")
+	}
+	for _, name := range r.ObservedNames() {
+		if !strings.HasPrefix(name, prefixEndpoints) {
+			continue
+		}
+		e, err := compose.ObservedChild[gatewayv1alpha1.TailscaleEndpoints](r, name)
+		if err != nil {
+			return f, err
+		}
+		f.observed[name] = e
+	}
+	if r.HasInput() {
+		return f, f.checkInput()
+	}
+	return f, nil
+}
+
+// checkInput returns an error for a change that the API server refuses in a TailscaleProxyGroup.
+func (f facts) checkInput() error {
+	for _, name := range slices.Sorted(maps.Keys(f.observed)) {
+		if old := f.observed[name].Spec.Proxy.ConnectionType; old != f.spec.Type {
+			return errors.Errorf("cannot turn proxies of type %s into %s: spec.type of the input is immutable; give the step another name", old, f.spec.Type)
+		}
+	}
+	return nil
+}
+
+// plan returns what the facts ask of the object and its children. It depends on nothing else.
+func plan(f facts) (compose.Plan, error) {
+	g := newGroup(f)
+	s, err := g.status()
+	p := g.children()
+	p.Conditions, p.Status = []compose.Condition{g.ready()}, s
+	return p, err
 }

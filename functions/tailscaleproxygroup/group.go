@@ -11,11 +11,10 @@ import (
 
 	"k8s.io/utils/ptr"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
-
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
 const (
@@ -23,15 +22,13 @@ const (
 	// and after a slash, which no name of a tailnet has, a zone.
 	prefixEndpoints = "endpoints-"
 
-	// defaultReplicas is the schema's default, for who calls the function without
-	// it.
+	// defaultReplicas is the schema's default, for requests that did not pass the API server.
 	defaultReplicas = 2
 )
 
-// A group is what is wanted of a TailscaleProxyGroup, and what was seen.
+// A group is what follows from the facts about a TailscaleProxyGroup.
 type group struct {
-	owner compose.Owner
-	xr    *gatewayv1alpha1.TailscaleProxyGroup
+	facts
 
 	// members that are wanted, by tailnet and zone.
 	members []*member
@@ -64,43 +61,58 @@ type member struct {
 	observed *gatewayv1alpha1.TailscaleEndpoints
 }
 
-func newGroup(owner compose.Owner, xr *gatewayv1alpha1.TailscaleProxyGroup) *group {
-	g := &group{owner: owner, xr: xr}
-	zones := xr.Spec.Zones
+// newGroup returns the members of the facts' group.
+func newGroup(f facts) *group {
+	g := &group{facts: f}
+	zones := f.spec.Zones
 	if len(zones) == 0 {
 		zones = []gatewayv1alpha1.Zone{""}
 	}
-	for _, t := range xr.Spec.Tailnets {
+	wanted := map[string]bool{}
+	for _, t := range f.spec.Tailnets {
 		for _, z := range zones {
-			g.members = append(g.members, g.newMember(t, string(z)))
+			m := f.newMember(t, string(z))
+			g.members, wanted[m.key()] = append(g.members, m), true
 		}
 	}
+	for name, e := range f.observed {
+		if wanted[name] {
+			continue
+		}
+		tailnet, zone, _ := strings.Cut(strings.TrimPrefix(name, prefixEndpoints), "/")
+		g.leaving = append(g.leaving, &member{name: e.GetName(), tailnet: tailnet, zone: zone, observed: e})
+	}
 	slices.SortFunc(g.members, byTailnet)
+	slices.SortFunc(g.leaving, byTailnet)
 	return g
 }
 
-func (g *group) newMember(t gatewayv1alpha1.ProxyGroupTailnet, zone string) *member {
-	m := &member{tailnet: t.Name, zone: zone, replicas: ptr.Deref(g.xr.Spec.Replicas, defaultReplicas), follows: t.Replicas == nil}
-	m.name = compose.ChildName(g.owner.Name, t.Name)
-	if zone != "" {
-		// The slash brings a hash into the name: else zone b of tailnet a, and
-		// tailnet b of a group that is called like this one and a, would meet.
-		m.name = compose.ChildName(g.owner.Name, t.Name+"/"+zone)
+// newMember returns the member of a tailnet in a zone.
+func (f facts) newMember(t gatewayv1alpha1.ProxyGroupTailnet, zone string) *member {
+	replicas := ptr.Deref(f.spec.Replicas, defaultReplicas)
+	m := &member{
+		tailnet: t.Name, zone: zone, name: names.Child(f.owner.Name, t.Name),
+		replicas: ptr.Deref(t.Replicas, replicas), follows: t.Replicas == nil,
 	}
-	if t.Replicas != nil {
-		m.replicas = *t.Replicas
+	if zone != "" {
+		// The slash brings a hash into the name: otherwise zone b of tailnet a would have the
+		// name of tailnet b in a group that is called like this one and a.
+		m.name = names.Child(f.owner.Name, t.Name+"/"+zone)
 	}
 	m.devices = m.replicas
-	if g.xr.Spec.Type == gatewayv1alpha1.ConnectionTypeBidirectional {
+	if f.spec.Type == gatewayv1alpha1.ConnectionTypeBidirectional {
 		m.devices *= 2
 	}
+	m.observed = f.observed[m.key()]
 	return m
 }
 
+// byTailnet compares members by tailnet and zone.
 func byTailnet(a, b *member) int {
 	return cmp.Or(cmp.Compare(a.tailnet, b.tailnet), cmp.Compare(a.zone, b.zone))
 }
 
+// key returns the resource name.
 func (m *member) key() string {
 	if m.zone == "" {
 		return prefixEndpoints + m.tailnet
@@ -108,55 +120,16 @@ func (m *member) key() string {
 	return prefixEndpoints + m.tailnet + "/" + m.zone
 }
 
-func (g *group) observe(r *compose.Run) error {
-	wanted := map[string]*member{}
-	for _, m := range g.members {
-		wanted[m.key()] = m
-	}
-	for _, name := range r.ObservedNames() {
-		at, ok := strings.CutPrefix(name, prefixEndpoints)
-		if !ok {
-			continue
-		}
-		e := &gatewayv1alpha1.TailscaleEndpoints{}
-		if _, err := r.Observed(name, e); err != nil {
-			return err
-		}
-		m := wanted[name]
-		if m == nil {
-			m = &member{name: e.GetName()}
-			m.tailnet, m.zone, _ = strings.Cut(at, "/")
-			g.leaving = append(g.leaving, m)
-		}
-		m.observed = e
-	}
-	slices.SortFunc(g.leaving, byTailnet)
-	return nil
-}
-
-// checkInput for what the API server checks of a TailscaleProxyGroup.
-func (g *group) checkInput() error {
-	for _, m := range slices.Concat(g.members, g.leaving) {
-		if m.observed == nil {
-			continue
-		}
-		if old := m.observed.Spec.Proxy.ConnectionType; old != g.xr.Spec.Type {
-			return errors.Errorf("cannot turn proxies of type %s into %s: spec.type of the input is immutable; give the step another name", old, g.xr.Spec.Type)
-		}
-	}
-	return nil
-}
-
-// endpoints of the member, as they are observed.
+// endpoints returns the observed endpoints of the member.
 func (m *member) endpoints() compose.Endpoints {
 	return compose.Endpoints{Observed: m.observed, Devices: m.devices}
 }
 
-// labels of every TailscaleEndpoints of the group. Those of the user come first;
-// our own win.
+// labels returns the labels of every TailscaleEndpoints of the group. Our own take precedence
+// over the user's.
 func (g *group) labels() map[string]string {
 	l := map[string]string{}
-	for k, v := range g.xr.Spec.Template.Labels {
+	for k, v := range g.spec.Template.Labels {
 		l[k] = string(v)
 	}
 	maps.Copy(l, map[string]string{meta.LabelProxyGroup: g.owner.Name})

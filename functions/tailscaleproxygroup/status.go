@@ -17,9 +17,9 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// ready is True if the group has exactly the devices that it is to have, and all
-// are in their tailnets. Its message does not count: each write of the composite
-// counts against it in Crossplane's circuit breaker, and the status counts anyway.
+// ready returns the condition ProxyGroupReady: True if the group has exactly the devices that it
+// should have, and all are in their tailnets. Its message does not count devices: each write of
+// the composite counts against it in Crossplane's circuit breaker, and the status counts anyway.
 func (g *group) ready() compose.Condition {
 	c := compose.Condition{
 		Type:    meta.TypeProxyGroupReady,
@@ -32,7 +32,7 @@ func (g *group) ready() compose.Condition {
 			continue
 		}
 		c.Status, c.Reason = compose.False, meta.ReasonProxyGroupCreating
-		// What a person must fix is told before what comes by itself.
+		// What the user has to fix comes before what needs only time.
 		if p := m.endpoints().Problem(); p != "" {
 			c.Message = fmt.Sprintf("TailscaleEndpoints %s: %s", m.name, p)
 			return c
@@ -42,6 +42,7 @@ func (g *group) ready() compose.Condition {
 	return c
 }
 
+// status returns the status of the TailscaleProxyGroup.
 func (g *group) status() (gatewayv1alpha1.TailscaleProxyGroupStatus, error) {
 	s := gatewayv1alpha1.TailscaleProxyGroupStatus{
 		DesiredReplicas: ptr.To[int32](0),
@@ -75,6 +76,7 @@ func (g *group) status() (gatewayv1alpha1.TailscaleProxyGroupStatus, error) {
 	return s, nil
 }
 
+// device returns the status of a member's device.
 func device(m *member, d gatewayv1alpha1.DeviceStatus) gatewayv1alpha1.ProxyGroupDevice {
 	out := gatewayv1alpha1.ProxyGroupDevice{
 		Hostname:      d.Hostname,
@@ -91,8 +93,8 @@ func device(m *member, d gatewayv1alpha1.DeviceStatus) gatewayv1alpha1.ProxyGrou
 	return out
 }
 
-// replicas that are ready in each endpoints that has as many as the group says:
-// what an autoscaler compares with spec.replicas. None if no endpoints has.
+// replicas returns the least number of ready replicas in the endpoints that have as many as the
+// group says, which an autoscaler compares with spec.replicas. It is zero if no endpoints have.
 func (g *group) replicas() int32 {
 	var least *int32
 	for _, m := range g.members {

@@ -11,29 +11,18 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
-// desireAttachments tells each selected endpoints what to serve, and which other
-// clusters' services to reach. What is served stays as it is while the object asks for
-// what cannot be.
+// wantedAttachments returns what each selected endpoints serves, and which other clusters' services
+// it reaches, by resource name. What is served stays as it is while the spec asks for the
+// impossible.
 //
-// They come with the VIPService, before it has an address: a child that Crossplane
-// hears of in a later run costs four writes of the composite. It writes its references
+// Attachments come with the VIPService, before it has an address: a child that Crossplane
+// learns of in a later run costs four writes of the composite. It writes its references
 // and conditions then, takes the conditions back in the next run, whose cache lags, and
 // sets them again.
-func (s *service) desireAttachments(r *compose.Run) error {
-	wanted := s.wantedAttachments()
-	for name, a := range wanted {
-		if err := r.Desire(name, a, true); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// wantedAttachments by resource name.
 func (s *service) wantedAttachments() map[string]*tailnetv1alpha1.ServiceAttachment {
 	out := map[string]*tailnetv1alpha1.ServiceAttachment{}
 	if s.sel.err != nil || s.severalTailnets() {
@@ -45,7 +34,7 @@ func (s *service) wantedAttachments() map[string]*tailnetv1alpha1.ServiceAttachm
 	if s.moving() || s.vip == nil && !s.mayMake() {
 		return out
 	}
-	for _, p := range slices.Concat(s.sel.hosting(s.owner, s.xr.Spec.EndpointTemplate), s.staying) {
+	for _, p := range slices.Concat(s.sel.hosting(s.owner, s.spec.EndpointTemplate), s.staying) {
 		if hasIngress(p) {
 			name := prefixAttachment + p.Spec.Endpoints
 			s.want(out, name, len(s.addresses()) > 0 || !hasAddresses(s.attachments[name]), func() *tailnetv1alpha1.ServiceAttachment {
@@ -55,14 +44,14 @@ func (s *service) wantedAttachments() map[string]*tailnetv1alpha1.ServiceAttachm
 			})
 			s.wantOwn(out, p)
 		}
-		if !hasDirection(p, tailnetv1alpha1.DirectionEgress) || s.allPorts() {
+		if !hasDirection(p, tailnetv1alpha1.DirectionEgress) || allPorts(s.ports) {
 			continue
 		}
 		if s.portsErr == nil && len(s.remotePorts()) == 0 {
 			continue
 		}
 		for _, c := range s.remotes() {
-			name := compose.ChildName(s.owner.Name, p.Spec.Endpoints, "remote", c.ClusterID)
+			name := names.Child(s.owner.Name, p.Spec.Endpoints, "remote", c.ClusterID)
 			s.want(out, prefixRemote+name, len(c.Addresses) > 0, func() *tailnetv1alpha1.ServiceAttachment {
 				return s.composeRemote(name, p, c)
 			})
@@ -71,12 +60,12 @@ func (s *service) wantedAttachments() map[string]*tailnetv1alpha1.ServiceAttachm
 	return out
 }
 
-// hasAddresses reports whether there is an attachment that is served.
+// hasAddresses reports whether an attachment is served.
 func hasAddresses(a *tailnetv1alpha1.ServiceAttachment) bool {
 	return a != nil && len(a.Spec.Addresses) > 0
 }
 
-// want an attachment as it is composed if it can be, else as it was observed.
+// want adds an attachment: as it is composed if it can be, otherwise as it was observed.
 func (s *service) want(out map[string]*tailnetv1alpha1.ServiceAttachment, name string, can bool, build func() *tailnetv1alpha1.ServiceAttachment) {
 	if s.portsErr == nil && can {
 		out[name] = build()
@@ -87,10 +76,10 @@ func (s *service) want(out map[string]*tailnetv1alpha1.ServiceAttachment, name s
 	}
 }
 
-// wantOwn has this cluster's own service hosted, by which other clusters reach what
-// is here and nowhere else. There is none where they could reach nothing.
+// wantOwn adds the attachment of this cluster's own service, by which other clusters reach the
+// backends here. There is none if they could reach nothing.
 func (s *service) wantOwn(out map[string]*tailnetv1alpha1.ServiceAttachment, p tailnetv1alpha1.ProxySet) {
-	if !s.shared() || s.portsErr == nil && (s.allPorts() || len(s.remotePorts()) == 0) {
+	if !s.shared() || s.portsErr == nil && (allPorts(s.ports) || len(s.remotePorts()) == 0) {
 		return
 	}
 	name := prefixOwn + p.Spec.Endpoints
@@ -101,28 +90,30 @@ func (s *service) wantOwn(out map[string]*tailnetv1alpha1.ServiceAttachment, p t
 	})
 }
 
-// allPorts reports that the service has all ports, and not some by number. Those of
+// allPorts reports whether a service has all ports, and not some by number. Those of
 // another cluster cannot be reached then: an egress proxy has a port for each.
-func (s *service) allPorts() bool {
-	return len(s.ports) == 1 && s.ports[0].port == portAll
+func allPorts(ports []assignment) bool {
+	return len(ports) == 1 && ports[0].port == portAll
 }
 
+// composeIngress returns the attachment by which proxies host the service.
 func (s *service) composeIngress(p tailnetv1alpha1.ProxySet) *tailnetv1alpha1.ServiceAttachment {
 	spec := s.hosted(p, s.ports)
 	spec.ServiceName, spec.Addresses = tailnetv1alpha1.ServiceName(s.serviceName()), s.addresses()
-	return s.attachment(compose.ChildName(s.owner.Name, p.Spec.Endpoints), spec)
+	return s.attachment(names.Child(s.owner.Name, p.Spec.Endpoints), spec)
 }
 
-// composeOwn has proxies host this cluster's own service as they do the shared one,
-// except for the ports of Gateways. Clients ask for the shared service's name, so that
-// is what certificates are for.
+// composeOwn returns the attachment by which proxies host this cluster's own service, as they do
+// the shared one, except for the ports of Gateways. Clients use the shared service's name, so
+// that is what certificates are for.
 func (s *service) composeOwn(p tailnetv1alpha1.ProxySet) *tailnetv1alpha1.ServiceAttachment {
 	spec := s.hosted(p, slices.DeleteFunc(slices.Clone(s.ports), func(a assignment) bool { return !a.remote() }))
 	spec.ServiceName, spec.Addresses = tailnetv1alpha1.ServiceName(s.vip.Status.AtProvider.OwnServiceName), s.ownAddresses()
-	return s.attachment(compose.ChildName(s.owner.Name, p.Spec.Endpoints, suffixOwn), spec)
+	return s.attachment(names.Child(s.owner.Name, p.Spec.Endpoints, suffixOwn), spec)
 }
 
-// hosted is what proxies serve at some ports, except for the service that has them.
+// hosted returns what proxies serve at some ports. The service that has the ports is not part of
+// it.
 func (s *service) hosted(p tailnetv1alpha1.ProxySet, assigned []assignment) tailnetv1alpha1.ServiceAttachmentSpec {
 	ports := make([]tailnetv1alpha1.AttachmentPort, len(assigned))
 	named := false
@@ -143,7 +134,7 @@ func (s *service) hosted(p tailnetv1alpha1.ProxySet, assigned []assignment) tail
 		Services:    s.owner.Name,
 		Direction:   tailnetv1alpha1.DirectionIngress,
 		Ports:       ports,
-		HealthCheck: healthCheck(s.xr.Spec.LoadBalancing),
+		HealthCheck: healthCheck(s.spec.LoadBalancing),
 	}
 	// Others have no use for the name, and would be written again when it comes.
 	if named {
@@ -153,16 +144,16 @@ func (s *service) hosted(p tailnetv1alpha1.ProxySet, assigned []assignment) tail
 }
 
 // proxyProtocols are the versions by name. That of none is 0.
-var proxyProtocols = map[gatewayv1alpha1.ProxyProtocol]int32{ //nolint:gochecknoglobals // A constant map.
+var proxyProtocols = map[gatewayv1alpha1.ProxyProtocol]int32{
 	gatewayv1alpha1.ProxyProtocolV1: 1,
 	gatewayv1alpha1.ProxyProtocolV2: 2,
 }
 
-// composeRemote has egress proxies reach another cluster's own service. Its proxies
-// are asked for a connection, whatever the backends behind them are asked: a proxy
-// that ends TLS would not know a plain request.
+// composeRemote returns the attachment by which egress proxies reach another cluster's own
+// service. Its check is a connection, whatever the check of the backends behind them: a proxy
+// that terminates TLS would not understand a plain request.
 func (s *service) composeRemote(name string, p tailnetv1alpha1.ProxySet, c tailnetv1alpha1.ServiceConsumer) *tailnetv1alpha1.ServiceAttachment {
-	check := healthCheck(s.xr.Spec.LoadBalancing)
+	check := healthCheck(s.spec.LoadBalancing)
 	check.Path = ""
 	spec := tailnetv1alpha1.ServiceAttachmentSpec{
 		Endpoints:   p.Spec.Endpoints,
@@ -182,11 +173,12 @@ func (s *service) composeRemote(name string, p tailnetv1alpha1.ProxySet, c tailn
 	return s.attachment(name, spec)
 }
 
-// copyAttachment composes one that was observed as it is.
+// copyAttachment returns an observed attachment as it is.
 func (s *service) copyAttachment(a *tailnetv1alpha1.ServiceAttachment) *tailnetv1alpha1.ServiceAttachment {
 	return s.attachment(a.GetName(), a.Spec)
 }
 
+// attachment returns an attachment of a name.
 func (s *service) attachment(name string, spec tailnetv1alpha1.ServiceAttachmentSpec) *tailnetv1alpha1.ServiceAttachment {
 	l := s.labels()
 	l[meta.LabelEndpoints] = spec.Endpoints
@@ -200,8 +192,8 @@ func (s *service) attachment(name string, spec tailnetv1alpha1.ServiceAttachment
 	}
 }
 
-// provisions reports whether an attachment asks something of its endpoints before
-// agents can act on it: a port, or leave to read a Secret.
+// provisions reports whether an attachment needs something of its endpoints before agents can
+// act on it: a port, or the right to read a Secret.
 func provisions(spec tailnetv1alpha1.ServiceAttachmentSpec) bool {
 	if spec.Direction == tailnetv1alpha1.DirectionEgress {
 		return true

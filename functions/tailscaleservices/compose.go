@@ -4,6 +4,7 @@
 package tailscaleservices
 
 import (
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,84 +18,84 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// desire the service's children.
-func (s *service) desire(r *compose.Run) error {
+// children returns what the service consists of.
+func (s *service) children() []compose.Child {
 	if s.refused() {
 		return nil
 	}
-	if err := s.desireEndpoints(r); err != nil {
-		return err
+	var out []compose.Child
+	if s.wantsEndpoints() {
+		out = append(out, compose.Child{Name: nameEndpoints, Object: s.composeEndpoints(), Ready: endpointsReady(s.endpoints)})
 	}
-	if err := s.desireVIPService(r); err != nil {
-		return err
+	if s.wantsVIPService() {
+		out = append(out, compose.Child{Name: nameVIPService, Object: s.composeVIPService(), Ready: s.vipReady()})
 	}
-	if err := s.desireAttachments(r); err != nil {
-		return err
+	attachments := s.wantedAttachments()
+	for _, name := range slices.Sorted(maps.Keys(attachments)) {
+		out = append(out, compose.Child{Name: name, Object: attachments[name], Ready: true})
 	}
-	return s.desireDiscovery(r)
+	if s.wantsDiscovery() {
+		out = append(out, compose.Child{Name: nameDiscovery, Object: s.composeDiscovery(), Ready: true})
+	}
+	return out
 }
 
-// desireEndpoints makes those of the template. A selector that is wrong deletes
-// none that are there.
-func (s *service) desireEndpoints(r *compose.Run) error {
-	broken := s.sel.err != nil && s.endpoints != nil && s.xr.Spec.EndpointTemplate != nil
+// wantsEndpoints reports whether those of the template are wanted. A selector that is wrong
+// deletes none that exist.
+func (s *service) wantsEndpoints() bool {
+	broken := s.sel.err != nil && s.endpoints != nil && s.spec.EndpointTemplate != nil
 	provision := s.sel.provision && (s.verdict.Accepted || s.endpoints != nil) ||
-		s.endpoints != nil && s.keepsTemplate(s.xr.Spec.EndpointTemplate)
-	if !provision && !broken || !provisioned(s.endpoints, s.xr.Spec.EndpointTemplate) {
-		return nil
-	}
-	return r.Desire(nameEndpoints, s.composeEndpoints(), endpointsReady(s.endpoints))
+		s.endpoints != nil && s.keepsTemplate(s.spec.EndpointTemplate)
+	return (provision || broken) && provisioned(s.endpoints, s.spec.EndpointTemplate)
 }
 
+// endpointsReady reports whether endpoints are ready.
 func endpointsReady(e *gatewayv1alpha1.TailscaleEndpoints) bool {
 	return e != nil && e.Status.GetCondition(xpv2.TypeReady).Status == corev1.ConditionTrue
 }
 
-// desireVIPService keeps the service also while no endpoints are selected, for
-// its address, but does not make one then.
-func (s *service) desireVIPService(r *compose.Run) error {
-	if s.moving() || s.tailnet() == "" {
-		return nil
-	}
-	if s.vip == nil && !s.mayMake() {
-		return nil
-	}
-	return r.Desire(nameVIPService, s.composeVIPService(), s.vipReady())
+// wantsVIPService reports whether the service is wanted. It stays also while no endpoints are
+// selected, for its address, but is not created then.
+func (s *service) wantsVIPService() bool {
+	return !s.moving() && s.tailnet() != "" && (s.vip != nil || s.mayMake())
 }
 
-// mayMake reports whether there may be a service where there is none yet. One whose backend
-// is a Gateway or a Service that is to come is made: it takes an address the sooner.
+// mayMake reports whether a service may be created. It also is for a backend that is a Gateway
+// or a Service which does not exist yet: it gets an address sooner.
 func (s *service) mayMake() bool {
 	return s.tailnet() != "" && s.verdict.Accepted && s.sel.err == nil && !s.severalTailnets() && !s.refusedSpec()
 }
 
-// refusedSpec reports that the spec asks for what cannot be, whatever comes.
+// refusedSpec reports whether the spec is invalid, whatever objects appear later.
 func (s *service) refusedSpec() bool {
-	// Of a Service that is to come the ports may be those of the Tailscale Service.
-	return s.portsErr != nil && (!slices.Contains(comings, s.portsErr.reason) || len(s.xr.Spec.VIPService.Ports) == 0)
+	// The ports of a Service that does not exist yet may be those of the Tailscale Service.
+	return s.portsErr != nil && (!slices.Contains(pendingReasons, s.portsErr.reason) || len(s.spec.VIPService.Ports) == 0)
 }
 
-// comings are why a port has no backend yet.
-var comings = []xpv2.ConditionReason{meta.ReasonGatewayNotFound, meta.ReasonGatewayNotValid, meta.ReasonServiceNotFound} //nolint:gochecknoglobals // A constant list.
+// pendingReasons are the reasons of a port whose backend does not exist yet.
+var pendingReasons = []xpv2.ConditionReason{meta.ReasonGatewayNotFound, meta.ReasonGatewayNotValid, meta.ReasonServiceNotFound}
 
+// labels returns the labels of every child.
 func (s *service) labels() map[string]string {
 	return map[string]string{meta.LabelServices: s.owner.Name}
 }
 
+// composeEndpoints returns the endpoints of the template.
 func (s *service) composeEndpoints() *gatewayv1alpha1.TailscaleEndpoints {
-	t := s.xr.Spec.EndpointTemplate
+	t := s.spec.EndpointTemplate
 	return &gatewayv1alpha1.TailscaleEndpoints{
 		ObjectMeta: metav1.ObjectMeta{
 			Name:      provisionedName(s.owner),
 			Namespace: s.owner.Namespace,
-			Labels:    provisionedLabels(s.owner, s.xr),
+			Labels:    provisionedLabels(s.owner, s.spec),
 		},
 		Spec: gatewayv1alpha1.TailscaleEndpointsSpec{Tailnet: t.Tailnet, Tags: t.Tags, Proxy: t.Proxy, Ports: t.Ports},
 	}
 }
 
+// composeVIPService returns the Tailscale Service.
 func (s *service) composeVIPService() *tailnetv1alpha1.VIPService {
-	t := s.xr.Spec.VIPService
+	t := s.spec.VIPService
 	ports := make([]tailnetv1alpha1.ServicePort, len(t.Ports))
 	for i, p := range t.Ports {
 		ports[i] = tailnetv1alpha1.ServicePort(p)
@@ -125,7 +126,7 @@ func (s *service) composeVIPService() *tailnetv1alpha1.VIPService {
 				Ports:       ports,
 				Tags:        compose.Tags(t.Tags),
 				Annotations: t.Annotations,
-				Sharing:     tailnetv1alpha1.Sharing(s.xr.Spec.Sharing),
+				Sharing:     tailnetv1alpha1.Sharing(s.spec.Sharing),
 				Routes:      s.routes(),
 				RecordTags:  compose.Tags(t.RecordTags),
 				RecordPorts: recordPorts,
@@ -138,19 +139,20 @@ func (s *service) composeVIPService() *tailnetv1alpha1.VIPService {
 	}
 }
 
-// routes that lead to the service, for this cluster's record. What is not shared has none.
+// routes returns the routes that lead to the service, for this cluster's record. A service that
+// is not shared has no record.
 func (s *service) routes() []string {
 	if !s.shared() {
 		return nil
 	}
-	return slices.Sorted(slices.Values(s.xr.Spec.VIPService.Routes))
+	return slices.Sorted(slices.Values(s.spec.VIPService.Routes))
 }
 
-// hostTags tell which machines may be approved as hosts.
+// hostTags returns the tags of machines that may be approved as hosts.
 func (s *service) hostTags() []tailnetv1alpha1.Tag {
 	switch {
 	case s.sel.provision && len(s.sel.sets) == 0:
-		return compose.Tags(s.tailnetTags, compose.Tags(s.xr.Spec.EndpointTemplate.Tags), tags(s.staying))
+		return compose.Tags(s.tailnetTags, compose.Tags(s.spec.EndpointTemplate.Tags), tags(s.staying))
 	case s.vip != nil && (s.severalTailnets() || len(s.sel.sets) == 0):
 		return s.vip.Spec.ForProvider.HostTags
 	}

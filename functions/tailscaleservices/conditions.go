@@ -18,7 +18,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// conditions of the object.
+// conditions returns the conditions of the object.
 func (s *service) conditions() []compose.Condition {
 	out := []compose.Condition{s.accepted(), s.endpointsSelected(), s.vipServiceReady(), s.advertised(), s.approved()}
 	if s.shared() {
@@ -30,6 +30,7 @@ func (s *service) conditions() []compose.Condition {
 	return out
 }
 
+// accepted returns the condition Accepted.
 func (s *service) accepted() compose.Condition {
 	if s.portsErr != nil {
 		return compose.Condition{
@@ -43,12 +44,13 @@ func (s *service) accepted() compose.Condition {
 	}
 	if i := slices.IndexFunc(s.ports, func(a assignment) bool { return a.alone }); i >= 0 {
 		c.Message += fmt.Sprintf("; how requests are spread is for the Gateways whose routes name the object: proxies hand port tcp:%d to backend %s alone", s.ports[i].port, s.ports[i].backend.Name)
-	} else if lb := s.xr.Spec.LoadBalancing; lb != nil && lb.Strategy != "" && lb.Strategy != gatewayv1alpha1.StrategyRoundRobin {
+	} else if lb := s.spec.LoadBalancing; lb != nil && lb.Strategy != "" && lb.Strategy != gatewayv1alpha1.StrategyRoundRobin {
 		c.Message += "; how requests are spread is for the Gateway's routes to say, and not for spec.loadBalancing.strategy"
 	}
 	return c
 }
 
+// endpointsSelected returns the condition EndpointsSelected.
 func (s *service) endpointsSelected() compose.Condition {
 	c := compose.Condition{Type: meta.TypeEndpointsSelected, Status: compose.False}
 	names := make([]string, len(s.sel.sets))
@@ -61,7 +63,7 @@ func (s *service) endpointsSelected() compose.Condition {
 	case s.severalTailnets():
 		c.Reason = meta.ReasonSeveralTailnets
 		c.Message = fmt.Sprintf("The selected TailscaleEndpoints %s are of the tailnets %s; select those of one",
-			compose.List(names...), compose.List(s.sel.tailnets(s.xr.Spec.EndpointTemplate)...))
+			compose.List(names...), compose.List(s.sel.tailnets(s.spec.EndpointTemplate)...))
 	case s.tailnet() != "" && !s.verdict.Accepted:
 		c.Reason, c.Message = s.verdict.Reason, s.verdict.Message
 	case s.sel.provision && len(names) == 0:
@@ -80,6 +82,7 @@ func (s *service) endpointsSelected() compose.Condition {
 	return c
 }
 
+// vipServiceReady returns the condition VIPServiceReady.
 func (s *service) vipServiceReady() compose.Condition {
 	c := compose.Condition{Type: meta.TypeVIPServiceReady, Status: compose.False, Reason: meta.ReasonVIPServiceCreating}
 	switch {
@@ -93,8 +96,8 @@ func (s *service) vipServiceReady() compose.Condition {
 		c.Status, c.Reason = compose.True, meta.ReasonVIPServiceCreated
 		c.Message = fmt.Sprintf("%s has the address %s", s.serviceName(), s.addresses()[0])
 	default:
-		// One message from the start: a VIPService that is made in this run is no news
-		// in the next.
+		// The message is the same from the start: the VIPService that this run creates must not
+		// change it in the next run.
 		c.Message = fmt.Sprintf("Waiting for %s to get an address", s.serviceName())
 		if len(s.addresses()) > 0 && s.dnsName() == "" {
 			c.Message = fmt.Sprintf("Waiting for the DNS name of %s, which is known once the tailnet has a machine", s.serviceName())
@@ -106,17 +109,17 @@ func (s *service) vipServiceReady() compose.Condition {
 	return c
 }
 
-// ownField names the field of this object that a message of the provider is about: the
-// VIPService is none that the user wrote.
+// ownField returns a message of the provider with the name of this object's field: the user did
+// not write the VIPService.
 func ownField(message string) string {
 	return strings.ReplaceAll(message, "set adoptionPolicy", "set spec.vipService.adoptionPolicy")
 }
 
-// refusals are why the provider leaves a service of others alone.
-var refusals = []xpv2.ConditionReason{meta.ReasonForeignService, meta.ReasonNameTaken, meta.ReasonSharedByOthers} //nolint:gochecknoglobals // A constant list.
+// refusals are the reasons for which the provider does not touch another owner's service.
+var refusals = []xpv2.ConditionReason{meta.ReasonForeignService, meta.ReasonNameTaken, meta.ReasonSharedByOthers}
 
-// vipProblem is what the provider cannot do with a service. Nil if it can, or has not
-// tried.
+// vipProblem returns what the provider cannot do with a service. It returns nil if it can, or
+// has not tried.
 func vipProblem(v *tailnetv1alpha1.VIPService) *xpv2.Condition {
 	if v == nil {
 		return nil
@@ -133,6 +136,7 @@ func vipProblem(v *tailnetv1alpha1.VIPService) *xpv2.Condition {
 	return &c
 }
 
+// advertised returns the condition Advertised.
 func (s *service) advertised() compose.Condition {
 	c := compose.Condition{Type: meta.TypeAdvertised, Status: compose.False}
 	total, offered, healthy := s.machines(), count(s.hosts(), isOffered), count(s.hosts(), isHealthy)
@@ -154,7 +158,7 @@ func (s *service) advertised() compose.Condition {
 	case total == 0:
 		c.Reason = meta.ReasonNoHost
 		c.Message = fmt.Sprintf("There is no machine to host %s", s.serviceName())
-	case len(s.addresses()) == 0 || s.dnsName() != "" && !s.told():
+	case len(s.addresses()) == 0 || s.dnsName() != "" && !s.nameReported():
 		c.Reason = meta.ReasonNoHost
 		c.Message = fmt.Sprintf("Machines host %s once it has an address", s.serviceName())
 	case offered > 0:
@@ -170,8 +174,8 @@ func (s *service) advertised() compose.Condition {
 	return c
 }
 
-// certificateProblem is what the machines say is wrong with the certificate. Nil if
-// nothing is.
+// certificateProblem returns what the machines report about the certificate. It returns nil if
+// they report no problem.
 func (s *service) certificateProblem() *xpv2.Condition {
 	if s.vip == nil || s.moving() {
 		return nil
@@ -183,11 +187,11 @@ func (s *service) certificateProblem() *xpv2.Condition {
 	return &c
 }
 
-// backends by name, for a message.
+// backends returns the backends by name, for a message.
 func (s *service) backends() string {
 	seen := map[string]bool{}
 	var names []string
-	for _, b := range s.xr.Spec.Backends {
+	for _, b := range s.spec.Backends {
 		n := "Service " + b.Name
 		switch b.Kind {
 		case gatewayv1alpha1.BackendKindExternal:
@@ -210,6 +214,7 @@ func isOffered(h tailnetv1alpha1.ServiceHost) bool { return h.Online }
 // isPending reports whether a host waits for an approval.
 func isPending(h tailnetv1alpha1.ServiceHost) bool { return h.Online && !isApproved(h) }
 
+// approved returns the condition Approved.
 func (s *service) approved() compose.Condition {
 	c := compose.Condition{Type: meta.TypeApproved}
 	var pending []string
@@ -236,8 +241,8 @@ func (s *service) approved() compose.Condition {
 	return c
 }
 
-// approvalForbidden is what the provider says when Tailscale does not let it
-// approve hosts. Nil if it does.
+// approvalForbidden returns the provider's condition if Tailscale does not let it approve hosts.
+// It returns nil otherwise.
 func (s *service) approvalForbidden() *xpv2.Condition {
 	if s.vip == nil || s.moving() {
 		return nil
@@ -249,7 +254,8 @@ func (s *service) approvalForbidden() *xpv2.Condition {
 	return &c
 }
 
-// conflict is what the provider says of the clusters that share the service.
+// conflict returns the condition Conflict, which the provider reports about the clusters that
+// share the service.
 func (s *service) conflict() compose.Condition {
 	c := compose.Condition{
 		Type:    meta.TypeConflict,

@@ -17,27 +17,26 @@ import (
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
-// desireDiscovery looks for services in the tailnet, if that is asked for. Whether
-// it finds some is no part of the service's readiness.
-func (s *service) desireDiscovery(r *compose.Run) error {
-	if !s.discovers() || s.tailnet() == "" || !s.verdict.Accepted && s.discovery == nil {
-		return nil
-	}
-	return r.Desire(nameDiscovery, s.composeDiscovery(), true)
+// wantsDiscovery reports whether services of the tailnet are listed. The number of results does not
+// affect the service's readiness.
+func (s *service) wantsDiscovery() bool {
+	return s.discovers() && s.tailnet() != "" && (s.verdict.Accepted || s.discovery != nil)
 }
 
-// discovers reports whether services of the tailnet are to be listed.
-func (s *service) discovers() bool { return s.xr.Spec.ServiceDiscovery != nil }
+// discovers reports whether services of the tailnet are listed.
+func (f facts) discovers() bool { return f.spec.ServiceDiscovery != nil }
 
+// composeDiscovery returns the Discovery that lists services of the tailnet.
 func (s *service) composeDiscovery() *tailnetv1alpha1.Discovery {
-	d := s.xr.Spec.ServiceDiscovery
+	d := s.spec.ServiceDiscovery
 	l := s.labels()
 	l[meta.LabelTailnet] = s.tailnet()
 	out := &tailnetv1alpha1.Discovery{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:      compose.ChildName(s.owner.Name, nameDiscovery),
+			Name:      names.Child(s.owner.Name, nameDiscovery),
 			Namespace: s.owner.Namespace,
 			Labels:    l,
 		},
@@ -60,7 +59,7 @@ func (s *service) composeDiscovery() *tailnetv1alpha1.Discovery {
 	return out
 }
 
-// discovered services, by name.
+// discovered returns the discovered services, by name.
 func (s *service) discovered() []gatewayv1alpha1.DiscoveredService {
 	if !s.discovers() || s.discovery == nil {
 		return nil
@@ -75,8 +74,8 @@ func (s *service) discovered() []gatewayv1alpha1.DiscoveredService {
 	return slices.CompactFunc(out, func(a, b gatewayv1alpha1.DiscoveredService) bool { return a.Name == b.Name })
 }
 
-// discoverySuccessful says nothing of how much was found, which would cost a write
-// for each service that comes or goes, beside that of the list.
+// discoverySuccessful returns the condition DiscoverySuccessful. Its message does not count
+// services, which would cost a write for each that comes or goes, beside that of the list.
 func (s *service) discoverySuccessful() compose.Condition {
 	c := compose.Condition{Type: meta.TypeDiscoverySuccessful, Reason: compose.ReasonWaiting}
 	d := s.discovery

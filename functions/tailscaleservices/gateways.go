@@ -12,59 +12,22 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
 // protocolUDP is that of a listener which a Tailscale Service has no port for.
 const protocolUDP = "UDP"
 
-// requireGateway is a TailscaleGateway. Its status tells of its Gateway's Service and
-// listeners. One with tailnets changes with the services that it composes, too: those
-// say the host.
-func requireGateway(namespace, name string) compose.Requirement {
-	return compose.Requirement{
-		Key:        "gateway-" + name,
-		APIVersion: gatewayv1alpha1.SchemeGroupVersion.String(),
-		Kind:       gatewayv1alpha1.TailscaleGatewayKind,
-		Namespace:  namespace,
-		Name:       name,
-	}
-}
-
-// requireGateways that are backends without a host. It returns false while Crossplane has not
-// looked for all of them.
-func (s *service) requireGateways(r *compose.Run) (bool, error) {
-	s.gateways = map[string]*gatewayv1alpha1.TailscaleGateway{}
-	all := true
-	for _, b := range s.xr.Spec.Backends {
-		if b.Kind != gatewayv1alpha1.BackendKindGateway || b.Host != "" {
-			continue
-		}
-		need := requireGateway(s.owner.Namespace, b.Name)
-		r.Require(need)
-		found, looked, err := compose.Required[gatewayv1alpha1.TailscaleGateway](r, need)
-		if err != nil {
-			return false, err
-		}
-		all = all && looked
-		if len(found) > 0 {
-			s.gateways[b.Name] = &found[0]
-		}
-	}
-	return all, nil
-}
-
-// locate the backend of each port: where proxies reach it.
-func (s *service) locate() *specError {
-	for i := range s.ports {
-		a := &s.ports[i]
+// locate sets where proxies reach the backend of each port.
+func (f facts) locate(ports []assignment) *specError {
+	for i := range ports {
+		a := &ports[i]
 		b := a.backend
 		switch b.Kind {
 		case gatewayv1alpha1.BackendKindExternal:
 			a.at = tailnetv1alpha1.AttachmentBackend{Host: b.Host, Port: b.Port}
 		case gatewayv1alpha1.BackendKindGateway:
-			at, err := s.locateGateway(b, cmp.Or(b.Port, a.port))
+			at, err := f.locateGateway(b, cmp.Or(b.Port, a.port))
 			if err != nil {
 				return err
 			}
@@ -72,26 +35,27 @@ func (s *service) locate() *specError {
 		case gatewayv1alpha1.BackendKindService:
 			fallthrough
 		default:
-			a.at = tailnetv1alpha1.AttachmentBackend{Host: serviceHost(s.owner.Namespace, b.Name), Port: b.Port}
+			a.at = tailnetv1alpha1.AttachmentBackend{Host: serviceHost(f.owner.Namespace, b.Name), Port: b.Port}
 		}
 	}
 	return nil
 }
 
-// serviceHost is without the cluster's domain, which a pod's search list adds.
+// serviceHost returns the host of a Service without the cluster's domain, which a pod's search
+// list adds.
 func serviceHost(namespace, name string) string { return name + "." + namespace + ".svc" }
 
-// locateGateway at the port of one of its listeners.
-func (s *service) locateGateway(b gatewayv1alpha1.Backend, port int32) (tailnetv1alpha1.AttachmentBackend, *specError) {
+// locateGateway returns the port of one of a Gateway's listeners.
+func (f facts) locateGateway(b gatewayv1alpha1.Backend, port int32) (tailnetv1alpha1.AttachmentBackend, *specError) {
 	none := tailnetv1alpha1.AttachmentBackend{}
 	if b.Host != "" {
 		return tailnetv1alpha1.AttachmentBackend{Host: b.Host, Port: port}, nil
 	}
-	g := s.gateways[b.Name]
+	g := f.gateways[b.Name]
 	if g == nil {
 		return none, &specError{
 			reason:  meta.ReasonGatewayNotFound,
-			message: fmt.Sprintf("there is no TailscaleGateway %q in namespace %q; create it, or correct the backend's name", b.Name, s.owner.Namespace),
+			message: fmt.Sprintf("there is no TailscaleGateway %q in namespace %q; create it, or correct the backend's name", b.Name, f.owner.Namespace),
 		}
 	}
 	found := g.Status.Gateway
@@ -108,11 +72,12 @@ func (s *service) locateGateway(b gatewayv1alpha1.Backend, port int32) (tailnetv
 	return tailnetv1alpha1.AttachmentBackend{Host: serviceHost(found.Service.Namespace, found.Service.Name), Port: port}, nil
 }
 
+// listens reports whether a listener serves a port by TCP.
 func listens(l gatewayv1alpha1.GatewayListener, port int32) bool {
 	return l.Port == port && l.Protocol != protocolUDP
 }
 
-// others are the ports that there are, for a message.
+// others returns the ports that do exist, for a message.
 func others(listeners []gatewayv1alpha1.GatewayListener) string {
 	var ports []int32
 	for _, l := range listeners {
@@ -132,19 +97,19 @@ func others(listeners []gatewayv1alpha1.GatewayListener) string {
 	return ", only at " + strings.Join(names, ", ")
 }
 
-// onlyGateways reports whether Gateways alone answer: how requests are spread is for
-// their routes to say.
+// onlyGateways reports whether all backends are Gateways: then their routes say how requests are
+// spread.
 func onlyGateways(spec gatewayv1alpha1.TailscaleServicesSpec) bool {
 	return !slices.ContainsFunc(spec.Backends, func(b gatewayv1alpha1.Backend) bool { return b.Kind != gatewayv1alpha1.BackendKindGateway })
 }
 
-// remote reports whether other clusters may take over at a port. At a Gateway's they may
-// not: requests could go from cluster to cluster in a circle. What its routes name has
-// clusters of its own.
+// remote reports whether other clusters may take over at a port. They may not at a Gateway's:
+// requests could go from cluster to cluster in a circle. The backends of its routes have
+// clusters of their own.
 func (a assignment) remote() bool { return a.backend.Kind != gatewayv1alpha1.BackendKindGateway }
 
-// recordPorts are those of this cluster's own service, where they are not all that the
-// shared one has: its proxies serve those at which other clusters may take over.
+// recordPorts returns the ports of this cluster's own service, if they are not all ports of the
+// shared one: its proxies serve those at which other clusters may take over.
 func (s *service) recordPorts() []tailnetv1alpha1.ServicePort {
 	remote := s.remotePorts()
 	if !s.shared() || len(remote) == len(s.ports) {
@@ -157,7 +122,7 @@ func (s *service) recordPorts() []tailnetv1alpha1.ServicePort {
 	return out
 }
 
-// remotePorts are those at which other clusters may take over.
+// remotePorts returns the ports at which other clusters may take over.
 func (s *service) remotePorts() []tailnetv1alpha1.AttachmentPort {
 	var out []tailnetv1alpha1.AttachmentPort
 	for _, a := range s.ports {

@@ -12,29 +12,18 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 )
 
-// maxSick endpoints are listed in the status.
-const maxSick = 16
+// maxUnhealthy endpoints are listed in the status.
+const maxUnhealthy = 16
 
 // tiers from the best to the worst.
-var tiers = []tailnetv1alpha1.HealthTier{ //nolint:gochecknoglobals // A constant list.
+var tiers = []tailnetv1alpha1.HealthTier{
 	tailnetv1alpha1.HealthTierLocal, tailnetv1alpha1.HealthTierRemote, tailnetv1alpha1.HealthTierLastResort,
 }
 
-// readHealth of what Gateways reach. Routes cannot name what a step of a pipeline makes.
-func (s *service) readHealth(r *compose.Run) error {
-	if r.HasInput() {
-		return nil
-	}
-	var err error
-	s.health, err = r.Health("TailscaleServices", s.owner)
-	return err
-}
-
-// sickWays is how many ways of an endpoints to other clusters are sick.
-func (s *service) sickWays(p tailnetv1alpha1.ProxySet) int32 {
+// unhealthyPaths returns how many unhealthy ways to other clusters endpoints have.
+func (s *service) unhealthyPaths(p tailnetv1alpha1.ProxySet) int32 {
 	if s.health == nil {
 		return 0
 	}
@@ -55,14 +44,14 @@ func (s *service) sickWays(p tailnetv1alpha1.ProxySet) int32 {
 	return n
 }
 
-// loadBalancing adds up what is reported of the service's ports.
-func (s *service) loadBalancing() *gatewayv1alpha1.LoadBalancingStatus {
-	if s.health == nil || len(s.health.Ports) == 0 {
+// loadBalancing returns the sum of what is reported of the service's ports.
+func (f facts) loadBalancing() *gatewayv1alpha1.LoadBalancingStatus {
+	if f.health == nil || len(f.health.Ports) == 0 {
 		return nil
 	}
 	out := &gatewayv1alpha1.LoadBalancingStatus{}
 	worst := 0
-	for _, p := range s.health.Ports {
+	for _, p := range f.health.Ports {
 		worst = max(worst, slices.Index(tiers, p.Tier))
 		out.Endpoints += p.Endpoints
 		out.HealthyEndpoints += p.Healthy
@@ -79,9 +68,9 @@ func (s *service) loadBalancing() *gatewayv1alpha1.LoadBalancingStatus {
 		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Address, b.Address), strings.Compare(a.Reason, b.Reason))
 	})
 	out.SickEndpoints = slices.Compact(out.SickEndpoints)
-	out.SickEndpoints = out.SickEndpoints[:min(len(out.SickEndpoints), maxSick)]
-	if f := s.health.Failover; f != nil {
-		out.FailoverStatus = &gatewayv1alpha1.FailoverStatus{LastFailover: f.Failover.DeepCopy(), LastFailback: f.Failback, FailoverReason: f.Reason}
+	out.SickEndpoints = out.SickEndpoints[:min(len(out.SickEndpoints), maxUnhealthy)]
+	if o := f.health.Failover; o != nil {
+		out.FailoverStatus = &gatewayv1alpha1.FailoverStatus{LastFailover: o.Failover.DeepCopy(), LastFailback: o.Failback, FailoverReason: o.Reason}
 	}
 	return out
 }

@@ -20,7 +20,7 @@ import (
 // everyPort is that of a service in the tailnet that stands for all.
 const everyPort tailnetv1alpha1.ServicePort = "do-not-validate"
 
-// servicePort of an attachment's port.
+// servicePort returns an attachment's port as a service has it.
 func servicePort(p int32) tailnetv1alpha1.ServicePort {
 	if p == portAll {
 		return everyPort
@@ -28,9 +28,9 @@ func servicePort(p int32) tailnetv1alpha1.ServicePort {
 	return tailnetv1alpha1.ServicePort(fmt.Sprintf("tcp:%d", p))
 }
 
-// keepPorts has an attachment go on with the ports that it had and that the tailnet still
-// wants hosts of the service to serve. One with all ports has no others, so it stays as
-// it is until the tailnet follows, and so does one that is to have all.
+// keepPorts adds to an attachment the observed ports that the tailnet still expects hosts of the
+// service to serve. An attachment with all ports has no others, so it stays as it is until the
+// tailnet follows, and so does one that should get all.
 func keepPorts(want, observed *tailnetv1alpha1.ServiceAttachment, tailnet []string) {
 	if observed == nil || want.Spec.ServiceName != observed.Spec.ServiceName {
 		return
@@ -57,10 +57,10 @@ func keepPorts(want, observed *tailnetv1alpha1.ServiceAttachment, tailnet []stri
 	}
 }
 
-// servedPorts are those of the wanted ones that the tailnet may have already: that it had
-// before, or that the attachments of all proxies have which serve the service. Attachments
-// are known by the prefix of their resource names. While none of them may be, those that
-// there were stay.
+// servedPorts returns the wanted ports that the tailnet may already have: those that it had
+// before, and those that the attachments of all proxies which serve the service have.
+// Attachments are known by the prefix of their resource names. While there is no such port, the
+// earlier ones stay.
 func (s *service) servedPorts(wanted, before []tailnetv1alpha1.ServicePort, prefix string) []tailnetv1alpha1.ServicePort {
 	out := slices.DeleteFunc(slices.Clone(wanted), func(p tailnetv1alpha1.ServicePort) bool {
 		return !slices.Contains(before, p) && s.lacks(p, prefix)

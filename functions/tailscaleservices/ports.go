@@ -73,16 +73,18 @@ func (a assignment) http() bool {
 }
 
 // assign each port of the service to a backend, and find where that is.
-func (s *service) assign() {
-	if s.portsErr = s.unfilled; s.portsErr != nil {
-		return
+func (s *service) assign() ([]assignment, *specError) {
+	if s.unfilled != nil {
+		return nil, s.unfilled
 	}
-	if s.ports, s.portsErr = assignPorts(s.xr.Spec, s.routed()); s.portsErr == nil {
-		s.portsErr = s.checkNetworking()
+	ports, err := assignPorts(s.spec, s.routed())
+	if err == nil {
+		err = s.checkNetworking(ports)
 	}
-	if s.portsErr == nil {
-		s.portsErr = s.locate()
+	if err == nil {
+		err = s.locate(ports)
 	}
+	return ports, err
 }
 
 // assignPorts gives each port of the service to one backend, by port. What is
@@ -287,8 +289,8 @@ func fields(backends []int) string {
 
 // checkNetworking refuses all ports where proxies cannot hand on packets. Of
 // endpoints that do not say, their agents tell.
-func (s *service) checkNetworking() *specError {
-	if !s.allPorts() {
+func (s *service) checkNetworking(ports []assignment) *specError {
+	if !allPorts(ports) {
 		return nil
 	}
 	for _, p := range s.sel.sets {

@@ -19,7 +19,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose/composetest"
 )
 
-// TestReady judges responses as Crossplane does: who waits for Ready may connect.
+// TestReady judges responses as Crossplane does: a client that waits for Ready may connect.
 func TestReady(t *testing.T) {
 	cases := map[string]struct {
 		reason string
@@ -61,7 +61,7 @@ func ready(rsp *fnv1.RunFunctionResponse) bool {
 	return true
 }
 
-// objects of a file of testdata/in.
+// objects returns the objects of a file of testdata/in.
 func objects(t *testing.T, name string) []map[string]any {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("testdata", "in", name+".yaml"))

@@ -14,36 +14,36 @@ import (
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/selector"
 )
 
-// A selection is which endpoints a service is hosted by.
+// A selection is the endpoints that host a service.
 type selection struct {
 	// sets of the selected endpoints, by name.
 	sets []tailnetv1alpha1.ProxySet
 
-	// provision reports that the endpoints of the template are to be.
+	// provision reports that the endpoints of the template are wanted.
 	provision bool
 
 	// superseded are the endpoints of the template where others take their place. They
-	// stay until one of those hosts the service.
+	// stay until one of the others hosts the service.
 	superseded []tailnetv1alpha1.ProxySet
 
-	// err says what is wrong with the selector or the template. It is for the
-	// user.
+	// err is what is wrong with the selector or the template. It is for the user.
 	err error
 }
 
-// selectEndpoints picks by label. Endpoints from the template are for when no
-// others match, so they count for the service that they were made for only
-// while none do; and those of another service's template never keep this one
-// from having its own, else two services with one selector would take turns.
-func selectEndpoints(owner compose.Owner, xr *gatewayv1alpha1.TailscaleServices, sets []tailnetv1alpha1.ProxySet) selection {
-	matching, err := selector.Of(&xr.Spec.Selector)
+// selectEndpoints returns the endpoints that the selector matches. Endpoints from a template are
+// for the case that no others match, so they count only for the service that they were made for,
+// and only while no others match. Those of another service's template never keep this one from
+// having its own: otherwise two services with one selector would take turns.
+func selectEndpoints(owner compose.Owner, spec gatewayv1alpha1.TailscaleServicesSpec, sets []tailnetv1alpha1.ProxySet) selection {
+	matching, err := selector.Of(&spec.Selector)
 	if err != nil {
 		return selection{err: err}
 	}
-	template := xr.Spec.EndpointTemplate
+	template := spec.EndpointTemplate
 
 	var own, others []tailnetv1alpha1.ProxySet
 	for _, s := range sets {
@@ -53,7 +53,7 @@ func selectEndpoints(owner compose.Owner, xr *gatewayv1alpha1.TailscaleServices,
 		case mine && template != nil && s.Spec.Tailnet == template.Tailnet:
 			own = append(own, s)
 		case mine:
-			// On their way out: the template is gone or wants another tailnet.
+			// They are about to be deleted: the template is gone or names another tailnet.
 		case template == nil || s.Labels[meta.LabelAutoProvisioned] != "true":
 			others = append(others, s)
 		}
@@ -63,10 +63,10 @@ func selectEndpoints(owner compose.Owner, xr *gatewayv1alpha1.TailscaleServices,
 	if template == nil || slices.ContainsFunc(others, mayHost) {
 		return selection{sets: others, superseded: own}
 	}
-	if !matching.Matches(labels.Set(provisionedLabels(owner, xr))) {
+	if !matching.Matches(labels.Set(provisionedLabels(owner, spec))) {
 		return selection{err: errTemplateLabels}
 	}
-	// Those that cannot host take nobody's place; they may let the cluster out.
+	// Those that cannot host replace no others; they may be for egress.
 	for _, s := range others {
 		if s.Spec.Tailnet == template.Tailnet {
 			own = append(own, s)
@@ -75,34 +75,35 @@ func selectEndpoints(owner compose.Owner, xr *gatewayv1alpha1.TailscaleServices,
 	return selection{sets: own, provision: true}
 }
 
-// mayHost reports whether an endpoints has machines that can host services, or gets some.
+// mayHost reports whether endpoints have machines that can host services, or get some.
 func mayHost(p tailnetv1alpha1.ProxySet) bool { return machines(p) > 0 || p.Spec.IngressOnRequest }
 
+// byName compares ProxySets by name.
 func byName(a, b tailnetv1alpha1.ProxySet) int { return strings.Compare(a.GetName(), b.GetName()) }
 
-// provisionedName is the name of the endpoints made from a service's template.
+// provisionedName returns the name of the endpoints made from a service's template.
 func provisionedName(owner compose.Owner) string {
-	return compose.ChildName(owner.Name, "endpoints")
+	return names.Child(owner.Name, "endpoints")
 }
 
-// provisionedLabels are the labels of endpoints made from a service's template:
-// the template's, those that the selector asks for, and ours.
-func provisionedLabels(owner compose.Owner, xr *gatewayv1alpha1.TailscaleServices) map[string]string {
+// provisionedLabels returns the labels of endpoints made from a service's template: the
+// template's, those of the selector, and ours.
+func provisionedLabels(owner compose.Owner, spec gatewayv1alpha1.TailscaleServicesSpec) map[string]string {
 	l := map[string]string{}
-	maps.Copy(l, xr.Spec.EndpointTemplate.Labels)
-	maps.Copy(l, xr.Spec.Selector.MatchLabels)
+	maps.Copy(l, spec.EndpointTemplate.Labels)
+	maps.Copy(l, spec.Selector.MatchLabels)
 	l[meta.LabelAutoProvisioned] = "true"
 	l[meta.LabelServices] = owner.Name
 	return l
 }
 
-// provisioned reports whether endpoints are those that the template makes. A
-// TailscaleEndpoints cannot change its tailnet, so others must go first.
+// provisioned reports whether endpoints are those that the template makes. A TailscaleEndpoints
+// cannot change its tailnet, so endpoints in another tailnet must be deleted first.
 func provisioned(e *gatewayv1alpha1.TailscaleEndpoints, t *gatewayv1alpha1.EndpointTemplate) bool {
 	return e == nil || e.Spec.Tailnet == t.Tailnet
 }
 
-// tailnets of the selected endpoints, or of the template, each once.
+// tailnets returns the tailnets of the selected endpoints, or of the template, each once.
 func (s selection) tailnets(template *gatewayv1alpha1.EndpointTemplate) []string {
 	var out []string
 	for _, p := range s.sets {
@@ -115,8 +116,7 @@ func (s selection) tailnets(template *gatewayv1alpha1.EndpointTemplate) []string
 	return slices.Compact(out)
 }
 
-// hosting are the selected endpoints, or those of the template before there is a
-// ProxySet of them.
+// hosting returns the selected endpoints, or those of the template before they have a ProxySet.
 func (s selection) hosting(owner compose.Owner, template *gatewayv1alpha1.EndpointTemplate) []tailnetv1alpha1.ProxySet {
 	if !s.provision || slices.ContainsFunc(s.sets, func(p tailnetv1alpha1.ProxySet) bool { return p.Spec.Endpoints == provisionedName(owner) }) ||
 		template.Proxy.ConnectionType == gatewayv1alpha1.ConnectionTypeEgress {
@@ -129,7 +129,7 @@ func (s selection) hosting(owner compose.Owner, template *gatewayv1alpha1.Endpoi
 	}})
 }
 
-// tags of the machines of endpoints, each once.
+// tags returns the tags of the endpoints' machines, each once.
 func tags(sets []tailnetv1alpha1.ProxySet) []tailnetv1alpha1.Tag {
 	lists := make([][]tailnetv1alpha1.Tag, 0, len(sets))
 	for _, p := range sets {
@@ -138,7 +138,7 @@ func tags(sets []tailnetv1alpha1.ProxySet) []tailnetv1alpha1.Tag {
 	return compose.Tags(lists...)
 }
 
-// machines that are wanted of an endpoints to let the tailnet in.
+// machines returns how many ingress machines endpoints should have.
 func machines(p tailnetv1alpha1.ProxySet) int32 {
 	n := int32(0)
 	for _, m := range p.Spec.Sets {
@@ -149,13 +149,13 @@ func machines(p tailnetv1alpha1.ProxySet) int32 {
 	return n
 }
 
-// hasIngress reports whether an endpoints has proxies that can host services, or gets some
-// once there is an attachment.
+// hasIngress reports whether endpoints have proxies that can host services, or get some once
+// there is an attachment.
 func hasIngress(p tailnetv1alpha1.ProxySet) bool {
 	return hasDirection(p, tailnetv1alpha1.DirectionIngress) || p.Spec.IngressOnRequest
 }
 
-// hasDirection reports whether an endpoints has proxies for a direction.
+// hasDirection reports whether endpoints have proxies for a direction.
 func hasDirection(p tailnetv1alpha1.ProxySet, d tailnetv1alpha1.Direction) bool {
 	return slices.ContainsFunc(p.Spec.Sets, func(m tailnetv1alpha1.ProxySetMember) bool { return m.Direction == d })
 }

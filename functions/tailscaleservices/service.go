@@ -5,7 +5,6 @@ package tailscaleservices
 
 import (
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -18,136 +17,57 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// Resource names of children. That of a ServiceAttachment for ingress ends in the
-// name of its endpoints, that of one for egress in its own. One for ingress is of the
-// service, or of this cluster's own beside a shared one.
-const (
-	nameVIPService   = "vipservice"
-	nameEndpoints    = "endpoints"
-	nameDiscovery    = "discovery"
-	prefixAttachment = "attachment-"
-	prefixOwn        = "own-"
-	prefixRemote     = "remote-"
-)
-
-// suffixOwn ends the names of attachments of this cluster's own service. Its dash has
-// them end in a hash: no other child, of any service, has such a name.
+// suffixOwn ends the names of attachments of this cluster's own service. Its dash makes them end
+// in a hash: no other child, of any service, has such a name.
 const suffixOwn = "own-service"
 
-// A service is what is wanted of a TailscaleServices, and what was seen.
+// A service is what follows from the facts about a Tailscale Service. Its methods answer what a
+// plan consists of.
 type service struct {
-	owner compose.Owner
-	xr    *gatewayv1alpha1.TailscaleServices
-
-	// vip that was observed. Nil when there is none.
-	vip *tailnetv1alpha1.VIPService
-
-	// endpoints from the template that were observed. Nil when there are none.
-	endpoints *gatewayv1alpha1.TailscaleEndpoints
-
-	// discovery that was observed. Nil when there is none.
-	discovery *tailnetv1alpha1.Discovery
-
-	// attachments that were observed, by resource name.
-	attachments map[string]*tailnetv1alpha1.ServiceAttachment
-
-	// gateways that are backends, by name. One that is not there is not among them.
-	gateways map[string]*gatewayv1alpha1.TailscaleGateway
+	facts
 
 	sel selection
+	succession
 
-	// staying are endpoints that serve the service until a selected one hosts it.
-	staying []tailnetv1alpha1.ProxySet
-
-	// keepTemplate reports that the endpoints of the template stay though others are
-	// selected.
-	keepTemplate bool
-
-	// health of what Gateways reach through the service. Nil unless it is reported.
-	health *tailnetv1alpha1.HealthReportSpec
-
-	// tailnetTags are the tags that the tailnet puts on every machine.
-	tailnetTags []tailnetv1alpha1.Tag
-
-	// step reports that there is no TailscaleServices: another composite's pipeline has
-	// an input like one.
-	step bool
-
+	// verdict is whether the namespace may use the tailnet as the spec asks.
 	verdict compose.TailnetVerdict
 
-	// unfilled is why what the spec leaves out could not be filled in.
-	unfilled *specError
-
+	// ports of the service and their backends, unless portsErr is what is wrong with the spec.
 	ports    []assignment
 	portsErr *specError
 }
 
-func (s *service) observe(r *compose.Run) error {
-	vip := &tailnetv1alpha1.VIPService{}
-	ok, err := r.Observed(nameVIPService, vip)
-	if err != nil {
-		return err
-	}
-	if ok {
-		s.vip = vip
-	}
-	e := &gatewayv1alpha1.TailscaleEndpoints{}
-	if ok, err = r.Observed(nameEndpoints, e); err != nil {
-		return err
-	}
-	if ok {
-		s.endpoints = e
-	}
-	d := &tailnetv1alpha1.Discovery{}
-	if ok, err = r.Observed(nameDiscovery, d); err != nil {
-		return err
-	}
-	if ok {
-		s.discovery = d
-	}
-	s.attachments = map[string]*tailnetv1alpha1.ServiceAttachment{}
-	for _, name := range r.ObservedNames() {
-		if !slices.ContainsFunc([]string{prefixAttachment, prefixOwn, prefixRemote}, func(p string) bool { return strings.HasPrefix(name, p) }) {
-			continue
-		}
-		a := &tailnetv1alpha1.ServiceAttachment{}
-		if _, err := r.Observed(name, a); err != nil {
-			return err
-		}
-		s.attachments[name] = a
-	}
-	return nil
+// selectFor returns the service of which nothing but the selected endpoints is known.
+func selectFor(f facts) *service {
+	return &service{facts: f, sel: selectEndpoints(f.owner, f.spec, f.sets)}
 }
 
-// observedTailnet is the tailnet that the Tailscale Service is in. Empty if there
-// is none yet.
-func (s *service) observedTailnet() string {
-	if s.vip == nil || s.vip.Spec.ProviderConfigReference == nil {
-		return ""
+// newService returns the service of complete facts.
+func newService(f facts) *service {
+	s := selectFor(f)
+	s.succession = s.succeed()
+	s.verdict = f.access
+	if f.access.Accepted {
+		s.verdict = f.access.Within(s.violations(f.access.Grant)...)
 	}
-	return s.vip.Spec.ProviderConfigReference.Name
+	s.ports, s.portsErr = s.assign()
+	return s
 }
 
-// tailnet to have the service in: that of the selected endpoints. While they are
-// of several tailnets, or there are none, the service stays where it is, for its
-// address is not to be lost. Empty if there is nothing to say it.
+// tailnet returns the tailnet that the service should be in: that of the selected endpoints.
+// While they are of several tailnets, or there are none, the service stays where it is, because
+// its address would be lost. It is empty if nothing determines it.
 func (s *service) tailnet() string {
-	if t := s.sel.tailnets(s.xr.Spec.EndpointTemplate); len(t) == 1 {
+	if t := s.sel.tailnets(s.spec.EndpointTemplate); len(t) == 1 {
 		return t[0]
 	}
 	return s.observedTailnet()
 }
 
-func (s *service) judge(v compose.TailnetVerdict, t *tailnetv1alpha1.ClusterProviderConfig) {
-	if t != nil {
-		s.tailnetTags = t.Spec.Tags
-	}
-	s.verdict = v
-}
-
-// asks judges what the spec asks of the tailnet by the namespace's grant.
-func (s *service) asks(g *allow.Grant) []*allow.ViolationError {
-	v := s.xr.Spec.VIPService
+// violations returns how the spec violates the namespace's grant. Its elements are nil where it does
+// not.
+func (s *service) violations(g *allow.Grant) []*allow.ViolationError {
+	v := s.spec.VIPService
 	name := "spec.vipService.name"
 	if v.Name == "" {
 		name = "metadata.name"
@@ -161,40 +81,31 @@ func (s *service) asks(g *allow.Grant) []*allow.ViolationError {
 	if s.discovers() {
 		out = append(out, g.Kind("spec.serviceDiscovery", tailnetv1alpha1.DiscoveryKind))
 	}
-	if t := s.xr.Spec.EndpointTemplate; s.sel.provision && t != nil {
+	if t := s.spec.EndpointTemplate; s.sel.provision && t != nil {
 		out = append(out, allow.Tags(g, "spec.endpointTemplate.tags", t.Tags))
 	}
 	return out
 }
 
-// severalTailnets reports that the selected endpoints are of more than one.
+// severalTailnets reports whether the selected endpoints are of more than one tailnet.
 func (s *service) severalTailnets() bool {
-	return len(s.sel.tailnets(s.xr.Spec.EndpointTemplate)) > 1
+	return len(s.sel.tailnets(s.spec.EndpointTemplate)) > 1
 }
 
-// refused reports that the namespace may not use the tailnet. Nothing is composed
-// then. A tailnet that is gone, or does not say who may use it, does not refuse:
-// what runs is not harmed.
+// refused reports whether the namespace may not use the tailnet. Nothing is composed then. A
+// tailnet that is gone, or whose selector is invalid, does not refuse: what runs continues.
 func (s *service) refused() bool {
 	return s.verdict.Reason == meta.ReasonNamespaceNotAllowed
 }
 
-// moving reports that the service is in another tailnet than it is to be in. It
-// must be deleted there before it is made here.
+// moving reports whether the service is in another tailnet than it should be in. It must be
+// deleted there before it is created here.
 func (s *service) moving() bool {
 	t := s.observedTailnet()
 	return t != "" && t != s.tailnet()
 }
 
-// serviceName in the tailnet.
-func (s *service) serviceName() string {
-	if n := s.xr.Spec.VIPService.Name; n != "" {
-		return string(n)
-	}
-	return "svc:" + s.owner.Name
-}
-
-// addresses of the service. Empty until it has some.
+// addresses returns the addresses of the service. There are none at first.
 func (s *service) addresses() []string {
 	if s.vip == nil || s.moving() {
 		return nil
@@ -202,7 +113,8 @@ func (s *service) addresses() []string {
 	return s.vip.Status.AtProvider.Addresses
 }
 
-// tailnetPorts are those that the tailnet has of the service. Empty until that is known.
+// tailnetPorts returns the ports that the tailnet has of the service. There are none until they
+// are known.
 func (s *service) tailnetPorts() []string {
 	if s.vip == nil || s.moving() {
 		return nil
@@ -210,8 +122,8 @@ func (s *service) tailnetPorts() []string {
 	return s.vip.Status.AtProvider.Ports
 }
 
-// ownAddresses are those of this cluster's own service, beside the shared one. Empty
-// until it has some.
+// ownAddresses returns the addresses of this cluster's own service, beside the shared one. There
+// are none at first.
 func (s *service) ownAddresses() []string {
 	if s.vip == nil || s.moving() || s.vip.Status.AtProvider.OwnServiceName == "" {
 		return nil
@@ -219,7 +131,7 @@ func (s *service) ownAddresses() []string {
 	return s.vip.Status.AtProvider.OwnAddresses
 }
 
-// hosts of this cluster that offer the service. Those of other clusters, which
+// hosts returns the hosts of this cluster that offer the service. Those of other clusters, which
 // may have the same names, are in their records.
 func (s *service) hosts() []tailnetv1alpha1.ServiceHost {
 	return slices.DeleteFunc(slices.Clone(s.allHosts()), func(h tailnetv1alpha1.ServiceHost) bool {
@@ -227,7 +139,7 @@ func (s *service) hosts() []tailnetv1alpha1.ServiceHost {
 	})
 }
 
-// allHosts that offer the service, of whichever cluster.
+// allHosts returns the hosts that offer the service, of all clusters.
 func (s *service) allHosts() []tailnetv1alpha1.ServiceHost {
 	if s.vip == nil || s.moving() {
 		return nil
@@ -236,12 +148,12 @@ func (s *service) allHosts() []tailnetv1alpha1.ServiceHost {
 }
 
 // shared reports whether other clusters may define the service, too.
-func (s *service) shared() bool {
-	return s.xr.Spec.Sharing == gatewayv1alpha1.SharingShared
+func (f facts) shared() bool {
+	return f.spec.Sharing == gatewayv1alpha1.SharingShared
 }
 
-// remotes are the other clusters that share the service, by cluster ID. This
-// cluster is the one whose record has the name of our own service.
+// remotes returns the other clusters that share the service, by cluster ID. The record with the
+// name of our own service is this cluster's.
 func (s *service) remotes() []tailnetv1alpha1.ServiceConsumer {
 	if !s.shared() || s.vip == nil || s.moving() {
 		return nil
@@ -252,7 +164,7 @@ func (s *service) remotes() []tailnetv1alpha1.ServiceConsumer {
 	})
 }
 
-// dnsName of the service. Empty until the tailnet's name is known.
+// dnsName returns the DNS name of the service. It is empty until the tailnet's name is known.
 func (s *service) dnsName() string {
 	if s.vip == nil || s.moving() {
 		return ""
@@ -260,25 +172,25 @@ func (s *service) dnsName() string {
 	return s.vip.Status.AtProvider.DNSName
 }
 
-// vipReady reports whether the service is in the tailnet, where it can be found by
-// address and by name, and as it is wanted.
+// vipReady reports whether the service is in the tailnet as it is wanted, with an address and a
+// DNS name.
 func (s *service) vipReady() bool {
-	return s.vip != nil && len(s.addresses()) > 0 && s.dnsName() != "" && s.told() &&
+	return s.vip != nil && len(s.addresses()) > 0 && s.dnsName() != "" && s.nameReported() &&
 		s.vip.GetCondition(xpv2.TypeReady).Status == corev1.ConditionTrue &&
 		s.vip.GetCondition(xpv2.TypeSynced).Status != corev1.ConditionFalse
 }
 
-// told reports whether the status has the service's name. No condition changes for it
-// before that: who waits for Ready reads the name next, and all conditions that the
-// service changes are one write.
-func (s *service) told() bool {
-	return s.step || s.xr.Status.VIPServiceStatus != nil && s.xr.Status.VIPServiceStatus.DNSName != ""
+// nameReported reports whether the status has the service's DNS name. No condition changes before that:
+// a client that waits for Ready reads the name next, and all conditions that the service changes
+// are one write.
+func (s *service) nameReported() bool {
+	return s.step || s.reported != nil && s.reported.DNSName != ""
 }
 
-// answers reports whether a request to the service is answered: a machine is approved as a
-// host and advertises it. The service is ready no sooner. Machines of other clusters count
-// where this cluster has none to host it, see routeOnly. A service that no cluster is to
-// host, for it is a backend of routes alone, lacks nothing.
+// answers reports whether a machine is approved as a host of the service and advertises it. The
+// service is not ready before. Machines of other clusters count where this cluster has none to
+// host it, see routeOnly. A service that no cluster hosts is ready without: it is a backend of
+// routes alone.
 func (s *service) answers() bool {
 	if s.routeOnly() {
 		return !s.shared() || count(s.allHosts(), isHealthy) > 0
@@ -286,16 +198,15 @@ func (s *service) answers() bool {
 	return count(s.hosts(), isHealthy) > 0
 }
 
-// routeOnly reports whether this cluster is to host the service nowhere: none of the
-// selected endpoints has ingress proxies. Gateways route to its backends, and to other
-// clusters that share it.
+// routeOnly reports whether this cluster hosts the service nowhere: none of the selected
+// endpoints has ingress proxies. Gateways route to its backends, and to other clusters that
+// share it.
 func (s *service) routeOnly() bool {
 	return len(s.sel.sets) > 0 && !slices.ContainsFunc(s.sel.sets, hasIngress) &&
-		(!s.sel.provision || s.xr.Spec.EndpointTemplate.Proxy.ConnectionType == gatewayv1alpha1.ConnectionTypeEgress)
+		(!s.sel.provision || s.spec.EndpointTemplate.Proxy.ConnectionType == gatewayv1alpha1.ConnectionTypeEgress)
 }
 
-// problem reports that there is something for the user to fix, whatever the
-// children say of themselves.
+// problem reports whether there is something for the user to fix, whatever the children report.
 func (s *service) problem() bool {
 	return s.sel.err != nil || s.portsErr != nil || !s.verdict.Accepted || s.severalTailnets() || s.moving() ||
 		len(s.sel.sets) == 0

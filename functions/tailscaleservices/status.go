@@ -12,7 +12,7 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
 // Values of SelectedEndpoints.Status.
@@ -24,6 +24,7 @@ const (
 // approvedPrefix starts the approvals that let a host serve.
 const approvedPrefix = "approved"
 
+// isApproved reports whether a host is approved.
 func isApproved(h tailnetv1alpha1.ServiceHost) bool {
 	return strings.HasPrefix(h.Approval, approvedPrefix)
 }
@@ -33,6 +34,7 @@ func isHealthy(h tailnetv1alpha1.ServiceHost) bool {
 	return h.Online && h.Configured && isApproved(h)
 }
 
+// count returns how many hosts have a property.
 func count(hosts []tailnetv1alpha1.ServiceHost, is func(tailnetv1alpha1.ServiceHost) bool) int32 {
 	n := int32(0)
 	for _, h := range hosts {
@@ -43,7 +45,7 @@ func count(hosts []tailnetv1alpha1.ServiceHost, is func(tailnetv1alpha1.ServiceH
 	return n
 }
 
-// machines that are to host the service.
+// machines returns how many machines should host the service.
 func (s *service) machines() int32 {
 	n := int32(0)
 	for _, p := range s.sel.sets {
@@ -52,6 +54,7 @@ func (s *service) machines() int32 {
 	return n
 }
 
+// status returns the status of the TailscaleServices.
 func (s *service) status() gatewayv1alpha1.TailscaleServicesStatus {
 	total, healthy := s.machines(), count(s.hosts(), isHealthy)
 	out := gatewayv1alpha1.TailscaleServicesStatus{
@@ -80,6 +83,7 @@ func (s *service) status() gatewayv1alpha1.TailscaleServicesStatus {
 	return out
 }
 
+// remoteCluster returns the status of another cluster.
 func remoteCluster(c tailnetv1alpha1.ServiceConsumer) gatewayv1alpha1.RemoteCluster {
 	out := gatewayv1alpha1.RemoteCluster{
 		ClusterID:   c.ClusterID,
@@ -94,6 +98,7 @@ func remoteCluster(c tailnetv1alpha1.ServiceConsumer) gatewayv1alpha1.RemoteClus
 	return out
 }
 
+// selected returns the status of selected endpoints.
 func (s *service) selected(p tailnetv1alpha1.ProxySet) gatewayv1alpha1.SelectedEndpoints {
 	healthy := count(s.hosts(), func(h tailnetv1alpha1.ServiceHost) bool { return isHealthy(h) && hosts(p, h) })
 	out := gatewayv1alpha1.SelectedEndpoints{
@@ -104,7 +109,7 @@ func (s *service) selected(p tailnetv1alpha1.ProxySet) gatewayv1alpha1.SelectedE
 		HealthStatus: gatewayv1alpha1.SelectedHealth{
 			HealthyMachines:   healthy,
 			UnhealthyMachines: max(machines(p)-healthy, 0),
-			SickWays:          s.sickWays(p),
+			SickWays:          s.unhealthyPaths(p),
 		},
 	}
 	if healthy > 0 {
@@ -113,10 +118,10 @@ func (s *service) selected(p tailnetv1alpha1.ProxySet) gatewayv1alpha1.SelectedE
 	return out
 }
 
-// hosts reports whether a host is a machine of an endpoints. The provider knows that by the
-// machine's node ID. Where it did not say, the host's name does: the first label is the
-// name that the machine asked for, and -1, -2 and so on when that was taken. Machines ask
-// for a name with a hash.
+// hosts reports whether a host is a machine of endpoints. The provider knows that by the
+// machine's node ID. If it does not report it, the host's name decides: the first label is the
+// name that the machine requested, with -1, -2 and so on if that was taken. Machines request a
+// name with a hash.
 func hosts(p tailnetv1alpha1.ProxySet, h tailnetv1alpha1.ServiceHost) bool {
 	if h.Endpoints != "" {
 		return h.Endpoints == p.Spec.Endpoints
@@ -125,7 +130,7 @@ func hosts(p tailnetv1alpha1.ProxySet, h tailnetv1alpha1.ServiceHost) bool {
 	for _, m := range p.Spec.Sets {
 		wanted := make([]string, m.Replicas)
 		for i := range m.Replicas {
-			wanted[i] = compose.HostName(p.GetNamespace(), compose.MachineName(m.Name, i))
+			wanted[i] = names.Host(p.GetNamespace(), names.Machine(m.Name, i))
 		}
 		base, _ := cutNumber(label)
 		for _, n := range []string{label, base} {
@@ -137,10 +142,10 @@ func hosts(p tailnetv1alpha1.ProxySet, h tailnetv1alpha1.ServiceHost) bool {
 	return false
 }
 
-// unique is what names.UniqueHost appends.
+// unique matches what names.UniqueHost appends.
 var unique = regexp.MustCompile(`-[0-9a-f]{8}$`)
 
-// cutNumber cuts -1, -2 and so on off a name.
+// cutNumber returns a name without -1, -2 and so on at its end, and whether it ended so.
 func cutNumber(name string) (string, bool) {
 	i := strings.LastIndexByte(name, '-')
 	if i < 0 || i == len(name)-1 || strings.Trim(name[i+1:], "0123456789") != "" {

@@ -8,61 +8,58 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// requireTemplateUsers is every attachment to the endpoints made from a service's template.
-func requireTemplateUsers(owner compose.Owner) compose.Requirement {
-	return compose.Requirement{
-		Key:        "template-users",
-		APIVersion: tailnetv1alpha1.SchemeGroupVersion.String(),
-		Kind:       tailnetv1alpha1.ServiceAttachmentKind,
-		Namespace:  owner.Namespace,
-		Labels:     map[string]string{meta.LabelEndpoints: provisionedName(owner)},
-	}
+// A succession says which endpoints continue until others have taken over.
+type succession struct {
+	// staying are endpoints that serve the service until a selected one hosts it.
+	staying []tailnetv1alpha1.ProxySet
+
+	// keepTemplate reports that the endpoints of the template stay though others are selected:
+	// until one of those hosts the service, and while another service uses them.
+	keepTemplate bool
 }
 
-// readSuccession finds out which endpoints must go on until others have taken over: those
-// that serve the service while none of the selected ones hosts it yet, and those of the
-// template also while another service relies on them.
-func (s *service) readSuccession(r *compose.Run, all []tailnetv1alpha1.ProxySet) error {
-	// What is wrong with a selector is the condition's to say.
+// succeed returns which endpoints continue.
+func (s *service) succeed() succession {
+	// The condition says what is wrong with a selector.
 	if len(s.sel.sets) == 0 && !s.sel.provision {
-		return nil
+		return succession{}
 	}
-	if !s.taken() {
-		s.staying = s.served(all)
-		s.keepTemplate = len(s.sel.superseded) > 0
+	out := succession{keepTemplate: s.supersedes()}
+	if !s.hasTakenOver() {
+		out.staying = s.served()
 	}
-	if s.sel.provision || s.endpoints == nil || s.xr.Spec.EndpointTemplate == nil || s.keepTemplate {
-		return nil
+	if s.needsTemplateUsers() {
+		out.keepTemplate = !s.templateUsersKnown || slices.ContainsFunc(s.templateUsers, func(a tailnetv1alpha1.ServiceAttachment) bool {
+			return a.GetDeletionTimestamp() == nil && a.Spec.Services != s.owner.Name
+		})
 	}
-	need := requireTemplateUsers(s.owner)
-	r.Require(need)
-	users, resolved, err := compose.Required[tailnetv1alpha1.ServiceAttachment](r, need)
-	if err != nil {
-		return err
-	}
-	s.keepTemplate = !resolved || slices.ContainsFunc(users, func(a tailnetv1alpha1.ServiceAttachment) bool {
-		return a.GetDeletionTimestamp() == nil && a.Spec.Services != s.owner.Name
-	})
-	return nil
+	return out
 }
 
-// taken reports whether a selected endpoints hosts the service.
-func (s *service) taken() bool {
+// supersedes reports whether selected endpoints are about to take the place of the template's.
+func (s *service) supersedes() bool { return len(s.sel.superseded) > 0 && !s.hasTakenOver() }
+
+// needsTemplateUsers reports whether the endpoints of the template stay only as long as another
+// service uses them.
+func (s *service) needsTemplateUsers() bool {
+	return len(s.sel.sets) > 0 && !s.sel.provision && s.endpoints != nil && s.spec.EndpointTemplate != nil && !s.supersedes()
+}
+
+// hasTakenOver reports whether selected endpoints host the service.
+func (s *service) hasTakenOver() bool {
 	return slices.ContainsFunc(s.sel.sets, func(p tailnetv1alpha1.ProxySet) bool {
 		return slices.ContainsFunc(s.hosts(), func(h tailnetv1alpha1.ServiceHost) bool { return isHealthy(h) && hosts(p, h) })
 	})
 }
 
-// served are the endpoints in the service's tailnet, by name, that serve it and are not
-// selected any more. A service that is in another tailnet than it is to be in cannot be
-// served there meanwhile: it is one.
-func (s *service) served(all []tailnetv1alpha1.ProxySet) []tailnetv1alpha1.ProxySet {
+// served returns the endpoints in the service's tailnet, by name, that serve it and are no
+// longer selected. A service that has to move to another tailnet is one service, which cannot be
+// served in both.
+func (s *service) served() []tailnetv1alpha1.ProxySet {
 	var out []tailnetv1alpha1.ProxySet
-	for _, p := range all {
+	for _, p := range s.sets {
 		a := s.attachments[prefixAttachment+p.Spec.Endpoints]
 		selected := slices.ContainsFunc(s.sel.sets, func(o tailnetv1alpha1.ProxySet) bool { return o.Spec.Endpoints == p.Spec.Endpoints })
 		if selected || !hasAddresses(a) || !hasIngress(p) || p.GetDeletionTimestamp() != nil || p.Spec.Tailnet != s.tailnet() {
@@ -74,8 +71,7 @@ func (s *service) served(all []tailnetv1alpha1.ProxySet) []tailnetv1alpha1.Proxy
 	return out
 }
 
-// keepsTemplate reports whether the endpoints of the template stay though others are
-// selected.
+// keepsTemplate reports whether the endpoints of the template stay though others are selected.
 func (s *service) keepsTemplate(t *gatewayv1alpha1.EndpointTemplate) bool {
 	return s.keepTemplate && t != nil && t.Tailnet == s.tailnet()
 }

@@ -15,24 +15,25 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// composeConfig makes the provider config that everything of this tailnet uses.
-// It has the tailnet's name, which is how others refer to it.
-func composeConfig(xr *gatewayv1alpha1.TailscaleTailnet, clusterID string) *tailnetv1alpha1.ClusterProviderConfig {
+// composeConfig returns the provider config of all objects of this tailnet. Its name, by which
+// they refer to it, is the tailnet's.
+func composeConfig(f facts) *tailnetv1alpha1.ClusterProviderConfig {
 	return &tailnetv1alpha1.ClusterProviderConfig{
-		ObjectMeta: metav1.ObjectMeta{Name: xr.GetName(), Labels: labels(xr)},
+		ObjectMeta: metav1.ObjectMeta{Name: f.name, Labels: labels(f)},
 		Spec: tailnetv1alpha1.ProviderConfigSpec{
-			Tailnet:     xr.Spec.Tailnet,
-			APIURL:      xr.Spec.APIURL,
-			ControlURL:  xr.Spec.ControlURL,
-			Credentials: credentials(xr.Spec),
-			Tags:        compose.Tags(xr.Spec.Tags),
-			ClusterID:   clusterID,
+			Tailnet:     f.spec.Tailnet,
+			APIURL:      f.spec.APIURL,
+			ControlURL:  f.spec.ControlURL,
+			Credentials: credentials(f.spec),
+			Tags:        compose.Tags(f.spec.Tags),
+			ClusterID:   f.clusterID,
 
-			AllowedNamespaces: xr.Spec.AllowedNamespaces,
+			AllowedNamespaces: f.spec.AllowedNamespaces,
 		},
 	}
 }
 
+// credentials returns the credential of a spec.
 func credentials(s gatewayv1alpha1.TailscaleTailnetSpec) tailnetv1alpha1.Credentials {
 	switch {
 	case s.WorkloadIdentity != nil:
@@ -50,8 +51,8 @@ func credentials(s gatewayv1alpha1.TailscaleTailnetSpec) tailnetv1alpha1.Credent
 	return tailnetv1alpha1.Credentials{OAuthSecretRef: &xpv2.SecretReference{Name: s.OAuthSecretName, Namespace: s.OAuthSecretNamespace}}
 }
 
-// namespace of the Tailnet: that of the credential, for the provider lets a
-// Tailnet beside the credential use it, whatever namespaces are allowed.
+// namespace returns the namespace of the Tailnet: that of the credential, because the provider
+// lets a Tailnet beside the credential use it, whatever namespaces are allowed.
 func namespace(s gatewayv1alpha1.TailscaleTailnetSpec) string {
 	switch w := s.WorkloadIdentity; {
 	case w != nil && w.ServiceAccountRef != nil:
@@ -64,31 +65,32 @@ func namespace(s gatewayv1alpha1.TailscaleTailnetSpec) string {
 	return s.OAuthSecretNamespace
 }
 
-// composeTailnet makes what observes the tailnet and tries the credential.
-func composeTailnet(xr *gatewayv1alpha1.TailscaleTailnet) *tailnetv1alpha1.Tailnet {
+// composeTailnet returns the Tailnet, which observes the tailnet and tries the credential.
+func composeTailnet(f facts) *tailnetv1alpha1.Tailnet {
 	return &tailnetv1alpha1.Tailnet{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:      xr.GetName(),
-			Namespace: namespace(xr.Spec),
-			Labels:    labels(xr),
+			Name:      f.name,
+			Namespace: namespace(f.spec),
+			Labels:    labels(f),
 		},
 		Spec: tailnetv1alpha1.TailnetSpec{
-			ManagedResourceSpec: xpv2.ManagedResourceSpec{ProviderConfigReference: compose.ProviderConfigRef(xr.GetName())},
+			ManagedResourceSpec: xpv2.ManagedResourceSpec{ProviderConfigReference: compose.ProviderConfigRef(f.name)},
 		},
 	}
 }
 
-func labels(xr *gatewayv1alpha1.TailscaleTailnet) map[string]string {
-	return map[string]string{meta.LabelTailnet: xr.GetName()}
+// labels returns the labels of both children.
+func labels(f facts) map[string]string {
+	return map[string]string{meta.LabelTailnet: f.name}
 }
 
-// ready once the tailnet was seen, and as long as its credential is taken.
+// ready reports whether the tailnet was observed and its credential is still accepted.
 func ready(t *tailnetv1alpha1.Tailnet) bool {
 	return t.GetCondition(xpv2.TypeReady).Status == corev1.ConditionTrue &&
 		t.GetCondition(meta.TypeAuthenticated).Status != corev1.ConditionFalse
 }
 
-// authenticated is what the provider says of the credential.
+// authenticated returns the condition Authenticated, which the provider reports.
 func authenticated(t *tailnetv1alpha1.Tailnet) compose.Condition {
 	c := t.GetCondition(meta.TypeAuthenticated)
 	switch c.Status {
@@ -105,6 +107,7 @@ func authenticated(t *tailnetv1alpha1.Tailnet) compose.Condition {
 	return compose.Condition{Type: meta.TypeAuthenticated, Reason: compose.ReasonWaiting, Message: message}
 }
 
+// noClusterID returns the condition Authenticated while no cluster ID is known.
 func noClusterID() compose.Condition {
 	return compose.Condition{
 		Type:    meta.TypeAuthenticated,
@@ -113,6 +116,7 @@ func noClusterID() compose.Condition {
 	}
 }
 
+// status returns the status of the TailscaleTailnet.
 func status(t *tailnetv1alpha1.Tailnet, clusterID string) gatewayv1alpha1.TailscaleTailnetStatus {
 	o := t.Status.AtProvider
 	s := gatewayv1alpha1.TailscaleTailnetStatus{ClusterID: clusterID, CredentialStatus: o.Credential}

@@ -18,7 +18,11 @@ import (
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/package/function/input"
 )
+
+// inputs of this function, in pipelines that are not our own.
+var inputs = compose.NewInputSchema(input.TailscaleTailnet)
 
 // Resource names of children.
 const (
@@ -38,79 +42,96 @@ func New(log logging.Logger) *Function { return &Function{log: log} }
 
 // RunFunction composes one TailscaleTailnet.
 func (f *Function) RunFunction(_ context.Context, req *fnv1.RunFunctionRequest) (*fnv1.RunFunctionResponse, error) {
-	log := f.log.WithValues("tag", req.GetMeta().GetTag())
-	r := compose.NewRun(req)
-	if err := run(r); err != nil {
-		log.Info("Cannot compose TailscaleTailnet", "error", err)
-		return r.Fatal(err, meta.TypeAuthenticated), nil
-	}
-	log.Debug("Composed TailscaleTailnet")
-	return r.Response(), nil
+	return compose.Respond(f.log, gatewayv1alpha1.TailscaleTailnetKind, req, run, meta.TypeAuthenticated), nil
 }
 
-// requireKubeSystem is the namespace whose UID tells clusters apart.
+// run composes the TailscaleTailnet of a run: it reads facts, makes a plan of them, and renders it.
+func run(r *compose.Run) error {
+	f, err := read(r)
+	if err != nil {
+		return err
+	}
+	return plan(f).Render(r)
+}
+
+// facts are all that a plan depends on.
+type facts struct {
+	name string
+	spec gatewayv1alpha1.TailscaleTailnetSpec
+
+	// tailnet that was observed. It is empty if there is none.
+	tailnet *tailnetv1alpha1.Tailnet
+
+	// clusterID is empty if it is not known.
+	clusterID string
+
+	// waiting says for the user what Crossplane has not read yet. It is empty when the facts are
+	// complete.
+	waiting string
+}
+
+// read returns the facts of a run.
+func read(r *compose.Run) (facts, error) {
+	xr := &gatewayv1alpha1.TailscaleTailnet{}
+	if err := r.Object(inputs, xr); err != nil {
+		return facts{}, err
+	}
+	f := facts{name: xr.GetName(), spec: xr.Spec, tailnet: &tailnetv1alpha1.Tailnet{}}
+	if xr.GetNamespace() != "" {
+		return f, errors.New("cannot compose a tailnet for a composite in a namespace, or with a claim: its provider config is cluster-scoped")
+	}
+	config := &tailnetv1alpha1.ClusterProviderConfig{}
+	if _, err := r.Observed(nameConfig, config); err != nil {
+		return f, err
+	}
+	if _, err := r.Observed(nameTailnet, f.tailnet); err != nil {
+		return f, err
+	}
+	if have, want := f.tailnet.GetNamespace(), namespace(f.spec); r.HasInput() && have != "" && have != want {
+		return f, errors.Errorf("cannot move from namespace %q to %q: the namespace of the input's credential is immutable; give the step another name", have, want)
+	}
+	if f.clusterID = f.spec.ClusterID; f.clusterID != "" {
+		return f, nil
+	}
+	// A provider config keeps its ID when the namespace cannot be read any more.
+	f.clusterID = config.Spec.ClusterID
+	found, resolved, err := compose.Lookup[corev1.Namespace](r, requireKubeSystem())
+	if err != nil {
+		return f, err
+	}
+	if !resolved {
+		f.waiting = "Waiting for Crossplane to read namespace kube-system"
+	}
+	if len(found) > 0 {
+		f.clusterID = string(found[0].GetUID())
+	}
+	return f, nil
+}
+
+// requireKubeSystem returns the requirement of the namespace whose UID identifies the cluster.
 func requireKubeSystem() compose.Requirement {
 	return compose.Requirement{Key: "kube-system", APIVersion: "v1", Kind: "Namespace", Name: "kube-system"}
 }
 
-func run(r *compose.Run) error {
-	xr := &gatewayv1alpha1.TailscaleTailnet{}
-	if err := r.Object(inputs, xr); err != nil {
-		return err
+// plan returns what the facts ask of the object and its children. It depends on nothing else.
+func plan(f facts) compose.Plan {
+	if f.waiting != "" {
+		return compose.Wait(f.waiting, meta.TypeAuthenticated)
 	}
-	if xr.GetNamespace() != "" {
-		return errors.New("cannot compose a tailnet for a composite in a namespace, or with a claim: its provider config is cluster-scoped")
+	p := compose.Plan{Status: status(f.tailnet, f.clusterID)}
+	if f.clusterID == "" {
+		p.Conditions, p.NotReady, p.KeepExisting = []compose.Condition{noClusterID()}, true, true
+		return p
 	}
-	config := &tailnetv1alpha1.ClusterProviderConfig{}
-	if _, err := r.Observed(nameConfig, config); err != nil {
-		return err
-	}
-	tailnet := &tailnetv1alpha1.Tailnet{}
-	if _, err := r.Observed(nameTailnet, tailnet); err != nil {
-		return err
-	}
-	if have, want := tailnet.GetNamespace(), namespace(xr.Spec); r.HasInput() && have != "" && have != want {
-		return errors.Errorf("cannot move from namespace %q to %q: the namespace of the input's credential is immutable; give the step another name", have, want)
-	}
-
-	// A provider config keeps the id that it was made with when the namespace
-	// cannot be read any more.
-	id := config.Spec.ClusterID
-	if xr.Spec.ClusterID != "" {
-		id = xr.Spec.ClusterID
-	} else {
-		r.Require(requireKubeSystem())
-		found, resolved, err := compose.Required[corev1.Namespace](r, requireKubeSystem())
-		if err != nil {
-			return err
-		}
-		if !resolved {
-			r.SetWaiting("Waiting for Crossplane to read namespace kube-system", meta.TypeAuthenticated)
-			return r.CarryOver()
-		}
-		if len(found) > 0 {
-			id = string(found[0].GetUID())
-		}
-	}
-
-	if err := r.Status(status(tailnet, id)); err != nil {
-		return err
-	}
-	if id == "" {
-		r.SetCondition(noClusterID())
-		r.NotReady()
-		return r.CarryOver()
-	}
-	r.SetCondition(authenticated(tailnet))
+	p.Conditions = []compose.Condition{authenticated(f.tailnet)}
 	// A config has no state of its own: the Tailnet reports whether it works.
-	if err := r.Desire(nameConfig, composeConfig(xr, id), true); err != nil {
-		return err
+	p.Children = []compose.Child{{Name: nameConfig, Object: composeConfig(f), Ready: true}}
+	if n := f.tailnet.GetNamespace(); n != "" && n != namespace(f.spec) {
+		// Crossplane would forget the Tailnet in the old namespace if it composed one in the
+		// new one: the old one is deleted first.
+		p.NotReady = true
+		return p
 	}
-	if n := tailnet.GetNamespace(); n != "" && n != namespace(xr.Spec) {
-		// It must be deleted there before it is made beside the new credential,
-		// else Crossplane makes the one and forgets the other.
-		r.NotReady()
-		return nil
-	}
-	return r.Desire(nameTailnet, composeTailnet(xr), ready(tailnet))
+	p.Children = append(p.Children, compose.Child{Name: nameTailnet, Object: composeTailnet(f), Ready: ready(f.tailnet)})
+	return p
 }

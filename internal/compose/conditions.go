@@ -33,7 +33,7 @@ const (
 	False
 )
 
-// SetCondition on the composite and on its claim.
+// SetCondition sets a condition on the composite and on its claim.
 func (r *Run) SetCondition(c Condition) {
 	set := map[Status]func() *response.ConditionOption{
 		Unknown: func() *response.ConditionOption {
@@ -49,17 +49,10 @@ func (r *Run) SetCondition(c Condition) {
 	set[c.Status]().WithMessage(c.Message).TargetCompositeAndClaim()
 }
 
-// SetWaiting makes conditions unknown in a run that lacks an input.
-func (r *Run) SetWaiting(message string, types ...xpv2.ConditionType) {
-	for _, t := range types {
-		r.SetCondition(Condition{Type: t, Reason: ReasonWaiting, Message: message})
-	}
-}
-
 // listLimit is how many names a message lists.
 const listLimit = 3
 
-// List names in a message: sorted, three at most, and how many more there are.
+// List returns names for a message: sorted, three at most, and the number of the others.
 func List(names ...string) string {
 	s := slices.Clone(names)
 	slices.Sort(s)

@@ -12,15 +12,15 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// Endpoints are a TailscaleEndpoints that another composite makes, as it is observed.
+// Endpoints are an observed TailscaleEndpoints that another composite composes.
 type Endpoints struct {
 	// Observed is nil where there is none yet.
 	Observed *gatewayv1alpha1.TailscaleEndpoints
-	// Devices are how many it is to have in the tailnet.
+	// Devices is how many it should have in the tailnet.
 	Devices int32
 }
 
-// Online devices of it.
+// Online returns how many of its devices are online.
 func (e Endpoints) Online() int32 {
 	n := int32(0)
 	if e.Observed == nil {
@@ -45,7 +45,8 @@ func (e Endpoints) Settled() bool {
 	return e.Complete() && e.Observed.Status.GetCondition(xpv2.TypeReady).Status == corev1.ConditionTrue
 }
 
-// Problem that a person must fix before it can have its devices. Empty if there is none.
+// Problem returns what the user has to fix before it can have its devices. It is empty if there
+// is nothing.
 func (e Endpoints) Problem() string {
 	if e.Observed == nil {
 		return ""
@@ -59,8 +60,8 @@ func (e Endpoints) Problem() string {
 	return ""
 }
 
-// Starting reports whether it is still on its way to its first devices. One that has lost
-// them is not: it must not keep others from their place.
+// Starting reports whether it still waits for its first devices. Endpoints that have lost
+// devices do not: they must not keep others from starting.
 func (e Endpoints) Starting() bool {
 	return e.Observed != nil && e.Problem() == "" && len(e.Observed.Status.Devices) < int(e.Devices)
 }

@@ -17,9 +17,10 @@ func (r *Run) HealthRead() bool {
 	return ok
 }
 
-// Health of what Gateways reach through an object of ours, as their extension reports
-// it. Nil if it does not: there may be no extension, or no route that names the object,
-// so nobody waits for it. Its report changes only when an endpoint becomes sick or well.
+// Health returns the health of what Gateways reach through an object of ours, as their extension
+// reports it. It returns nil without a report: there may be no extension, or no route that names
+// the object, so no function waits for it. The report changes only when an endpoint becomes
+// healthy or unhealthy.
 func (r *Run) Health(kind string, o Owner) (*tailnetv1alpha1.HealthReportSpec, error) {
 	q := Requirement{
 		Key:        healthKey,
@@ -28,8 +29,7 @@ func (r *Run) Health(kind string, o Owner) (*tailnetv1alpha1.HealthReportSpec, e
 		Namespace:  o.Namespace,
 		Name:       names.HealthReport(kind, o.Name),
 	}
-	r.Require(q)
-	found, _, err := Required[tailnetv1alpha1.HealthReport](r, q)
+	found, _, err := Lookup[tailnetv1alpha1.HealthReport](r, q)
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}

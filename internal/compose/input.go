@@ -21,6 +21,7 @@ import (
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
 	functionv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/function/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
 // inputSuffix ends the kinds of inputs.
@@ -59,8 +60,8 @@ func (r *Run) objectOf(s *InputSchema, into metav1.Object) error {
 	if err != nil {
 		return err
 	}
-	// Before anything can fail: conditions tell of it. A name that is wrong is
-	// refused below.
+	// The step is known before anything can fail, because the types of conditions depend on it.
+	// An invalid name is refused below.
 	name, ok := in["name"].(string)
 	if !ok || len(validation.IsDNS1123Label(name)) > 0 {
 		name = ""
@@ -99,7 +100,7 @@ func (r *Run) objectOf(s *InputSchema, into metav1.Object) error {
 	owner := OwnerOf(xr)
 	into.SetName(owner.Name)
 	if common.Name != "" {
-		into.SetName(ChildName(owner.Name, common.Name))
+		into.SetName(names.Child(owner.Name, common.Name))
 	}
 	into.SetNamespace(owner.Namespace)
 	labels := map[string]string{}
@@ -127,7 +128,7 @@ func KindOf(req *fnv1.RunFunctionRequest) string {
 	return kind
 }
 
-// newStep of the function that takes this kind of input. Names of steps have
+// newStep returns the step of the function that takes this kind of input. Names of steps have
 // neither dot nor slash, so no prefix is the start of another.
 func newStep(kind, name string) *step {
 	function := strings.ToLower(strings.TrimSuffix(kind, inputSuffix))
@@ -137,7 +138,7 @@ func newStep(kind, name string) *step {
 	return &step{resources: function + "-" + name + ".", conditions: name + "/"}
 }
 
-// resource is how a composed resource is called among those of all steps.
+// resource returns the name of a composed resource among those of all steps.
 func (r *Run) resource(name string) string {
 	if r.step == nil {
 		return name
@@ -145,7 +146,7 @@ func (r *Run) resource(name string) string {
 	return r.step.resources + name
 }
 
-// conditionType is how a condition is called among those of all steps.
+// conditionType returns the type of a condition among those of all steps.
 func (r *Run) conditionType(t xpv2.ConditionType) string {
 	if r.step == nil {
 		return string(t)
@@ -153,7 +154,7 @@ func (r *Run) conditionType(t xpv2.ConditionType) string {
 	return r.step.conditions + string(t)
 }
 
-// patched is an input with what it copies from the composite.
+// patched returns an input with what it copies from the composite.
 func patched(in, composite map[string]any) (map[string]any, error) {
 	step := functionv1alpha1.Step{}
 	if err := convert(map[string]any{"patches": in["patches"]}, &step); err != nil {
@@ -180,8 +181,8 @@ func patched(in, composite map[string]any) (map[string]any, error) {
 	return out, convert(to.UnstructuredContent(), &out)
 }
 
-// jsonMap of a struct, in which whole numbers are integers, as in what the API
-// server reads.
+// jsonMap returns a struct as a map in which whole numbers are integers, as in what the API
+// server decodes.
 func jsonMap(s *structpb.Struct) (map[string]any, error) {
 	j, err := protojson.Marshal(s)
 	if err != nil {
@@ -191,6 +192,7 @@ func jsonMap(s *structpb.Struct) (map[string]any, error) {
 	return m, errors.Wrap(utiljson.Unmarshal(j, &m), "cannot decode a struct")
 }
 
+// convert decodes the JSON of a value into another one.
 func convert(from, into any) error {
 	j, err := json.Marshal(from)
 	if err != nil {

@@ -182,7 +182,7 @@ func TestObjectOfAnotherKind(t *testing.T) {
 	}
 }
 
-// newStepRun is a run of a step with this input after others.
+// newStepRun returns a run of a step with this input after others.
 func newStepRun(t *testing.T, input string, desired *fnv1.State) *Run {
 	t.Helper()
 	cm := &fnv1.Resource{Resource: parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}`)}
@@ -228,7 +228,7 @@ func TestSteps(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newStepRun(t, tc.input, nil)
 			r.SetCondition(Condition{Type: "MachinesReady", Status: True, Reason: "Yes", Message: "Yes"})
-			if err := r.CarryOver(); err != nil {
+			if err := r.KeepExisting(); err != nil {
 				t.Fatal(err)
 			}
 			rsp := r.Response()

@@ -23,9 +23,9 @@ import (
 )
 
 // scheme knows the kind of every object that a function composes.
-var scheme = runtime.NewScheme() //nolint:gochecknoglobals // Read-only once filled.
+var scheme = runtime.NewScheme()
 
-func init() { //nolint:gochecknoinits // A scheme has no other way to be a constant.
+func init() {
 	b := runtime.NewSchemeBuilder(
 		appsv1.AddToScheme,
 		corev1.AddToScheme,
@@ -43,7 +43,7 @@ func init() { //nolint:gochecknoinits // A scheme has no other way to be a const
 // toStruct encodes an object for server-side apply: with its kind, and without
 // status or nulls, which would claim fields that a function has no opinion of. It
 // does not use the SDK's composed.From, whose encoder sends every false and 0
-// although they are to be omitted when empty, and drops emptyDir: {}.
+// although they should be omitted when empty, and drops emptyDir: {}.
 func toStruct(o runtime.Object) (*structpb.Struct, error) {
 	gvk, err := apiutil.GVKForObject(o, scheme)
 	if err != nil {

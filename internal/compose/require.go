@@ -27,8 +27,8 @@ type Requirement struct {
 	Labels map[string]string
 }
 
-// Require asks for objects. A function must ask for the same in every run with
-// the same input, whether or not it has got them.
+// Require requests objects. A function must request the same in every run with the same input,
+// whether or not Crossplane has supplied them.
 func (r *Run) Require(q Requirement) {
 	if r.rsp.GetRequirements() == nil {
 		r.rsp.Requirements = &fnv1.Requirements{}
@@ -63,4 +63,10 @@ func Required[T any](r *Run, q Requirement) ([]T, bool, error) {
 		}
 	}
 	return out, true, nil
+}
+
+// Lookup requires objects and returns those that Crossplane has supplied, see Required.
+func Lookup[T any](r *Run, q Requirement) ([]T, bool, error) {
+	r.Require(q)
+	return Required[T](r, q)
 }

@@ -47,17 +47,17 @@ type Run struct {
 }
 
 // NewRun starts a response to a request. The response never expires, unless the run
-// says LookAgain or the circuit breaker is open: Crossplane watches all that our
+// says RequeueAfter or the circuit breaker is open: Crossplane watches all that our
 // functions read (2.4 and later), and calls again when some of it changes.
 func NewRun(req *fnv1.RunFunctionRequest) *Run {
 	return &Run{req: req, rsp: response.To(req, 0)}
 }
 
-// Response to return to Crossplane.
+// Response returns the response for Crossplane.
 func (r *Run) Response() *fnv1.RunFunctionResponse {
 	r.applyStatus()
-	if r.deaf() {
-		r.lookAgainWithin(deafFor + time.Duration(len(r.req.GetObserved().GetResources()))*deafForChild)
+	if r.circuitOpen() {
+		r.RequeueAfter(openInterval + time.Duration(len(r.req.GetObserved().GetResources()))*openIntervalForChild)
 	}
 	return r.rsp
 }
@@ -79,30 +79,27 @@ func (r *Run) Fatal(err error, types ...xpv2.ConditionType) *fnv1.RunFunctionRes
 	return r.Response()
 }
 
-// lookAgainAfter is when Crossplane calls again for what it may not have told.
-const lookAgainAfter = time.Minute
+// RequeueInterval is when Crossplane calls again for changes that it may have missed. More children
+// that come up at a time than the circuit breaker lets through need it: a change that the breaker
+// drops is not repeated.
+const RequeueInterval = time.Minute
 
-// LookAgain has Crossplane call again after a minute, whatever changes. It is for a
-// composite of which more children come up at a time than the circuit breaker lets
-// tell of themselves: what that drops is not told again.
-func (r *Run) LookAgain() { r.lookAgainWithin(lookAgainAfter) }
-
-// How long what happens to a composite may be missed while Crossplane's circuit
-// breaker is open, which it is for five minutes. Each call applies every child, so
-// those of many are rarer: twenty children are applied a second at most.
+// How long changes of a composite may be missed while Crossplane's circuit breaker is open, which
+// it is for five minutes. Each call applies every child, so a composite with many is called less
+// often: twenty children are applied a second at most.
 const (
-	deafFor      = time.Second
-	deafForChild = 50 * time.Millisecond
+	openInterval         = time.Second
+	openIntervalForChild = 50 * time.Millisecond
 )
 
-// deaf reports whether Crossplane's circuit breaker is open, and drops what is new.
-func (r *Run) deaf() bool {
+// circuitOpen reports whether Crossplane's circuit breaker is open, and drops changes.
+func (r *Run) circuitOpen() bool {
 	c := r.observedConditions()[string(apiextv1.TypeResponsive)]
 	return c.GetFields()["status"].GetStringValue() == string(corev1.ConditionFalse)
 }
 
-// lookAgainWithin a time, or sooner if something else asks for it.
-func (r *Run) lookAgainWithin(d time.Duration) {
+// RequeueAfter has Crossplane call again after a time at the latest, whatever changes.
+func (r *Run) RequeueAfter(d time.Duration) {
 	if ttl := r.rsp.GetMeta().GetTtl().AsDuration(); ttl == 0 || d < ttl {
 		r.rsp.Meta.Ttl = durationpb.New(d)
 	}
@@ -123,8 +120,17 @@ func (r *Run) Observed(name string, into any) (bool, error) {
 	return true, errors.Wrapf(fromStruct(o.GetResource(), into), "cannot read the composed resource %q", name)
 }
 
-// ObservedNames are the resource names of all observed children, in no order.
-// Those of other steps of the pipeline are not among them.
+// ObservedChild returns the observed child of a resource name. It returns nil if there is none.
+func ObservedChild[T any](r *Run, name string) (*T, error) {
+	o := new(T)
+	if ok, err := r.Observed(name, o); err != nil || !ok {
+		return nil, err
+	}
+	return o, nil
+}
+
+// ObservedNames returns the resource names of all observed children, in no order. Those of other
+// steps of the pipeline are not among them.
 func (r *Run) ObservedNames() []string {
 	names := make([]string, 0, len(r.req.GetObserved().GetResources()))
 	for n := range r.req.GetObserved().GetResources() {
@@ -162,9 +168,9 @@ func (r *Run) desire(name string, s *structpb.Struct, ready bool) {
 	r.rsp.Desired.Resources[r.resource(name)] = &fnv1.Resource{Resource: s, Ready: rdy}
 }
 
-// CarryOver composes every observed child as it is, not ready. It is for a run
+// KeepExisting composes every observed child as it is, not ready. It is for a run
 // that lacks an input: Crossplane deletes a child that a function leaves out.
-func (r *Run) CarryOver() error {
+func (r *Run) KeepExisting() error {
 	for _, name := range r.ObservedNames() {
 		o := r.req.GetObserved().GetResources()[r.resource(name)].GetResource().AsMap()
 		delete(o, "status")
@@ -178,8 +184,8 @@ func (r *Run) CarryOver() error {
 	return nil
 }
 
-// carryMetadata leaves of an object's metadata what a function may say of it. The
-// rest is the API server's, Crossplane's, or a controller's.
+// carryMetadata leaves those fields of an object's metadata that a function may apply. The
+// others are the API server's, Crossplane's, or a controller's.
 func carryMetadata(o map[string]any) {
 	in, ok := o["metadata"].(map[string]any)
 	if !ok {
@@ -208,8 +214,8 @@ func carryMetadata(o map[string]any) {
 // functions compose (crossplane v2.4 composition_functions.go, FieldOwnerComposedPrefix).
 const composedManager = "apiextensions.crossplane.io/composed"
 
-// composedAnnotations are those that a function composed. Others write annotations of
-// children, too, which would be taken back from them.
+// composedAnnotations returns the annotations that a function composed. Other clients write
+// annotations of children, too, which a function must not claim.
 func composedAnnotations(metadata map[string]any) map[string]string {
 	have := stringMap(metadata["annotations"])
 	out := map[string]string{}
@@ -233,6 +239,7 @@ func composedAnnotations(metadata map[string]any) map[string]string {
 	return out
 }
 
+// stringMap returns the strings in a map.
 func stringMap(v any) map[string]string {
 	m, _ := v.(map[string]any)
 	out := make(map[string]string, len(m))
@@ -244,6 +251,7 @@ func stringMap(v any) map[string]string {
 	return out
 }
 
+// anyMap returns a map of strings as one of any values.
 func anyMap(m map[string]string) map[string]any {
 	out := make(map[string]any, len(m))
 	for k, v := range m {
@@ -279,7 +287,7 @@ func (r *Run) Status(status any) error {
 }
 
 // crossplaneStatus are fields of a composite's status that are Crossplane's.
-var crossplaneStatus = []string{"conditions", "claimConditionTypes", "connectionDetails", "crossplane"} //nolint:gochecknoglobals // A constant list.
+var crossplaneStatus = []string{"conditions", "claimConditionTypes", "connectionDetails", "crossplane"}
 
 func (r *Run) applyStatus() {
 	if r.status == nil {
@@ -340,13 +348,19 @@ func (r *Run) applyStepStatus() error {
 	return nil
 }
 
-// HasCondition reports whether the composite has a condition of this type.
-func (r *Run) HasCondition(t xpv2.ConditionType) bool {
-	_, has := r.observedConditions()[r.conditionType(t)]
-	return has
+// ConditionTypes returns the types of the composite's conditions. In a step they have the step's
+// names.
+func (r *Run) ConditionTypes() map[xpv2.ConditionType]bool {
+	out := map[xpv2.ConditionType]bool{}
+	for t := range r.observedConditions() {
+		if own, ok := strings.CutPrefix(t, r.conditionType("")); ok {
+			out[xpv2.ConditionType(own)] = true
+		}
+	}
+	return out
 }
 
-// observedConditions of the composite, by type.
+// observedConditions returns the conditions of the composite, by type.
 func (r *Run) observedConditions() map[string]*structpb.Struct {
 	out := map[string]*structpb.Struct{}
 	for _, v := range r.req.GetObserved().GetComposite().GetResource().GetFields()["status"].GetStructValue().GetFields()["conditions"].GetListValue().GetValues() {
@@ -369,7 +383,7 @@ func (r *Run) changesConditions() bool {
 	return false
 }
 
-// statusName is a condition's status as Kubernetes writes it.
+// statusName returns the name that Kubernetes uses for a condition's status.
 func statusName(s fnv1.Status) string {
 	switch s {
 	case fnv1.Status_STATUS_CONDITION_TRUE:
@@ -381,7 +395,7 @@ func statusName(s fnv1.Status) string {
 	return string(corev1.ConditionUnknown)
 }
 
-// composite of the response, with the kind that Crossplane wants there.
+// composite returns the composite of the response, with the kind that Crossplane expects there.
 func (r *Run) composite() *structpb.Struct {
 	if r.rsp.GetDesired() == nil {
 		r.rsp.Desired = &fnv1.State{}

@@ -20,7 +20,7 @@ import (
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 )
 
-func TestCarryOver(t *testing.T) {
+func TestKeepExisting(t *testing.T) {
 	observed := resource.MustStructJSON(`{
 		"apiVersion": "v1", "kind": "ConfigMap",
 		"metadata": {
@@ -38,7 +38,7 @@ func TestCarryOver(t *testing.T) {
 		"data": {"k": "v"}, "status": {"x": 1}
 	}`)
 	r := NewRun(&fnv1.RunFunctionRequest{Observed: &fnv1.State{Resources: map[string]*fnv1.Resource{"a": {Resource: observed}}}})
-	if err := r.CarryOver(); err != nil {
+	if err := r.KeepExisting(); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]*fnv1.Resource{"a": {
@@ -50,7 +50,7 @@ func TestCarryOver(t *testing.T) {
 		}`),
 	}}
 	if diff := cmp.Diff(want, r.Response().GetDesired().GetResources(), protocmp.Transform()); diff != "" {
-		t.Errorf("an observed child is carried over with what a function may say of it: -want, +got:\n%s", diff)
+		t.Errorf("an observed child stays, with the fields that a function may apply: -want, +got:\n%s", diff)
 	}
 }
 
@@ -143,7 +143,7 @@ func TestList(t *testing.T) {
 	}
 }
 
-func TestLookAgain(t *testing.T) {
+func TestRequeueAfter(t *testing.T) {
 	responsive := func(status string) []any { return []any{map[string]any{"type": "Responsive", "status": status}} }
 	cases := map[string]struct {
 		reason     string
@@ -152,12 +152,12 @@ func TestLookAgain(t *testing.T) {
 		unready    bool
 		want       time.Duration
 	}{
-		"New":           {reason: "Who hears of all that changes is not called without need"},
-		"Closed":        {reason: "A closed circuit drops nothing", conditions: responsive("True")},
-		"ManyComeUp":    {reason: "What a circuit may drop is looked for", conditions: responsive("True"), unready: true, want: time.Minute},
-		"Open":          {reason: "An open circuit drops what is new", conditions: responsive("False"), want: time.Second},
+		"New":           {reason: "A function that every change runs is not called without need"},
+		"Closed":        {reason: "A closed circuit breaker drops nothing", conditions: responsive("True")},
+		"ManyComeUp":    {reason: "A change that the circuit breaker may drop is not missed for long", conditions: responsive("True"), unready: true, want: time.Minute},
+		"Open":          {reason: "An open circuit breaker drops changes", conditions: responsive("False"), want: time.Second},
 		"OpenMany":      {reason: "Each call costs as much as there are children", conditions: responsive("False"), children: 100, want: 6 * time.Second},
-		"OpenAndComeUp": {reason: "The sooner of two wins", conditions: responsive("False"), children: 2000, unready: true, want: time.Minute},
+		"OpenAndComeUp": {reason: "The sooner of two takes precedence", conditions: responsive("False"), children: 2000, unready: true, want: time.Minute},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -171,7 +171,7 @@ func TestLookAgain(t *testing.T) {
 			}
 			r := NewRun(&fnv1.RunFunctionRequest{Observed: &fnv1.State{Composite: &fnv1.Resource{Resource: xr}, Resources: observed}})
 			if tc.unready {
-				r.LookAgain()
+				r.RequeueAfter(RequeueInterval)
 			}
 			if diff := cmp.Diff(tc.want, r.Response().GetMeta().GetTtl().AsDuration()); diff != "" {
 				t.Errorf("%s\nTtl: -want, +got:\n%s", tc.reason, diff)

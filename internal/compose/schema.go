@@ -25,7 +25,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// An InputSchema says what an input of a function may be. Nobody checks inputs in
+// An InputSchema is the schema of an input of a function. The API server does not check inputs in
 // a Composition, so a function does what the API server does for an object:
 // defaults, schema, rules. It is safe for concurrent use.
 type InputSchema struct {
@@ -34,7 +34,8 @@ type InputSchema struct {
 	load func() (*loadedSchema, error)
 }
 
-// NewInputSchema from the CustomResourceDefinition of the input's kind, in YAML.
+// NewInputSchema returns the schema in the CustomResourceDefinition of the input's kind, in
+// YAML.
 func NewInputSchema(crd []byte) *InputSchema {
 	return &InputSchema{load: sync.OnceValues(func() (*loadedSchema, error) {
 		s, err := loadSchema(crd)
@@ -83,8 +84,8 @@ func loadSchema(y []byte) (*loadedSchema, error) {
 	return s, nil
 }
 
-// check an input, and set its defaults. Fields that the schema lacks are refused,
-// not dropped: they are most likely misspelt, and nothing else would say so.
+// check returns an error for an invalid input, and sets defaults. A field that the schema lacks
+// is an error, not dropped: it is most likely misspelt, and no other component would report it.
 func (s *loadedSchema) check(in map[string]any) error {
 	if in["apiVersion"] != s.apiVersion || in["kind"] != s.kind {
 		return errors.Errorf("want apiVersion %s and kind %s, got %v and %v", s.apiVersion, s.kind, in["apiVersion"], in["kind"])
@@ -114,7 +115,7 @@ func (s *loadedSchema) check(in map[string]any) error {
 	return errors.New(strings.Join(problems, "; "))
 }
 
-// message of an error on one line.
+// message returns the message of an error on one line.
 func message(e *field.Error) string {
 	return strings.Join(strings.Fields(e.Error()), " ")
 }

@@ -23,13 +23,13 @@ type Server struct {
 	MaxRecvMessageSize int    `default:"4"                                                                                                      help:"Largest message to receive, in MiB."`
 }
 
-// Logger as the flags want it.
+// Logger returns a logger with the level that the flags select.
 func (s *Server) Logger() (logging.Logger, error) {
 	log, err := function.NewLogger(s.Debug)
 	return log, errors.Wrap(err, "cannot create a logger")
 }
 
-// Serve a function until the server fails.
+// Serve serves a function until the server fails.
 func (s *Server) Serve(fn fnv1.FunctionRunnerServiceServer) error {
 	return errors.Wrap(function.Serve(fn,
 		function.Listen(s.Network, s.Address),

@@ -17,10 +17,9 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// RequireTailnet is the requirement of a TailscaleTailnet, as its provider config
-// has it. The config hardly changes, while the TailscaleTailnet has a status: each
-// of its changes would run every function that requires it, and count against
-// their composites in Crossplane's circuit breaker.
+// RequireTailnet returns the requirement of a TailscaleTailnet's provider config. The config
+// hardly changes, while the TailscaleTailnet has a status: each of its changes would run every
+// function that requires it, and count against their composites in Crossplane's circuit breaker.
 func RequireTailnet(name string) Requirement {
 	return Requirement{
 		Key:        "tailnet",
@@ -30,20 +29,20 @@ func RequireTailnet(name string) Requirement {
 	}
 }
 
-// requireNamespace is the requirement of a namespace, for its labels. A namespace
-// hardly changes, too.
+// requireNamespace returns the requirement of a namespace, for its labels. A namespace hardly
+// changes, too.
 func requireNamespace(name string) Requirement {
 	return Requirement{Key: "namespace", APIVersion: "v1", Kind: "Namespace", Name: name}
 }
 
-// Tailnet requires the TailscaleTailnet of this name and reports whether a namespace
-// may use it. The provider config is nil when there is none. What Crossplane has
-// not read yet is told by waiting, for the user; it is empty when all is known.
+// Tailnet requires the TailscaleTailnet of this name and reports whether a namespace may use it.
+// The provider config is nil if there is none. The message waiting names what Crossplane has not
+// read yet, for the user; it is empty when all is known.
 func (r *Run) Tailnet(name, namespace string) (c *tailnetv1alpha1.ClusterProviderConfig, v TailnetVerdict, waiting string, err error) {
 	return r.tailnet(RequireTailnet(name), namespace)
 }
 
-// TailnetOf is Tailnet for one of several, which a key tells from the others.
+// TailnetOf does what Tailnet does, for one of several tailnets with different keys.
 func (r *Run) TailnetOf(key, name, namespace string) (c *tailnetv1alpha1.ClusterProviderConfig, v TailnetVerdict, waiting string, err error) {
 	need := RequireTailnet(name)
 	need.Key += "-" + key
@@ -52,8 +51,7 @@ func (r *Run) TailnetOf(key, name, namespace string) (c *tailnetv1alpha1.Cluster
 
 func (r *Run) tailnet(need Requirement, namespace string) (c *tailnetv1alpha1.ClusterProviderConfig, v TailnetVerdict, waiting string, err error) {
 	name := need.Name
-	r.Require(need)
-	configs, resolved, err := Required[tailnetv1alpha1.ClusterProviderConfig](r, need)
+	configs, resolved, err := Lookup[tailnetv1alpha1.ClusterProviderConfig](r, need)
 	if err != nil {
 		return nil, v, "", err
 	}
@@ -68,12 +66,11 @@ func (r *Run) tailnet(need Requirement, namespace string) (c *tailnetv1alpha1.Cl
 	}
 
 	need = requireNamespace(namespace)
-	r.Require(need)
-	found, _, err := Required[corev1.Namespace](r, need)
+	found, _, err := Lookup[corev1.Namespace](r, need)
 	if err != nil {
 		return c, v, "", err
 	}
-	// The object is in it, so it is there: who cannot read it knows nothing.
+	// The object is in the namespace, so the namespace exists: Crossplane may not read it.
 	if len(found) == 0 {
 		return c, v, fmt.Sprintf("Waiting for Crossplane to read the labels of namespace %q; let it get, list and watch namespaces", namespace), nil
 	}
@@ -92,8 +89,8 @@ type TailnetVerdict struct {
 	tailnet string
 }
 
-// Within is the verdict of who asks for something that was judged by the grant: the same if
-// there is no violation, else one that says so.
+// Within returns the verdict itself if there is no violation, and otherwise one with the first
+// violation.
 func (v TailnetVerdict) Within(violations ...*allow.ViolationError) TailnetVerdict {
 	for _, of := range violations {
 		if of != nil {
@@ -145,12 +142,12 @@ func JudgeTailnet(name, namespace string, l map[string]string, c *tailnetv1alpha
 	}
 }
 
-// ProviderConfigRef refers to the provider config of a TailscaleTailnet.
+// ProviderConfigRef returns a reference to the provider config of a TailscaleTailnet.
 func ProviderConfigRef(tailnet string) *xpv2.ProviderConfigReference {
 	return &xpv2.ProviderConfigReference{Kind: tailnetv1alpha1.ClusterProviderConfigKind, Name: tailnet}
 }
 
-// Tags joins lists of tags: sorted, each once.
+// Tags returns the tags of all lists: sorted, each once.
 func Tags[T ~string](lists ...[]T) []tailnetv1alpha1.Tag {
 	var out []tailnetv1alpha1.Tag
 	for _, l := range lists {

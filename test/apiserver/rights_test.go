@@ -6,7 +6,6 @@
 package apiserver_test
 
 import (
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,16 +14,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/charts"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/golden"
 	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
 )
-
-var update = flag.Bool("update", false, "Rewrite testdata/rights.txt from the project's manifests.") //nolint:gochecknoglobals // A flag.
 
 // TestRights compares all rights in the project's manifests, and those that Crossplane creates for
 // its packages, with a file: a review shows each additional right. Roles that functions compose
@@ -82,20 +79,7 @@ func TestRights(t *testing.T) {
 	}
 	describe(t, got, "Crossplane's RBAC manager, of our packages", objects)
 
-	golden := filepath.Join("testdata", "rights.txt")
-	if *update {
-		if err := os.WriteFile(golden, []byte(got.String()), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got.String(), "\n")); diff != "" {
-		t.Errorf("rights changed; if that is intended, run this with -update and give the reason in the commit: -want, +got:\n%s", diff)
-	}
+	golden.Compare(t, filepath.Join("testdata", "rights.txt"), []byte(got.String()), nil)
 }
 
 // describe writes the rules of a source's roles, and their subjects.

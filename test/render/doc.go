@@ -22,8 +22,12 @@
 // testdata/EXAMPLE/observed.yaml may override it: its objects, which need only kind, name and
 // namespace, are merged into the observed ones.
 //
-// Goldens are testdata/EXAMPLE/FLAVOUR/KIND-NAME.yaml: the stable composite and all objects that it
-// composes. An example without a golden fails the test, and so does a golden without an example.
+// Goldens of the namespaced flavour, package/configuration, are
+// testdata/EXAMPLE/FLAVOUR/KIND-NAME.yaml: the stable composite and all objects that it composes.
+// Roles, Services and similar objects are digests there, except in a few examples. A golden of
+// another flavour is KIND-NAME.diff: the differences of its objects from those of the namespaced
+// flavour, beyond Crossplane's changes for a claim. A composite that does not differ has none. An
+// example without goldens fails the test, and so does a golden without an example.
 //
 // The test also fails
 //   - when an example does not come to rest: it would never do so in a cluster,

@@ -7,7 +7,6 @@ package render
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -35,8 +34,6 @@ const (
 	stopLimit = 10 * time.Second
 )
 
-var update = flag.Bool("update", false, "Rewrite the goldens from the rendered examples, and delete those that no example makes.")
-
 // tools are the programs and files that all cases share.
 var tools struct {
 	// crossplane is the command line, core the program that renders for it.
@@ -52,7 +49,6 @@ var tools struct {
 }
 
 func TestMain(m *testing.M) {
-	flag.Parse()
 	code, err := run(m)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "render: %v\n", err)

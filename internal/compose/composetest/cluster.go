@@ -13,6 +13,9 @@ import (
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 )
 
+// requestTag is the tag of every request.
+const requestTag = "tag"
+
 // A cluster is what a function is called about.
 type cluster struct {
 	composite *structpb.Struct
@@ -27,8 +30,8 @@ type cluster struct {
 	objects  []*structpb.Struct
 }
 
-// call a function as Crossplane does: again and again with what it requires,
-// until it requires the same twice. A fatal result ends it.
+// call runs a function as Crossplane does: again and again with what it requires, until it
+// requires the same twice. A fatal result ends it.
 func (c *cluster) call(t *testing.T, fn fnv1.FunctionRunnerServiceServer) *fnv1.RunFunctionResponse {
 	t.Helper()
 	var wants *fnv1.Requirements
@@ -79,7 +82,7 @@ func (c *cluster) settle(t *testing.T, fn fnv1.FunctionRunnerServiceServer) *fnv
 	return rsp
 }
 
-// with another composite and other objects.
+// with returns a cluster with another composite and other objects.
 func (c *cluster) with(composite *structpb.Struct, objects []*structpb.Struct) *cluster {
 	return &cluster{composite: composite, input: c.input, desired: c.desired, observed: c.observed, objects: objects}
 }
@@ -97,7 +100,7 @@ func (c *cluster) owns(name string) bool {
 	return strings.HasPrefix(name, prefix+".")
 }
 
-// withConditions beside those that the composite has.
+// withConditions returns the composite with conditions beside those that it has.
 func withConditions(composite *structpb.Struct, conditions []*fnv1.Condition) *structpb.Struct {
 	names := map[fnv1.Status]string{
 		fnv1.Status_STATUS_CONDITION_TRUE:    "True",
@@ -127,7 +130,8 @@ func withConditions(composite *structpb.Struct, conditions []*fnv1.Condition) *s
 	return out
 }
 
-// withStatus that a response wants, beside the conditions that there are.
+// withStatus returns the composite with the status of a response, beside the conditions that it
+// has.
 func withStatus(composite *structpb.Struct, rsp *fnv1.RunFunctionResponse) *structpb.Struct {
 	out := proto.CloneOf(composite)
 	status := statusFields(out)
@@ -139,7 +143,7 @@ func withStatus(composite *structpb.Struct, rsp *fnv1.RunFunctionResponse) *stru
 	return out
 }
 
-// statusFields of a composite, to be set.
+// statusFields returns the fields of a composite's status, to be set.
 func statusFields(xr *structpb.Struct) map[string]*structpb.Value {
 	s := xr.GetFields()["status"].GetStructValue()
 	if s.GetFields() == nil {
@@ -153,7 +157,7 @@ func statusFields(xr *structpb.Struct) map[string]*structpb.Value {
 func (c *cluster) callOnce(t *testing.T, fn fnv1.FunctionRunnerServiceServer, wants *fnv1.Requirements) *fnv1.RunFunctionResponse {
 	t.Helper()
 	req := &fnv1.RunFunctionRequest{
-		Meta:              &fnv1.RequestMeta{Tag: "tag"},
+		Meta:              &fnv1.RequestMeta{Tag: requestTag},
 		Input:             proto.CloneOf(c.input),
 		Desired:           proto.CloneOf(c.desired),
 		Observed:          &fnv1.State{Composite: &fnv1.Resource{Resource: proto.CloneOf(c.composite)}, Resources: map[string]*fnv1.Resource{}},
@@ -172,6 +176,7 @@ func (c *cluster) callOnce(t *testing.T, fn fnv1.FunctionRunnerServiceServer, wa
 	return rsp
 }
 
+// find returns the objects that a requirement selects.
 func (c *cluster) find(s *fnv1.ResourceSelector) *fnv1.Resources {
 	out := &fnv1.Resources{}
 	for _, o := range c.objects {
@@ -182,6 +187,7 @@ func (c *cluster) find(s *fnv1.ResourceSelector) *fnv1.Resources {
 	return out
 }
 
+// matches reports whether a requirement selects an object.
 func matches(s *fnv1.ResourceSelector, o *structpb.Struct) bool {
 	if s.GetApiVersion() != field(o, "apiVersion").GetStringValue() || s.GetKind() != field(o, "kind").GetStringValue() {
 		return false
@@ -200,7 +206,7 @@ func matches(s *fnv1.ResourceSelector, o *structpb.Struct) bool {
 	return true
 }
 
-// field at a path. Nil, which reads as empty, when there is none.
+// field returns the value at a path. It is nil, which reads as empty, if there is none.
 func field(s *structpb.Struct, path ...string) *structpb.Value {
 	v := structpb.NewStructValue(s)
 	for _, p := range path {

@@ -8,7 +8,6 @@ package composetest
 
 import (
 	"bytes"
-	"flag"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,15 +15,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 	"sigs.k8s.io/yaml"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
-)
 
-var update = flag.Bool("update", false, "Rewrite the files in testdata/out from what the function does, and delete those without a file in testdata/in.") //nolint:gochecknoglobals // A flag.
+	"github.com/tailscale-gateway/tailscale-gateway/internal/golden"
+)
 
 // annotationResourceName is how Crossplane knows a composed resource again.
 const annotationResourceName = "crossplane.io/composition-resource-name"
@@ -42,47 +40,42 @@ const maxCalls = 5
 // Crossplane's annotation for it are observed composed resources; all others are
 // the cluster, from which requirements are met.
 //
-// Each is run twice more, with the cluster in another order, and must give the
-// same bytes.
-func Golden(t *testing.T, fn fnv1.FunctionRunnerServiceServer) {
+// The files of the cases in full contain every resource. Those of the others contain digests
+// of the kinds of which package golden has digests.
+//
+// Golden runs each case twice more, with the cluster in another order. The response must
+// consist of the same bytes.
+func Golden(t *testing.T, fn fnv1.FunctionRunnerServiceServer, full ...string) {
 	t.Helper()
 	in, out := filepath.Join("testdata", "in"), filepath.Join("testdata", "out")
 	files, err := os.ReadDir(in)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if *update {
-		if err := os.RemoveAll(out); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.MkdirAll(out, 0o750); err != nil {
-			t.Fatal(err)
-		}
-	}
+	known := map[string]bool{}
 	for _, f := range files {
-		t.Run(strings.TrimSuffix(f.Name(), ".yaml"), func(t *testing.T) {
+		name := strings.TrimSuffix(f.Name(), ".yaml")
+		path := filepath.Join(out, f.Name())
+		known[path] = true
+		t.Run(name, func(t *testing.T) {
 			c := load(t, filepath.Join(in, f.Name()))
 			rsp := c.settle(t, fn)
-			checkRules(t, rsp)
+			c.checkRules(t, rsp)
 			checkStable(t, c, fn, rsp)
-			checkCarriesOver(t, c, fn)
+			checkKeepsExisting(t, c, fn)
 			checkKeepsEarlier(t, c, fn)
-			got := render(t, rsp)
-			path := filepath.Join(out, f.Name())
-			if *update {
-				if err := os.WriteFile(path, got, 0o600); err != nil {
-					t.Fatal(err)
-				}
-				return
+			digests := &golden.Digests{}
+			if slices.Contains(full, name) {
+				digests = nil
 			}
-			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatalf("%v; run the test with -update", err)
-			}
-			if diff := cmp.Diff(string(want), string(got)); diff != "" {
-				t.Errorf("%s: -want, +got:\n%s", path, diff)
-			}
+			golden.Compare(t, path, render(t, rsp, digests), digests)
 		})
+	}
+	golden.Prune(t, filepath.Join(out, "*"), known)
+	for _, name := range full {
+		if !known[filepath.Join(out, name+".yaml")] {
+			t.Errorf("there is no case %q to show in full", name)
+		}
 	}
 }
 
@@ -94,14 +87,14 @@ func checkStable(t *testing.T, c *cluster, fn fnv1.FunctionRunnerServiceServer, 
 	slices.Reverse(shuffled.objects)
 	for _, again := range []*cluster{c, shuffled} {
 		if got := again.settle(t, fn); !bytes.Equal(encode(t, want), encode(t, got)) {
-			t.Errorf("two runs with the same input differ: -first, +second:\n%s", cmp.Diff(string(render(t, want)), string(render(t, got))))
+			t.Errorf("two runs with the same input differ: -first, +second:\n%s", cmp.Diff(string(render(t, want, nil)), string(render(t, got, nil))))
 		}
 	}
 }
 
-// checkCarriesOver makes the first call of a function, which has none of what it
+// checkKeepsExisting makes the first call of a function, which has none of what it
 // requires: it must keep every child, and not fail.
-func checkCarriesOver(t *testing.T, c *cluster, fn fnv1.FunctionRunnerServiceServer) {
+func checkKeepsExisting(t *testing.T, c *cluster, fn fnv1.FunctionRunnerServiceServer) {
 	t.Helper()
 	rsp := c.callOnce(t, fn, nil)
 	if rsp.GetRequirements() == nil {
@@ -115,7 +108,7 @@ func checkCarriesOver(t *testing.T, c *cluster, fn fnv1.FunctionRunnerServiceSer
 			t.Errorf("resource %q would be deleted while requirements are not met", name)
 		}
 	}
-	checkRules(t, rsp)
+	c.checkRules(t, rsp)
 }
 
 // checkKeepsEarlier calls a function after a step of someone else's: what that
@@ -144,9 +137,19 @@ func checkKeepsEarlier(t *testing.T, c *cluster, fn fnv1.FunctionRunnerServiceSe
 	}
 }
 
-// checkRules that hold for every response of ours.
-func checkRules(t *testing.T, rsp *fnv1.RunFunctionResponse) {
+// checkRules fails the test for a response that breaks a rule which holds for all of ours.
+func (c *cluster) checkRules(t *testing.T, rsp *fnv1.RunFunctionResponse) {
 	t.Helper()
+	if tag := rsp.GetMeta().GetTag(); tag != requestTag {
+		t.Errorf("the response has tag %q, and the request %q", tag, requestTag)
+	}
+	if xr := rsp.GetDesired().GetComposite().GetResource(); xr != nil {
+		for _, f := range []string{"apiVersion", "kind"} {
+			if want, got := field(c.composite, f).GetStringValue(), field(xr, f).GetStringValue(); want != got {
+				t.Errorf("the desired composite has %s %q, and the observed one %q", f, got, want)
+			}
+		}
+	}
 	if ttl := rsp.GetMeta().GetTtl().AsDuration(); ttl != 0 && allReady(rsp) {
 		t.Errorf("the response expires after %s although all is ready: Crossplane would call again without need", ttl)
 	}
@@ -187,19 +190,6 @@ func encode(t *testing.T, m proto.Message) []byte {
 	return b
 }
 
-func render(t *testing.T, rsp *fnv1.RunFunctionResponse) []byte {
-	t.Helper()
-	j, err := protojson.Marshal(rsp)
-	if err != nil {
-		t.Fatal(err)
-	}
-	y, err := yaml.JSONToYAML(j)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return y
-}
-
 func load(t *testing.T, path string) *cluster {
 	t.Helper()
 	b, err := os.ReadFile(path)
@@ -218,7 +208,7 @@ func load(t *testing.T, path string) *cluster {
 }
 
 // Settle calls a function about objects, as Crossplane does: until what it requires is met,
-// and its conditions are set. The objects are told apart as those of a file for Golden.
+// and its conditions are set. The objects have the roles that they have in a file for Golden.
 func Settle(t *testing.T, fn fnv1.FunctionRunnerServiceServer, of ...map[string]any) *fnv1.RunFunctionResponse {
 	t.Helper()
 	c := &cluster{observed: map[string]*structpb.Struct{}}
@@ -228,7 +218,7 @@ func Settle(t *testing.T, fn fnv1.FunctionRunnerServiceServer, of ...map[string]
 	return c.settle(t, fn)
 }
 
-// add an object where it belongs. An empty one is none.
+// add adds an object where it belongs. It ignores an empty one.
 func (c *cluster) add(t *testing.T, m map[string]any) {
 	t.Helper()
 	if len(m) == 0 {

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/types/known/structpb"
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	extv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -21,6 +20,8 @@ import (
 	xpextv1 "github.com/crossplane/crossplane/apis/v2/apiextensions/v1"
 	xpextv2 "github.com/crossplane/crossplane/apis/v2/apiextensions/v2"
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/golden"
 )
 
 // function is the name of our function once it is installed.
@@ -65,7 +66,7 @@ func Pipeline(t *testing.T, fn fnv1.FunctionRunnerServiceServer, kind, dir strin
 			t.Fatalf("step %s: %v", s.Step, err)
 		}
 		rsp = c.settle(t, fn)
-		checkRules(t, rsp)
+		c.checkRules(t, rsp)
 		checkStable(t, c, fn, rsp)
 		checkKeepsEarlier(t, c, fn)
 		checkKnown(t, xrd, rsp.GetDesired().GetComposite().GetResource())
@@ -74,23 +75,11 @@ func Pipeline(t *testing.T, fn fnv1.FunctionRunnerServiceServer, kind, dir strin
 	if rsp == nil {
 		t.Fatalf("%s: no step is of this function", dir)
 	}
-	got, path := render(t, rsp), filepath.Join(in, "out.yaml")
-	if *update {
-		if err := os.WriteFile(path, got, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatalf("%v; run the test with -update", err)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("%s: -want, +got:\n%s", path, diff)
-	}
+	digests := &golden.Digests{}
+	golden.Compare(t, filepath.Join(in, "out.yaml"), render(t, rsp, digests), digests)
 }
 
-// definition is the schema that Crossplane makes of an XRD.
+// definition returns the schema that Crossplane makes of an XRD.
 func definition(t *testing.T, path string) *schema.Structural {
 	t.Helper()
 	b, err := os.ReadFile(path)

@@ -12,12 +12,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 	"sigs.k8s.io/yaml"
 
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/golden"
 )
 
 // maxRuns is how often Crossplane runs a function for one change before a test
@@ -43,23 +44,7 @@ func Start(t *testing.T, fn fnv1.FunctionRunnerServiceServer) {
 	for _, f := range files {
 		t.Run(strings.TrimSuffix(f.Name(), ".yaml"), func(t *testing.T) {
 			got := follow(t, fn, filepath.Join(in, f.Name()))
-			path := filepath.Join(out, strings.TrimSuffix(f.Name(), ".yaml")+".txt")
-			if *update {
-				if err := os.MkdirAll(out, 0o750); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatalf("%v; run the test with -update", err)
-			}
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("%s: -want, +got:\n%s", path, diff)
-			}
+			golden.Compare(t, filepath.Join(out, strings.TrimSuffix(f.Name(), ".yaml")+".txt"), []byte(got), nil)
 		})
 	}
 }
@@ -119,7 +104,7 @@ type crossplane struct {
 	refs []string
 
 	// owned are the conditions, as text, that the composite's own field manager has
-	// applied. It takes them back where somebody else has updated them.
+	// applied. It takes them back where another client has updated them.
 	owned map[string]string
 }
 
@@ -127,7 +112,7 @@ func newCrossplane(xr *structpb.Struct) *crossplane {
 	return &crossplane{world: cluster{composite: xr, observed: map[string]*structpb.Struct{}}, owned: map[string]string{}}
 }
 
-// put an object as it is now.
+// put adds an object, or replaces its earlier state.
 func (c *crossplane) put(o *structpb.Struct) {
 	if name := field(o, "metadata", "annotations", annotationResourceName).GetStringValue(); name != "" {
 		c.world.observed[name] = o
@@ -166,7 +151,7 @@ func (c *crossplane) settle(t *testing.T, fn fnv1.FunctionRunnerServiceServer) [
 	return nil
 }
 
-// reconcile the composite as the cache has it. It returns what it wrote, and the
+// reconcile reconciles the composite as the cache has it. It returns what it wrote, and the
 // composite as it was before the update of conditions, which comes last.
 func (c *crossplane) reconcile(t *testing.T, fn fnv1.FunctionRunnerServiceServer, seen *structpb.Struct) (before *structpb.Struct, writes []string) {
 	t.Helper()
@@ -189,7 +174,7 @@ func (c *crossplane) reconcile(t *testing.T, fn fnv1.FunctionRunnerServiceServer
 	return before, writes
 }
 
-// compose the children that are new, and forget those that are not wanted.
+// compose creates the children that are new, and deletes those that are not wanted.
 func (c *crossplane) compose(rsp *fnv1.RunFunctionResponse) {
 	wanted := rsp.GetDesired().GetResources()
 	maps.DeleteFunc(c.world.observed, func(name string, _ *structpb.Struct) bool { return wanted[name] == nil })
@@ -200,7 +185,7 @@ func (c *crossplane) compose(rsp *fnv1.RunFunctionResponse) {
 	}
 }
 
-// apply the status that a function wants, with the conditions that the cache had.
+// apply applies the status of a response, with the conditions that the cache had.
 func (c *crossplane) apply(seen *structpb.Struct, rsp *fnv1.RunFunctionResponse) string {
 	next := withStatus(c.world.composite, rsp)
 	var what []string
@@ -232,7 +217,7 @@ func (c *crossplane) apply(seen *structpb.Struct, rsp *fnv1.RunFunctionResponse)
 	return "apply " + strings.Join(what, ", ")
 }
 
-// update the conditions that a function and Crossplane set.
+// update writes the conditions that a function and Crossplane set.
 func (c *crossplane) update(rsp *fnv1.RunFunctionResponse) string {
 	next := proto.CloneOf(c.world.composite)
 	conditions := conditionsOf(next)
@@ -255,7 +240,8 @@ func (c *crossplane) update(rsp *fnv1.RunFunctionResponse) string {
 	return "update " + strings.Join(what, ", ")
 }
 
-// ready as Crossplane judges it. It names the children that are not.
+// ready returns the readiness as Crossplane determines it. It names the children that are not
+// ready.
 func ready(rsp *fnv1.RunFunctionResponse) string {
 	if rsp.GetDesired().GetComposite().GetReady() == fnv1.Ready_READY_FALSE {
 		return "False"
@@ -273,7 +259,7 @@ func ready(rsp *fnv1.RunFunctionResponse) string {
 	return "False: " + strings.Join(unready, ",")
 }
 
-// conditionsOf a composite, by type.
+// conditionsOf returns the conditions of a composite, by type.
 func conditionsOf(xr *structpb.Struct) map[string]map[string]any {
 	out := map[string]map[string]any{}
 	for _, v := range field(xr, "status", "conditions").GetListValue().GetValues() {
@@ -283,6 +269,7 @@ func conditionsOf(xr *structpb.Struct) map[string]map[string]any {
 	return out
 }
 
+// setConditions replaces the conditions of a composite.
 func setConditions(xr *structpb.Struct, conditions map[string]map[string]any) {
 	l := &structpb.ListValue{}
 	for _, name := range slices.Sorted(maps.Keys(conditions)) {

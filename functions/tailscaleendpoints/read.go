@@ -1,0 +1,294 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tailscaleendpoints
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
+	"github.com/tailscale-gateway/tailscale-gateway/package/function/input"
+)
+
+// inputs of this function, in pipelines that are not our own.
+var inputs = compose.NewInputSchema(input.TailscaleEndpoints)
+
+// facts are all that a plan depends on.
+type facts struct {
+	owner compose.Owner
+	spec  gatewayv1alpha1.TailscaleEndpointsSpec
+
+	// reported are the StatefulSets as the status contains them.
+	reported []gatewayv1alpha1.StatefulSetStatus
+
+	// conditions are the types of those that the object has.
+	conditions map[xpv2.ConditionType]bool
+
+	// envoyGateway are the namespaces in which Envoy Gateway runs.
+	envoyGateway []string
+
+	observed
+
+	// health of what Gateways reach through the proxies. It is nil unless it is reported.
+	health *tailnetv1alpha1.HealthReportSpec
+
+	// serviceNames are the names of the Services of endpoints, by endpoint.
+	serviceNames map[string]string
+
+	// attachments that need something of these endpoints before agents can act.
+	attachments []tailnetv1alpha1.ServiceAttachment
+
+	// hosts reports that there is a service to host. It is known only where ingressOnRequest
+	// asks for it.
+	hosts bool
+
+	// egressConfig is what the ConfigMap of the egress group contains. It is nil if there is
+	// none.
+	egressConfig map[string]string
+
+	// access is whether the namespace may use the tailnet, and tailnetTags are the tags that the
+	// tailnet puts on every machine.
+	access      compose.TailnetVerdict
+	tailnetTags []tailnetv1alpha1.Tag
+
+	// waiting says for the user what Crossplane has not read yet. The facts above are
+	// incomplete then. It is empty when they are complete.
+	waiting string
+}
+
+// observed are the children that exist.
+type observed struct {
+	// children are the resource names of all of them, sorted.
+	children []string
+
+	// proxySet is nil if there is none.
+	proxySet *tailnetv1alpha1.ProxySet
+
+	// discovery is nil if there is none.
+	discovery *tailnetv1alpha1.Discovery
+
+	// machineSets by resource name.
+	machineSets map[string]*tailnetv1alpha1.MachineSet
+}
+
+// read returns the facts of a run. Whatever Crossplane has not read yet, the run requires all at
+// once.
+func read(r *compose.Run, envoyGateway []string) (facts, error) {
+	xr := &gatewayv1alpha1.TailscaleEndpoints{}
+	if err := r.Object(inputs, xr); err != nil {
+		return facts{}, err
+	}
+	f := facts{
+		owner: compose.OwnerOf(xr), spec: xr.Spec, reported: xr.Status.StatefulSets,
+		conditions: r.ConditionTypes(), envoyGateway: envoyGateway,
+	}
+	if f.owner.Namespace == "" {
+		return f, errors.New("cannot compose proxies for an object without a namespace")
+	}
+	var err error
+	if f.observed, err = observe(r); err != nil {
+		return f, err
+	}
+	if r.HasInput() {
+		// No route can name what a step composes, so there is no health to read.
+		if err := f.checkInput(); err != nil {
+			return f, err
+		}
+	} else if f.health, err = r.Health(gatewayv1alpha1.TailscaleEndpointsKind, f.owner); err != nil {
+		return f, err
+	}
+	if f, err = readRequests(r, f); err != nil {
+		return f, err
+	}
+	config, v, waiting, err := r.Tailnet(f.spec.Tailnet, f.owner.Namespace)
+	if err != nil {
+		return f, err
+	}
+	f.access, f.waiting = v, cmp.Or(waiting, f.waiting)
+	if config != nil {
+		f.tailnetTags = config.Spec.Tags
+	}
+	return f, nil
+}
+
+// observe returns the children of a run.
+func observe(r *compose.Run) (o observed, err error) {
+	o.children = r.ObservedNames()
+	slices.Sort(o.children)
+	o.machineSets = map[string]*tailnetv1alpha1.MachineSet{}
+	for _, direction := range []string{proxy.DirectionIngress, proxy.DirectionEgress} {
+		name := nameOf(nameMachineSet, direction)
+		if o.machineSets[name], err = compose.ObservedChild[tailnetv1alpha1.MachineSet](r, name); err != nil {
+			return o, err
+		}
+	}
+	if o.proxySet, err = compose.ObservedChild[tailnetv1alpha1.ProxySet](r, nameProxySet); err != nil {
+		return o, err
+	}
+	o.discovery, err = compose.ObservedChild[tailnetv1alpha1.Discovery](r, nameDiscovery)
+	return o, err
+}
+
+// has reports whether there is a child of a resource name.
+func (o observed) has(name string) bool {
+	_, ok := slices.BinarySearch(o.children, name)
+	return ok
+}
+
+// readRequests adds what other objects want of the endpoints, and the egress config. Neither kind
+// has a status: none of these objects changes without need.
+func readRequests(r *compose.Run, f facts) (facts, error) {
+	e := outline(f)
+	needAttachments, needHosted, needConfig := requireAttachments(f.owner), requireHosted(f.owner), requireConfig(f.owner, e.egress.set)
+	r.Require(needAttachments)
+	if f.ingressOnRequest() {
+		r.Require(needHosted)
+	}
+	if e.egress.exists() {
+		r.Require(needConfig)
+	}
+
+	serviceNames, named, err := readServiceNames(r, e)
+	if err != nil {
+		return f, err
+	}
+	f.serviceNames = serviceNames
+	attachments, resolved, err := compose.Required[tailnetv1alpha1.ServiceAttachment](r, needAttachments)
+	switch {
+	case err != nil:
+		return f, err
+	case !resolved:
+		f.waiting = "Waiting for Crossplane to read the ServiceAttachments"
+		return f, nil
+	case !named:
+		f.waiting = "Waiting for Crossplane to read the Services of the endpoints' names"
+		return f, nil
+	}
+	f.attachments = attachments
+	if f.ingressOnRequest() {
+		hosted, resolved, err := compose.Required[tailnetv1alpha1.ServiceAttachment](r, needHosted)
+		if err != nil {
+			return f, err
+		}
+		if !resolved {
+			f.waiting = "Waiting for Crossplane to read the ServiceAttachments"
+			return f, nil
+		}
+		f.hosts = slices.ContainsFunc(hosted, func(a tailnetv1alpha1.ServiceAttachment) bool { return a.GetDeletionTimestamp() == nil })
+	}
+	if !e.egress.exists() {
+		return f, nil
+	}
+	configs, resolved, err := compose.Required[corev1.ConfigMap](r, needConfig)
+	if err != nil {
+		return f, err
+	}
+	if !resolved {
+		f.waiting = "Waiting for Crossplane to read the ConfigMap of the egress proxies"
+	}
+	if len(configs) > 0 {
+		f.egressConfig = configs[0].Data
+	}
+	return f, nil
+}
+
+// requireAttachments returns the requirement of the ServiceAttachments that need something of the
+// endpoints before agents can act. There may be many others, which do not concern this function.
+func requireAttachments(owner compose.Owner) compose.Requirement {
+	return compose.Requirement{
+		Key:        "attachments",
+		APIVersion: tailnetv1alpha1.SchemeGroupVersion.String(),
+		Kind:       tailnetv1alpha1.ServiceAttachmentKind,
+		Namespace:  owner.Namespace,
+		Labels:     map[string]string{meta.LabelEndpoints: owner.Name, meta.LabelProvision: "true"},
+	}
+}
+
+// requireHosted returns the requirement of the ServiceAttachments of services that the endpoints
+// host.
+func requireHosted(owner compose.Owner) compose.Requirement {
+	return compose.Requirement{
+		Key:        "hosted",
+		APIVersion: tailnetv1alpha1.SchemeGroupVersion.String(),
+		Kind:       tailnetv1alpha1.ServiceAttachmentKind,
+		Namespace:  owner.Namespace,
+		Labels:     map[string]string{meta.LabelEndpoints: owner.Name, meta.LabelDirection: proxy.DirectionIngress},
+	}
+}
+
+// requireConfig returns the requirement of the ConfigMap of the egress group. It is by name: an
+// object that is created again finds the ConfigMap of the one before it.
+func requireConfig(owner compose.Owner, name string) compose.Requirement {
+	return compose.Requirement{Key: "egress", APIVersion: "v1", Kind: "ConfigMap", Namespace: owner.Namespace, Name: name}
+}
+
+// readServiceNames returns the names of the Services of endpoints: NAME-ENDPOINT, unless another
+// Service of the namespace has that name. An existing Service keeps its name. It returns false
+// while Crossplane has not looked for others.
+func readServiceNames(r *compose.Run, e *endpoints) (map[string]string, bool, error) {
+	out, all := map[string]string{}, true
+	if !e.egress.wants {
+		return out, true, nil
+	}
+	for _, endpoint := range e.proxiedEndpoints() {
+		existing, err := compose.ObservedChild[corev1.Service](r, serviceOf(endpoint))
+		if err != nil {
+			return nil, false, err
+		}
+		if existing != nil {
+			out[endpoint] = existing.GetName()
+			continue
+		}
+		name := names.EndpointService(e.owner.Name, endpoint)
+		need := compose.Requirement{Key: serviceOf(endpoint), APIVersion: "v1", Kind: "Service", Namespace: e.owner.Namespace, Name: name}
+		found, looked, err := compose.Lookup[corev1.Service](r, need)
+		if err != nil {
+			return nil, false, err
+		}
+		all = all && looked
+		if len(found) > 0 && !e.ownsService(found[0], endpoint) {
+			name = names.OtherEndpointService(e.owner.Name, endpoint)
+		}
+		out[endpoint] = name
+	}
+	return out, all, nil
+}
+
+// serviceOf returns the resource name of an endpoint's Service.
+func serviceOf(endpoint string) string { return nameTargetService + "-" + endpoint }
+
+// ownsService reports whether a Service is an endpoint's: of this object, or of one that had its
+// name before.
+func (f facts) ownsService(s corev1.Service, endpoint string) bool {
+	return s.Labels[meta.LabelEndpoints] == f.owner.Name && s.Labels[meta.LabelEndpoint] == endpoint
+}
+
+// checkInput returns an error for a change that the API server refuses in a TailscaleEndpoints.
+func (f facts) checkInput() error {
+	if f.proxySet == nil || f.proxySet.Spec.Tailnet == f.spec.Tailnet {
+		return nil
+	}
+	return errors.Errorf("cannot move proxies from tailnet %q: spec.tailnet of the input is immutable; give the step another name", f.proxySet.Spec.Tailnet)
+}
+
+// reachesOut reports whether the spec has targets, or looks for some.
+func (f facts) reachesOut() bool {
+	return len(f.spec.Endpoints) > 0 || f.spec.AutoDiscovery != nil
+}
+
+// ingressOnRequest reports whether there are ingress proxies beside those of egress once there is a
+// service to host: the spec does not choose the directions.
+func (f facts) ingressOnRequest() bool {
+	return f.spec.Proxy.ConnectionType == "" && f.reachesOut()
+}

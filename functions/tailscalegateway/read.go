@@ -1,0 +1,373 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tailscalegateway
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
+	gwapiv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/refgrant"
+	"github.com/tailscale-gateway/tailscale-gateway/package/function/input"
+)
+
+// inputs of this function, in pipelines that are not our own.
+var inputs = compose.NewInputSchema(input.TailscaleGateway)
+
+// Labels of the Services that Envoy Gateway makes, wherever it runs its proxies
+// (envoyproxy/gateway v1.9 internal/gatewayapi/translator.go and
+// internal/infrastructure/kubernetes/proxy/resource.go). One Service that several
+// Gateways of a class share has the class alone.
+const (
+	labelManagedBy        = "app.kubernetes.io/managed-by"
+	labelGatewayNamespace = "gateway.envoyproxy.io/owning-gateway-namespace"
+	labelGatewayName      = "gateway.envoyproxy.io/owning-gateway-name"
+	labelGatewayClass     = "gateway.envoyproxy.io/owning-gatewayclass"
+
+	managedBy = "envoy-gateway"
+)
+
+// settings are the flags of the function.
+type settings struct {
+	// extensionImage is the image of extensions that name none.
+	extensionImage string
+
+	// envoyGateway are the namespaces in which Envoy Gateway runs.
+	envoyGateway []string
+}
+
+// facts are all that a plan depends on.
+type facts struct {
+	settings
+
+	owner compose.Owner
+	spec  gatewayv1alpha1.TailscaleGatewaySpec
+
+	// reported are the services as the status contains them.
+	reported []gatewayv1alpha1.GatewayServiceInfo
+
+	// conditions are the types of those that the object has.
+	conditions map[xpv2.ConditionType]bool
+
+	// step reports that there is no TailscaleGateway: a step of another composite's pipeline
+	// has the spec as its input.
+	step bool
+
+	observed observed
+
+	// gateway is nil until Crossplane has looked for all of it.
+	gateway *gateway
+
+	// verdicts on the use of each tailnet, in the order of the spec.
+	verdicts []compose.TailnetVerdict
+
+	// installed are the Deployments of the extension that is installed for the cluster.
+	installed []appsv1.Deployment
+
+	// elsewhere reports that a Deployment with their labels exists and does not count.
+	elsewhere bool
+
+	// report of the extension. It is nil while there is none.
+	report *tailnetv1alpha1.GatewayReportSpec
+
+	// waiting says for the user what Crossplane has not read yet. The facts above are
+	// incomplete then. It is empty when they are complete.
+	waiting string
+}
+
+// observed are the children that exist, by resource name.
+type observed struct {
+	proxies  map[string]*gatewayv1alpha1.TailscaleEndpoints
+	services map[string]*gatewayv1alpha1.TailscaleServices
+	zones    map[string]*corev1.ConfigMap
+	splits   map[string]*tailnetv1alpha1.SplitDNS
+
+	// deployment of the Gateway's own extension, and eds, its Service for endpoints. They are
+	// nil if there are none.
+	deployment *appsv1.Deployment
+	eds        *corev1.Service
+}
+
+// read returns the facts of a run.
+func read(r *compose.Run, s settings) (facts, error) {
+	xr := &gatewayv1alpha1.TailscaleGateway{}
+	if err := r.Object(inputs, xr); err != nil {
+		return facts{}, err
+	}
+	f := facts{
+		settings: s, owner: compose.OwnerOf(xr), spec: xr.Spec, reported: xr.Status.Services,
+		conditions: r.ConditionTypes(), step: r.HasInput(),
+	}
+	if f.owner.Namespace == "" {
+		return f, errors.New("cannot find a Gateway for an object without a namespace")
+	}
+	ref := reference(f.spec.GatewayRef, f.owner.Namespace)
+	g, found, err := find(r, ref, f.owner.Namespace, f.envoyGateway)
+	if err != nil {
+		return f, err
+	}
+	f.gateway = g
+	if err := f.checkInput(); err != nil {
+		return f, err
+	}
+	for _, t := range f.spec.Tailnets {
+		_, v, waiting, err := r.TailnetOf(t.Name, tailnetRef(t), f.owner.Namespace)
+		if err != nil {
+			return f, err
+		}
+		f.verdicts, f.waiting = append(f.verdicts, v), cmp.Or(f.waiting, waiting)
+	}
+	if f, err = readExtension(r, f); err != nil {
+		return f, err
+	}
+	if !found {
+		f.waiting = "Waiting for Crossplane to read the Gateway and its Service"
+	}
+	f.observed, err = observe(r)
+	return f, err
+}
+
+// readExtension adds what is known of the extension that serves the Gateway: its Deployments, and
+// its report.
+func readExtension(r *compose.Run, f facts) (facts, error) {
+	if f.wantsInstalled() {
+		found, looked, err := compose.Lookup[appsv1.Deployment](r, requireInstalled())
+		if err != nil {
+			return f, err
+		}
+		if !looked {
+			f.waiting = cmp.Or(f.waiting, "Waiting for Crossplane to look for the extension")
+		}
+		f.installed, f.elsewhere = installedOf(found, f.envoyGateway)
+	}
+	if !outline(f).needsReport() {
+		return f, nil
+	}
+	found, looked, err := compose.Lookup[tailnetv1alpha1.GatewayReport](r, requireReport(f.owner))
+	if err != nil {
+		return f, err
+	}
+	if !looked {
+		f.waiting = cmp.Or(f.waiting, "Waiting for Crossplane to read the GatewayReport")
+	}
+	if len(found) > 0 && found[0].Spec.Gateway == f.owner.Name {
+		f.report = &found[0].Spec
+	}
+	return f, nil
+}
+
+// observe returns the children of a run.
+func observe(r *compose.Run) (o observed, err error) {
+	if o.proxies, err = observeAll[gatewayv1alpha1.TailscaleEndpoints](r, prefixIngress, prefixEgress); err != nil {
+		return o, err
+	}
+	if o.services, err = observeAll[gatewayv1alpha1.TailscaleServices](r, prefixGateway, prefixService, prefixOwnService); err != nil {
+		return o, err
+	}
+	if o.zones, err = observeAll[corev1.ConfigMap](r, prefixZone); err != nil {
+		return o, err
+	}
+	if o.splits, err = observeAll[tailnetv1alpha1.SplitDNS](r, prefixSplitDNS); err != nil {
+		return o, err
+	}
+	if o.deployment, err = compose.ObservedChild[appsv1.Deployment](r, keyExtension); err != nil {
+		return o, err
+	}
+	o.eds, err = compose.ObservedChild[corev1.Service](r, keyExtensionEDS)
+	return o, err
+}
+
+// observeAll returns the children whose resource names begin with one of some prefixes.
+func observeAll[T any](r *compose.Run, prefixes ...string) (map[string]*T, error) {
+	out := map[string]*T{}
+	for _, name := range r.ObservedNames() {
+		if !slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) }) {
+			continue
+		}
+		o, err := compose.ObservedChild[T](r, name)
+		if err != nil {
+			return nil, err
+		}
+		out[name] = o
+	}
+	return out, nil
+}
+
+// checkInput returns an error for what only the extension knows: it reports on TailscaleGateways,
+// and on no other composite.
+func (f facts) checkInput() error {
+	if !f.step {
+		return nil
+	}
+	if f.sharing() == gatewayv1alpha1.RouteSharingRoute {
+		return errors.New("cannot share each route in a step: set spec.routeSharing of the input to Gateway or None, or compose a TailscaleGateway")
+	}
+	if f.spec.ExtensionServer != nil {
+		return errors.New("cannot run an extension for a step: remove spec.extensionServer of the input, or compose a TailscaleGateway")
+	}
+	return nil
+}
+
+// sharing returns the schema's default unless the spec says otherwise. Without tailnets nothing is
+// shared.
+func (f facts) sharing() gatewayv1alpha1.RouteSharing {
+	if len(f.spec.Tailnets) == 0 {
+		return gatewayv1alpha1.RouteSharingNone
+	}
+	return cmp.Or(f.spec.RouteSharing, gatewayv1alpha1.RouteSharingGateway)
+}
+
+// wantsInstalled reports whether the extension that is installed for the cluster should serve
+// the Gateway. It knows TailscaleGateways with tailnets alone.
+func (f facts) wantsInstalled() bool {
+	return len(f.spec.Tailnets) > 0 && !f.step && f.spec.ExtensionServer == nil
+}
+
+// tailnetRef returns the name of a TailscaleTailnet.
+func tailnetRef(t gatewayv1alpha1.GatewayTailnet) string {
+	if ref := t.TailscaleTailnetRef; ref != nil {
+		return cmp.Or(ref.Name, t.Name)
+	}
+	return t.Name
+}
+
+// reference returns a reference with its defaults. A schema cannot default the namespace.
+func reference(ref gatewayv1alpha1.GatewayRef, namespace string) gatewayv1alpha1.GatewayRef {
+	ref.Kind = cmp.Or(ref.Kind, "Gateway")
+	ref.Namespace = cmp.Or(ref.Namespace, namespace)
+	return ref
+}
+
+// requireGateway returns the requirement of the Gateway itself. Its status changes with each route
+// that comes or goes, and each change runs this function and counts against the composite in
+// Crossplane's circuit breaker. The result depends on the Gateway's addresses alone, which seldom
+// change, so a run writes nothing. One that the breaker drops misses nothing but a change of the
+// Gateway's listeners, which the next run notices.
+func requireGateway(ref gatewayv1alpha1.GatewayRef) compose.Requirement {
+	return compose.Requirement{
+		Key:        "gateway",
+		APIVersion: gwapiv1.GroupVersion.String(),
+		Kind:       ref.Kind,
+		Namespace:  ref.Namespace,
+		Name:       ref.Name,
+	}
+}
+
+// requireServices returns the requirement of one Gateway's Services, in any namespace: a condition
+// lists those in other namespaces than the Gateway's and Envoy Gateway's.
+func requireServices(ref gatewayv1alpha1.GatewayRef) compose.Requirement {
+	return compose.Requirement{
+		Key:        "services",
+		APIVersion: corev1.SchemeGroupVersion.String(),
+		Kind:       "Service",
+		Labels:     map[string]string{labelManagedBy: managedBy, labelGatewayNamespace: ref.Namespace, labelGatewayName: ref.Name},
+	}
+}
+
+// requireMerged returns the requirement of the Services that all Gateways of a class share.
+func requireMerged(class gwapiv1.ObjectName) compose.Requirement {
+	return compose.Requirement{
+		Key:        "merged-services",
+		APIVersion: corev1.SchemeGroupVersion.String(),
+		Kind:       "Service",
+		Labels:     map[string]string{labelManagedBy: managedBy, labelGatewayClass: string(class)},
+	}
+}
+
+// requireGrants returns the requirement of the ReferenceGrants of the Gateway's namespace.
+func requireGrants(ref gatewayv1alpha1.GatewayRef) compose.Requirement {
+	return compose.Requirement{
+		Key:        "grants",
+		APIVersion: gwapiv1beta1.GroupVersion.String(),
+		Kind:       "ReferenceGrant",
+		Namespace:  ref.Namespace,
+	}
+}
+
+// requireInstalled returns the requirement of the Deployments of the chart, in any namespace. Only
+// those beside Envoy Gateway count: anybody may label a Deployment. A Gateway's own Deployments
+// are not made by Helm, so a change of them runs no other object's function.
+func requireInstalled() compose.Requirement {
+	return compose.Requirement{
+		Key:        "extension",
+		APIVersion: appsv1.SchemeGroupVersion.String(),
+		Kind:       "Deployment",
+		Labels:     map[string]string{"app.kubernetes.io/name": extensionChart, labelManagedBy: "Helm"},
+	}
+}
+
+// requireReport returns the requirement of what the extension reports on the Gateway. The report
+// has no status, so each change of it is one run.
+func requireReport(owner compose.Owner) compose.Requirement {
+	return compose.Requirement{
+		Key:        "report",
+		APIVersion: tailnetv1alpha1.SchemeGroupVersion.String(),
+		Kind:       tailnetv1alpha1.GatewayReportKind,
+		Namespace:  owner.Namespace,
+		Name:       names.GatewayReport(owner.Name),
+	}
+}
+
+// permitted reports whether TailscaleGateways of a namespace may share what a reference
+// leads to, and whether Crossplane has looked for the grants that decide it. Those of the same
+// namespace always may.
+func permitted(r *compose.Run, ref gatewayv1alpha1.GatewayRef, namespace string) (permitted, looked bool, err error) {
+	if ref.Namespace == namespace {
+		return true, true, nil
+	}
+	found, looked, err := compose.Lookup[gwapiv1beta1.ReferenceGrant](r, requireGrants(ref))
+	if err != nil || !looked {
+		return false, false, err
+	}
+	grants := refgrant.Grants{}
+	for i := range found {
+		grants[types.NamespacedName{Namespace: found[i].GetNamespace(), Name: found[i].GetName()}] = &found[i].Spec
+	}
+	return grants.PermitGateway(namespace, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}), true, nil
+}
+
+// find returns the Gateway that a reference leads to, for a TailscaleGateway of a namespace. It
+// returns false while Crossplane has not looked for all of it.
+func find(r *compose.Run, ref gatewayv1alpha1.GatewayRef, namespace string, namespaces []string) (*gateway, bool, error) {
+	permitted, granted, err := permitted(r, ref, namespace)
+	if err != nil {
+		return nil, false, err
+	}
+	needGateway, needServices := requireGateway(ref), requireServices(ref)
+	r.Require(needGateway)
+	r.Require(needServices)
+	gateways, looked, err := compose.Required[gwapiv1.Gateway](r, needGateway)
+	if err != nil || !looked {
+		return nil, false, err
+	}
+	own, looked, err := compose.Required[corev1.Service](r, needServices)
+	if err != nil || !looked || !granted {
+		return nil, false, err
+	}
+	if !permitted {
+		return &gateway{ref: ref, envoyGateway: namespaces, ungranted: namespace}, true, nil
+	}
+	if len(gateways) == 0 {
+		return newGateway(ref, nil, nil, nil, namespaces), true, nil
+	}
+	needMerged := requireMerged(gateways[0].Spec.GatewayClassName)
+	merged, looked, err := compose.Lookup[corev1.Service](r, needMerged)
+	if err != nil || !looked {
+		return nil, false, err
+	}
+	return newGateway(ref, &gateways[0], own, merged, namespaces), true, nil
+}

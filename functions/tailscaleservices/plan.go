@@ -1,0 +1,47 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tailscaleservices
+
+import (
+	"slices"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+)
+
+// plan returns what the facts ask of the object and its children. It depends on nothing else.
+func plan(f facts) compose.Plan {
+	switch {
+	case f.waiting != "":
+		return compose.Wait(f.waiting, f.conditionTypes()...)
+	case !f.publishes():
+		return planForRoutes(f)
+	}
+	s := newService(f)
+	p := compose.Plan{Conditions: s.conditions(), Status: s.status(), NotReady: s.problem() || !s.answers()}
+	if s.verdict.Reason == meta.ReasonNotGranted {
+		// Nothing of what the spec asks for now reaches what runs, which stays.
+		p.KeepExisting = true
+		return p
+	}
+	p.Children = s.children()
+	return p
+}
+
+// conditionTypes returns the types of the conditions that a plan sets.
+func (f facts) conditionTypes() []xpv2.ConditionType {
+	if !f.publishes() {
+		return []xpv2.ConditionType{meta.TypeAccepted}
+	}
+	out := slices.Clone(conditionTypes)
+	if f.shared() {
+		out = append(out, meta.TypeConflict)
+	}
+	if f.discovers() {
+		out = append(out, meta.TypeDiscoverySuccessful)
+	}
+	return out
+}

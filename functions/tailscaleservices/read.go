@@ -1,0 +1,356 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tailscaleservices
+
+import (
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/namesake"
+	"github.com/tailscale-gateway/tailscale-gateway/package/function/input"
+)
+
+// inputs of this function, in pipelines that are not our own.
+var inputs = compose.NewInputSchema(input.TailscaleServices)
+
+// Resource names of children. The name of a ServiceAttachment for ingress ends in the
+// name of its endpoints, that of one for egress in its own name. One for ingress is of the
+// service, or of this cluster's own service beside a shared one.
+const (
+	nameVIPService   = "vipservice"
+	nameEndpoints    = "endpoints"
+	nameDiscovery    = "discovery"
+	prefixAttachment = "attachment-"
+	prefixOwn        = "own-"
+	prefixRemote     = "remote-"
+)
+
+// facts are all that a plan depends on.
+type facts struct {
+	owner compose.Owner
+
+	// spec of the TailscaleServices, with what it leaves to the Service of its name.
+	spec gatewayv1alpha1.TailscaleServicesSpec
+
+	// reported is what the status contains of the Tailscale Service. It is nil at first.
+	reported *gatewayv1alpha1.ServiceVIPStatus
+
+	// conditions are the types of those that the object has.
+	conditions map[xpv2.ConditionType]bool
+
+	// step reports that there is no TailscaleServices: a step of another composite's pipeline
+	// has the spec as its input.
+	step bool
+
+	observed
+
+	// health of what Gateways reach through the service. It is nil unless it is reported.
+	health *tailnetv1alpha1.HealthReportSpec
+
+	// unfilled is why the Service of the object's name cannot complete the spec. It is nil if
+	// it can.
+	unfilled *specError
+
+	// gateways that are backends, by name. One that does not exist is not among them.
+	gateways map[string]*gatewayv1alpha1.TailscaleGateway
+
+	// sets are the ProxySets of the namespace.
+	sets []tailnetv1alpha1.ProxySet
+
+	// templateUsers are the attachments to the endpoints of the template. They are known only
+	// where needsTemplateUsers asks for them, and once Crossplane has looked.
+	templateUsers      []tailnetv1alpha1.ServiceAttachment
+	templateUsersKnown bool
+
+	// access is whether the namespace may use the tailnet, and tailnetTags are the tags that the
+	// tailnet puts on every machine.
+	access      compose.TailnetVerdict
+	tailnetTags []tailnetv1alpha1.Tag
+
+	// waiting says for the user what Crossplane has not read yet. The facts above are
+	// incomplete then. It is empty when they are complete.
+	waiting string
+}
+
+// observed are the children that exist.
+type observed struct {
+	// vip is nil if there is none.
+	vip *tailnetv1alpha1.VIPService
+
+	// endpoints of the template. They are nil if there are none.
+	endpoints *gatewayv1alpha1.TailscaleEndpoints
+
+	// discovery is nil if there is none.
+	discovery *tailnetv1alpha1.Discovery
+
+	// attachments by resource name.
+	attachments map[string]*tailnetv1alpha1.ServiceAttachment
+}
+
+// read returns the facts of a run. What it requires of Crossplane depends on what it has read
+// before.
+func read(r *compose.Run) (facts, error) {
+	xr := &gatewayv1alpha1.TailscaleServices{}
+	if err := r.Object(inputs, xr); err != nil {
+		return facts{}, err
+	}
+	f := facts{
+		owner: compose.OwnerOf(xr), reported: xr.Status.VIPServiceStatus,
+		conditions: r.ConditionTypes(), step: r.HasInput(),
+	}
+	f.spec = withSelector(f.owner, xr.Spec)
+	if f.owner.Namespace == "" {
+		return f, errors.New("cannot compose a service for an object without a namespace")
+	}
+	var err error
+	if f.observed, err = observe(r); err != nil {
+		return f, err
+	}
+	if f.step {
+		// No route can name what a step composes, so there is no health to read.
+		if err := f.checkInput(); err != nil {
+			return f, err
+		}
+	} else if f.health, err = r.Health(gatewayv1alpha1.TailscaleServicesKind, f.owner); err != nil {
+		return f, err
+	}
+	found, filled, err := readNamesake(r, f.owner, f.spec)
+	if err != nil {
+		return f, err
+	}
+	if filled {
+		f.spec, f.unfilled = fill(f.spec, found)
+	}
+	if !f.publishes() {
+		if !filled || !r.HealthRead() {
+			f.waiting = "Waiting for Crossplane to read the Service and the HealthReport"
+		}
+		return f, nil
+	}
+	return readTailnet(r, f, filled)
+}
+
+// readTailnet adds the facts on which a Tailscale Service depends: endpoints, Gateways and the
+// tailnet.
+func readTailnet(r *compose.Run, f facts, filled bool) (facts, error) {
+	sets, resolved, err := compose.Lookup[tailnetv1alpha1.ProxySet](r, requireProxySets(f.owner.Namespace))
+	if err != nil {
+		return f, err
+	}
+	gateways, looked, err := readGateways(r, f.owner, f.spec)
+	if err != nil {
+		return f, err
+	}
+	if !resolved || !looked || !filled {
+		f.waiting = "Waiting for Crossplane to read the ProxySets, TailscaleGateways and the Service"
+		return f, nil
+	}
+	f.sets, f.gateways = sets, gateways
+
+	selected := selectFor(f)
+	if selected.needsTemplateUsers() {
+		if f.templateUsers, f.templateUsersKnown, err = compose.Lookup[tailnetv1alpha1.ServiceAttachment](r, requireTemplateUsers(f.owner)); err != nil {
+			return f, err
+		}
+	}
+	name := selected.tailnet()
+	if name == "" {
+		return f, nil
+	}
+	config, v, waiting, err := r.Tailnet(name, f.owner.Namespace)
+	if err != nil {
+		return f, err
+	}
+	f.access, f.waiting = v, waiting
+	if config != nil {
+		f.tailnetTags = config.Spec.Tags
+	}
+	return f, nil
+}
+
+// observe returns the children of a run.
+func observe(r *compose.Run) (o observed, err error) {
+	if o.vip, err = compose.ObservedChild[tailnetv1alpha1.VIPService](r, nameVIPService); err != nil {
+		return o, err
+	}
+	if o.endpoints, err = compose.ObservedChild[gatewayv1alpha1.TailscaleEndpoints](r, nameEndpoints); err != nil {
+		return o, err
+	}
+	if o.discovery, err = compose.ObservedChild[tailnetv1alpha1.Discovery](r, nameDiscovery); err != nil {
+		return o, err
+	}
+	o.attachments = map[string]*tailnetv1alpha1.ServiceAttachment{}
+	for _, name := range r.ObservedNames() {
+		if !slices.ContainsFunc([]string{prefixAttachment, prefixOwn, prefixRemote}, func(p string) bool { return strings.HasPrefix(name, p) }) {
+			continue
+		}
+		if o.attachments[name], err = compose.ObservedChild[tailnetv1alpha1.ServiceAttachment](r, name); err != nil {
+			return o, err
+		}
+	}
+	return o, nil
+}
+
+// requireProxySets returns the requirement of every ProxySet of a namespace. They have no status,
+// so proxies that come and go do not run the function.
+func requireProxySets(namespace string) compose.Requirement {
+	return compose.Requirement{
+		Key:        "proxy-sets",
+		APIVersion: tailnetv1alpha1.SchemeGroupVersion.String(),
+		Kind:       tailnetv1alpha1.ProxySetKind,
+		Namespace:  namespace,
+		Labels:     map[string]string{meta.LabelProxySet: "true"},
+	}
+}
+
+// requireGateway returns the requirement of a TailscaleGateway. Its status contains its Gateway's
+// Service and listeners. One with tailnets also changes with the services that it composes: those
+// name the host, and do not require it.
+func requireGateway(namespace, name string) compose.Requirement {
+	return compose.Requirement{
+		Key:        "gateway-" + name,
+		APIVersion: gatewayv1alpha1.SchemeGroupVersion.String(),
+		Kind:       gatewayv1alpha1.TailscaleGatewayKind,
+		Namespace:  namespace,
+		Name:       name,
+	}
+}
+
+// readGateways returns the TailscaleGateways that are backends without a host, by name, and
+// whether Crossplane has looked for all of them.
+func readGateways(r *compose.Run, owner compose.Owner, spec gatewayv1alpha1.TailscaleServicesSpec) (map[string]*gatewayv1alpha1.TailscaleGateway, bool, error) {
+	out, all := map[string]*gatewayv1alpha1.TailscaleGateway{}, true
+	for _, b := range spec.Backends {
+		if b.Kind != gatewayv1alpha1.BackendKindGateway || b.Host != "" {
+			continue
+		}
+		found, looked, err := compose.Lookup[gatewayv1alpha1.TailscaleGateway](r, requireGateway(owner.Namespace, b.Name))
+		if err != nil {
+			return nil, false, err
+		}
+		all = all && looked
+		if len(found) > 0 {
+			out[b.Name] = &found[0]
+		}
+	}
+	return out, all, nil
+}
+
+// withSelector returns a spec whose template is selected where the spec has no selector. The schema
+// requires a label otherwise.
+func withSelector(owner compose.Owner, spec gatewayv1alpha1.TailscaleServicesSpec) gatewayv1alpha1.TailscaleServicesSpec {
+	if spec.EndpointTemplate != nil && len(spec.Selector.MatchLabels)+len(spec.Selector.MatchExpressions) == 0 {
+		spec.Selector.MatchLabels = map[string]string{meta.LabelServices: owner.Name}
+	}
+	return spec
+}
+
+// requireNamesake returns the requirement of the Service of the object's name. The Service hardly
+// changes once it exists.
+func requireNamesake(owner compose.Owner) compose.Requirement {
+	return compose.Requirement{Key: "service", APIVersion: "v1", Kind: "Service", Namespace: owner.Namespace, Name: owner.Name}
+}
+
+// readNamesake returns the Service of the object's name, if the spec leaves something to it. It
+// returns false while Crossplane has not looked for it.
+func readNamesake(r *compose.Run, owner compose.Owner, spec gatewayv1alpha1.TailscaleServicesSpec) (namesake.Service, bool, error) {
+	out := namesake.Service{Namespace: owner.Namespace, Name: owner.Name}
+	if !namesake.Answers(spec) {
+		return out, true, nil
+	}
+	found, looked, err := compose.Lookup[corev1.Service](r, requireNamesake(owner))
+	if err != nil || !looked {
+		return out, false, err
+	}
+	for _, s := range found {
+		out.Exists = true
+		for _, p := range s.Spec.Ports {
+			if p.Protocol == "" || p.Protocol == corev1.ProtocolTCP {
+				out.Ports = append(out.Ports, p.Port)
+			}
+		}
+	}
+	return out, true, nil
+}
+
+// fill returns a spec with what it leaves to the Service of the object's name, or why the Service
+// cannot complete it.
+func fill(spec gatewayv1alpha1.TailscaleServicesSpec, found namesake.Service) (gatewayv1alpha1.TailscaleServicesSpec, *specError) {
+	out, problem := namesake.Fill(spec, found)
+	switch {
+	case problem == nil:
+		return out, nil
+	case problem.Missing:
+		return spec, &specError{reason: meta.ReasonServiceNotFound, message: problem.Message}
+	}
+	return spec, &specError{reason: meta.ReasonInvalidBackends, message: problem.Message}
+}
+
+// reserved are the names of Tailscale Services that the API server refuses.
+var reserved = []string{"svc:localhost", "svc:wpad", "svc:autoconfig", "svc:isatap", "svc:teredo", "svc:autorouter"}
+
+// checkInput returns an error for what the API server refuses in a TailscaleServices and the
+// schema of an input cannot.
+func (f facts) checkInput() error {
+	if !f.publishes() {
+		return errors.New("cannot do without a Tailscale Service: routes name no step of a pipeline; remove spec.vipService.enabled of the input, or compose a TailscaleServices")
+	}
+	if slices.Contains(reserved, f.serviceName()) {
+		return errors.Errorf("cannot name the Tailscale Service %q: resolvers or clients give the name a meaning of their own; set spec.vipService.name in the input", f.serviceName())
+	}
+	if f.spec.VIPService.Name == "" && len(validation.IsDNS1123Label(f.owner.Name)) > 0 {
+		return errors.Errorf("cannot name the Tailscale Service %q: set spec.vipService.name in the input", f.serviceName())
+	}
+	if f.vip == nil {
+		return nil
+	}
+	if old := string(f.vip.Spec.ForProvider.Name); old != f.serviceName() {
+		return errors.Errorf("cannot rename the Tailscale Service %s to %s: spec.vipService.name of the input is immutable; give the step another name", old, f.serviceName())
+	}
+	return nil
+}
+
+// publishes reports whether the object has a Tailscale Service. Without one it is for routes of
+// Gateways alone.
+func (f facts) publishes() bool { return ptr.Deref(f.spec.VIPService.Enabled, true) }
+
+// serviceName returns the name of the service in the tailnet.
+func (f facts) serviceName() string {
+	if n := f.spec.VIPService.Name; n != "" {
+		return string(n)
+	}
+	return "svc:" + f.owner.Name
+}
+
+// observedTailnet returns the tailnet that the Tailscale Service is in. It is empty if there is
+// no service yet.
+func (f facts) observedTailnet() string {
+	if f.vip == nil || f.vip.Spec.ProviderConfigReference == nil {
+		return ""
+	}
+	return f.vip.Spec.ProviderConfigReference.Name
+}
+
+// requireTemplateUsers returns the requirement of every attachment to the endpoints made from a
+// service's template.
+func requireTemplateUsers(owner compose.Owner) compose.Requirement {
+	return compose.Requirement{
+		Key:        "template-users",
+		APIVersion: tailnetv1alpha1.SchemeGroupVersion.String(),
+		Kind:       tailnetv1alpha1.ServiceAttachmentKind,
+		Namespace:  owner.Namespace,
+		Labels:     map[string]string{meta.LabelEndpoints: provisionedName(owner)},
+	}
+}

@@ -1,0 +1,81 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package compose
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+)
+
+// A Plan is what a function wants of a composite. Functions read facts from a request, make a
+// plan of the facts alone, and render the plan to the response.
+type Plan struct {
+	// Conditions of the object that the user wrote, in the order in which they are set.
+	Conditions []Condition
+
+	// Status of the composite, a struct. Nil leaves the status as it is.
+	Status any
+
+	// NotReady makes the composite not ready even if all its children are, or if it has none.
+	NotReady bool
+
+	// RequeueAfter has Crossplane call again after a time, see Run.RequeueAfter. Zero waits for a
+	// change.
+	RequeueAfter time.Duration
+
+	// KeepExisting composes the observed children as they are instead of Children.
+	KeepExisting bool
+
+	// Children that are wanted. Crossplane deletes observed ones that are not among them.
+	Children []Child
+}
+
+// A Child is an object that is composed under a resource name.
+type Child struct {
+	Name   string
+	Object runtime.Object
+
+	// Ready reports whether the object is ready. The composite is once all its children are.
+	Ready bool
+}
+
+// Wait returns the plan of a run that lacks an input: conditions of these types are unknown, with
+// a message for the user, and the children stay as they are.
+func Wait(message string, types ...xpv2.ConditionType) Plan {
+	p := Plan{KeepExisting: true}
+	for _, t := range types {
+		p.Conditions = append(p.Conditions, Condition{Type: t, Reason: ReasonWaiting, Message: message})
+	}
+	return p
+}
+
+// Render writes the plan to the response of a run.
+func (p Plan) Render(r *Run) error {
+	for _, c := range p.Conditions {
+		r.SetCondition(c)
+	}
+	if p.NotReady {
+		r.NotReady()
+	}
+	if p.Status != nil {
+		if err := r.Status(p.Status); err != nil {
+			return err
+		}
+	}
+	if p.RequeueAfter != 0 {
+		r.RequeueAfter(p.RequeueAfter)
+	}
+	if p.KeepExisting {
+		return r.KeepExisting()
+	}
+	for _, c := range p.Children {
+		if err := r.Desire(c.Name, c.Object, c.Ready); err != nil {
+			return err
+		}
+	}
+	return nil
+}
