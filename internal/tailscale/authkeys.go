@@ -91,10 +91,9 @@ func (l *authKeyLoader) load(ctx context.Context) ([]Key, time.Time, error) {
 }
 
 // AuthKeys returns the tailnet's valid auth keys, without their secrets, from a
-// shared list, which may be as old as maxAge; zero means the age that the client
-// was made with.
-func (c *Client) AuthKeys(ctx context.Context, maxAge time.Duration) ([]Key, error) {
-	l, _, err := c.authKeys.get(ctx, c.age(maxAge))
+// shared list.
+func (c *Client) AuthKeys(ctx context.Context, staleness Staleness) ([]Key, error) {
+	l, _, err := c.authKeys.get(ctx, c.maxAge(staleness))
 	return l, err
 }
 

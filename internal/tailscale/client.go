@@ -176,15 +176,6 @@ func counted[T any](m *Metrics, name string, load func(context.Context) ([]T, ti
 	}
 }
 
-// age returns how old a list may be: maxAge, or the client's own if that is
-// zero.
-func (c *Client) age(maxAge time.Duration) time.Duration {
-	if maxAge == 0 {
-		return c.listMaxAge
-	}
-	return maxAge
-}
-
 // dateOf returns the time that an answer says it was made, or zero.
 func dateOf(h http.Header) time.Time {
 	at, err := http.ParseTime(h.Get("Date"))
@@ -197,7 +188,7 @@ func dateOf(h http.Header) time.Time {
 // Domain returns the DNS name of the tailnet, without a leading dot, as the
 // names of its own devices tell it. It is empty while the tailnet has no device.
 func (c *Client) Domain(ctx context.Context) (string, error) {
-	ds, err := c.Devices(ctx, 0)
+	ds, err := c.Devices(ctx, Cached)
 	if err != nil {
 		return "", err
 	}

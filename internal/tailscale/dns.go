@@ -5,7 +5,6 @@ package tailscale
 
 import (
 	"context"
-	"time"
 
 	tsclient "tailscale.com/client/tailscale/v2"
 )
@@ -32,10 +31,9 @@ type DNS struct {
 
 type dnsConfiguration = tsclient.DNSConfiguration
 
-// MagicDNS reports whether MagicDNS is on. The answer may be as old as maxAge;
-// zero means the age that the client was made with.
-func (c *Client) MagicDNS(ctx context.Context, maxAge time.Duration) (bool, error) {
-	return c.wide.magicDNS.get(ctx, c.age(maxAge))
+// MagicDNS reports whether MagicDNS is on.
+func (c *Client) MagicDNS(ctx context.Context, staleness Staleness) (bool, error) {
+	return c.wide.magicDNS.get(ctx, c.maxAge(staleness))
 }
 
 func (c *Client) loadMagicDNS(ctx context.Context) (bool, error) {
@@ -46,10 +44,9 @@ func (c *Client) loadMagicDNS(ctx context.Context) (bool, error) {
 	return p.MagicDNS, nil
 }
 
-// DNS returns the tailnet's DNS settings, no older than maxAge; zero means the
-// age that the client was made with.
-func (c *Client) DNS(ctx context.Context, maxAge time.Duration) (DNS, error) {
-	return c.wide.dns.get(ctx, c.age(maxAge))
+// DNS returns the tailnet's DNS settings from a shared answer.
+func (c *Client) DNS(ctx context.Context, staleness Staleness) (DNS, error) {
+	return c.wide.dns.get(ctx, c.maxAge(staleness))
 }
 
 func (c *Client) loadDNS(ctx context.Context) (DNS, error) {
@@ -70,11 +67,10 @@ func (c *Client) loadDNS(ctx context.Context) (DNS, error) {
 	return DNS{Nameservers: ns, SearchPaths: sp, SplitDNS: split, MagicDNS: magic}, err
 }
 
-// OverrideLocalDNS reports whether the nameservers are used instead of those that
-// devices have of their own. It may be as old as maxAge; zero means the age that
-// the client was made with. Only a part of the API that is still alpha tells it.
-func (c *Client) OverrideLocalDNS(ctx context.Context, maxAge time.Duration) (bool, error) {
-	conf, err := c.wide.configuration.get(ctx, c.age(maxAge))
+// OverrideLocalDNS reports whether the nameservers replace the devices' own
+// nameservers. Only an alpha part of the API has this setting.
+func (c *Client) OverrideLocalDNS(ctx context.Context, staleness Staleness) (bool, error) {
+	conf, err := c.wide.configuration.get(ctx, c.maxAge(staleness))
 	return conf.Preferences.OverrideLocalDNS, err
 }
 

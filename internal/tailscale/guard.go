@@ -90,7 +90,7 @@ func (c *Client) mayDevice(ctx context.Context, nodeID string, tags ...string) e
 	if err := c.guard.Tags(tags); err != nil {
 		return err
 	}
-	all, err := c.Devices(ctx, 0)
+	all, err := c.Devices(ctx, Cached)
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ func (c *Client) CreateKey(ctx context.Context, r KeyRequest) (*Key, error) {
 // KeysByDescription returns the valid keys with the description, without their secrets,
 // from a shared list. It has all keys that this client made, unless others revoked them.
 func (c *Client) KeysByDescription(ctx context.Context, description string) ([]Key, error) {
-	all, err := c.AuthKeys(ctx, 0)
+	all, err := c.AuthKeys(ctx, Cached)
 	if err != nil {
 		return nil, err
 	}

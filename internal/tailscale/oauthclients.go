@@ -65,10 +65,9 @@ func (c *Client) listKeys(ctx context.Context, all bool) ([]Key, time.Time, erro
 }
 
 // TrustCredentials returns the tailnet's OAuth clients and federated identities,
-// without their secrets, from a shared list, which may be as old as maxAge; zero
-// means the age that the client was made with.
-func (c *Client) TrustCredentials(ctx context.Context, maxAge time.Duration) ([]Key, error) {
-	l, _, err := c.credentials.get(ctx, c.age(maxAge))
+// without their secrets, from a shared list.
+func (c *Client) TrustCredentials(ctx context.Context, staleness Staleness) ([]Key, error) {
+	l, _, err := c.credentials.get(ctx, c.maxAge(staleness))
 	return l, err
 }
 

@@ -45,10 +45,9 @@ type PolicyFile struct {
 	ETag string
 }
 
-// PolicyFile returns the tailnet's policy file from the shared copy, which may
-// be as old as maxAge; zero means the age that the client was made with.
-func (c *Client) PolicyFile(ctx context.Context, maxAge time.Duration) (PolicyFile, error) {
-	return c.wide.policy.get(ctx, c.age(maxAge))
+// PolicyFile returns the tailnet's policy file from the shared copy.
+func (c *Client) PolicyFile(ctx context.Context, staleness Staleness) (PolicyFile, error) {
+	return c.wide.policy.get(ctx, c.maxAge(staleness))
 }
 
 func (c *Client) loadPolicy(ctx context.Context) (PolicyFile, error) {

@@ -41,18 +41,16 @@ type Service struct {
 	Tags []string `json:"tags,omitempty"`
 }
 
-// Services returns the tailnet's services from the shared list, which may be as
-// old as maxAge; zero means the age that the client was made with.
-func (c *Client) Services(ctx context.Context, maxAge time.Duration) ([]Service, error) {
-	s, _, err := c.ServicesAt(ctx, maxAge)
+// Services returns the tailnet's services from the shared list.
+func (c *Client) Services(ctx context.Context, staleness Staleness) ([]Service, error) {
+	s, _, err := c.ServicesAt(ctx, staleness)
 	return s, err
 }
 
-// ServicesAt is Services with the time when the list was made, by the clock of
-// Tailscale's API. If the API tells no time it is ours when the list was asked
-// for.
-func (c *Client) ServicesAt(ctx context.Context, maxAge time.Duration) ([]Service, time.Time, error) {
-	return c.services.get(ctx, c.age(maxAge))
+// ServicesAt returns what Services returns and the time of the list by the clock of
+// Tailscale's API. An answer without a Date has our time of the request.
+func (c *Client) ServicesAt(ctx context.Context, staleness Staleness) ([]Service, time.Time, error) {
+	return c.services.get(ctx, c.maxAge(staleness))
 }
 
 func (c *Client) loadServices(ctx context.Context) ([]Service, time.Time, error) {

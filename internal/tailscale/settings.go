@@ -10,7 +10,6 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
@@ -41,10 +40,9 @@ type Settings struct {
 	ACLsExternalLink                       *string `json:"aclsExternalLink,omitempty"`
 }
 
-// Settings of the tailnet, no older than maxAge; zero means the age that the
-// client was made with.
-func (c *Client) Settings(ctx context.Context, maxAge time.Duration) (Settings, error) {
-	return c.wide.settings.get(ctx, c.age(maxAge))
+// Settings returns the tailnet's settings from a shared answer.
+func (c *Client) Settings(ctx context.Context, staleness Staleness) (Settings, error) {
+	return c.wide.settings.get(ctx, c.maxAge(staleness))
 }
 
 func (c *Client) loadSettings(ctx context.Context) (Settings, error) {

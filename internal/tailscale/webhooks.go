@@ -23,10 +23,9 @@ func (c *Client) loadWebhooks(ctx context.Context) ([]Webhook, time.Time, error)
 	return l, time.Time{}, classify(err, scopeWebhooks, true)
 }
 
-// Webhooks returns the tailnet's webhooks from a shared list, which may be as
-// old as maxAge; zero means the age that the client was made with.
-func (c *Client) Webhooks(ctx context.Context, maxAge time.Duration) ([]Webhook, error) {
-	l, _, err := c.webhooks.get(ctx, c.age(maxAge))
+// Webhooks returns the tailnet's webhooks from a shared list.
+func (c *Client) Webhooks(ctx context.Context, staleness Staleness) ([]Webhook, error) {
+	l, _, err := c.webhooks.get(ctx, c.maxAge(staleness))
 	return l, err
 }
 

@@ -35,12 +35,9 @@ const (
 	reasonRevoked event.Reason = "RevokedAuthKey"
 )
 
-// freshKeys is how old the list of keys may be when an object is deleted.
-const freshKeys = 5 * time.Second
-
 // api is what this controller needs of a tailnet.
 type api interface {
-	AuthKeys(ctx context.Context, maxAge time.Duration) ([]tailscale.Key, error)
+	AuthKeys(ctx context.Context, staleness tailscale.Staleness) ([]tailscale.Key, error)
 	AuthKey(ctx context.Context, id string) (*tailscale.Key, error)
 	CreateAuthKey(ctx context.Context, r tailscale.AuthKeyRequest) (*tailscale.Key, error)
 	RevokeAuthKey(ctx context.Context, id string) error
@@ -93,7 +90,7 @@ func (e *external) facts(ctx context.Context, mg *v1alpha1.AuthKey) (facts, erro
 	if err != nil {
 		return facts{}, err
 	}
-	valid, err := e.api.AuthKeys(ctx, 0)
+	valid, err := e.api.AuthKeys(ctx, tailscale.Cached)
 	if err != nil {
 		return facts{}, errors.Wrap(err, "cannot list auth keys")
 	}
@@ -259,7 +256,7 @@ func (e *external) left(ctx context.Context, mg *v1alpha1.AuthKey) ([]string, er
 	if err != nil {
 		return nil, err
 	}
-	valid, err := e.api.AuthKeys(ctx, freshKeys)
+	valid, err := e.api.AuthKeys(ctx, tailscale.Recent)
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot list auth keys")
 	}

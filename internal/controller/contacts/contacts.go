@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -32,13 +31,10 @@ const (
 	security = "security"
 )
 
-// fresh is the age of contacts that a write depends on.
-const fresh = time.Nanosecond
-
 // api is what this controller needs of a tailnet.
 type api interface {
 	Domain(ctx context.Context) (string, error)
-	Contacts(ctx context.Context, maxAge time.Duration) (tailscale.Contacts, error)
+	Contacts(ctx context.Context, staleness tailscale.Staleness) (tailscale.Contacts, error)
 	SetContact(ctx context.Context, contact, email string) error
 }
 
@@ -107,7 +103,7 @@ func (e *external) Update(ctx context.Context, mg *v1alpha1.Contacts) (managed.E
 // put writes what is not as wanted, and nothing else: Tailscale sends an email
 // for each change.
 func (e *external) put(ctx context.Context, mg *v1alpha1.Contacts) error {
-	v, err := e.look(ctx, mg, fresh)
+	v, err := e.look(ctx, mg, tailscale.Current)
 	if err != nil {
 		return err
 	}
@@ -125,8 +121,8 @@ func (e *external) Delete(context.Context, *v1alpha1.Contacts) (managed.External
 }
 
 // look reads the contacts into the object's status.
-func (e *external) look(ctx context.Context, mg *v1alpha1.Contacts, maxAge time.Duration) (view, error) {
-	all, err := e.api.Contacts(ctx, maxAge)
+func (e *external) look(ctx context.Context, mg *v1alpha1.Contacts, staleness tailscale.Staleness) (view, error) {
+	all, err := e.api.Contacts(ctx, staleness)
 	if err != nil {
 		return view{}, errors.Wrap(err, "cannot get contacts")
 	}

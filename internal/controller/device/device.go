@@ -39,7 +39,7 @@ const indexNodeID = "nodeID"
 type api interface {
 	attributesAPI
 
-	Devices(ctx context.Context, maxAge time.Duration) ([]tailscale.Device, error)
+	Devices(ctx context.Context, staleness tailscale.Staleness) ([]tailscale.Device, error)
 	Device(ctx context.Context, nodeID string) (*tailscale.Device, error)
 	DeleteDevice(ctx context.Context, nodeID string) error
 	SetDeviceTags(ctx context.Context, nodeID string, tags []string) error
@@ -88,7 +88,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Device) (managed.Ex
 		mg.SetConditions(xpv2.Unavailable().WithMessage("Set spec.forProvider.nodeID, or the annotation " + xpmeta.AnnotationKeyExternalName + ", to the device's node ID"))
 		return rest, nil
 	}
-	all, err := e.api.Devices(ctx, 0)
+	all, err := e.api.Devices(ctx, tailscale.Cached)
 	if err != nil {
 		return managed.ExternalObservation{}, errors.Wrap(err, "cannot list devices")
 	}

@@ -40,8 +40,8 @@ const reasonChanged event.Reason = "DiscoveredChange"
 
 // api is what this controller needs of a tailnet.
 type api interface {
-	DevicesAt(ctx context.Context, maxAge time.Duration) ([]tailscale.Device, time.Time, error)
-	ServicesAt(ctx context.Context, maxAge time.Duration) ([]tailscale.Service, time.Time, error)
+	DevicesAt(ctx context.Context, staleness tailscale.Staleness) ([]tailscale.Device, time.Time, error)
+	ServicesAt(ctx context.Context, staleness tailscale.Staleness) ([]tailscale.Service, time.Time, error)
 	Domain(ctx context.Context) (string, error)
 }
 
@@ -103,15 +103,15 @@ func (e *external) look(ctx context.Context, mg *v1alpha1.Discovery) (t discover
 	p := &mg.Spec.ForProvider
 	// Polls are spread to both sides: a list that this object's last look made
 	// must count as old at its next.
-	age := interval(mg) * 8 / 10
+	staleness := tailscale.AtMost(interval(mg) * 8 / 10)
 	if discovery.Looks(p, v1alpha1.DiscoverDevices) {
-		if t.Devices, at, err = e.api.DevicesAt(ctx, age); err != nil {
+		if t.Devices, at, err = e.api.DevicesAt(ctx, staleness); err != nil {
 			return t, at, errors.Wrap(err, "cannot list devices")
 		}
 	}
 	if discovery.Looks(p, v1alpha1.DiscoverServices) {
 		var listed time.Time
-		if t.Services, listed, err = e.api.ServicesAt(ctx, age); err != nil {
+		if t.Services, listed, err = e.api.ServicesAt(ctx, staleness); err != nil {
 			return t, at, errors.Wrap(err, "cannot list services")
 		}
 		if listed.After(at) {

@@ -11,7 +11,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -32,9 +31,6 @@ const (
 	reasonAdopting        event.Reason = "AdoptingDNS"
 	reasonMagicDNSRefused event.Reason = "MagicDNSRefused"
 
-	// fresh is the age of settings that a write depends on.
-	fresh = time.Nanosecond
-
 	// maxShownDomains bounds the status.
 	maxShownDomains = 256
 )
@@ -42,8 +38,8 @@ const (
 // api is what this controller needs of a tailnet.
 type api interface {
 	Domain(ctx context.Context) (string, error)
-	DNS(ctx context.Context, maxAge time.Duration) (tailscale.DNS, error)
-	OverrideLocalDNS(ctx context.Context, maxAge time.Duration) (bool, error)
+	DNS(ctx context.Context, staleness tailscale.Staleness) (tailscale.DNS, error)
+	OverrideLocalDNS(ctx context.Context, staleness tailscale.Staleness) (bool, error)
 	SetNameservers(ctx context.Context, addresses []string) error
 	SetSearchPaths(ctx context.Context, paths []string) error
 	PatchSplitDNS(ctx context.Context, domains map[string][]string) error
@@ -72,7 +68,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.DNS) (managed.Exter
 		})
 		return managed.ExternalObservation{ResourceExists: left, ResourceUpToDate: true}, err
 	}
-	p, err := e.look(ctx, mg, e.kube, 0)
+	p, err := e.look(ctx, mg, e.kube, tailscale.Cached)
 	if err != nil {
 		return managed.ExternalObservation{}, err
 	}
@@ -105,7 +101,7 @@ func (e *external) Update(ctx context.Context, mg *v1alpha1.DNS) (managed.Extern
 	if err := e.put(ctx, mg); err != nil {
 		return managed.ExternalUpdate{}, err
 	}
-	p, err := e.look(ctx, mg, e.kube, 0)
+	p, err := e.look(ctx, mg, e.kube, tailscale.Cached)
 	if err != nil {
 		return managed.ExternalUpdate{}, err
 	}
@@ -113,7 +109,7 @@ func (e *external) Update(ctx context.Context, mg *v1alpha1.DNS) (managed.Extern
 	return managed.ExternalUpdate{}, p.blocked()
 }
 
-// exclusively does something by a plan of fresh facts, while no other object of the
+// exclusively calls do with a plan of current facts, while no other object of the
 // tailnet reads or writes them.
 func (e *external) exclusively(ctx context.Context, mg *v1alpha1.DNS, do func(p plan) error) error {
 	unlock, err := claims.Lock(ctx, claims.New(mg, mg.Status.AtProvider.Tailnet))
@@ -121,7 +117,7 @@ func (e *external) exclusively(ctx context.Context, mg *v1alpha1.DNS, do func(p 
 		return err
 	}
 	defer unlock()
-	p, err := e.look(ctx, mg, e.live, fresh)
+	p, err := e.look(ctx, mg, e.live, tailscale.Current)
 	if err != nil {
 		return err
 	}
@@ -187,12 +183,12 @@ func (e *external) putBack(ctx context.Context, mg *v1alpha1.DNS, p plan) error 
 }
 
 // look reads the settings into the object's status and plans what to do.
-func (e *external) look(ctx context.Context, mg *v1alpha1.DNS, kube client.Reader, maxAge time.Duration) (plan, error) {
+func (e *external) look(ctx context.Context, mg *v1alpha1.DNS, kube client.Reader, staleness tailscale.Staleness) (plan, error) {
 	r, err := readRecord(mg)
 	if err != nil {
 		return plan{}, err
 	}
-	d, err := e.api.DNS(ctx, maxAge)
+	d, err := e.api.DNS(ctx, staleness)
 	if err != nil {
 		return plan{}, errors.Wrap(err, "cannot get DNS settings")
 	}
@@ -201,7 +197,7 @@ func (e *external) look(ctx context.Context, mg *v1alpha1.DNS, kube client.Reade
 	if !xpmeta.WasDeleted(mg) {
 		s.wanted = wantedParts(mg.Spec.ForProvider)
 		if _, ok := s.wanted[partOverrideLocalDNS]; ok {
-			on, err := e.api.OverrideLocalDNS(ctx, maxAge)
+			on, err := e.api.OverrideLocalDNS(ctx, staleness)
 			if err != nil {
 				return plan{}, errors.Wrap(err, "cannot get DNS configuration")
 			}

@@ -66,11 +66,11 @@ func (f *fakeAPI) state() tailscale.DNS {
 
 type fakeTailnet struct{ *fakeAPI }
 
-func (f fakeTailnet) DNS(context.Context, time.Duration) (tailscale.DNS, error) {
+func (f fakeTailnet) DNS(context.Context, tailscale.Staleness) (tailscale.DNS, error) {
 	return f.state(), f.refuse["DNS"]
 }
 
-func (f fakeTailnet) OverrideLocalDNS(context.Context, time.Duration) (bool, error) {
+func (f fakeTailnet) OverrideLocalDNS(context.Context, tailscale.Staleness) (bool, error) {
 	return f.override, f.refuse["OverrideLocalDNS"]
 }
 

@@ -138,7 +138,7 @@ func mayBeUsed(config *corev1.Secret) (time.Time, bool) {
 // may have made a device from the same manifests at the same time. For that reason one
 // that is online is left, too: the pod of this machine has a while to end.
 func (e *external) unrecorded(ctx context.Context, mg *v1alpha1.Machine, issued time.Time) ([]string, error) {
-	all, err := e.api.Devices(ctx, time.Nanosecond)
+	all, err := e.api.Devices(ctx, tailscale.Current)
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot list devices")
 	}

@@ -209,7 +209,7 @@ func (w *simWorld) well(when string) {
 		Key           string
 		Keys          int
 	}
-	ds, err := w.api.Devices(w.t.Context(), time.Nanosecond)
+	ds, err := w.api.Devices(w.t.Context(), tailscale.Current)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -34,10 +34,6 @@ const (
 	reasonDeviceRefused event.Reason = "RefusedDevice"
 )
 
-// freshDevices is how old the list of devices may be when a device is expected
-// to have changed.
-const freshDevices = 2 * time.Second
-
 // stateDeletedGrace is how long a state Secret that is being deleted is kept
 // when its Machine is not: in a namespace that is going away the Machine
 // follows.
@@ -46,7 +42,7 @@ const stateDeletedGrace = 10 * time.Second
 // api is what this controller needs of a tailnet.
 type api interface {
 	Domain(ctx context.Context) (string, error)
-	Devices(ctx context.Context, maxAge time.Duration) ([]tailscale.Device, error)
+	Devices(ctx context.Context, staleness tailscale.Staleness) ([]tailscale.Device, error)
 	Device(ctx context.Context, nodeID string) (*tailscale.Device, error)
 	DeleteDevice(ctx context.Context, nodeID string) error
 	SetDeviceTags(ctx context.Context, nodeID string, tags []string) error
@@ -178,13 +174,13 @@ func (e *external) device(ctx context.Context, id string) (*tailscale.Device, er
 		return nil, nil // None is an answer.
 	}
 	// A device that is missing or offline may just have joined.
-	for _, age := range []time.Duration{0, freshDevices} {
-		all, err := e.api.Devices(ctx, age)
+	for _, staleness := range []tailscale.Staleness{tailscale.Cached, tailscale.Recent} {
+		all, err := e.api.Devices(ctx, staleness)
 		if err != nil {
 			return nil, errors.Wrap(err, "cannot list devices")
 		}
 		i := slices.IndexFunc(all, func(d tailscale.Device) bool { return d.NodeID == id })
-		if i >= 0 && (all[i].ConnectedToControl || age != 0) {
+		if i >= 0 && (all[i].ConnectedToControl || staleness != tailscale.Cached) {
 			return &all[i], nil
 		}
 		if i < 0 {

@@ -53,7 +53,7 @@ func (f *fakeAPI) Domain(context.Context) (string, error) {
 	return "", nil
 }
 
-func (f *fakeAPI) Devices(context.Context, time.Duration) ([]tailscale.Device, error) {
+func (f *fakeAPI) Devices(context.Context, tailscale.Staleness) ([]tailscale.Device, error) {
 	return slices.Collect(maps.Values(f.devices)), nil
 }
 

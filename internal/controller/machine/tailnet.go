@@ -48,7 +48,7 @@ func (e *external) elsewhere(ctx context.Context, mg *v1alpha1.Machine, config *
 	if now == "" || now == joined {
 		return "", nil
 	}
-	all, err := e.api.Devices(ctx, freshDevices)
+	all, err := e.api.Devices(ctx, tailscale.Recent)
 	if err != nil {
 		return "", errors.Wrap(err, "cannot list devices")
 	}

@@ -5,7 +5,6 @@ package ownership
 
 import (
 	"context"
-	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
@@ -13,12 +12,9 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// Fresh is how old a list may be that decides whether an object is made or deleted.
-const Fresh = 2 * time.Second
-
 // A CredentialsAPI has a tailnet's OAuth clients and federated identities.
 type CredentialsAPI interface {
-	TrustCredentials(ctx context.Context, maxAge time.Duration) ([]tailscale.Key, error)
+	TrustCredentials(ctx context.Context, staleness tailscale.Staleness) ([]tailscale.Key, error)
 	TrustCredential(ctx context.Context, id string) (*tailscale.Key, error)
 }
 
@@ -34,9 +30,9 @@ type Credentials struct {
 	Type string
 }
 
-// lookup in a list that is no older than maxAge.
-func (c Credentials) lookup(ctx context.Context, maxAge time.Duration) (Lookup[tailscale.Key], error) {
-	all, err := c.API.TrustCredentials(ctx, maxAge)
+// lookup returns a Lookup in the shared list.
+func (c Credentials) lookup(ctx context.Context, staleness tailscale.Staleness) (Lookup[tailscale.Key], error) {
+	all, err := c.API.TrustCredentials(ctx, staleness)
 	return Lookup[tailscale.Key]{
 		What: c.What,
 		All:  all,
@@ -49,7 +45,7 @@ func (c Credentials) lookup(ctx context.Context, maxAge time.Duration) (Lookup[t
 // Find the credential with the managed object's external name. Nil if there is none.
 // recorded is the id that the object's status tells.
 func (c Credentials) Find(ctx context.Context, mg resource.Managed, recorded string) (*tailscale.Key, error) {
-	l, err := c.lookup(ctx, 0)
+	l, err := c.lookup(ctx, tailscale.Cached)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +55,7 @@ func (c Credentials) Find(ctx context.Context, mg resource.Managed, recorded str
 
 // Left returns all credentials of the managed object, recorded or not.
 func (c Credentials) Left(ctx context.Context, mg resource.Managed) ([]tailscale.Key, error) {
-	l, err := c.lookup(ctx, Fresh)
+	l, err := c.lookup(ctx, tailscale.Recent)
 	if err != nil {
 		return nil, err
 	}

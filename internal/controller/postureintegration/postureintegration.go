@@ -9,7 +9,6 @@ package postureintegration
 import (
 	"context"
 	"strings"
-	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	tsclient "tailscale.com/client/tailscale/v2"
@@ -32,7 +31,7 @@ const maxError = 200
 
 // api is what this controller needs of a tailnet.
 type api interface {
-	PostureIntegrations(ctx context.Context, maxAge time.Duration) ([]tailscale.PostureIntegration, error)
+	PostureIntegrations(ctx context.Context, staleness tailscale.Staleness) ([]tailscale.PostureIntegration, error)
 	PostureIntegration(ctx context.Context, id string) (*tailscale.PostureIntegration, error)
 	CreatePostureIntegration(ctx context.Context, p tailscale.PostureIntegrationRequest) (string, error)
 	UpdatePostureIntegration(ctx context.Context, id, cloudID, clientID, tenantID, secret string) error
@@ -57,7 +56,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.PostureIntegration)
 		return managed.ExternalObservation{}, err
 	}
 	if xpmeta.WasDeleted(mg) {
-		p, err := e.find(ctx, mg, ownership.Fresh)
+		p, err := e.find(ctx, mg, tailscale.Recent)
 		if err != nil || p == nil {
 			return managed.ExternalObservation{}, err
 		}
@@ -109,8 +108,8 @@ func (e *external) rival(ctx context.Context, mg *v1alpha1.PostureIntegration) e
 
 // find returns the integration with the object's external name, else the one with
 // its provider, else nil.
-func (e *external) find(ctx context.Context, mg *v1alpha1.PostureIntegration, maxAge time.Duration) (*tailscale.PostureIntegration, error) {
-	all, err := e.api.PostureIntegrations(ctx, maxAge)
+func (e *external) find(ctx context.Context, mg *v1alpha1.PostureIntegration, staleness tailscale.Staleness) (*tailscale.PostureIntegration, error) {
+	all, err := e.api.PostureIntegrations(ctx, staleness)
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot list posture integrations")
 	}
@@ -187,7 +186,7 @@ func (e *external) secret(ctx context.Context, mg *v1alpha1.PostureIntegration) 
 
 // Create an integration, or record the one that is ours already.
 func (e *external) Create(ctx context.Context, mg *v1alpha1.PostureIntegration) (managed.ExternalCreation, error) {
-	p, err := e.find(ctx, mg, ownership.Fresh)
+	p, err := e.find(ctx, mg, tailscale.Recent)
 	if err != nil {
 		return managed.ExternalCreation{}, err
 	}
@@ -236,7 +235,7 @@ func (e *external) Update(ctx context.Context, mg *v1alpha1.PostureIntegration) 
 // Delete the integration.
 func (e *external) Delete(ctx context.Context, mg *v1alpha1.PostureIntegration) (managed.ExternalDelete, error) {
 	mg.SetConditions(xpv2.Deleting())
-	p, err := e.find(ctx, mg, ownership.Fresh)
+	p, err := e.find(ctx, mg, tailscale.Recent)
 	if err != nil || p == nil || !ownership.Made(mg, p.ID) {
 		return managed.ExternalDelete{}, err
 	}

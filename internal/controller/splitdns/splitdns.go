@@ -9,7 +9,6 @@ package splitdns
 import (
 	"context"
 	"slices"
-	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -24,14 +23,10 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// fresh is the age of settings that a write depends on. Tailscale's API has nothing
-// that tells of a write in between: who loses to one writes again when it next looks.
-const fresh = time.Nanosecond
-
 // api is what this controller needs of a tailnet.
 type api interface {
 	Domain(ctx context.Context) (string, error)
-	DNS(ctx context.Context, maxAge time.Duration) (tailscale.DNS, error)
+	DNS(ctx context.Context, staleness tailscale.Staleness) (tailscale.DNS, error)
 	PatchSplitDNS(ctx context.Context, domains map[string][]string) error
 }
 
@@ -55,7 +50,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.SplitDNS) (managed.
 		})
 		return managed.ExternalObservation{ResourceExists: left, ResourceUpToDate: true}, err
 	}
-	p, err := e.look(ctx, mg, e.kube, 0)
+	p, err := e.look(ctx, mg, e.kube, tailscale.Cached)
 	if err != nil {
 		return managed.ExternalObservation{}, err
 	}
@@ -81,7 +76,7 @@ func (e *external) Update(ctx context.Context, mg *v1alpha1.SplitDNS) (managed.E
 	if err := e.put(ctx, mg); err != nil {
 		return managed.ExternalUpdate{}, err
 	}
-	p, err := e.look(ctx, mg, e.kube, 0)
+	p, err := e.look(ctx, mg, e.kube, tailscale.Cached)
 	if err != nil {
 		return managed.ExternalUpdate{}, err
 	}
@@ -98,15 +93,16 @@ func (e *external) put(ctx context.Context, mg *v1alpha1.SplitDNS) error {
 	})
 }
 
-// exclusively does something by a plan of fresh facts, while no other object of the
-// tailnet reads or writes them.
+// exclusively calls do with a plan of current facts, while no other object of the
+// tailnet reads or writes them. Tailscale's API has no precondition for a write by
+// another program in between: the next observation corrects a lost update.
 func (e *external) exclusively(ctx context.Context, mg *v1alpha1.SplitDNS, do func(p plan) error) error {
 	unlock, err := claims.Lock(ctx, claims.New(mg, mg.Status.AtProvider.Tailnet))
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	p, err := e.look(ctx, mg, e.live, fresh)
+	p, err := e.look(ctx, mg, e.live, tailscale.Current)
 	if err != nil {
 		return err
 	}
@@ -123,12 +119,12 @@ func (e *external) Delete(ctx context.Context, mg *v1alpha1.SplitDNS) (managed.E
 }
 
 // look reads the settings into the object's status and plans what to do.
-func (e *external) look(ctx context.Context, mg *v1alpha1.SplitDNS, kube client.Reader, maxAge time.Duration) (plan, error) {
+func (e *external) look(ctx context.Context, mg *v1alpha1.SplitDNS, kube client.Reader, staleness tailscale.Staleness) (plan, error) {
 	r, err := readRecord(mg)
 	if err != nil {
 		return plan{}, err
 	}
-	d, err := e.api.DNS(ctx, maxAge)
+	d, err := e.api.DNS(ctx, staleness)
 	if err != nil {
 		return plan{}, errors.Wrap(err, "cannot get DNS settings")
 	}

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
@@ -19,9 +18,6 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
-
-// fresh is the age of settings that a write depends on.
-const fresh = time.Nanosecond
 
 // A view is what was seen of a tailnet's settings, and what follows.
 type view struct {
@@ -56,7 +52,7 @@ func (e *external) Update(ctx context.Context, mg *v1alpha1.Tailnet) (managed.Ex
 }
 
 func (e *external) putSettings(ctx context.Context, mg *v1alpha1.Tailnet) error {
-	v, err := e.lookAtSettings(ctx, mg, fresh)
+	v, err := e.lookAtSettings(ctx, mg, tailscale.Current)
 	if err != nil || !v.changes {
 		return err
 	}
@@ -70,10 +66,10 @@ func (e *external) putSettings(ctx context.Context, mg *v1alpha1.Tailnet) error 
 
 // lookAtSettings reads the settings into the object's status. Who may not read
 // them, or cannot just now, is told only if some are wanted.
-func (e *external) lookAtSettings(ctx context.Context, mg *v1alpha1.Tailnet, maxAge time.Duration) (view, error) {
+func (e *external) lookAtSettings(ctx context.Context, mg *v1alpha1.Tailnet, staleness tailscale.Staleness) (view, error) {
 	wanted := mg.Spec.ForProvider.Settings
 	manages := wanted != nil && claims.Writes(mg)
-	current, err := e.api.Settings(ctx, maxAge)
+	current, err := e.api.Settings(ctx, staleness)
 	forbidden := tailscale.ClassOf(err) == tailscale.ClassForbidden
 	if err != nil && !forbidden {
 		if manages {

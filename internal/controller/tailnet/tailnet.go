@@ -53,13 +53,13 @@ func poll(mg resource.Managed, interval time.Duration) time.Duration {
 
 // api is what this controller needs of a tailnet.
 type api interface {
-	Devices(ctx context.Context, maxAge time.Duration) ([]tailscale.Device, error)
-	Services(ctx context.Context, maxAge time.Duration) ([]tailscale.Service, error)
+	Devices(ctx context.Context, staleness tailscale.Staleness) ([]tailscale.Device, error)
+	Services(ctx context.Context, staleness tailscale.Staleness) ([]tailscale.Service, error)
 	Domain(ctx context.Context) (string, error)
-	MagicDNS(ctx context.Context, maxAge time.Duration) (bool, error)
+	MagicDNS(ctx context.Context, staleness tailscale.Staleness) (bool, error)
 	Organization(ctx context.Context, domain string) (tailscale.Organization, error)
 	Credential(ctx context.Context) (tailscale.CredentialInfo, error)
-	Settings(ctx context.Context, maxAge time.Duration) (tailscale.Settings, error)
+	Settings(ctx context.Context, staleness tailscale.Staleness) (tailscale.Settings, error)
 	PatchSettings(ctx context.Context, s tailscale.Settings) error
 }
 
@@ -129,17 +129,16 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Tailnet) (managed.E
 }
 
 func (e *external) observe(ctx context.Context, o *v1alpha1.TailnetObservation) error {
-	// The domain is known from the first device on: don't wait for the shared
-	// list to age.
-	age := time.Duration(0)
+	// The first device shows the domain: don't wait for the shared list to age.
+	staleness := tailscale.Cached
 	if o.Name == "" {
-		age = time.Second
+		staleness = tailscale.Recent
 	}
-	devices, err := e.api.Devices(ctx, age)
+	devices, err := e.api.Devices(ctx, staleness)
 	if err != nil {
 		return errors.Wrap(err, "cannot list devices")
 	}
-	services, err := e.api.Services(ctx, 0)
+	services, err := e.api.Services(ctx, tailscale.Cached)
 	if err != nil {
 		return errors.Wrap(err, "cannot list services")
 	}
@@ -164,7 +163,7 @@ func (e *external) observe(ctx context.Context, o *v1alpha1.TailnetObservation) 
 	}
 	e.observeOrganization(ctx, o)
 	// Reading DNS settings takes a scope that nothing else needs.
-	on, err := e.api.MagicDNS(ctx, 0)
+	on, err := e.api.MagicDNS(ctx, tailscale.Cached)
 	if tailscale.ClassOf(err) == tailscale.ClassForbidden {
 		o.MagicDNS = nil
 		return nil

@@ -38,7 +38,7 @@ const reasonRotated event.Reason = "RotatedWebhookSecret"
 
 // api is what this controller needs of a tailnet.
 type api interface {
-	Webhooks(ctx context.Context, maxAge time.Duration) ([]tailscale.Webhook, error)
+	Webhooks(ctx context.Context, staleness tailscale.Staleness) ([]tailscale.Webhook, error)
 	Webhook(ctx context.Context, id string) (*tailscale.Webhook, error)
 	CreateWebhook(ctx context.Context, url, providerType string, subscriptions []string) (*tailscale.Webhook, error)
 	SetWebhookSubscriptions(ctx context.Context, id string, subscriptions []string) error
@@ -105,7 +105,7 @@ func (e *external) observeDeleted(ctx context.Context, mg *v1alpha1.Webhook) (ma
 		}
 		return managed.ExternalObservation{}, err
 	}
-	w, err := e.find(ctx, mg, ownership.Fresh)
+	w, err := e.find(ctx, mg, tailscale.Recent)
 	if err != nil || w == nil {
 		return managed.ExternalObservation{}, err
 	}
@@ -123,8 +123,8 @@ func (e *external) rival(ctx context.Context, mg *v1alpha1.Webhook) error {
 
 // find returns the webhook with the object's external name, else the one with
 // its URL, else nil.
-func (e *external) find(ctx context.Context, mg *v1alpha1.Webhook, maxAge time.Duration) (*tailscale.Webhook, error) {
-	all, err := e.api.Webhooks(ctx, maxAge)
+func (e *external) find(ctx context.Context, mg *v1alpha1.Webhook, staleness tailscale.Staleness) (*tailscale.Webhook, error) {
+	all, err := e.api.Webhooks(ctx, staleness)
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot list webhooks")
 	}
@@ -170,7 +170,7 @@ func observe(mg *v1alpha1.Webhook, w *tailscale.Webhook) {
 
 // Create a webhook, or record the one that is ours already.
 func (e *external) Create(ctx context.Context, mg *v1alpha1.Webhook) (managed.ExternalCreation, error) {
-	w, err := e.find(ctx, mg, ownership.Fresh)
+	w, err := e.find(ctx, mg, tailscale.Recent)
 	if err != nil {
 		return managed.ExternalCreation{}, err
 	}
@@ -217,7 +217,7 @@ func (e *external) Update(ctx context.Context, mg *v1alpha1.Webhook) (managed.Ex
 // Delete the webhook.
 func (e *external) Delete(ctx context.Context, mg *v1alpha1.Webhook) (managed.ExternalDelete, error) {
 	mg.SetConditions(xpv2.Deleting())
-	w, err := e.find(ctx, mg, ownership.Fresh)
+	w, err := e.find(ctx, mg, tailscale.Recent)
 	if err != nil || w == nil || !ownership.Made(mg, w.EndpointID) {
 		return managed.ExternalDelete{}, err
 	}
