@@ -29,8 +29,10 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/statemetrics"
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/common"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/access"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/permits"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/setup"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
 )
@@ -41,7 +43,7 @@ func Run(ctx context.Context, o Options) error {
 	if err := o.validate(); err != nil {
 		return err
 	}
-	zl := zap.New(zap.UseDevMode(false), zap.Level(level(o.Debug)), zap.WriteTo(o.Log)).WithName("provider-tailscale")
+	zl := zap.New(zap.UseDevMode(false), zap.Level(level(o.Debug)), zap.WriteTo(o.Log)).WithName(products.Provider)
 	log := logging.NewLogrLogger(zl)
 	logging.SetFilteredKlogLogger(zl)
 	// controller-runtime logs every reconcile at its info level.
@@ -60,7 +62,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	if err := setup(ctx, mgr, o, log, cancel); err != nil {
+	if err := addControllers(ctx, mgr, o, log, cancel); err != nil {
 		return err
 	}
 	if err := mgr.Start(ctx); err != nil {
@@ -96,9 +98,9 @@ func synced(ctx context.Context, c cache.Cache) error {
 	return nil
 }
 
-// setup adds the controllers, gated by their CRDs where the provider may watch
+// addControllers adds the controllers, gated by their CRDs where the provider may watch
 // those. fail ends the provider when one cannot be added later.
-func setup(ctx context.Context, mgr ctrl.Manager, o Options, log logging.Logger, fail context.CancelCauseFunc) error {
+func addControllers(ctx context.Context, mgr ctrl.Manager, o Options, log logging.Logger, fail context.CancelCauseFunc) error {
 	co, err := controllerOptions(o, log)
 	if err != nil {
 		return err
@@ -118,11 +120,11 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options, log logging.Logger,
 	return errors.Wrap(customresourcesgate.Setup(mgr, co.Options), "cannot set up the gate of CustomResourceDefinitions")
 }
 
-func controllerOptions(o Options, log logging.Logger) (common.Options, error) {
+func controllerOptions(o Options, log logging.Logger) (setup.Options, error) {
 	apiMetrics, mrMetrics, stateMetrics := tailscale.NewMetrics(), managed.NewMRMetricRecorder(), statemetrics.NewMRStateMetrics()
 	pool := tailscale.NewPool(tailscale.Options{Rate: o.APIRate, Burst: o.APIBurst, ListMaxAge: o.ListMaxAge, Metrics: apiMetrics, Clock: o.Clock})
 	metrics.Registry.MustRegister(apiMetrics, mrMetrics, stateMetrics, pool)
-	co := common.Options{
+	co := setup.Options{
 		Options: xpcontroller.Options{
 			Logger:                  log,
 			MaxConcurrentReconciles: o.MaxReconcileRate,
@@ -150,7 +152,7 @@ func controllerOptions(o Options, log logging.Logger) (common.Options, error) {
 	co.Features.Enable(feature.EnableAlphaChangeLogs)
 	logger, err := newChangeLogger(o.ChangeLogsSocket)
 	if err != nil {
-		return common.Options{}, err
+		return setup.Options{}, err
 	}
 	co.ChangeLogOptions = &xpcontroller.ChangeLogOptions{ChangeLogger: logger}
 	return co, nil
@@ -159,5 +161,5 @@ func controllerOptions(o Options, log logging.Logger) (common.Options, error) {
 // canWatchCRDs asks the API server: the RBAC manager of some versions of
 // Crossplane grants it to safe-start providers, others do not.
 func canWatchCRDs(ctx context.Context, mgr ctrl.Manager) (bool, error) {
-	return common.May(ctx, mgr.GetClient(), "", apiextensionsv1.Resource("customresourcedefinitions"), "get", "list", "watch")
+	return access.Allowed(ctx, mgr.GetClient(), "", apiextensionsv1.Resource("customresourcedefinitions"), "get", "list", "watch")
 }

@@ -19,6 +19,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
 )
 
 // CrossplaneNamespace is where Crossplane and the provider run.
@@ -27,7 +29,7 @@ const CrossplaneNamespace = "crossplane-system"
 // Service accounts there.
 const (
 	AccountCrossplane = "crossplane"
-	AccountProvider   = "provider-tailscale"
+	AccountProvider   = products.Provider
 )
 
 // ClusterRoleAggregation is the controller of Kubernetes that fills aggregated roles.

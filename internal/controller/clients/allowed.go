@@ -20,7 +20,7 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/allow"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/common"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/access"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/permits"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
@@ -208,6 +208,6 @@ func (n *namespaces) readable(ctx context.Context) (bool, error) {
 		return true, nil
 	}
 	var err error
-	n.may, err = common.May(ctx, n.kube, "", corev1.Resource("namespaces"), "list", "watch")
+	n.may, err = access.Allowed(ctx, n.kube, "", corev1.Resource("namespaces"), "list", "watch")
 	return n.may, err
 }

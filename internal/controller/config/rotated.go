@@ -22,7 +22,8 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/clients"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/common"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/secrets"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/setup"
 )
 
 // rotated lets go of credentials Secrets that no config names any more: its config got
@@ -48,12 +49,12 @@ func (r *rotated) Reconcile(ctx context.Context, req reconcile.Request) (reconci
 	return reconcile.Result{}, clients.Release(ctx, r.kube, s)
 }
 
-func setupRotated(mgr ctrl.Manager, o common.Options) error {
+func setupRotated(mgr ctrl.Manager, o setup.Options) error {
 	const name = "credentials-secrets"
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named(name).
 		WithOptions(o.ForControllerRuntime()).
-		For(&corev1.Secret{}, builder.WithPredicates(common.SecretsOfType(clients.SecretTypeCredentials))).
+		For(&corev1.Secret{}, builder.WithPredicates(secrets.OfType(clients.SecretTypeCredentials))).
 		Watches(&v1alpha1.ClusterProviderConfig{}, secretsBefore()).
 		Watches(&v1alpha1.ProviderConfig{}, secretsBefore()).
 		Complete(o.Limit(name, &rotated{kube: mgr.GetClient()}))

@@ -33,7 +33,7 @@ const (
 )
 
 // left reports whether anything of a machine that is being deleted is left.
-func (e *external) left(ctx context.Context, mg *v1alpha1.Machine, s secrets) (bool, error) {
+func (e *external) left(ctx context.Context, mg *v1alpha1.Machine, s podSecrets) (bool, error) {
 	if s.state != nil || s.config != nil {
 		return true, nil
 	}
@@ -92,7 +92,7 @@ func (e *external) Delete(ctx context.Context, mg *v1alpha1.Machine) (managed.Ex
 
 // nodeIDs of all devices that are known to be the machine's. One that its state names and
 // that was not adopted yet is judged now.
-func (e *external) nodeIDs(ctx context.Context, mg *v1alpha1.Machine, s secrets) ([]string, error) {
+func (e *external) nodeIDs(ctx context.Context, mg *v1alpha1.Machine, s podSecrets) ([]string, error) {
 	ids := []string{meta.NodeIDOf(mg)}
 	if s.config != nil {
 		ids = append(ids, s.config.GetAnnotations()[annotationRetired])

@@ -89,7 +89,7 @@ func (c *connector) Connect(ctx context.Context, mg *v1alpha1.Machine) (managed.
 
 // mayExist reports whether a key or a device may have been made for the machine.
 // Its Secrets come before its first key, and the state Secret stays until the end.
-func mayExist(mg *v1alpha1.Machine, s secrets) bool {
+func mayExist(mg *v1alpha1.Machine, s podSecrets) bool {
 	return s.state != nil || s.config != nil || meta.NodeIDOf(mg) != ""
 }
 
@@ -142,7 +142,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Machine) (managed.E
 }
 
 // plan looks up the device and decides what the machine needs.
-func (e *external) plan(ctx context.Context, mg *v1alpha1.Machine, s secrets) (plan, *tailscale.Device, error) {
+func (e *external) plan(ctx context.Context, mg *v1alpha1.Machine, s podSecrets) (plan, *tailscale.Device, error) {
 	d, err := e.device(ctx, joinedAs(s.state))
 	if err != nil {
 		return plan{}, nil, err
@@ -311,7 +311,7 @@ func (e *external) ensure(ctx context.Context, mg *v1alpha1.Machine) error {
 // issueKey mints a key and puts it into the config. Keys of this machine that
 // exist already are deleted first: nobody knows their secrets any more, or the
 // node could not use them.
-func (e *external) issueKey(ctx context.Context, mg *v1alpha1.Machine, s secrets, p plan) error {
+func (e *external) issueKey(ctx context.Context, mg *v1alpha1.Machine, s podSecrets, p plan) error {
 	tags := wantedTags(e.tags, mg)
 	if len(tags) == 0 {
 		return errors.New("a machine needs a tag: set spec.forProvider.tags, or tags of the provider config")
@@ -359,7 +359,7 @@ func (e *external) issueKey(ctx context.Context, mg *v1alpha1.Machine, s secrets
 
 // deleteKeys removes every key of the machine. That the last one was not used is written
 // down before: once it is gone nothing tells.
-func (e *external) deleteKeys(ctx context.Context, mg *v1alpha1.Machine, s secrets) error {
+func (e *external) deleteKeys(ctx context.Context, mg *v1alpha1.Machine, s podSecrets) error {
 	ks, err := e.api.KeysByDescription(ctx, keyDescription(e.clusterID, mg))
 	if err != nil {
 		return errors.Wrap(err, "cannot list auth keys")
