@@ -44,6 +44,17 @@ func Lock(ctx context.Context, c Claimant) (unlock func(), err error) {
 	return unlock, nil
 }
 
+// Exclusively calls do while no other claimant of this process that shares a scope does
+// anything exclusively.
+func Exclusively(ctx context.Context, c Claimant, do func() error) error {
+	unlock, err := Lock(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return do()
+}
+
 func scopeLock(scope string) chan struct{} {
 	scopeLocks.Lock()
 	defer scopeLocks.Unlock()

@@ -23,6 +23,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/claims"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/kinds"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/record"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
@@ -53,7 +54,7 @@ type external struct {
 	api    api
 	kube   client.Client
 	live   client.Reader
-	record event.Recorder
+	events event.Recorder
 }
 
 // Observe the tailnet's DNS settings and what is to be done about them. An object
@@ -112,16 +113,13 @@ func (e *external) Update(ctx context.Context, mg *v1alpha1.DNS) (managed.Extern
 // exclusively calls do with a plan of current facts, while no other object of the
 // tailnet reads or writes them.
 func (e *external) exclusively(ctx context.Context, mg *v1alpha1.DNS, do func(p plan) error) error {
-	unlock, err := claims.Lock(ctx, claims.New(mg, mg.Status.AtProvider.Tailnet))
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	p, err := e.look(ctx, mg, e.live, tailscale.Current)
-	if err != nil {
-		return err
-	}
-	return do(p)
+	return claims.Exclusively(ctx, claims.New(mg, mg.Status.AtProvider.Tailnet), func() error {
+		p, err := e.look(ctx, mg, e.live, tailscale.Current)
+		if err != nil {
+			return err
+		}
+		return do(p)
+	})
 }
 
 func (e *external) put(ctx context.Context, mg *v1alpha1.DNS) error {
@@ -130,7 +128,7 @@ func (e *external) put(ctx context.Context, mg *v1alpha1.DNS) error {
 
 func (e *external) write(ctx context.Context, mg *v1alpha1.DNS, p plan) error {
 	if len(p.adopted) > 0 {
-		e.record.Event(mg, event.Normal(reasonAdopting, "Taking over "+strings.Join(p.adopted, ", ")+" as adoptionPolicy says"))
+		e.events.Event(mg, event.Normal(reasonAdopting, "Taking over "+strings.Join(p.adopted, ", ")+" as adoptionPolicy says"))
 	}
 	err := e.carryOut(ctx, mg, p)
 	if errors.Is(err, errMagicDNS) && asksForMagicDNS(mg) {
@@ -143,7 +141,7 @@ func (e *external) write(ctx context.Context, mg *v1alpha1.DNS, p plan) error {
 	if err != nil {
 		return err
 	}
-	return e.save(ctx, mg, p.after)
+	return record.Save(ctx, e.kube, mg, annotationRecord, p.after)
 }
 
 // Delete what the object has set and nobody changed since.
@@ -158,7 +156,7 @@ func (e *external) Delete(ctx context.Context, mg *v1alpha1.DNS) (managed.Extern
 			return err
 		}
 		// What is put back is nobody's from now on, so that the object can go.
-		return e.save(ctx, mg, p.after)
+		return record.Save(ctx, e.kube, mg, annotationRecord, p.after)
 	})
 }
 
@@ -168,7 +166,7 @@ func (e *external) Delete(ctx context.Context, mg *v1alpha1.DNS) (managed.Extern
 // nameserver; tailnets have been seen with MagicDNS and none.
 func (e *external) putBack(ctx context.Context, mg *v1alpha1.DNS, p plan) error {
 	if len(p.removed) == 0 {
-		e.record.Event(mg, event.Warning(reasonMagicDNSRefused, errMagicDNS))
+		e.events.Event(mg, event.Warning(reasonMagicDNSRefused, errMagicDNS))
 		return nil
 	}
 	if err := e.api.SetNameservers(ctx, p.removed); err != nil {
@@ -177,7 +175,7 @@ func (e *external) putBack(ctx context.Context, mg *v1alpha1.DNS, p plan) error 
 	if err := e.api.SetMagicDNS(ctx, true); err != nil {
 		return errors.Wrap(err, "cannot turn MagicDNS on again")
 	}
-	e.record.Event(mg, event.Warning(reasonMagicDNSRefused, errors.Errorf(
+	e.events.Event(mg, event.Warning(reasonMagicDNSRefused, errors.Errorf(
 		"left the nameservers %s in the tailnet: Tailscale turns MagicDNS off without any; set others, or turn MagicDNS off, and remove them in the admin console", strings.Join(p.removed, ", "))))
 	return nil
 }
@@ -206,11 +204,7 @@ func (e *external) look(ctx context.Context, mg *v1alpha1.DNS, kube client.Reade
 	}
 	s.current = currentParts(d, override)
 	observe(&mg.Status.AtProvider, d, override)
-	// Who may not list devices does without: it only helps to find objects that
-	// reach the same tailnet by another config.
-	if domain, err := e.api.Domain(ctx); err == nil && domain != "" {
-		mg.Status.AtProvider.Tailnet = domain
-	}
+	mg.Status.AtProvider.Tailnet = claims.Tailnet(ctx, e.api, mg.Status.AtProvider.Tailnet)
 	if s.lost, s.siblings, err = rivals(ctx, kube, mg, s); err != nil {
 		return plan{}, err
 	}
@@ -219,7 +213,7 @@ func (e *external) look(ctx context.Context, mg *v1alpha1.DNS, kube client.Reade
 
 // rivals returns the parts that older objects have, and the records of all that
 // are for the same tailnet.
-func rivals(ctx context.Context, kube client.Reader, mg *v1alpha1.DNS, s situation) (map[string]claims.Claimant, []record, error) {
+func rivals(ctx context.Context, kube client.Reader, mg *v1alpha1.DNS, s situation) (map[string]claims.Claimant, []values, error) {
 	l := &v1alpha1.DNSList{}
 	if err := kube.List(ctx, l, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, nil, errors.Wrap(err, "cannot list DNS objects")
@@ -228,13 +222,8 @@ func rivals(ctx context.Context, kube client.Reader, mg *v1alpha1.DNS, s situati
 	mine := append(slices.Collect(maps.Keys(s.wanted)), slices.Collect(maps.Keys(s.record))...)
 	self := claims.New(mg, mg.Status.AtProvider.Tailnet, mine...)
 	var others []claims.Claimant
-	var records []record
-	for i := range l.Items {
-		o := &l.Items[i]
-		c := claims.New(o, o.Status.AtProvider.Tailnet, slices.Collect(maps.Keys(wantedParts(o.Spec.ForProvider)))...)
-		if o.GetUID() == mg.GetUID() || !claims.Meet(self, c) {
-			continue
-		}
+	var records []values
+	for o, c := range claims.Siblings(self, l.Items, claimant) {
 		if claims.Writes(o) {
 			others = append(others, c)
 		}
@@ -246,10 +235,15 @@ func rivals(ctx context.Context, kube client.Reader, mg *v1alpha1.DNS, s situati
 	return claims.Lost(self, others), records, nil
 }
 
+// claimant returns the claims of an object to the parts that it names.
+func claimant(o *v1alpha1.DNS) claims.Claimant {
+	return claims.New(o, o.Status.AtProvider.Tailnet, slices.Collect(maps.Keys(wantedParts(o.Spec.ForProvider)))...)
+}
+
 // carryOut records a plan and writes its parts. MagicDNS is the last: nameservers
 // may change it.
 func (e *external) carryOut(ctx context.Context, mg *v1alpha1.DNS, p plan) error {
-	if err := e.save(ctx, mg, p.before); err != nil {
+	if err := record.Save(ctx, e.kube, mg, annotationRecord, p.before); err != nil {
 		return err
 	}
 	domains := map[string][]string{}
@@ -299,15 +293,6 @@ func asksForMagicDNS(mg *v1alpha1.DNS) bool {
 // errMagicDNS says that Tailscale refused to change MagicDNS. It needs a nameserver for
 // that: "need at least one nameserver to enable MagicDNS".
 var errMagicDNS = errors.New("Tailscale does not turn MagicDNS on: add nameservers, or set magicDNS to false")
-
-// save writes the record, unless it is there already.
-func (e *external) save(ctx context.Context, mg *v1alpha1.DNS, r record) error {
-	v, err := r.encode()
-	if err != nil {
-		return err
-	}
-	return errors.Wrap(kinds.Annotate(ctx, e.kube, mg, annotationRecord, v), "cannot record what is written")
-}
 
 // observe copies: the settings are shared, and the API server's answers are
 // decoded into the status.

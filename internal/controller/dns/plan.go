@@ -23,13 +23,13 @@ type situation struct {
 	// Wanted is empty for an object that is being deleted.
 	wanted  parts
 	current parts
-	record  record
+	record  values
 
 	// Lost are the parts that an older object has.
 	lost map[string]claims.Claimant
 
 	// Siblings are the records of other objects for the same tailnet.
-	siblings []record
+	siblings []values
 
 	adopt bool
 }
@@ -40,9 +40,9 @@ type plan struct {
 	set parts
 
 	// Before and after are the records to keep before and after that.
-	before, after record
+	before, after values
 
-	current record
+	current values
 	lost    map[string]claims.Claimant
 
 	// Removed are the nameservers that the plan removes, or has removed before a crash.
@@ -55,7 +55,7 @@ type plan struct {
 
 // decide what is to be done.
 func decide(s situation) plan {
-	p := plan{set: parts{}, before: record{}, after: record{}, current: s.record, lost: map[string]claims.Claimant{}}
+	p := plan{set: parts{}, before: values{}, after: values{}, current: s.record, lost: map[string]claims.Claimant{}}
 	for _, part := range slices.Sorted(maps.Keys(s.wanted)) {
 		s.want(&p, part)
 	}
@@ -103,7 +103,7 @@ func (s situation) isForeign(part string) bool {
 	if _, ours := s.record[part]; ours || len(current) == 0 || slices.Equal(current, s.wanted[part]) {
 		return false
 	}
-	return !slices.ContainsFunc(s.siblings, func(r record) bool { return r.gave(part, current) })
+	return !slices.ContainsFunc(s.siblings, func(r values) bool { return r.gave(part, current) })
 }
 
 // unwant plans for a part that is ours and may not be wanted any more. It is
@@ -114,7 +114,7 @@ func (s situation) unwant(p *plan, part string) {
 	if isSwitch(part) || wanted && !lost {
 		return
 	}
-	if lost && slices.ContainsFunc(s.siblings, func(r record) bool { return r[part] != nil }) {
+	if lost && slices.ContainsFunc(s.siblings, func(r values) bool { return r[part] != nil }) {
 		return
 	}
 	if wanted {

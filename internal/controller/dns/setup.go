@@ -22,9 +22,9 @@ func Kind(_ setup.Options) kinds.Kind[*v1alpha1.DNS] {
 		Object:           &v1alpha1.DNS{},
 		List:             func() resource.ManagedList { return &v1alpha1.DNSList{} },
 		Connect: func(_ context.Context, env kinds.Env, c *clients.Connection, _ *v1alpha1.DNS) (managed.TypedExternalClient[*v1alpha1.DNS], error) {
-			return &external{api: c.Client, kube: env.Kube, live: env.Live, record: env.Record}, nil
+			return &external{api: c.Client, kube: env.Kube, live: env.Live, events: env.Record}, nil
 		},
-		Untouched: func(mg *v1alpha1.DNS) bool { return mg.GetAnnotations()[annotationRecord] == "" },
+		Untouched: func(mg *v1alpha1.DNS) bool { return !annotationRecord.Exists(mg) },
 		Claims:    &v1alpha1.DNS{},
 	}
 }

@@ -6,7 +6,6 @@ package ownership
 import (
 	"context"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
@@ -18,47 +17,45 @@ type CredentialsAPI interface {
 	TrustCredential(ctx context.Context, id string) (*tailscale.Key, error)
 }
 
-// Credentials finds those of one type, which tell by a marker whose they are.
+// Credentials finds OAuth clients or federated identities, whose descriptions begin with the
+// marker of the managed object that made them.
 type Credentials struct {
 	API       CredentialsAPI
 	ClusterID string
 
-	// What is looked for, for errors: OAuth client.
+	// What the credentials are called in errors: OAuth client.
 	What string
 
 	// Type of key, such as tailscale.KeyTypeOAuthClient.
 	Type string
 }
 
-// lookup returns a Lookup in the shared list.
-func (c Credentials) lookup(ctx context.Context, staleness tailscale.Staleness) (Lookup[tailscale.Key], error) {
-	all, err := c.API.TrustCredentials(ctx, staleness)
+// Lookup returns a Lookup of the credentials. Recorded is the id in the managed object's
+// status.
+func (c Credentials) Lookup(recorded string) Lookup[tailscale.Key] {
 	return Lookup[tailscale.Key]{
-		What: c.What,
-		All:  all,
-		ID:   func(k tailscale.Key) string { return k.ID },
-		Get:  c.API.TrustCredential,
-		Is:   func(k tailscale.Key) bool { return k.KeyType == c.Type },
-	}, errors.Wrap(err, "cannot list trust credentials")
+		What:     c.What,
+		Plural:   "trust credentials",
+		List:     c.API.TrustCredentials,
+		ID:       func(k tailscale.Key) string { return k.ID },
+		Get:      c.API.TrustCredential,
+		Is:       func(k tailscale.Key) bool { return k.KeyType == c.Type },
+		Recorded: recorded,
+	}
 }
 
-// Find the credential with the managed object's external name. Nil if there is none.
-// recorded is the id that the object's status tells.
+// Find returns the credential with the managed object's external name, or nil.
 func (c Credentials) Find(ctx context.Context, mg resource.Managed, recorded string) (*tailscale.Key, error) {
-	l, err := c.lookup(ctx, tailscale.Cached)
-	if err != nil {
-		return nil, err
-	}
-	l.Recorded = recorded
-	return l.Find(ctx, mg)
+	return c.Lookup(recorded).Find(ctx, mg, tailscale.Cached)
 }
 
-// Left returns all credentials of the managed object, recorded or not.
-func (c Credentials) Left(ctx context.Context, mg resource.Managed) ([]tailscale.Key, error) {
-	l, err := c.lookup(ctx, tailscale.Recent)
-	if err != nil {
-		return nil, err
-	}
+// Remaining returns all credentials of the managed object, recorded or not.
+func (c Credentials) Remaining(ctx context.Context, mg resource.Managed) ([]tailscale.Key, error) {
 	marker := Marker(c.ClusterID, mg)
-	return l.Left(ctx, mg, func(k tailscale.Key) bool { return Marked(k.Description, marker) })
+	return c.Lookup("").Remaining(ctx, mg, func(k tailscale.Key) bool { return Marked(k.Description, marker) })
+}
+
+// DeleteAll calls del for each of the credentials.
+func (c Credentials) DeleteAll(ctx context.Context, ks []tailscale.Key, del func(ctx context.Context, id string) error) error {
+	return c.Lookup("").DeleteAll(ctx, ks, del)
 }

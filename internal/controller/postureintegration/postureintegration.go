@@ -49,20 +49,14 @@ type external struct {
 
 // Observe the integration in the shared list.
 func (e *external) Observe(ctx context.Context, mg *v1alpha1.PostureIntegration) (managed.ExternalObservation, error) {
-	if err := e.rival(ctx, mg); err != nil {
-		if xpmeta.WasDeleted(mg) && ownership.Lost(err) {
-			return managed.ExternalObservation{}, nil
-		}
-		return managed.ExternalObservation{}, err
+	if err := e.claimConflict(ctx, mg); err != nil {
+		return managed.ExternalObservation{}, ownership.IgnoreConflict(mg, err)
 	}
 	if xpmeta.WasDeleted(mg) {
-		p, err := e.find(ctx, mg, tailscale.Recent)
-		if err != nil || p == nil {
-			return managed.ExternalObservation{}, err
-		}
-		return managed.ExternalObservation{ResourceExists: ownership.Made(mg, p.ID), ResourceUpToDate: true}, nil
+		id, err := e.integrations(mg).FindOwned(ctx, mg)
+		return managed.ExternalObservation{ResourceExists: id != "", ResourceUpToDate: true}, err
 	}
-	p, err := e.find(ctx, mg, 0)
+	p, err := e.integrations(mg).Find(ctx, mg, tailscale.Cached)
 	if err != nil {
 		return managed.ExternalObservation{}, err
 	}
@@ -75,7 +69,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.PostureIntegration)
 		return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, nil
 	}
 	if xpmeta.GetExternalName(mg) != p.ID {
-		if err := mayManage(mg, p); err != nil {
+		if err := e.integrations(mg).MayManage(mg, p.ID); err != nil {
 			return managed.ExternalObservation{}, err
 		}
 		// Only a Create can record the id.
@@ -84,7 +78,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.PostureIntegration)
 	}
 	observe(mg, p)
 	if string(p.Provider) != mg.Spec.ForProvider.Provider {
-		return managed.ExternalObservation{}, ownership.Foreign(mg, "integration %q is with the provider %q, which Tailscale cannot change; correct the annotation %s", p.ID, p.Provider, xpmeta.AnnotationKeyExternalName)
+		return managed.ExternalObservation{}, ownership.NotOwned(mg, "integration %q is with the provider %q, which Tailscale cannot change; correct the annotation %s", p.ID, p.Provider, xpmeta.AnnotationKeyExternalName)
 	}
 	_, h, err := e.secret(ctx, mg)
 	if err != nil {
@@ -97,8 +91,8 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.PostureIntegration)
 	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: d == "", Diff: d}, nil
 }
 
-func (e *external) rival(ctx context.Context, mg *v1alpha1.PostureIntegration) error {
-	return ownership.Rival(ctx, e.kube, &v1alpha1.PostureIntegrationList{}, v1alpha1.PostureIntegrationKind, mg, func(o resource.Managed) string {
+func (e *external) claimConflict(ctx context.Context, mg *v1alpha1.PostureIntegration) error {
+	return ownership.ClaimConflict(ctx, e.kube, &v1alpha1.PostureIntegrationList{}, v1alpha1.PostureIntegrationKind, mg, func(o resource.Managed) string {
 		if p, ok := o.(*v1alpha1.PostureIntegration); ok {
 			return "provider " + p.Spec.ForProvider.Provider
 		}
@@ -106,30 +100,20 @@ func (e *external) rival(ctx context.Context, mg *v1alpha1.PostureIntegration) e
 	})
 }
 
-// find returns the integration with the object's external name, else the one with
-// its provider, else nil.
-func (e *external) find(ctx context.Context, mg *v1alpha1.PostureIntegration, staleness tailscale.Staleness) (*tailscale.PostureIntegration, error) {
-	all, err := e.api.PostureIntegrations(ctx, staleness)
-	if err != nil {
-		return nil, errors.Wrap(err, "cannot list posture integrations")
-	}
+// integrations returns the finder of the integration with the object's external name, else
+// of the one with its provider.
+func (e *external) integrations(mg *v1alpha1.PostureIntegration) ownership.Lookup[tailscale.PostureIntegration] {
 	return ownership.Lookup[tailscale.PostureIntegration]{
 		What:     "posture integration",
-		All:      all,
+		Plural:   "posture integrations",
+		List:     e.api.PostureIntegrations,
 		ID:       func(p tailscale.PostureIntegration) string { return p.ID },
 		Get:      e.api.PostureIntegration,
 		Like:     func(p tailscale.PostureIntegration) bool { return string(p.Provider) == mg.Spec.ForProvider.Provider },
 		Recorded: mg.Status.AtProvider.ID,
-	}.Find(ctx, mg)
-}
-
-// mayManage returns an error if an integration with the object's provider is not
-// its own.
-func mayManage(mg *v1alpha1.PostureIntegration, p *tailscale.PostureIntegration) error {
-	if mg.Spec.ForProvider.AdoptionPolicy == v1alpha1.AdoptionPolicyAdopt || ownership.Attempted(mg, p.ID) {
-		return nil
+		Adopt:    mg.Spec.ForProvider.AdoptionPolicy == v1alpha1.AdoptionPolicyAdopt,
+		Exists:   "integration %q with this provider",
 	}
-	return ownership.Foreign(mg, "integration %q with this provider exists and was not made for this object; delete it, or set adoptionPolicy to Adopt", p.ID)
 }
 
 // observe keeps what was sent last: Tailscale does not tell. When the last
@@ -186,18 +170,9 @@ func (e *external) secret(ctx context.Context, mg *v1alpha1.PostureIntegration) 
 
 // Create an integration, or record the one that is ours already.
 func (e *external) Create(ctx context.Context, mg *v1alpha1.PostureIntegration) (managed.ExternalCreation, error) {
-	p, err := e.find(ctx, mg, tailscale.Recent)
-	if err != nil {
+	// The next observation of a recorded integration sends the secret.
+	if recorded, err := e.integrations(mg).Record(ctx, mg, e.ours); recorded || err != nil {
 		return managed.ExternalCreation{}, err
-	}
-	if p != nil {
-		if p.ID != e.ours && p.ID != xpmeta.GetExternalName(mg) && mg.Spec.ForProvider.AdoptionPolicy != v1alpha1.AdoptionPolicyAdopt {
-			ownership.SetForeign(mg, p.ID)
-			return managed.ExternalCreation{}, mayManage(mg, p)
-		}
-		// The next observation sends the secret.
-		ownership.Created(mg, p.ID)
-		return managed.ExternalCreation{}, nil
 	}
 	secret, _, err := e.secret(ctx, mg)
 	if err != nil {
@@ -214,7 +189,7 @@ func (e *external) Create(ctx context.Context, mg *v1alpha1.PostureIntegration) 
 	if err != nil {
 		return managed.ExternalCreation{}, errors.Wrap(err, "cannot create posture integration")
 	}
-	ownership.Created(mg, id)
+	ownership.SetOwned(mg, id)
 	return managed.ExternalCreation{}, nil
 }
 
@@ -235,9 +210,9 @@ func (e *external) Update(ctx context.Context, mg *v1alpha1.PostureIntegration) 
 // Delete the integration.
 func (e *external) Delete(ctx context.Context, mg *v1alpha1.PostureIntegration) (managed.ExternalDelete, error) {
 	mg.SetConditions(xpv2.Deleting())
-	p, err := e.find(ctx, mg, tailscale.Recent)
-	if err != nil || p == nil || !ownership.Made(mg, p.ID) {
+	id, err := e.integrations(mg).FindOwned(ctx, mg)
+	if err != nil {
 		return managed.ExternalDelete{}, err
 	}
-	return managed.ExternalDelete{}, errors.Wrapf(e.api.DeletePostureIntegration(ctx, p.ID), "cannot delete posture integration %q", p.ID)
+	return managed.ExternalDelete{}, e.integrations(mg).Delete(ctx, id, e.api.DeletePostureIntegration)
 }

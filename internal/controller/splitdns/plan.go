@@ -11,15 +11,27 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/claims"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/record"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
+// annotationRecord holds the nameservers that a SplitDNS object has added, by domain.
+const annotationRecord record.Annotation = "tailnet.gateway.tailscale.com/splitdns-record"
+
 // servers are nameservers by domain.
 type servers map[string][]string
+
+// readRecord returns the nameservers that an object has added.
+func readRecord(o metav1.Object) (servers, error) {
+	r := servers{}
+	return r, annotationRecord.Read(o, &r)
+}
 
 // A situation is all that a plan depends on.
 type situation struct {
@@ -113,9 +125,9 @@ func (s situation) inherits(o sibling, kept servers) (servers, bool) {
 }
 
 func (s situation) planDomain(p *plan, domain string, want []string) {
-	current, record := s.current[domain], s.record[domain]
+	current, added := s.current[domain], s.record[domain]
 	next := slices.DeleteFunc(slices.Clone(current), func(a string) bool {
-		return slices.Contains(record, a) && !slices.Contains(want, a) && !s.wants(domain, a)
+		return slices.Contains(added, a) && !slices.Contains(want, a) && !s.wants(domain, a)
 	})
 	var ours []string
 	for _, a := range want {
@@ -124,7 +136,7 @@ func (s situation) planDomain(p *plan, domain string, want []string) {
 			next = append(next, a)
 		}
 		// One that a stranger gave the domain stays when the object goes.
-		if missing || slices.Contains(record, a) || s.added(domain, a) {
+		if missing || slices.Contains(added, a) || s.added(domain, a) {
 			ours = append(ours, a)
 		}
 	}
@@ -137,7 +149,7 @@ func (s situation) planDomain(p *plan, domain string, want []string) {
 	before := ours
 	if _, writes := p.set[domain]; writes {
 		// After a crash in between either may be in the tailnet.
-		before = canonical(append(slices.Clone(ours), record...))
+		before = canonical(append(slices.Clone(ours), added...))
 	}
 	if len(before) > 0 {
 		p.before[domain] = before

@@ -27,7 +27,7 @@ func Kind(_ setup.Options) kinds.Kind[*v1alpha1.SplitDNS] {
 		Connect: func(_ context.Context, env kinds.Env, c *clients.Connection, _ *v1alpha1.SplitDNS) (managed.TypedExternalClient[*v1alpha1.SplitDNS], error) {
 			return &external{api: c.Client, kube: env.Kube, live: env.Live}, nil
 		},
-		Untouched: func(mg *v1alpha1.SplitDNS) bool { return mg.GetAnnotations()[annotationRecord] == "" },
+		Untouched: func(mg *v1alpha1.SplitDNS) bool { return !annotationRecord.Exists(mg) },
 		Claims:    &v1alpha1.DNS{},
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/claims"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/kinds"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/record"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
@@ -89,7 +90,7 @@ func (e *external) put(ctx context.Context, mg *v1alpha1.SplitDNS) error {
 		if err := e.carryOut(ctx, mg, p); err != nil {
 			return err
 		}
-		return e.save(ctx, mg, p.after)
+		return record.Save(ctx, e.kube, mg, annotationRecord, p.after)
 	})
 }
 
@@ -97,16 +98,13 @@ func (e *external) put(ctx context.Context, mg *v1alpha1.SplitDNS) error {
 // tailnet reads or writes them. Tailscale's API has no precondition for a write by
 // another program in between: the next observation corrects a lost update.
 func (e *external) exclusively(ctx context.Context, mg *v1alpha1.SplitDNS, do func(p plan) error) error {
-	unlock, err := claims.Lock(ctx, claims.New(mg, mg.Status.AtProvider.Tailnet))
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	p, err := e.look(ctx, mg, e.live, tailscale.Current)
-	if err != nil {
-		return err
-	}
-	return do(p)
+	return claims.Exclusively(ctx, claims.New(mg, mg.Status.AtProvider.Tailnet), func() error {
+		p, err := e.look(ctx, mg, e.live, tailscale.Current)
+		if err != nil {
+			return err
+		}
+		return do(p)
+	})
 }
 
 // Delete what the object has added. What another object wants, which has not recorded it
@@ -129,11 +127,7 @@ func (e *external) look(ctx context.Context, mg *v1alpha1.SplitDNS, kube client.
 		return plan{}, errors.Wrap(err, "cannot get DNS settings")
 	}
 	observe(mg, d)
-	// Who may not list devices does without: it only helps to find objects that
-	// reach the same tailnet by another config.
-	if domain, err := e.api.Domain(ctx); err == nil && domain != "" {
-		mg.Status.AtProvider.Tailnet = domain
-	}
+	mg.Status.AtProvider.Tailnet = claims.Tailnet(ctx, e.api, mg.Status.AtProvider.Tailnet)
 	s := situation{current: currentServers(d.SplitDNS), record: r}
 	if !xpmeta.WasDeleted(mg) {
 		s.wanted = wantedServers(mg.Spec.ForProvider)
@@ -152,11 +146,7 @@ func meet(ctx context.Context, kube client.Reader, mg *v1alpha1.SplitDNS, s *sit
 	if err := kube.List(ctx, siblings, client.UnsafeDisableDeepCopy); err != nil {
 		return errors.Wrap(err, "cannot list SplitDNS objects")
 	}
-	for i := range siblings.Items {
-		o := &siblings.Items[i]
-		if o.GetUID() == mg.GetUID() || !claims.Meet(self, claims.New(o, o.Status.AtProvider.Tailnet)) {
-			continue
-		}
+	for o := range claims.Siblings(self, siblings.Items, claimant) {
 		sib := sibling{object: o}
 		if claims.Writes(o) && !xpmeta.WasDeleted(o) {
 			sib.wanted = wantedServers(o.Spec.ForProvider)
@@ -174,10 +164,8 @@ func meet(ctx context.Context, kube client.Reader, mg *v1alpha1.SplitDNS, s *sit
 		return errors.Wrap(err, "cannot list DNS objects")
 	}
 	s.lost = map[string]claims.Claimant{}
-	for i := range owners.Items {
-		o := &owners.Items[i]
-		c := claims.New(o, o.Status.AtProvider.Tailnet)
-		if !claims.Writes(o) || xpmeta.WasDeleted(o) || !claims.Meet(self, c) {
+	for o, c := range claims.Siblings(self, owners.Items, ownerOf) {
+		if !claims.Writes(o) || xpmeta.WasDeleted(o) {
 			continue
 		}
 		for _, d := range o.Spec.ForProvider.SplitDNS {
@@ -187,33 +175,28 @@ func meet(ctx context.Context, kube client.Reader, mg *v1alpha1.SplitDNS, s *sit
 	return nil
 }
 
+// claimant returns an object as one of its tailnet.
+func claimant(o *v1alpha1.SplitDNS) claims.Claimant {
+	return claims.New(o, o.Status.AtProvider.Tailnet)
+}
+
+// ownerOf returns a DNS object as one of its tailnet.
+func ownerOf(o *v1alpha1.DNS) claims.Claimant { return claims.New(o, o.Status.AtProvider.Tailnet) }
+
 // carryOut records a plan and writes it.
 func (e *external) carryOut(ctx context.Context, mg *v1alpha1.SplitDNS, p plan) error {
 	for _, h := range p.handOver {
-		v, err := h.record.encode()
-		if err != nil {
-			return err
-		}
-		if err := kinds.Annotate(ctx, e.kube, h.object, annotationRecord, v); err != nil {
+		if err := record.Save(ctx, e.kube, h.object, annotationRecord, h.record); err != nil {
 			return errors.Wrapf(err, "cannot hand nameservers over to SplitDNS %q", h.object.GetName())
 		}
 	}
-	if err := e.save(ctx, mg, p.before); err != nil {
+	if err := record.Save(ctx, e.kube, mg, annotationRecord, p.before); err != nil {
 		return err
 	}
 	if len(p.set) == 0 {
 		return nil
 	}
 	return errors.Wrap(e.api.PatchSplitDNS(ctx, p.set), "cannot write split DNS")
-}
-
-// save writes the record, unless it is there already.
-func (e *external) save(ctx context.Context, mg *v1alpha1.SplitDNS, r servers) error {
-	v, err := r.encode()
-	if err != nil {
-		return err
-	}
-	return errors.Wrap(kinds.Annotate(ctx, e.kube, mg, annotationRecord, v), "cannot record what is written")
 }
 
 // observe copies: the settings are shared, and the API server's answers are decoded
