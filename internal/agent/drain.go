@@ -95,14 +95,7 @@ func (l *loop) startDrain(now time.Time) <-chan struct{} {
 		l.drain.cut = latest(l.drain.until, now.Add(l.opts.Grace-stopTime))
 		l.lookUp(l.drain, maps.Clone(l.handlers))
 	}
-	if e := l.egress; e != nil && len(e.ports) > 0 {
-		l.drain.until = latest(l.drain.until, now.Add(e.opts.Spread))
-		l.drain.cut = now.Add(e.opts.Drain)
-		if e.kernel != nil {
-			// Nobody here sees when connections end that the kernel forwards.
-			l.drain.until = latest(l.drain.until, now.Add(l.opts.Drain))
-		}
-	}
+	l.roles.drain(now, l)
 	l.log.Info("Withdrawing all services before tailscaled stops", "services", l.advertised, "drain", l.drain.until.Sub(now).String())
 	return l.drain.done
 }

@@ -15,7 +15,6 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/atomicdir"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/issue"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/probe"
@@ -26,25 +25,20 @@ import (
 // A loop is all that the agent knows and has done. Only the goroutine that runs
 // it touches it.
 type loop struct {
-	opts    Options
-	log     logging.Logger
-	metrics *Metrics
-	health  *health
-	prober  *probe.Prober
-	ender   *terminate.Server
+	opts       Options
+	log        logging.Logger
+	metrics    *Metrics
+	health     *health
+	prober     *probe.Prober
+	terminator *terminate.Server
 
-	// issuer is nil in pods that get no certificates.
-	issuer *issue.Issuer
+	// issuer gets certificates, in the pod that does.
+	issuer issuer
 	config *atomicdir.Dir
 	serve  *atomicdir.Dir
 
-	// egress is nil in pods that carry nothing into the tailnet.
-	egress *egressLoop
-
-	// dns is nil in pods that resolve no names.
-	dns *dnsLoop
-
-	// kernel is nil with Userspace networking.
+	// roles of the pod, the kernel's among them.
+	roles  roles
 	kernel *kernelLoop
 
 	// report takes the status to report.
@@ -125,15 +119,7 @@ type loop struct {
 // restore takes over what an earlier run of the agent in this pod has written, so
 // that a restart changes nothing by itself.
 func (l *loop) restore() error {
-	if l.egress != nil {
-		if err := l.egress.restore(); err != nil {
-			return err
-		}
-	}
-	if err := l.dns.restore(); err != nil {
-		return err
-	}
-	if err := l.kernel.restore(l.serve); err != nil {
+	if err := l.roles.restore(); err != nil {
 		return err
 	}
 	b, err := l.config.Read()
@@ -212,7 +198,7 @@ func (l *loop) step(ctx context.Context, now time.Time) time.Time {
 	l.retry = time.Time{}
 	services, listed := l.services(ctx, now)
 	if listed {
-		l.endTLS(ctx, now, services)
+		l.terminateTLS(ctx, now, services)
 		l.getCertificates(ctx, now, services)
 	}
 
@@ -222,15 +208,11 @@ func (l *loop) step(ctx context.Context, now time.Time) time.Time {
 	if err := l.writeConfig(now, services, listed); err != nil {
 		l.failed(now, "Cannot write tailscaled's config", err)
 	}
-	dns := l.dns.step(ctx, now, l.tailnet)
-	egress := l.egress.step(ctx, now, l.tailnet, l.drain)
-	if err := l.writeEgress(now); err != nil {
-		l.failed(now, "Cannot write egress config", err)
-	}
-	l.health.set(l.handlers != nil && l.configured && l.egress.started(), l.drain != nil)
-	l.health.setUnready(l.egress.unready(l.tailnet))
-	l.mendState(now)
-	l.drain.step(now, l.tailnet, l.egress.busy() || l.drain.busy(now))
+	due := l.roles.step(ctx, now, l)
+	l.health.set(l.handlers != nil && l.configured && l.roles.started(), l.drain != nil)
+	l.health.setUnready(l.roles.unready(l))
+	l.recoverState(now)
+	l.drain.step(now, l.tailnet, l.roles.busy() || l.drain.busy(now))
 	if l.drain.replaced(now) {
 		l.log.Info("tailscaled is back, serving again")
 		l.endDrain()
@@ -242,15 +224,16 @@ func (l *loop) step(ctx context.Context, now time.Time) time.Time {
 		return l.step(ctx, now)
 	}
 
-	if listed && l.egress.started() && l.mayReport(now) {
+	if listed && l.roles.started() && l.mayReport(now) {
 		status := plan.Status(l.opts.PodIP, services, plan.Tailnet{
 			Running: l.tailnet.Running, Accepted: l.tailnet.Accepted, Readvertised: l.readvertising.counts(),
 		})
-		l.egress.tell(status)
+		l.roles.report(status)
 		l.report(status)
 		l.metrics.services(services, l.tailnet.Accepted)
 	}
-	due := append(slices.Collect(maps.Values(l.leaving)), l.retry, l.reachAgain, l.reportAt, l.logoutAt, l.offerAt, l.readvertiseAt, egress, dns)
+	due = slices.AppendSeq(due, maps.Values(l.leaving))
+	due = append(due, l.retry, l.reachAgain, l.reportAt, l.logoutAt, l.offerAt, l.readvertiseAt)
 	return earliest(now, append(due, l.drain.deadlines(now)...)...)
 }
 
@@ -274,9 +257,9 @@ func (l *loop) services(ctx context.Context, now time.Time) ([]plan.Service, boo
 		Attachments:  l.attachments,
 		Health:       l.prober.Statuses(),
 		Advertised:   l.advertised,
-		Certificates: l.ender.Certificates(),
+		Certificates: l.terminator.Certificates(),
 		Issuer:       l.opts.issuer(),
-		Issuing:      l.issuing(),
+		Issuing:      l.issuer.Problems(),
 		Offered:      l.offered(ctx, now),
 		HTTPS:        l.https(),
 		Stopping:     l.drain != nil,
