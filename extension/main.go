@@ -17,18 +17,14 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
-	"go.uber.org/zap/zapcore"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
-	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/serve"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/logs"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
 )
 
@@ -98,18 +94,6 @@ type CLI struct {
 	Drain          time.Duration `help:"How long calls are still answered when the extension is told to end, until nobody is sent to it any more." default:"5s" env:"DRAIN" group:"Operation"`
 }
 
-// newLogger returns the logger of the process, and of libraries that have their own.
-func newLogger(debug bool) logging.Logger {
-	level := zapcore.InfoLevel
-	if debug {
-		level = zapcore.DebugLevel
-	}
-	zl := zap.New(zap.UseDevMode(false), zap.Level(level), zap.StacktraceLevel(zapcore.PanicLevel))
-	ctrllog.SetLogger(zl)
-	klog.SetLogger(zl.WithName("kubernetes"))
-	return logging.NewLogrLogger(zl)
-}
-
 // Validate what flags mean together.
 func (c *CLI) Validate() error {
 	if c.MakeCertificates != "" && (c.Namespace == "" || c.FromFiles != "") {
@@ -177,7 +161,7 @@ func (c *CLI) Run() error {
 	if _, ok := os.LookupEnv("GOGC"); !ok {
 		debug.SetGCPercent(gcPercent)
 	}
-	return run(ctx, c, newLogger(c.Debug))
+	return run(ctx, c, logs.New(logs.Options{Debug: c.Debug}))
 }
 
 func main() {

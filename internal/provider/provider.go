@@ -8,14 +8,11 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/go-logr/logr"
-	"go.uber.org/zap/zapcore"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	xpcontroller "github.com/crossplane/crossplane-runtime/v2/pkg/controller"
@@ -32,6 +29,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/access"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/permits"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/setup"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/logs"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
@@ -43,11 +41,7 @@ func Run(ctx context.Context, o Options) error {
 	if err := o.validate(); err != nil {
 		return err
 	}
-	zl := zap.New(zap.UseDevMode(false), zap.Level(level(o.Debug)), zap.WriteTo(o.Log)).WithName(products.Provider)
-	log := logging.NewLogrLogger(zl)
-	logging.SetFilteredKlogLogger(zl)
-	// controller-runtime logs every reconcile at its info level.
-	ctrl.SetLogger(debugOnly(zl, o.Debug))
+	log := logs.New(logs.Options{Debug: o.Debug, Name: products.Provider, Writer: o.Log, Controllers: true})
 	log.Info("Starting", "version", version.Version, "poll-interval", o.Poll.String(), "max-reconcile-rate", o.MaxReconcileRate)
 
 	mgr, err := newManager(o)
@@ -72,20 +66,6 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	return nil
-}
-
-func level(debug bool) zapcore.Level {
-	if debug {
-		return zapcore.DebugLevel
-	}
-	return zapcore.InfoLevel
-}
-
-func debugOnly(l logr.Logger, debug bool) logr.Logger {
-	if debug {
-		return l
-	}
-	return logr.Discard()
 }
 
 // synced reports whether the cache has been filled.
