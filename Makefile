@@ -61,12 +61,8 @@ generate: ## Generate code, CRDs, XRDs and reference pages from the Go types.
 	$(CONTROLLER_GEN) crd paths=./apis/gateway/... output:crd:dir=$(OUT)/crds
 	mkdir -p $(EXTENSION_CRDS) && rm -f $(EXTENSION_CRDS)/*.yaml && mv $(OUT)/crds/*_{tailscalerevisions,tailscaleroutepolicies}.yaml $(EXTENSION_CRDS)/
 	$(CONTROLLER_GEN) crd paths=./apis/function/... output:crd:dir=$(OUT)/inputs
-# crossplane resource validate reads numbers of inputs as floats, of which CEL knows no
-# integers: a rule that looks at a port would fail whatever it says. Functions say it.
-	sed -i '/- message: port is required unless kind is TailscaleGateway/,+1d' $(OUT)/inputs/*.yaml
-	cp $(OUT)/inputs/*.yaml package/function/input/
 	$(ANGRYJET) generate-methodsets --header-file=hack/boilerplate.go.txt ./apis/tailnet/...
-	go run ./hack/xrdgen $(OUT)/crds package/configuration package/configuration-claims
+	go run ./hack/xrdgen --inputs=$(OUT)/inputs --inputs-to=package/function/input $(OUT)/crds package/configuration package/configuration-claims
 	go run ./hack/refgen --crds=package/provider/crds --crds=$(OUT)/crds --crds=$(EXTENSION_CRDS) --examples=examples/managed docs/reference
 
 # What the extension brings along, which is no composite.

@@ -22,6 +22,9 @@ type cli struct {
 	CRDs          string `arg:"" help:"Folder of CustomResourceDefinitions, one a file." name:"crds" type:"existingdir"`
 	Configuration string `arg:"" help:"Folder of the configuration. CompositeResourceDefinitions go into xrds, one a file; Compositions are read from compositions." name:"configuration" type:"existingdir"`
 	Claims        string `arg:"" help:"Folder of the configuration of claims. All of it but crossplane.yaml is written." name:"claims" type:"existingdir"`
+
+	Inputs   string `help:"Folder of CustomResourceDefinitions of functions' inputs." type:"existingdir"`
+	InputsTo string `help:"Folder of the function's package that the inputs go into."`
 }
 
 func main() {
@@ -31,6 +34,11 @@ func main() {
 }
 
 func (c *cli) run() error {
+	if c.Inputs != "" {
+		if err := inputs(c.Inputs, c.InputsTo); err != nil {
+			return err
+		}
+	}
 	// Kinds that have a claim.
 	claimed := map[string]bool{}
 	err := each(filepath.Join(c.CRDs, "*.yaml"), func(name string, b []byte) error {

@@ -35,7 +35,7 @@ type DNSOptions struct {
 
 // loopback is where tailscaled leads who asks at the machine's address in the tailnet,
 // with Userspace networking (tailscale.com wgengine/netstack).
-var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1}) //nolint:gochecknoglobals // A constant.
+var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 
 // A dnsLoop is the role of a pod that resolves names for the tailnet.
 type dnsLoop struct {

@@ -23,9 +23,9 @@ import (
 )
 
 // scheme knows the kind of every object that a function composes.
-var scheme = runtime.NewScheme() //nolint:gochecknoglobals // Read-only once filled.
+var scheme = runtime.NewScheme()
 
-func init() { //nolint:gochecknoinits // A scheme has no other way to be a constant.
+func init() {
 	b := runtime.NewSchemeBuilder(
 		appsv1.AddToScheme,
 		corev1.AddToScheme,

@@ -279,7 +279,7 @@ func (r *Run) Status(status any) error {
 }
 
 // crossplaneStatus are fields of a composite's status that are Crossplane's.
-var crossplaneStatus = []string{"conditions", "claimConditionTypes", "connectionDetails", "crossplane"} //nolint:gochecknoglobals // A constant list.
+var crossplaneStatus = []string{"conditions", "claimConditionTypes", "connectionDetails", "crossplane"}
 
 func (r *Run) applyStatus() {
 	if r.status == nil {

@@ -37,7 +37,7 @@ func TestHostileReplies(t *testing.T) {
 			if _, err := w.Write([]byte("x")); err != nil {
 				return
 			}
-			w.(http.Flusher).Flush() //nolint:forcetypeassert // It is one.
+			w.(http.Flusher).Flush()
 			select {
 			case <-r.Context().Done():
 			case <-time.After(10 * time.Millisecond):

@@ -144,7 +144,7 @@ func (s *Server) startEnv() (*rest.Config, error) {
 		// Not unlocked: the thread ends with the goroutine.
 	}()
 	err := <-started
-	return cfg, err //nolint:wrapcheck // The caller does.
+	return cfg, err
 }
 
 func (s *Server) startControllers(ctx context.Context, root string, o Options) error {

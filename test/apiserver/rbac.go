@@ -114,7 +114,7 @@ func ProviderRoles(root string) ([]client.Object, error) {
 }
 
 // Verbs of Crossplane's roles.
-var all, view = []string{rbacv1.VerbAll}, []string{"get", "list", "watch"} //nolint:gochecknoglobals // Constants.
+var all, view = []string{rbacv1.VerbAll}, []string{"get", "list", "watch"}
 
 func role(name string, aggregates []string, rules ...rbacv1.PolicyRule) *rbacv1.ClusterRole {
 	r := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}}, Rules: rules}

@@ -24,7 +24,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
 )
 
-var update = flag.Bool("update", false, "Rewrite testdata/rights.txt from what we ship.") //nolint:gochecknoglobals // A flag.
+var update = flag.Bool("update", false, "Rewrite testdata/rights.txt from what we ship.")
 
 // TestRights holds every right that we ship, or that Crossplane makes of our packages,
 // against a file: whoever widens one shows it in review. Roles that functions compose are

@@ -31,7 +31,7 @@ const (
 )
 
 // Namespaces that the tests make, and remove at the end.
-var namespaces = []string{"gateway-conformance-infra", "gateway-conformance-app-backend", "gateway-conformance-web-backend"} //nolint:gochecknoglobals // A constant.
+var namespaces = []string{"gateway-conformance-infra", "gateway-conformance-app-backend", "gateway-conformance-web-backend"}
 
 // exempt are the features that Envoy Gateway does not claim: those of meshes, and what
 // EnvoyGatewaySuite of its test/conformance/suite.go leaves out at v1.9.0 for its

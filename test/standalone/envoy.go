@@ -37,11 +37,11 @@ type ownEnvoy struct {
 // putEnvoy where Envoy Gateway looks for it.
 func (g *Gateway) putEnvoy(o Options, program, at string) error {
 	if !o.OwnEnvoy {
-		return os.Symlink(program, at) //nolint:wrapcheck // The caller does.
+		return os.Symlink(program, at)
 	}
 	g.proxy = &ownEnvoy{program: program, args: g.path("envoy-args"), log: o.Log}
 	// A program must be executable.
-	return os.WriteFile(at, []byte(strings.ReplaceAll(stub, "ARGS", g.proxy.args)), 0o700) //nolint:wrapcheck // The caller does.
+	return os.WriteFile(at, []byte(strings.ReplaceAll(stub, "ARGS", g.proxy.args)), 0o700)
 }
 
 // StartEnvoy as Envoy Gateway would for the Gateway object, and wait until it serves.

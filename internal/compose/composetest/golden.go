@@ -24,7 +24,7 @@ import (
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 )
 
-var update = flag.Bool("update", false, "Rewrite the files in testdata/out from what the function does, and delete those without a file in testdata/in.") //nolint:gochecknoglobals // A flag.
+var update = flag.Bool("update", false, "Rewrite the files in testdata/out from what the function does, and delete those without a file in testdata/in.")
 
 // annotationResourceName is how Crossplane knows a composed resource again.
 const annotationResourceName = "crossplane.io/composition-resource-name"

@@ -13,7 +13,7 @@ import (
 
 // scopeLocks has a lock for each scope that was ever locked. Controllers of several kinds
 // share it: they write the same settings.
-var scopeLocks = struct { //nolint:gochecknoglobals // One process has one.
+var scopeLocks = struct {
 	sync.Mutex
 
 	held map[string]chan struct{}

@@ -95,7 +95,7 @@ func observation(mg resource.ModernManaged) reflect.Value {
 // with a form of their own, such as times, are left.
 func walk(v reflect.Value, set bool) bool {
 	dirty := false
-	switch v.Kind() { //nolint:exhaustive // Others hold no text.
+	switch v.Kind() {
 	case reflect.String:
 		if s := tailscale.Text(v.String()); s != v.String() {
 			dirty = true

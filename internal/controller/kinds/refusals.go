@@ -90,7 +90,7 @@ func (r *refusals) forget(uid types.UID) {
 // refusedReason returns the condition's reason for an error, and whether the tailnet's
 // plan or a limit of the tailnet is the cause.
 func refusedReason(err error) (xpv2.ConditionReason, bool) {
-	switch tailscale.ClassOf(err) { //nolint:exhaustive // Of no other error.
+	switch tailscale.ClassOf(err) {
 	case tailscale.ClassPlanRequired:
 		return meta.ReasonPlanRequired, true
 	case tailscale.ClassQuotaExceeded:

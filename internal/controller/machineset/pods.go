@@ -146,7 +146,7 @@ func told(err error) bool {
 	if r := refusal(""); errors.As(err, &r) {
 		return true
 	}
-	switch kerrors.ReasonForError(err) { //nolint:exhaustive // All others.
+	switch kerrors.ReasonForError(err) {
 	case metav1.StatusReasonForbidden, metav1.StatusReasonInvalid, metav1.StatusReasonBadRequest, metav1.StatusReasonInternalError,
 		metav1.StatusReasonNotAcceptable, metav1.StatusReasonMethodNotAllowed, metav1.StatusReasonRequestEntityTooLarge:
 		return true

@@ -39,7 +39,7 @@ const (
 const hookMetric = "tailscale_gateway_extension_hook_seconds"
 
 // heapAlive is what the profile of a heap says of it.
-var heapAlive = regexp.MustCompile(`# HeapAlloc = ([0-9]+)`) //nolint:gochecknoglobals // It never changes.
+var heapAlive = regexp.MustCompile(`# HeapAlloc = ([0-9]+)`)
 
 // A sample is what was seen at a time.
 type sample struct {
