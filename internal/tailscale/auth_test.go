@@ -89,7 +89,7 @@ func TestScopeIsNamed(t *testing.T) {
 	for scope, call := range map[string]func() error{
 		"services":     func() error { _, err := c.Services(t.Context(), Cached); return err },
 		"devices:core": func() error { return c.DeleteDevice(t.Context(), "n1") },
-		"auth_keys":    func() error { return c.DeleteKey(t.Context(), "k1") },
+		"auth_keys":    func() error { return c.RevokeAuthKey(t.Context(), "k1") },
 	} {
 		err := call()
 		if ClassOf(err) != ClassForbidden || !strings.Contains(err.Error(), `"`+scope+`"`) {
@@ -142,17 +142,17 @@ func TestTokenWaitIsCancelled(t *testing.T) {
 		}
 	})
 	first := make(chan error)
-	go func() { first <- c.DeleteKey(t.Context(), "k1") }()
+	go func() { first <- c.RevokeAuthKey(t.Context(), "k1") }()
 	<-asking
 	// Who waits for another's token need not wait until the end.
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := c.DeleteKey(ctx, "k2"); ClassOf(err) != ClassUnavailable {
-		t.Errorf("DeleteKey(...) of a caller that went away: want Unavailable, got: %v", err)
+	if err := c.RevokeAuthKey(ctx, "k2"); ClassOf(err) != ClassUnavailable {
+		t.Errorf("RevokeAuthKey(...) of a caller that went away: want Unavailable, got: %v", err)
 	}
 	close(release)
 	if err := <-first; ClassOf(err) != ClassUnauthorized {
-		t.Errorf("DeleteKey(...): want Unauthorized, got: %v", err)
+		t.Errorf("RevokeAuthKey(...): want Unauthorized, got: %v", err)
 	}
 }
 

@@ -135,3 +135,19 @@ func (c *Client) RevokeAuthKey(ctx context.Context, id string) error {
 		return removed[Key], ignoreNotFound(classify(c.api.Keys().Delete(ctx, id), scopeKeys, false))
 	})
 }
+
+// KeysByDescription returns the valid keys with the description, without their secrets,
+// from a shared list. It has all keys that this client made, unless others revoked them.
+func (c *Client) KeysByDescription(ctx context.Context, description string) ([]Key, error) {
+	all, err := c.AuthKeys(ctx, Cached)
+	if err != nil {
+		return nil, err
+	}
+	var found []Key
+	for _, k := range all {
+		if k.Description == description {
+			found = append(found, k)
+		}
+	}
+	return found, nil
+}

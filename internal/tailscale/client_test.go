@@ -83,7 +83,7 @@ func TestKeyLifecycle(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx := t.Context()
-	k, err := c.CreateKey(ctx, KeyRequest{Description: "tsgw one", Tags: []string{"tag:k8s"}, Expiry: time.Hour})
+	k, err := c.CreateAuthKey(ctx, AuthKeyRequest{Preauthorized: true, Description: "tsgw one", Tags: []string{"tag:k8s"}, Expiry: time.Hour})
 	if err != nil {
 		t.Fatalf("CreateKey(...): %v", err)
 	}
@@ -104,14 +104,14 @@ func TestKeyLifecycle(t *testing.T) {
 		t.Errorf("want one list of keys, got %f", got)
 	}
 	for range 2 {
-		if err := c.DeleteKey(ctx, k.ID); err != nil {
-			t.Errorf("DeleteKey(...): %v", err)
+		if err := c.RevokeAuthKey(ctx, k.ID); err != nil {
+			t.Errorf("RevokeAuthKey(...): %v", err)
 		}
 	}
 	if found, err = c.KeysByDescription(ctx, "tsgw one"); err != nil || len(found) != 0 {
 		t.Errorf("KeysByDescription(...): want none, got %d, %v", len(found), err)
 	}
-	if _, err := c.CreateKey(ctx, KeyRequest{Tags: []string{"tag:foreign"}, Expiry: time.Hour}); ClassOf(err) != ClassInvalid || !strings.Contains(err.Error(), "tag:foreign") {
+	if _, err := c.CreateAuthKey(ctx, AuthKeyRequest{Preauthorized: true, Tags: []string{"tag:foreign"}, Expiry: time.Hour}); ClassOf(err) != ClassInvalid || !strings.Contains(err.Error(), "tag:foreign") {
 		t.Errorf("CreateKey(...) with a foreign tag: want Invalid that names it, got: %v", err)
 	}
 }
@@ -206,7 +206,7 @@ func TestRetries(t *testing.T) {
 			reason: "A POST that was turned away did nothing, so it is repeated.",
 			fault:  tailnetsim.Fault{Method: "POST", Path: "keys", Count: 1, Status: 429},
 			call: func(ctx context.Context, c *Client) error {
-				_, err := c.CreateKey(ctx, KeyRequest{Tags: []string{"tag:k8s"}, Expiry: time.Hour})
+				_, err := c.CreateAuthKey(ctx, AuthKeyRequest{Preauthorized: true, Tags: []string{"tag:k8s"}, Expiry: time.Hour})
 				return err
 			},
 			ok: true,
@@ -215,7 +215,7 @@ func TestRetries(t *testing.T) {
 			reason: "A POST may have been carried out, so it is not repeated.",
 			fault:  tailnetsim.Fault{Method: "POST", Path: "keys", Count: 1, Status: 503},
 			call: func(ctx context.Context, c *Client) error {
-				_, err := c.CreateKey(ctx, KeyRequest{Tags: []string{"tag:k8s"}, Expiry: time.Hour})
+				_, err := c.CreateAuthKey(ctx, AuthKeyRequest{Preauthorized: true, Tags: []string{"tag:k8s"}, Expiry: time.Hour})
 				return err
 			},
 		},

@@ -46,10 +46,10 @@ type api interface {
 	Device(ctx context.Context, nodeID string) (*tailscale.Device, error)
 	DeleteDevice(ctx context.Context, nodeID string) error
 	SetDeviceTags(ctx context.Context, nodeID string, tags []string) error
-	CreateKey(ctx context.Context, r tailscale.KeyRequest) (*tailscale.Key, error)
+	CreateAuthKey(ctx context.Context, r tailscale.AuthKeyRequest) (*tailscale.Key, error)
 	AuthKey(ctx context.Context, id string) (*tailscale.Key, error)
 	KeysByDescription(ctx context.Context, description string) ([]tailscale.Key, error)
-	DeleteKey(ctx context.Context, id string) error
+	RevokeAuthKey(ctx context.Context, id string) error
 }
 
 // A connection is a tailnet and what the provider config says beside.
@@ -325,10 +325,11 @@ func (e *external) issueKey(ctx context.Context, mg *v1alpha1.Machine, s podSecr
 	if err := e.deleteKeys(ctx, mg, s); err != nil {
 		return err
 	}
-	k, err := e.api.CreateKey(ctx, tailscale.KeyRequest{
-		Description: keyDescription(e.clusterID, mg),
-		Tags:        tags,
-		Expiry:      keyExpiry,
+	k, err := e.api.CreateAuthKey(ctx, tailscale.AuthKeyRequest{
+		Preauthorized: true,
+		Description:   keyDescription(e.clusterID, mg),
+		Tags:          tags,
+		Expiry:        keyExpiry,
 	})
 	if err != nil {
 		return errors.Wrap(err, "cannot create auth key")
@@ -377,7 +378,7 @@ func (e *external) deleteKeys(ctx context.Context, mg *v1alpha1.Machine, s podSe
 	}
 	slices.Sort(ids)
 	for _, id := range slices.Compact(ids) {
-		if err := e.api.DeleteKey(ctx, id); err != nil {
+		if err := e.api.RevokeAuthKey(ctx, id); err != nil {
 			return errors.Wrapf(err, "cannot delete auth key %q", id)
 		}
 	}

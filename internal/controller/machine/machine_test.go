@@ -75,7 +75,7 @@ func (f *fakeAPI) SetDeviceTags(_ context.Context, _ string, tags []string) erro
 	return nil
 }
 
-func (f *fakeAPI) CreateKey(_ context.Context, r tailscale.KeyRequest) (*tailscale.Key, error) {
+func (f *fakeAPI) CreateAuthKey(_ context.Context, r tailscale.AuthKeyRequest) (*tailscale.Key, error) {
 	f.minted++
 	id := "k" + strconv.Itoa(f.minted)
 	k := tailscale.Key{ID: id, Description: r.Description, Tags: r.Tags}
@@ -102,7 +102,7 @@ func (f *fakeAPI) KeysByDescription(_ context.Context, d string) ([]tailscale.Ke
 	return out, nil
 }
 
-func (f *fakeAPI) DeleteKey(_ context.Context, id string) error {
+func (f *fakeAPI) RevokeAuthKey(_ context.Context, id string) error {
 	delete(f.keys, id)
 	return nil
 }
