@@ -81,7 +81,7 @@ type RunCmd struct {
 	EgressIdle      time.Duration `help:"How long a connection into the tailnet may carry nothing before it is cut, as it must be where a node has vanished and its client says nothing. Zero cuts none." default:"0s" env:"EGRESS_IDLE"`
 }
 
-// Run runs the agent until it is told to end.
+// Run runs the agent until it receives a signal.
 func (c *RunCmd) Run() error {
 	log := logs.New(logs.Options{Debug: c.Debug})
 

@@ -123,8 +123,8 @@ func (n names) insertions() []insertion {
 		{gv, "s.AddKnownTypes(", "\n\t)", fmt.Sprintf("\t\t&%s{}, &%sList{},", n.Kind, n.Kind)},
 		{"internal/controller/setup.go", "import (", "\n)", fmt.Sprintf("\t%q", module+"/internal/controller/"+n.Lower)},
 		{"internal/controller/setup.go", "return []kinds.Registration{", "\n\t}", fmt.Sprintf("\t\t%s.Kind(o),", n.Lower)},
-		{"internal/tailscale/client.go", "type Client struct {", "\n\twide *wide", fmt.Sprintf("\t%ss *list[%s]\n", n.Camel, n.Kind)},
-		{"internal/tailscale/client.go", "func clientWith(", "\n\tc.wide = ", fmt.Sprintf("\tc.%ss = &list[%s]{is: is%s, clock: now, load: counted(o.Metrics, %q, c.load%ss)}", n.Camel, n.Kind, n.Kind, n.Path, n.Kind)},
+		{"internal/tailscale/client.go", "type Client struct {", "\n\tvalues *tailnetValues", fmt.Sprintf("\t%ss *list[%s]\n", n.Camel, n.Kind)},
+		{"internal/tailscale/client.go", "func clientWith(", "\n\tc.values = ", fmt.Sprintf("\tc.%ss = &list[%s]{is: is%s, clock: now, load: counted(o.Metrics, %q, c.load%ss)}", n.Camel, n.Kind, n.Kind, n.Path, n.Kind)},
 		{"test/integration/cases_test.go", "return []anyCase{", "\n\t}", fmt.Sprintf("\t\t%sCase().erase(),", n.Camel)},
 		{"docs/credentials.md", "| kinds | OAuth scopes |", "\n\n", fmt.Sprintf("| %s | `%s` |", n.Kind, n.Scope)},
 	}

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package agent runs beside tailscaled in every proxy pod. It gives containerboot
-// its files, withdraws services whose backends are sick, and reports to the pod's
+// its files, withdraws services whose backends are unhealthy, and reports to the pod's
 // Machine. Here is what ties its parts together: one goroutine that holds all
 // state, and an HTTP server for kubelet. What to serve is decided in package plan;
 // probing, writing, the Kubernetes API and tailscaled's LocalAPI have packages of
@@ -70,7 +70,7 @@ type Options struct {
 
 	// Drain is how long a withdrawn service is still served: how long clients
 	// are given to move to another machine. Control needs up to 15 s to choose
-	// one, and clients are told after that, with no sign of when they have heard it
+	// one, and clients hear of it after that, without an acknowledgement
 	// (tailscale.com kube/services/services.go).
 	Drain time.Duration
 
@@ -201,7 +201,7 @@ func (a *Agent) Run(ctx context.Context, l, hooks net.Listener) error {
 			}()
 		},
 		reload: watcher.Reload,
-		lookUp: func(d *drain, handlers map[string]plan.Handlers) {
+		findDestinations: func(d *drain, handlers map[string]plan.Handlers) {
 			go func() {
 				to := destinationsOf(ctx, handlers)
 				a.do(ctx, func(*loop) { d.destinations = to })

@@ -33,7 +33,7 @@ type DNSOptions struct {
 	Port uint16
 }
 
-// loopback is where tailscaled leads who asks at the machine's address in the tailnet,
+// loopback is where tailscaled forwards queries to the machine's address in the tailnet,
 // with Userspace networking (tailscale.com wgengine/netstack).
 var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 
@@ -127,7 +127,7 @@ func (d *dnsLoop) step(ctx context.Context, now time.Time, l *loop) time.Time {
 	}
 	addrs := []netip.AddrPort{netip.AddrPortFrom(loopback, d.opts.Port)}
 	if d.kernel {
-		// Never at the pod's own: who may ask is for the tailnet's policy to say.
+		// Never at the pod's own addresses: the tailnet's policy decides about access.
 		addrs = nil
 		for _, a := range l.tailnet.Addresses {
 			addrs = append(addrs, netip.AddrPortFrom(a, d.opts.Port))

@@ -82,7 +82,7 @@ type egressLoop struct {
 	// ports is what each port leads to.
 	ports []plan.EgressPort
 
-	// joined reports whether tailscaled has told of peers once.
+	// joined reports whether tailscaled has had peers once.
 	joined bool
 }
 

@@ -84,8 +84,8 @@ type loop struct {
 	// drain is under way or done when the pod is being stopped.
 	drain *drain
 
-	// lookUp finds out where handlers lead to, for a drain.
-	lookUp func(d *drain, handlers map[string]plan.Handlers)
+	// findDestinations resolves the addresses of handlers, for a drain.
+	findDestinations func(d *drain, handlers map[string]plan.Handlers)
 
 	// begun is closed when a drain begins. Nil if nobody waits for one.
 	begun chan struct{}
@@ -192,8 +192,8 @@ func (l *loop) setAttachments(as []v1alpha1.ServiceAttachment) {
 
 func (l *loop) setTailnet(s localapi.State) { l.tailnet = s }
 
-// step brings files and reports in line with what is known. It returns when to
-// do so again without being told, or zero.
+// step updates files and reports. It returns when to
+// call it again without a change, or zero.
 func (l *loop) step(ctx context.Context, now time.Time) time.Time {
 	l.retry = time.Time{}
 	services, listed := l.services(ctx, now)
@@ -243,8 +243,8 @@ func (l *loop) mayReport(now time.Time) bool {
 		l.reportAt = now.Add(l.opts.JoinPatience)
 	}
 	l.joined = l.joined || l.tailnet.Running
-	// Of a pod that is being stopped its Machine need not tell: it goes, or the
-	// pod comes back.
+	// A pod that is being stopped reports nothing: its Machine goes, or the pod comes
+	// back.
 	return l.drain == nil && (l.joined || !now.Before(l.reportAt))
 }
 
@@ -269,8 +269,8 @@ func (l *loop) services(ctx context.Context, now time.Time) ([]plan.Service, boo
 	return services, true
 }
 
-// writeServe writes the serve config. A sick service keeps its handlers, and one
-// that nobody wants any more keeps them for a while after it was withdrawn:
+// writeServe writes the serve config. An unhealthy service keeps its handlers, and one
+// that is no longer wanted keeps them for a while after its withdrawal:
 // without a handler its connections would be cut.
 func (l *loop) writeServe(now time.Time, services []plan.Service, listed bool) error {
 	if !listed && l.handlers != nil {
@@ -342,7 +342,7 @@ func equal(a, b map[string]plan.Handlers) bool {
 }
 
 // reached reports whether the API server has just answered. If that is not known
-// it is found out, and the loop told.
+// the loop asks, and gets the answer as a command.
 func (l *loop) reached(now time.Time) bool {
 	if !l.reachedAt.IsZero() && now.Before(l.reachedAt.Add(l.opts.Pauses.Retry)) {
 		return true

@@ -18,7 +18,7 @@ import (
 // newChangeLogger sends changes to the sidecar behind a Unix socket. It does not
 // wait for it to listen.
 func newChangeLogger(socket string) (managed.ChangeLogger, error) {
-	// The socket is a file of the pod: who may open it is in the pod.
+	// The socket is a file of the pod: only processes of the pod can open it.
 	conn, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		return nil, errors.Wrapf(err, "cannot use the change logs' socket %q", socket)

@@ -79,7 +79,7 @@ type Options struct {
 	// RESTConfig of the API server; nil means that of KUBECONFIG or of the pod.
 	RESTConfig *rest.Config
 
-	// Clock that tells the time to everything that decides by it; nil means the
+	// Clock of everything that depends on the time; nil means the
 	// real one.
 	Clock clock.PassiveClock
 }

@@ -16,13 +16,13 @@ import (
 // has an address that the second writes down.
 const maxRounds = 5
 
-// A Look returns a view of the tailnet. Passes ask for a Recent one, which many of them
+// A ViewFunc returns a view of the tailnet. Passes ask for a Recent one, which many of them
 // share, or for a Current one.
-type Look func(ctx context.Context, s tailscale.Staleness) (View, error)
+type ViewFunc func(ctx context.Context, s tailscale.Staleness) (View, error)
 
 // AttachPass plans and acts until there is nothing to do. An error may leave the
 // rest to the next pass; a *RefusalError says that the cluster must not share.
-func AttachPass(ctx context.Context, api API, look Look, self Self, want Want) (Result, error) {
+func AttachPass(ctx context.Context, api API, look ViewFunc, self Self, want Want) (Result, error) {
 	out := Result{}
 	staleness := tailscale.Recent
 	for range maxRounds {
@@ -46,7 +46,7 @@ func AttachPass(ctx context.Context, api API, look Look, self Self, want Want) (
 // and says how old that may be.
 func attach(ctx context.Context, api API, v View, seen tailscale.Staleness, self Self, want Want, actions []Action, out *Result) (tailscale.Staleness, error) {
 	for _, a := range actions {
-		// Only records tell which address the service had, and only a view that
+		// Only records hold the service's former address, and only a view that
 		// was made while it was gone is sure to have them all.
 		if a.Op == OpCreateShared && seen != tailscale.Current {
 			return tailscale.Current, nil
@@ -68,7 +68,7 @@ func attach(ctx context.Context, api API, v View, seen tailscale.Staleness, self
 
 // DetachPass does the next step of detaching and reports whether it was the last.
 // Since is what the pass before returned, zero at first; it may be forgotten.
-func DetachPass(ctx context.Context, api API, look Look, self Self, want Want, since time.Time) (done bool, next time.Time, err error) {
+func DetachPass(ctx context.Context, api API, look ViewFunc, self Self, want Want, since time.Time) (done bool, next time.Time, err error) {
 	v, err := look(ctx, tailscale.Recent)
 	if err != nil {
 		return false, since, err

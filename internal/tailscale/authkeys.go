@@ -110,7 +110,7 @@ func (c *Client) AuthKey(ctx context.Context, id string) (*Key, error) {
 
 // CreateAuthKey mints an auth key. Its secret, Key.Key, is in the answer only.
 func (c *Client) CreateAuthKey(ctx context.Context, r AuthKeyRequest) (*Key, error) {
-	if err := c.mayMint(r.Tags); err != nil {
+	if err := c.checkTags(r.Tags); err != nil {
 		return nil, err
 	}
 	req := tsclient.CreateKeyRequest{Description: r.Description, ExpirySeconds: int64(r.Expiry.Seconds())}
@@ -128,7 +128,7 @@ func (c *Client) CreateAuthKey(ctx context.Context, r AuthKeyRequest) (*Key, err
 
 // RevokeAuthKey ends the life of a key. One that does not exist is no error.
 func (c *Client) RevokeAuthKey(ctx context.Context, id string) error {
-	if err := c.mayRevoke(ctx, id); err != nil {
+	if err := c.checkRevoke(ctx, id); err != nil {
 		return err
 	}
 	return c.authKeys.write(id, func() (fold[Key], error) {

@@ -58,7 +58,7 @@ type Config struct {
 	// for: a JWT. It is asked each time the API's own token is renewed.
 	Identity func(ctx context.Context) (string, error)
 
-	// IdentityName tells one Identity from another, which functions do not.
+	// IdentityName distinguishes one Identity from another: functions cannot be compared.
 	IdentityName string
 
 	// APIKey is an API access token.
@@ -119,7 +119,7 @@ type Client struct {
 	credentials  *list[Key] // OAuth clients and federated identities.
 	integrations *list[PostureIntegration]
 
-	wide *wide
+	values *tailnetValues
 }
 
 // NewClient makes a client with a login of its own. It sends nothing yet.
@@ -164,7 +164,7 @@ func clientWith(base *url.URL, cfg Config, o Options, l *login) *Client {
 	c.webhooks = &list[Webhook]{is: isWebhook, clock: now, load: counted(o.Metrics, "webhooks", c.loadWebhooks)}
 	c.credentials = &list[Key]{is: isKey, clock: now, load: counted(o.Metrics, "trust-credentials", c.loadTrustCredentials)}
 	c.integrations = &list[PostureIntegration]{is: isPostureIntegration, clock: now, load: counted(o.Metrics, "posture-integrations", c.loadPostureIntegrations)}
-	c.wide = newWide(c, now)
+	c.values = newTailnetValues(c, now)
 	return c
 }
 

@@ -23,7 +23,7 @@ type Contact = tsclient.Contact
 
 // Contacts returns the tailnet's contacts from a shared answer.
 func (c *Client) Contacts(ctx context.Context, staleness Staleness) (Contacts, error) {
-	return c.wide.contacts.get(ctx, c.maxAge(staleness))
+	return c.values.contacts.get(ctx, c.maxAge(staleness))
 }
 
 func (c *Client) loadContacts(ctx context.Context) (Contacts, error) {
@@ -37,7 +37,7 @@ func (c *Client) loadContacts(ctx context.Context) (Contacts, error) {
 // SetContact changes the address of account, support or security. Tailscale
 // sends an email to the new address, which must be verified.
 func (c *Client) SetContact(ctx context.Context, contact, email string) error {
-	defer c.wide.contacts.expire()
+	defer c.values.contacts.expire()
 	err := c.api.Contacts().Update(ctx, tsclient.ContactType(contact), tsclient.UpdateContactRequest{Email: &email})
 	return classify(err, scopeContactsWrite, true)
 }

@@ -46,7 +46,7 @@ func (c *Client) Device(ctx context.Context, nodeID string) (*Device, error) {
 
 // DeleteDevice removes a device. One that does not exist is no error.
 func (c *Client) DeleteDevice(ctx context.Context, nodeID string) error {
-	if err := c.mayDevice(ctx, nodeID); err != nil {
+	if err := c.checkDevice(ctx, nodeID); err != nil {
 		return err
 	}
 	return c.devices.write(nodeID, func() (fold[Device], error) {
@@ -56,7 +56,7 @@ func (c *Client) DeleteDevice(ctx context.Context, nodeID string) error {
 
 // SetDeviceTags replaces a device's tags.
 func (c *Client) SetDeviceTags(ctx context.Context, nodeID string, tags []string) error {
-	if err := c.mayDevice(ctx, nodeID, tags...); err != nil {
+	if err := c.checkDevice(ctx, nodeID, tags...); err != nil {
 		return err
 	}
 	return c.devices.write(nodeID, func() (fold[Device], error) {

@@ -33,7 +33,7 @@ type dnsConfiguration = tsclient.DNSConfiguration
 
 // MagicDNS reports whether MagicDNS is on.
 func (c *Client) MagicDNS(ctx context.Context, staleness Staleness) (bool, error) {
-	return c.wide.magicDNS.get(ctx, c.maxAge(staleness))
+	return c.values.magicDNS.get(ctx, c.maxAge(staleness))
 }
 
 func (c *Client) loadMagicDNS(ctx context.Context) (bool, error) {
@@ -46,7 +46,7 @@ func (c *Client) loadMagicDNS(ctx context.Context) (bool, error) {
 
 // DNS returns the tailnet's DNS settings from a shared answer.
 func (c *Client) DNS(ctx context.Context, staleness Staleness) (DNS, error) {
-	return c.wide.dns.get(ctx, c.maxAge(staleness))
+	return c.values.dns.get(ctx, c.maxAge(staleness))
 }
 
 func (c *Client) loadDNS(ctx context.Context) (DNS, error) {
@@ -70,7 +70,7 @@ func (c *Client) loadDNS(ctx context.Context) (DNS, error) {
 // OverrideLocalDNS reports whether the nameservers replace the devices' own
 // nameservers. Only an alpha part of the API has this setting.
 func (c *Client) OverrideLocalDNS(ctx context.Context, staleness Staleness) (bool, error) {
-	conf, err := c.wide.configuration.get(ctx, c.maxAge(staleness))
+	conf, err := c.values.configuration.get(ctx, c.maxAge(staleness))
 	return conf.Preferences.OverrideLocalDNS, err
 }
 
@@ -85,7 +85,7 @@ func (c *Client) loadConfiguration(ctx context.Context) (dnsConfiguration, error
 // SetNameservers replaces the global nameservers. The API turns MagicDNS off
 // when the last one goes.
 func (c *Client) SetNameservers(ctx context.Context, addresses []string) error {
-	if err := c.mayDomains(wholeDNS()); err != nil {
+	if err := c.checkDomains(wholeDNS()); err != nil {
 		return err
 	}
 	defer c.expireDNS()
@@ -98,7 +98,7 @@ func (c *Client) SetSearchPaths(ctx context.Context, paths []string) error {
 	for _, p := range paths {
 		of[p] = nil
 	}
-	if err := c.mayDomains(of); err != nil {
+	if err := c.checkDomains(of); err != nil {
 		return err
 	}
 	defer c.expireDNS()
@@ -108,7 +108,7 @@ func (c *Client) SetSearchPaths(ctx context.Context, paths []string) error {
 // PatchSplitDNS sets the nameservers of domains, or removes a domain that has
 // none. Other domains are left alone.
 func (c *Client) PatchSplitDNS(ctx context.Context, domains map[string][]string) error {
-	if err := c.mayDomains(domains); err != nil {
+	if err := c.checkDomains(domains); err != nil {
 		return err
 	}
 	defer c.expireDNS()
@@ -127,7 +127,7 @@ func (c *Client) PatchSplitDNS(ctx context.Context, domains map[string][]string)
 
 // SetMagicDNS turns MagicDNS on or off.
 func (c *Client) SetMagicDNS(ctx context.Context, on bool) error {
-	if err := c.mayDomains(wholeDNS()); err != nil {
+	if err := c.checkDomains(wholeDNS()); err != nil {
 		return err
 	}
 	defer c.expireDNS()
@@ -137,7 +137,7 @@ func (c *Client) SetMagicDNS(ctx context.Context, on bool) error {
 // SetOverrideLocalDNS changes that one preference. The API can only replace the
 // whole configuration, so what others write at the same moment may be lost.
 func (c *Client) SetOverrideLocalDNS(ctx context.Context, on bool) error {
-	if err := c.mayDomains(wholeDNS()); err != nil {
+	if err := c.checkDomains(wholeDNS()); err != nil {
 		return err
 	}
 	defer c.expireDNS()
@@ -150,7 +150,7 @@ func (c *Client) SetOverrideLocalDNS(ctx context.Context, on bool) error {
 }
 
 func (c *Client) expireDNS() {
-	c.wide.dns.expire()
-	c.wide.magicDNS.expire()
-	c.wide.configuration.expire()
+	c.values.dns.expire()
+	c.values.magicDNS.expire()
+	c.values.configuration.expire()
 }

@@ -72,7 +72,7 @@ func (c *Client) PostureIntegration(ctx context.Context, id string) (*PostureInt
 func (c *Client) CreatePostureIntegration(ctx context.Context, p PostureIntegrationRequest) (string, error) {
 	made, err := c.api.DevicePosture().CreateIntegration(ctx, p)
 	if err != nil {
-		return "", c.integrations.notMade(classify(err, scopePosture, true))
+		return "", c.integrations.createFailed(classify(err, scopePosture, true))
 	}
 	return made.ID, c.integrations.add(made.ID, PostureIntegration{PostureIntegration: *made})
 }

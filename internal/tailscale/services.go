@@ -75,7 +75,7 @@ func (c *Client) Service(ctx context.Context, name string) (*Service, error) {
 // addresses. To replace a service its addresses must be given back. Whether the API
 // keeps all annotations is not documented: what it lost is missing in the result.
 func (c *Client) PutService(ctx context.Context, s Service) (*Service, error) {
-	if err := c.mayService(s.Name, s.Tags...); err != nil {
+	if err := c.checkService(s.Name, s.Tags...); err != nil {
 		return nil, err
 	}
 	out := &Service{}
@@ -90,7 +90,7 @@ func (c *Client) PutService(ctx context.Context, s Service) (*Service, error) {
 		}
 		// The documents promise the service in the answer, for /services, where they
 		// know no annotations. A list with an incomplete service would spoil it.
-		if out.Name != s.Name || len(out.Addrs) == 0 || !out.Keeps(s.Annotations) {
+		if out.Name != s.Name || len(out.Addrs) == 0 || !out.HasAnnotations(s.Annotations) {
 			if out, err = c.Service(ctx, s.Name); err != nil {
 				return nil, err
 			}
@@ -103,8 +103,8 @@ func (c *Client) PutService(ctx context.Context, s Service) (*Service, error) {
 	return out, nil
 }
 
-// Keeps reports whether the service has all of these annotations.
-func (s *Service) Keeps(annotations map[string]string) bool {
+// HasAnnotations reports whether the service has all of these annotations.
+func (s *Service) HasAnnotations(annotations map[string]string) bool {
 	for k, v := range annotations {
 		if have, ok := s.Annotations[k]; !ok || have != v {
 			return false
@@ -115,7 +115,7 @@ func (s *Service) Keeps(annotations map[string]string) bool {
 
 // DeleteService removes a service. One that does not exist is no error.
 func (c *Client) DeleteService(ctx context.Context, name string) error {
-	if err := c.mayService(name); err != nil {
+	if err := c.checkService(name); err != nil {
 		return err
 	}
 	return c.services.write(name, func() (fold[Service], error) {
@@ -192,7 +192,7 @@ func (c *Client) HostApproval(ctx context.Context, service, nodeID string) (Host
 // or not. It returns whether the device may, because the API can answer that it may
 // not.
 func (c *Client) ApproveHost(ctx context.Context, service, nodeID string) (bool, error) {
-	if err := c.mayService(service); err != nil {
+	if err := c.checkService(service); err != nil {
 		return false, err
 	}
 	in := map[string]bool{"approved": true}

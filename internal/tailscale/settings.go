@@ -42,13 +42,13 @@ type Settings struct {
 
 // Settings returns the tailnet's settings from a shared answer.
 func (c *Client) Settings(ctx context.Context, staleness Staleness) (Settings, error) {
-	return c.wide.settings.get(ctx, c.maxAge(staleness))
+	return c.values.settings.get(ctx, c.maxAge(staleness))
 }
 
 func (c *Client) loadSettings(ctx context.Context) (Settings, error) {
 	var s Settings
 	_, err := c.rawJSON(ctx, request{scope: scopeSettings + ":read", method: http.MethodGet, path: []string{"tailnet", c.tailnet, "settings"}, tailnet: true}, &s)
-	// Who may see no setting is refused, so this was no answer.
+	// A credential without access to settings is refused, so this was no answer.
 	if err == nil && s == (Settings{}) {
 		return s, &Error{Class: ClassUnavailable, Scope: scopeSettings + ":read", Message: "its answer has no settings"}
 	}
@@ -77,7 +77,7 @@ func (c *Client) PatchSettings(ctx context.Context, s Settings) error {
 			first = err
 		}
 	}
-	c.wide.settings.expire()
+	c.values.settings.expire()
 	return first
 }
 

@@ -44,7 +44,7 @@ func (c *Client) CreateWebhook(ctx context.Context, url, providerType string, su
 		Subscriptions: subscriptionTypes(subscriptions),
 	})
 	if err != nil {
-		return nil, c.webhooks.notMade(classify(err, scopeWebhooks, true))
+		return nil, c.webhooks.createFailed(classify(err, scopeWebhooks, true))
 	}
 	return w, c.webhooks.add(w.EndpointID, withoutSecret(*w))
 }

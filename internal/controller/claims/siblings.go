@@ -14,7 +14,7 @@ func Siblings[T any](self Claimant, items []T, as func(*T) Claimant) iter.Seq2[*
 	return func(yield func(*T, Claimant) bool) {
 		for i := range items {
 			c := as(&items[i])
-			if c.UID == self.UID || !Meet(self, c) {
+			if c.UID == self.UID || !SharesScope(self, c) {
 				continue
 			}
 			if !yield(&items[i], c) {

@@ -19,10 +19,9 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/secrets"
 )
 
-// WatchMended makes a controller try resources again at once that do not
-// synchronise, when a provider config or a credentials Secret has changed. They
-// would wait out their backoff otherwise.
-func WatchMended(b *builder.Builder, kube client.Reader, list func() resource.ManagedList) *builder.Builder {
+// WatchConnectable requeues resources that do not synchronise when a provider config or a
+// credentials Secret has changed. They would wait out their backoff otherwise.
+func WatchConnectable(b *builder.Builder, kube client.Reader, list func() resource.ManagedList) *builder.Builder {
 	h := handler.EnqueueRequestsFromMapFunc(unsynced(kube, list))
 	desired := builder.WithPredicates(resource.DesiredStateChanged())
 	return b.

@@ -84,7 +84,7 @@ func setupKind(mgr ctrl.Manager, o setup.Options, kind string, object client.Obj
 // kind is installed.
 func watch(mgr ctrl.Manager, o setup.Options, c controller.Controller, kind string, user kinds.User) error {
 	start := func() error {
-		return c.Watch(source.Kind(mgr.GetCache(), user.Object, handler.EnqueueRequestsFromMapFunc(forUser(kind)), comesOrGoes()))
+		return c.Watch(source.Kind(mgr.GetCache(), user.Object, handler.EnqueueRequestsFromMapFunc(forUser(kind)), usersChanged()))
 	}
 	if o.Gate == nil {
 		return errors.Wrapf(start(), "cannot watch users of kind %s", user.GroupVersionKind.Kind)
@@ -97,9 +97,9 @@ func watch(mgr ctrl.Manager, o setup.Options, c controller.Controller, kind stri
 	return nil
 }
 
-// comesOrGoes lets a managed resource through when it is made, is gone, or
+// usersChanged lets a managed resource through when it is made, is gone, or
 // refers to another config.
-func comesOrGoes() predicate.Predicate {
+func usersChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration()
 	}}

@@ -55,8 +55,8 @@ func (r *Reconciler) countUsers(ctx context.Context, kind string, pc resource.Pr
 	return u, nil
 }
 
-// A configured is a config and the Secret that it names, if it does.
-type configured struct {
+// A configSecret is a config and the Secret that it names, if it does.
+type configSecret struct {
 	kind            string
 	config          resource.ProviderConfig
 	secretNamespace string
@@ -64,7 +64,7 @@ type configured struct {
 }
 
 // listConfigs returns all configs of both kinds.
-func listConfigs(ctx context.Context, kube client.Reader) ([]configured, error) {
+func listConfigs(ctx context.Context, kube client.Reader) ([]configSecret, error) {
 	cluster, namespaced := &v1alpha1.ClusterProviderConfigList{}, &v1alpha1.ProviderConfigList{}
 	if err := kube.List(ctx, cluster); err != nil {
 		return nil, errors.Wrap(err, "cannot list ClusterProviderConfigs")
@@ -72,20 +72,20 @@ func listConfigs(ctx context.Context, kube client.Reader) ([]configured, error) 
 	if err := kube.List(ctx, namespaced); err != nil {
 		return nil, errors.Wrap(err, "cannot list ProviderConfigs")
 	}
-	var out []configured
+	var out []configSecret
 	for i := range cluster.Items {
 		c := &cluster.Items[i]
-		out = append(out, configuredBy(v1alpha1.ClusterProviderConfigKind, c, c.Spec))
+		out = append(out, configSecretOf(v1alpha1.ClusterProviderConfigKind, c, c.Spec))
 	}
 	for i := range namespaced.Items {
 		c := &namespaced.Items[i]
-		out = append(out, configuredBy(v1alpha1.ProviderConfigKind, c, c.Spec))
+		out = append(out, configSecretOf(v1alpha1.ProviderConfigKind, c, c.Spec))
 	}
 	return out, nil
 }
 
-func configuredBy(kind string, pc resource.ProviderConfig, spec v1alpha1.ProviderConfigSpec) configured {
-	c := configured{kind: kind, config: pc}
+func configSecretOf(kind string, pc resource.ProviderConfig, spec v1alpha1.ProviderConfigSpec) configSecret {
+	c := configSecret{kind: kind, config: pc}
 	if ref := spec.Credentials.SecretReference(); ref != nil {
 		c.secretNamespace, c.secretName = ref.Namespace, ref.Name
 	}

@@ -39,7 +39,7 @@ type api interface {
 }
 
 type external struct {
-	kinds.Shared
+	kinds.NopDisconnect
 
 	api  api
 	kube client.Client
@@ -69,13 +69,13 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Contacts) (managed.
 		return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, nil
 	}
 	if len(v.changes) > 0 {
-		return managed.ExternalObservation{ResourceExists: !claims.Unmade(mg)}, nil
+		return managed.ExternalObservation{ResourceExists: !claims.NeedsFirstWrite(mg)}, nil
 	}
 	mg.SetConditions(v.ready())
 	if err := v.blocked(); err != nil {
 		return managed.ExternalObservation{}, err
 	}
-	if claims.Unmade(mg) {
+	if claims.NeedsFirstWrite(mg) {
 		return managed.ExternalObservation{}, nil
 	}
 	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, nil
@@ -128,12 +128,12 @@ func (e *external) look(ctx context.Context, mg *v1alpha1.Contacts, staleness ta
 	}
 	o := &mg.Status.AtProvider
 	o.Account, o.Support, o.Security = observation(all.Account), observation(all.Support), observation(all.Security)
-	// Who may not list devices does without: it only helps to find objects that
+	// A credential that may not list devices can do without: it only helps to find objects that
 	// reach the same tailnet by another config.
 	if domain, err := e.api.Domain(ctx); err == nil && domain != "" {
 		o.Tailnet = domain
 	}
-	lost, err := e.rivals(ctx, mg)
+	lost, err := e.conflicts(ctx, mg)
 	if err != nil {
 		return view{}, err
 	}
@@ -154,8 +154,8 @@ func (e *external) look(ctx context.Context, mg *v1alpha1.Contacts, staleness ta
 	return v, nil
 }
 
-// rivals returns the contacts that older objects have.
-func (e *external) rivals(ctx context.Context, mg *v1alpha1.Contacts) (map[string]claims.Claimant, error) {
+// conflicts returns the contacts that older objects have.
+func (e *external) conflicts(ctx context.Context, mg *v1alpha1.Contacts) (map[string]claims.Claimant, error) {
 	l := &v1alpha1.ContactsList{}
 	if err := e.kube.List(ctx, l, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, errors.Wrap(err, "cannot list Contacts")
@@ -166,7 +166,7 @@ func (e *external) rivals(ctx context.Context, mg *v1alpha1.Contacts) (map[strin
 			others = append(others, claims.New(o, o.Status.AtProvider.Tailnet, names(o)...))
 		}
 	}
-	return claims.Lost(claims.New(mg, mg.Status.AtProvider.Tailnet, names(mg)...), others), nil
+	return claims.Conflicts(claims.New(mg, mg.Status.AtProvider.Tailnet, names(mg)...), others), nil
 }
 
 func names(mg *v1alpha1.Contacts) []string {

@@ -46,7 +46,7 @@ type api interface {
 }
 
 type external struct {
-	kinds.Shared
+	kinds.NopDisconnect
 
 	api    api
 	record event.Recorder
@@ -65,7 +65,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Discovery) (managed
 			return managed.ExternalObservation{}, err
 		}
 		mg.SetConditions(xpv2.Unavailable().WithMessage("Cannot look into the tailnet, what is listed is from before: " + err.Error()))
-		// Who does not synchronise is tried again when its credential is fixed.
+		// An object that does not synchronise is requeued when its credential is fixed.
 		if tailscale.ClassOf(err) == tailscale.ClassUnauthorized {
 			return managed.ExternalObservation{}, err
 		}
@@ -77,7 +77,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Discovery) (managed
 		return fine, nil
 	}
 	found, count := discovery.Find(&mg.Spec.ForProvider, t)
-	e.tell(mg, found)
+	e.recordChange(mg, found)
 	n := int32(count)
 	mg.Status.AtProvider = v1alpha1.DiscoveryObservation{
 		Count:       &n,
@@ -124,8 +124,8 @@ func (e *external) look(ctx context.Context, mg *v1alpha1.Discovery) (t discover
 	return t, at, nil
 }
 
-// tell records how much appeared and vanished since the last look.
-func (e *external) tell(mg *v1alpha1.Discovery, found []v1alpha1.Discovered) {
+// recordChange records how much appeared and vanished since the last look.
+func (e *external) recordChange(mg *v1alpha1.Discovery, found []v1alpha1.Discovered) {
 	before := map[string]bool{}
 	for _, d := range mg.Status.AtProvider.Discovered {
 		before[key(d)] = true

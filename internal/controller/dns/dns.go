@@ -49,7 +49,7 @@ type api interface {
 }
 
 type external struct {
-	kinds.Shared
+	kinds.NopDisconnect
 
 	api    api
 	kube   client.Client
@@ -69,7 +69,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.DNS) (managed.Exter
 		})
 		return managed.ExternalObservation{ResourceExists: left, ResourceUpToDate: true}, err
 	}
-	p, err := e.look(ctx, mg, e.kube, tailscale.Cached)
+	p, err := e.plan(ctx, mg, e.kube, tailscale.Cached)
 	if err != nil {
 		return managed.ExternalObservation{}, err
 	}
@@ -78,13 +78,13 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.DNS) (managed.Exter
 		return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, nil
 	}
 	if !p.done() {
-		return managed.ExternalObservation{ResourceExists: !claims.Unmade(mg), Diff: p.diff()}, nil
+		return managed.ExternalObservation{ResourceExists: !claims.NeedsFirstWrite(mg), Diff: p.diff()}, nil
 	}
 	mg.SetConditions(p.ready())
 	if err := p.blocked(); err != nil {
 		return managed.ExternalObservation{}, err
 	}
-	if claims.Unmade(mg) {
+	if claims.NeedsFirstWrite(mg) {
 		return managed.ExternalObservation{}, nil
 	}
 	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, nil
@@ -102,7 +102,7 @@ func (e *external) Update(ctx context.Context, mg *v1alpha1.DNS) (managed.Extern
 	if err := e.put(ctx, mg); err != nil {
 		return managed.ExternalUpdate{}, err
 	}
-	p, err := e.look(ctx, mg, e.kube, tailscale.Cached)
+	p, err := e.plan(ctx, mg, e.kube, tailscale.Cached)
 	if err != nil {
 		return managed.ExternalUpdate{}, err
 	}
@@ -114,7 +114,7 @@ func (e *external) Update(ctx context.Context, mg *v1alpha1.DNS) (managed.Extern
 // tailnet reads or writes them.
 func (e *external) exclusively(ctx context.Context, mg *v1alpha1.DNS, do func(p plan) error) error {
 	return claims.Exclusively(ctx, claims.New(mg, mg.Status.AtProvider.Tailnet), func() error {
-		p, err := e.look(ctx, mg, e.live, tailscale.Current)
+		p, err := e.plan(ctx, mg, e.live, tailscale.Current)
 		if err != nil {
 			return err
 		}
@@ -180,8 +180,8 @@ func (e *external) putBack(ctx context.Context, mg *v1alpha1.DNS, p plan) error 
 	return nil
 }
 
-// look reads the settings into the object's status and plans what to do.
-func (e *external) look(ctx context.Context, mg *v1alpha1.DNS, kube client.Reader, staleness tailscale.Staleness) (plan, error) {
+// plan reads the settings into the object's status and plans what to do.
+func (e *external) plan(ctx context.Context, mg *v1alpha1.DNS, kube client.Reader, staleness tailscale.Staleness) (plan, error) {
 	r, err := readRecord(mg)
 	if err != nil {
 		return plan{}, err
@@ -205,15 +205,15 @@ func (e *external) look(ctx context.Context, mg *v1alpha1.DNS, kube client.Reade
 	s.current = currentParts(d, override)
 	observe(&mg.Status.AtProvider, d, override)
 	mg.Status.AtProvider.Tailnet = claims.Tailnet(ctx, e.api, mg.Status.AtProvider.Tailnet)
-	if s.lost, s.siblings, err = rivals(ctx, kube, mg, s); err != nil {
+	if s.lost, s.siblings, err = findConflicts(ctx, kube, mg, s); err != nil {
 		return plan{}, err
 	}
 	return decide(s), nil
 }
 
-// rivals returns the parts that older objects have, and the records of all that
+// findConflicts returns the parts that older objects have, and the records of all that
 // are for the same tailnet.
-func rivals(ctx context.Context, kube client.Reader, mg *v1alpha1.DNS, s situation) (map[string]claims.Claimant, []values, error) {
+func findConflicts(ctx context.Context, kube client.Reader, mg *v1alpha1.DNS, s situation) (map[string]claims.Claimant, []values, error) {
 	l := &v1alpha1.DNSList{}
 	if err := kube.List(ctx, l, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, nil, errors.Wrap(err, "cannot list DNS objects")
@@ -232,7 +232,7 @@ func rivals(ctx context.Context, kube client.Reader, mg *v1alpha1.DNS, s situati
 			records = append(records, r)
 		}
 	}
-	return claims.Lost(self, others), records, nil
+	return claims.Conflicts(self, others), records, nil
 }
 
 // claimant returns the claims of an object to the parts that it names.

@@ -25,7 +25,7 @@ func readRecord(o metav1.Object) (values, error) {
 	return r, annotationRecord.Read(o, &r)
 }
 
-// gave reports whether the object has given a part these values.
-func (r values) gave(part string, vs []string) bool {
+// hasSet reports whether the object has given a part these values.
+func (r values) hasSet(part string, vs []string) bool {
 	return slices.ContainsFunc(r[part], func(v []string) bool { return slices.Equal(v, vs) })
 }

@@ -42,7 +42,7 @@ type api interface {
 }
 
 type external struct {
-	kinds.Shared
+	kinds.NopDisconnect
 
 	api       api
 	kube      client.Reader

@@ -109,7 +109,7 @@ func (k Kind[T]) Setup(mgr ctrl.Manager, o setup.Options) error {
 		}
 	}
 	name := k.GroupVersionKind.Kind
-	env := Env{Kube: mgr.GetClient(), Live: mgr.GetAPIReader(), Record: cleanRecorder{o.Recorder(mgr, name)}}
+	env := Env{Kube: mgr.GetClient(), Live: mgr.GetAPIReader(), Record: sanitizingRecorder{o.Recorder(mgr, name)}}
 	connect := clients.NewConnector(mgr.GetClient(), o.Pool, o.Permits, o.AllowedHosts).Connect
 	var c managed.TypedExternalConnector[T] = &connector[T]{kind: k, env: env, connect: connect}
 	if k.Connector != nil {
@@ -117,7 +117,7 @@ func (k Kind[T]) Setup(mgr ctrl.Manager, o setup.Options) error {
 	}
 	var r reconcile.Reconciler = o.Reconciler(mgr, k.GroupVersionKind,
 		managed.WithTypedExternalConnector[T](&permitted[T]{
-			TypedExternalConnector: &refusing[T]{TypedExternalConnector: &cleaning[T]{TypedExternalConnector: c}, refusals: newRefusals(o.PassiveClock())},
+			TypedExternalConnector: &backingOff[T]{TypedExternalConnector: &sanitizing[T]{TypedExternalConnector: c}, refusals: newRefusals(o.PassiveClock())},
 			permits:                o.Permits,
 			record:                 env.Record,
 			remaining:              k.remaining,
@@ -142,7 +142,7 @@ func (k Kind[T]) Setup(mgr ctrl.Manager, o setup.Options) error {
 		Named(managed.ControllerName(k.GroupVersionKind.GroupKind().String())).
 		WithOptions(o.ForControllerRuntime()).
 		For(k.Object, builder.WithPredicates(resource.DesiredStateChanged()))
-	b = clients.WatchMended(b, env.Kube, k.List)
+	b = clients.WatchConnectable(b, env.Kube, k.List)
 	if k.Claims != nil {
 		b = claims.WatchReleased(b, env.Kube, k.Claims, k.List)
 	}
@@ -195,7 +195,7 @@ type connector[T resource.ModernManaged] struct {
 // Connect to the tailnet, unless there is nothing there to clean up.
 func (c *connector[T]) Connect(ctx context.Context, mg T) (managed.TypedExternalClient[T], error) {
 	if xpmeta.WasDeleted(mg) && c.untouched(mg) {
-		return gone[T]{}, nil
+		return nothingExternal[T]{}, nil
 	}
 	conn, err := c.connect(ctx, mg)
 	if err != nil {

@@ -49,8 +49,8 @@ func (c *permitted[T]) Connect(ctx context.Context, mg T) (managed.TypedExternal
 	e, err := c.TypedExternalConnector.Connect(ctx, mg)
 	var never *clients.NeverAllowedError
 	if errors.As(err, &never) {
-		c.orphan(mg, never.Message)
-		return gone[T]{}, nil
+		c.recordOrphaned(mg, never.Message)
+		return nothingExternal[T]{}, nil
 	}
 	if err != nil {
 		return nil, err
@@ -58,8 +58,8 @@ func (c *permitted[T]) Connect(ctx context.Context, mg T) (managed.TypedExternal
 	return &permittedClient[T]{TypedExternalClient: e, permitted: c}, nil
 }
 
-// orphan records an event with the things that an object leaves in the tailnet.
-func (c *permitted[T]) orphan(mg T, why string) {
+// recordOrphaned records an event with the things that an object leaves in the tailnet.
+func (c *permitted[T]) recordOrphaned(mg T, why string) {
 	if left := c.remaining(mg); left != "" {
 		c.record.Event(mg, event.Warning(reasonOrphaned, errors.Errorf("%s: left in the tailnet, if it is there: %s", why, left)))
 	}
@@ -98,7 +98,7 @@ func (c *permittedClient[T]) Delete(ctx context.Context, mg T) (managed.External
 		return o, err
 	}
 	if _, known := c.permitted.abandoned.LoadOrStore(mg.GetUID(), true); !known {
-		c.permitted.orphan(mg, beyond.Error())
+		c.permitted.recordOrphaned(mg, beyond.Error())
 	}
 	return managed.ExternalDelete{}, nil
 }

@@ -34,7 +34,7 @@ type api interface {
 }
 
 type external struct {
-	kinds.Shared
+	kinds.NopDisconnect
 
 	api  api
 	kube client.Reader
@@ -113,7 +113,7 @@ func mayManage(mg *v1alpha1.LogstreamConfiguration) error {
 	return ownership.NotOwned(mg, "%s logs are sent somewhere already, and not by this object; stop that, or set adoptionPolicy to Adopt", logType(mg))
 }
 
-// observe keeps what was sent last: Tailscale does not tell.
+// observe keeps the values that were sent last: Tailscale does not return them.
 func observe(mg *v1alpha1.LogstreamConfiguration, l *tailscale.LogstreamConfiguration) {
 	mg.Status.AtProvider = v1alpha1.LogstreamConfigurationObservation{
 		LogType:         logType(mg),

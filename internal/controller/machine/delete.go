@@ -32,8 +32,8 @@ const (
 	offlineGrace = 2 * time.Minute
 )
 
-// left reports whether anything of a machine that is being deleted is left.
-func (e *external) left(ctx context.Context, mg *v1alpha1.Machine, s podSecrets) (bool, error) {
+// remains reports whether anything of a machine that is being deleted is left.
+func (e *external) remains(ctx context.Context, mg *v1alpha1.Machine, s podSecrets) (bool, error) {
 	if s.state != nil || s.config != nil {
 		return true, nil
 	}
@@ -63,7 +63,7 @@ func (e *external) Delete(ctx context.Context, mg *v1alpha1.Machine) (managed.Ex
 		return managed.ExternalDelete{}, err
 	}
 	if why != "" {
-		mg.SetConditions(led(why))
+		mg.SetConditions(tailnetChanged(why))
 		return managed.ExternalDelete{}, errors.New(why)
 	}
 	if err := e.deleteKeys(ctx, mg, s); err != nil {
@@ -132,7 +132,7 @@ func mayBeUsed(config *corev1.Secret) (time.Time, bool) {
 }
 
 // unrecorded finds a device that used the machine's key, but whose node ID was
-// lost with the state Secret. Devices do not tell their key, so it is one that
+// lost with the state Secret. Devices do not show their key, so it is one that
 // looks like ours, was made while the key was good, and is of no other Machine. If
 // several are, or another Machine has the same hostname, all are left: another cluster
 // may have made a device from the same manifests at the same time. For that reason one

@@ -118,11 +118,11 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Machine) (managed.E
 		return managed.ExternalObservation{}, err
 	}
 	if why != "" {
-		mg.SetConditions(led(why))
+		mg.SetConditions(tailnetChanged(why))
 		return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, nil
 	}
 	if xpmeta.WasDeleted(mg) {
-		left, err := e.left(ctx, mg, s)
+		left, err := e.remains(ctx, mg, s)
 		return managed.ExternalObservation{ResourceExists: left, ResourceUpToDate: true}, err
 	}
 	if !s.complete() {
@@ -143,7 +143,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Machine) (managed.E
 
 // plan looks up the device and decides what the machine needs.
 func (e *external) plan(ctx context.Context, mg *v1alpha1.Machine, s podSecrets) (plan, *tailscale.Device, error) {
-	d, err := e.device(ctx, joinedAs(s.state))
+	d, err := e.device(ctx, nodeIDOfState(s.state))
 	if err != nil {
 		return plan{}, nil, err
 	}

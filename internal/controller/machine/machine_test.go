@@ -566,7 +566,7 @@ func TestOrphans(t *testing.T) {
 	if err := w.kube.Delete(t.Context(), st); err != nil {
 		t.Fatal(err)
 	}
-	r := &orphans{kube: w.kube}
+	r := &secretReconciler{kube: w.kube}
 	req := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(st)}
 
 	mg := w.mg.DeepCopy()

@@ -71,7 +71,7 @@ func setupOrphans(mgr ctrl.Manager, o setup.Options, ours predicate.Predicate) e
 		WithOptions(o.ForControllerRuntime()).
 		For(&corev1.Secret{}, builder.WithPredicates(ours)).
 		Watches(&v1alpha1.Machine{}, handler.EnqueueRequestsFromMapFunc(stateSecretOf)).
-		Complete(o.Limit("machine-secrets", &orphans{kube: mgr.GetClient()}))
+		Complete(o.Limit("machine-secrets", &secretReconciler{kube: mgr.GetClient()}))
 	return errors.Wrap(err, "cannot set up the controller of machines' Secrets")
 }
 
@@ -96,12 +96,12 @@ func stateSecretOf(_ context.Context, m client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(m)}}
 }
 
-// orphans lets go of state Secrets that are being deleted and whose Machine is
+// secretReconciler lets go of state Secrets that are being deleted and whose Machine is
 // gone, however it went: orphaned by its policy, or by force.
-type orphans struct{ kube client.Client }
+type secretReconciler struct{ kube client.Client }
 
 // Reconcile a Secret.
-func (r *orphans) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+func (r *secretReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	s := &corev1.Secret{}
 	if err := r.kube.Get(ctx, req.NamespacedName, s); err != nil {
 		return reconcile.Result{}, errors.Wrap(client.IgnoreNotFound(err), "cannot get Secret")

@@ -149,7 +149,7 @@ func ClaimConflict(ctx context.Context, kube client.Reader, l resource.ManagedLi
 			others = append(others, claims.New(m, "", claim(m)))
 		}
 	}
-	lost := claims.Lost(claims.New(mg, "", claim(mg)), others)
+	lost := claims.Conflicts(claims.New(mg, "", claim(mg)), others)
 	if len(lost) == 0 {
 		return nil
 	}

@@ -43,7 +43,7 @@ type api interface {
 }
 
 type external struct {
-	kinds.Shared
+	kinds.NopDisconnect
 
 	api       api
 	clusterID string
@@ -75,7 +75,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.PolicyFragment) (ma
 		e.warned.forget(mg.GetUID())
 		return managed.ExternalObservation{ResourceExists: owned > 0, ResourceUpToDate: true}, nil
 	}
-	if warnings, known := e.warned.of(mg.GetUID()); known {
+	if warnings, known := e.warned.get(mg.GetUID()); known {
 		warn(mg, warnings)
 	}
 	n := int32(owned)

@@ -39,7 +39,7 @@ type api interface {
 }
 
 type external struct {
-	kinds.Shared
+	kinds.NopDisconnect
 
 	api  api
 	kube client.Reader
@@ -116,8 +116,8 @@ func (e *external) integrations(mg *v1alpha1.PostureIntegration) ownership.Looku
 	}
 }
 
-// observe keeps what was sent last: Tailscale does not tell. When the last
-// synchronisation was is left out: it changes by time alone.
+// observe keeps the hash of the secret that was sent last: Tailscale does not return it. The
+// time of the last synchronisation is omitted, because it changes by time alone.
 func observe(mg *v1alpha1.PostureIntegration, p *tailscale.PostureIntegration) {
 	failure := firstLine(p.Status.Error)
 	mg.Status.AtProvider = v1alpha1.PostureIntegrationObservation{
@@ -134,7 +134,8 @@ func observe(mg *v1alpha1.PostureIntegration, p *tailscale.PostureIntegration) {
 	mg.SetConditions(xpv2.Available())
 }
 
-// firstLine of an error: the others tell of one request, and differ each time.
+// firstLine returns the first line of an error: the others are about one request, and differ
+// each time.
 func firstLine(s string) string {
 	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
 	if len(s) > maxError {

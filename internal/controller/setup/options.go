@@ -54,7 +54,7 @@ type Options struct {
 	// means all.
 	WatchNamespaces []string
 
-	// Clock that controllers tell the time by; nil means the real one.
+	// Clock of the controllers; nil means the real one.
 	Clock clock.PassiveClock
 }
 

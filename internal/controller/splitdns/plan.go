@@ -94,7 +94,7 @@ func decide(s situation) plan {
 		s.planDomain(&p, d, want)
 	}
 	for _, o := range s.siblings {
-		if r, ok := s.inherits(o, p.after); ok {
+		if r, ok := s.handOverRecord(o, p.after); ok {
 			o.record = r
 			p.handOver = append(p.handOver, o)
 		}
@@ -102,9 +102,9 @@ func decide(s situation) plan {
 	return p
 }
 
-// inherits returns the record of a sibling with what the object has added, wants no more,
+// handOverRecord returns the record of a sibling with what the object has added, wants no more,
 // and leaves because the sibling wants it, and whether that is more than it has.
-func (s situation) inherits(o sibling, kept servers) (servers, bool) {
+func (s situation) handOverRecord(o sibling, kept servers) (servers, bool) {
 	if o.object == nil {
 		return nil, false
 	}
@@ -127,7 +127,7 @@ func (s situation) inherits(o sibling, kept servers) (servers, bool) {
 func (s situation) planDomain(p *plan, domain string, want []string) {
 	current, added := s.current[domain], s.record[domain]
 	next := slices.DeleteFunc(slices.Clone(current), func(a string) bool {
-		return slices.Contains(added, a) && !slices.Contains(want, a) && !s.wants(domain, a)
+		return slices.Contains(added, a) && !slices.Contains(want, a) && !s.otherWants(domain, a)
 	})
 	var ours []string
 	for _, a := range want {
@@ -136,7 +136,7 @@ func (s situation) planDomain(p *plan, domain string, want []string) {
 			next = append(next, a)
 		}
 		// One that a stranger gave the domain stays when the object goes.
-		if missing || slices.Contains(added, a) || s.added(domain, a) {
+		if missing || slices.Contains(added, a) || s.otherAdded(domain, a) {
 			ours = append(ours, a)
 		}
 	}
@@ -156,13 +156,13 @@ func (s situation) planDomain(p *plan, domain string, want []string) {
 	}
 }
 
-// wants reports whether another object wants a domain to have an address.
-func (s situation) wants(domain, address string) bool {
+// otherWants reports whether another object wants a domain to have an address.
+func (s situation) otherWants(domain, address string) bool {
 	return slices.ContainsFunc(s.siblings, func(o sibling) bool { return slices.Contains(o.wanted[domain], address) })
 }
 
-// added reports whether another object has given a domain an address.
-func (s situation) added(domain, address string) bool {
+// otherAdded reports whether another object has given a domain an address.
+func (s situation) otherAdded(domain, address string) bool {
 	return slices.ContainsFunc(s.siblings, func(o sibling) bool { return slices.Contains(o.record[domain], address) })
 }
 

@@ -32,7 +32,7 @@ type api interface {
 }
 
 type external struct {
-	kinds.Shared
+	kinds.NopDisconnect
 
 	api  api
 	kube client.Client
@@ -51,7 +51,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.SplitDNS) (managed.
 		})
 		return managed.ExternalObservation{ResourceExists: left, ResourceUpToDate: true}, err
 	}
-	p, err := e.look(ctx, mg, e.kube, tailscale.Cached)
+	p, err := e.plan(ctx, mg, e.kube, tailscale.Cached)
 	if err != nil {
 		return managed.ExternalObservation{}, err
 	}
@@ -59,8 +59,8 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.SplitDNS) (managed.
 		mg.SetConditions(xpv2.Available())
 		return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, nil
 	}
-	if !p.done() || claims.Unmade(mg) {
-		return managed.ExternalObservation{ResourceExists: !claims.Unmade(mg), Diff: p.diff()}, nil
+	if !p.done() || claims.NeedsFirstWrite(mg) {
+		return managed.ExternalObservation{ResourceExists: !claims.NeedsFirstWrite(mg), Diff: p.diff()}, nil
 	}
 	mg.SetConditions(p.ready())
 	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, nil
@@ -77,7 +77,7 @@ func (e *external) Update(ctx context.Context, mg *v1alpha1.SplitDNS) (managed.E
 	if err := e.put(ctx, mg); err != nil {
 		return managed.ExternalUpdate{}, err
 	}
-	p, err := e.look(ctx, mg, e.kube, tailscale.Cached)
+	p, err := e.plan(ctx, mg, e.kube, tailscale.Cached)
 	if err != nil {
 		return managed.ExternalUpdate{}, err
 	}
@@ -99,7 +99,7 @@ func (e *external) put(ctx context.Context, mg *v1alpha1.SplitDNS) error {
 // another program in between: the next observation corrects a lost update.
 func (e *external) exclusively(ctx context.Context, mg *v1alpha1.SplitDNS, do func(p plan) error) error {
 	return claims.Exclusively(ctx, claims.New(mg, mg.Status.AtProvider.Tailnet), func() error {
-		p, err := e.look(ctx, mg, e.live, tailscale.Current)
+		p, err := e.plan(ctx, mg, e.live, tailscale.Current)
 		if err != nil {
 			return err
 		}
@@ -116,8 +116,8 @@ func (e *external) Delete(ctx context.Context, mg *v1alpha1.SplitDNS) (managed.E
 	})
 }
 
-// look reads the settings into the object's status and plans what to do.
-func (e *external) look(ctx context.Context, mg *v1alpha1.SplitDNS, kube client.Reader, staleness tailscale.Staleness) (plan, error) {
+// plan reads the settings into the object's status and plans what to do.
+func (e *external) plan(ctx context.Context, mg *v1alpha1.SplitDNS, kube client.Reader, staleness tailscale.Staleness) (plan, error) {
 	r, err := readRecord(mg)
 	if err != nil {
 		return plan{}, err
@@ -132,15 +132,15 @@ func (e *external) look(ctx context.Context, mg *v1alpha1.SplitDNS, kube client.
 	if !xpmeta.WasDeleted(mg) {
 		s.wanted = wantedServers(mg.Spec.ForProvider)
 	}
-	if err := meet(ctx, kube, mg, &s); err != nil {
+	if err := readSiblings(ctx, kube, mg, &s); err != nil {
 		return plan{}, err
 	}
 	return decide(s), nil
 }
 
-// meet finds out what other objects of the cluster want in the same tailnet. A DNS has
+// readSiblings finds out what other objects of the cluster want in the same tailnet. A DNS has
 // its domains to itself, whatever its age: it sets all nameservers of a domain.
-func meet(ctx context.Context, kube client.Reader, mg *v1alpha1.SplitDNS, s *situation) error {
+func readSiblings(ctx context.Context, kube client.Reader, mg *v1alpha1.SplitDNS, s *situation) error {
 	self := claims.New(mg, mg.Status.AtProvider.Tailnet)
 	siblings := &v1alpha1.SplitDNSList{}
 	if err := kube.List(ctx, siblings, client.UnsafeDisableDeepCopy); err != nil {

@@ -43,7 +43,7 @@ func (e *external) Update(ctx context.Context, mg *v1alpha1.Tailnet) (managed.Ex
 	if err := e.putSettings(ctx, mg); err != nil {
 		return managed.ExternalUpdate{}, err
 	}
-	v, err := e.lookAtSettings(ctx, mg, 0)
+	v, err := e.viewSettings(ctx, mg, 0)
 	if err != nil {
 		return managed.ExternalUpdate{}, err
 	}
@@ -52,7 +52,7 @@ func (e *external) Update(ctx context.Context, mg *v1alpha1.Tailnet) (managed.Ex
 }
 
 func (e *external) putSettings(ctx context.Context, mg *v1alpha1.Tailnet) error {
-	v, err := e.lookAtSettings(ctx, mg, tailscale.Current)
+	v, err := e.viewSettings(ctx, mg, tailscale.Current)
 	if err != nil || !v.changes {
 		return err
 	}
@@ -64,9 +64,9 @@ func (e *external) putSettings(ctx context.Context, mg *v1alpha1.Tailnet) error 
 	return nil
 }
 
-// lookAtSettings reads the settings into the object's status. Who may not read
+// viewSettings reads the settings into the object's status. Who may not read
 // them, or cannot just now, is told only if some are wanted.
-func (e *external) lookAtSettings(ctx context.Context, mg *v1alpha1.Tailnet, staleness tailscale.Staleness) (view, error) {
+func (e *external) viewSettings(ctx context.Context, mg *v1alpha1.Tailnet, staleness tailscale.Staleness) (view, error) {
 	wanted := mg.Spec.ForProvider.Settings
 	manages := wanted != nil && claims.Writes(mg)
 	current, err := e.api.Settings(ctx, staleness)
@@ -87,7 +87,7 @@ func (e *external) lookAtSettings(ctx context.Context, mg *v1alpha1.Tailnet, sta
 	if !manages {
 		return view{}, nil
 	}
-	lost, err := e.lost(ctx, mg)
+	lost, err := e.conflicts(ctx, mg)
 	if err != nil {
 		return view{}, err
 	}
@@ -99,8 +99,8 @@ func (e *external) lookAtSettings(ctx context.Context, mg *v1alpha1.Tailnet, sta
 	return view{change: change, changes: change != (tailscale.Settings{}), lost: lost, hidden: hidden}, err
 }
 
-// lost returns the settings that older objects for the same tailnet have.
-func (e *external) lost(ctx context.Context, mg *v1alpha1.Tailnet) (map[string]claims.Claimant, error) {
+// conflicts returns the settings that older objects for the same tailnet have.
+func (e *external) conflicts(ctx context.Context, mg *v1alpha1.Tailnet) (map[string]claims.Claimant, error) {
 	all, err := e.list(ctx)
 	if err != nil {
 		return nil, err
@@ -120,7 +120,7 @@ func (e *external) lost(ctx context.Context, mg *v1alpha1.Tailnet) (map[string]c
 		}
 		others = append(others, c)
 	}
-	return claims.Lost(self, others), nil
+	return claims.Conflicts(self, others), nil
 }
 
 func claimant(mg *v1alpha1.Tailnet) (claims.Claimant, error) {

@@ -86,7 +86,7 @@ func (c *connector) Connect(ctx context.Context, mg *v1alpha1.Tailnet) (managed.
 }
 
 type external struct {
-	kinds.Shared
+	kinds.NopDisconnect
 
 	api     api   // Nil if refused, or if the Tailnet is being deleted.
 	refused error // Why there is no API.
@@ -112,12 +112,12 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Tailnet) (managed.E
 		// What the error means is what a Tailnet is there to show.
 		return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, nil //nolint:nilerr // See above.
 	}
-	v, err := e.lookAtSettings(ctx, mg, 0)
+	v, err := e.viewSettings(ctx, mg, 0)
 	if err != nil {
 		return managed.ExternalObservation{}, err
 	}
 	// Of a Tailnet that manages nothing nothing is ever made.
-	unmade := mg.Spec.ForProvider.Settings != nil && claims.Unmade(mg)
+	unmade := mg.Spec.ForProvider.Settings != nil && claims.NeedsFirstWrite(mg)
 	if v.changes {
 		return managed.ExternalObservation{ResourceExists: !unmade}, nil
 	}
@@ -175,7 +175,7 @@ func (e *external) observe(ctx context.Context, o *v1alpha1.TailnetObservation) 
 	return nil
 }
 
-// credential is what is told of one. Nil if that is nothing.
+// credential returns the observation of the credential, or nil if nothing is known.
 func credential(i tailscale.CredentialInfo) *v1alpha1.CredentialObservation {
 	if len(i.Scopes) == 0 && i.Expires.IsZero() {
 		return nil
@@ -191,10 +191,10 @@ func credential(i tailscale.CredentialInfo) *v1alpha1.CredentialObservation {
 	return out
 }
 
-// maxScopes are told of. The schema has no more, and Tailscale has fewer.
+// maxScopes bounds the listed scopes. The schema has no more, and Tailscale has fewer.
 const maxScopes = 128
 
-// observeOrganization tells who owns the tailnet. Few credentials may ask and
+// observeOrganization reads the organization that owns the tailnet. Few credentials may ask and
 // nothing depends on it: a call that fails leaves what was known.
 func (e *external) observeOrganization(ctx context.Context, o *v1alpha1.TailnetObservation) {
 	org, err := e.api.Organization(ctx, o.Name)

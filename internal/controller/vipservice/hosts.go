@@ -41,7 +41,7 @@ type claim struct {
 	// Endpoints whose machine it is.
 	Endpoints string
 
-	// Reason and Message tell what is wrong with the certificate. Empty if nothing is.
+	// Reason and Message describe the problem of the certificate. Empty if nothing is.
 	Reason, Message string
 }
 

@@ -53,7 +53,7 @@ func Kind(o setup.Options) kinds.Kind[*v1alpha1.VIPService] {
 					return connection{api: c.Client, clusterID: c.ClusterID, tailnet: mg.GetProviderConfigReference().Name}, nil
 				},
 				claims:    readClaims(env.Kube),
-				lives:     lives(env.Kube),
+				lives:     ownerExists(env.Kube),
 				hosts:     hosts,
 				detaching: detaching,
 				record:    env.Record,

@@ -98,7 +98,7 @@ func (e *sharing) Observe(ctx context.Context, mg *v1alpha1.VIPService) (managed
 	}, nil
 }
 
-// observeMembers tells who shares the service.
+// observeMembers lists the clusters that share the service.
 func (e *sharing) observeMembers(mg *v1alpha1.VIPService, v registry.View, s *tailscale.Service, only bool) {
 	o := &mg.Status.AtProvider
 	members, ignored := v.Members(string(mg.Spec.ForProvider.Name))

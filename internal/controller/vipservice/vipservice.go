@@ -195,7 +195,7 @@ func (e *external) observe(ctx context.Context, mg *v1alpha1.VIPService, s *tail
 	if err != nil {
 		return errors.Wrap(err, "cannot learn the tailnet's domain")
 	}
-	// It stays known when the last device goes, which told it.
+	// It stays known when the last device goes, whose name shows it.
 	if n := dnsName(s.Name, domain); n != "" {
 		o.DNSName = n
 	}

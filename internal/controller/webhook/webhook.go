@@ -47,7 +47,7 @@ type api interface {
 }
 
 type external struct {
-	kinds.Shared
+	kinds.NopDisconnect
 
 	api    api
 	kube   client.Reader
