@@ -51,8 +51,6 @@ type EgressOptions struct {
 
 // An egressLoop is the role of a pod that carries traffic into the tailnet.
 type egressLoop struct {
-	plainRole
-
 	opts   EgressOptions
 	retry  time.Duration
 	log    logging.Logger
