@@ -61,18 +61,22 @@ generate: ## Generate code, CRDs, XRDs and reference pages from the Go types.
 	$(CONTROLLER_GEN) crd paths=./apis/gateway/... output:crd:dir=$(OUT)/crds
 	mkdir -p $(EXTENSION_CRDS) && rm -f $(EXTENSION_CRDS)/*.yaml && mv $(OUT)/crds/*_{tailscalerevisions,tailscaleroutepolicies}.yaml $(EXTENSION_CRDS)/
 	$(CONTROLLER_GEN) crd paths=./apis/function/... output:crd:dir=$(OUT)/inputs
-# crossplane resource validate reads numbers of inputs as floats, of which CEL knows no
-# integers: a rule that looks at a port would fail whatever it says. Functions say it.
-	sed -i '/- message: port is required unless kind is TailscaleGateway/,+1d' $(OUT)/inputs/*.yaml
-	cp $(OUT)/inputs/*.yaml package/function/input/
 	$(ANGRYJET) generate-methodsets --header-file=hack/boilerplate.go.txt ./apis/tailnet/...
-	go run ./hack/xrdgen $(OUT)/crds package/configuration package/configuration-claims
+	go run ./hack/xrdgen --inputs=$(OUT)/inputs --inputs-to=package/function/input $(OUT)/crds package/configuration package/configuration-claims
 	go run ./hack/refgen --crds=package/provider/crds --crds=$(OUT)/crds --crds=$(EXTENSION_CRDS) --examples=examples/managed docs/reference
 
 # What the extension brings along, which is no composite.
 EXTENSION_CRDS := cluster/charts/tailscale-gateway-extension/crds
 
 GENERATED := apis/*/*/zz_generated.* package/provider/crds/* package/configuration/xrds/* package/configuration-claims/*.yaml package/configuration-claims/*/* docs/reference/* package/function/input/*.yaml $(EXTENSION_CRDS)/*
+
+.PHONY: new-kind
+new-kind: ## Scaffold a managed kind: make new-kind NAME=UserGroup SCOPE=users. CONTRIBUTING.md goes on from there.
+	go run ./hack/newkind $${NAME:?name a kind: make new-kind NAME=UserGroup} --scope=$(SCOPE)
+	$(MAKE) --no-print-directory generate
+
+# The OAuth scope that Tailscale's API wants for calls on a new kind.
+SCOPE ?= all
 
 .PHONY: check-generate
 check-generate: ## Fail when generated files are not what generate makes.
@@ -163,27 +167,21 @@ render-goldens: ## Rewrite the goldens of examples from what they render to.
 	$(LAB) build
 	$(RENDER) -update
 
+# Parts of the benchmarks, separated by commas; go run ./test/bench --help lists all.
+ONLY ?= create,rest,swarm,hops,extension,functions,visible,operator
+comma := ,
+BENCH_ENVOY = $(filter extension gateway,$(subst $(comma), ,$(ONLY)))
+
 .PHONY: bench
-bench: ## Measure against the goals: the provider alone and among twenty, the extension with real Envoy, the hops of egress, what functions cost Crossplane, all beside Tailscale's operator; takes an hour.
+bench: ## Measure against the goals: the provider alone and among twenty, the extension with real Envoy, the hops of egress, the calls of functions, all beside Tailscale's operator; takes an hour. ONLY=extension for a part.
 	$(LAB) build
+	$(if $(BENCH_ENVOY),$(LAB) build envoy-gateway envoy)
 	TEST_ASSET_ETCD=$$($(LAB) bin etcd) TEST_ASSET_KUBE_APISERVER=$$($(LAB) bin kube-apiserver) \
 	TEST_ASSET_KUBE_CONTROLLER_MANAGER=$$($(LAB) bin kube-controller-manager) \
 	TEST_ASSET_TAILSCALED=$$($(LAB) bin tailscaled) \
-	go run ./test/bench --out=$(OUT)/bench.json --logs=$(OUT)/bench-logs --swarm=5m
-	$(MAKE) --no-print-directory bench-extension
-	$(MAKE) --no-print-directory bench-functions
-	$(MAKE) --no-print-directory bench-visible
-	$(MAKE) --no-print-directory bench-operator
-
-.PHONY: bench-extension
-bench-extension: ## Measure the extension with real Envoy Gateway and Envoy at 1000 and 5000 routes; takes 15 minutes. ONLY=gateway for generated routes alone.
-	$(LAB) build envoy-gateway envoy etcd kubernetes
-	TEST_ASSET_ENVOY_GATEWAY=$$($(LAB) bin envoy-gateway) TEST_ASSET_ENVOY=$$($(LAB) bin envoy) \
-	TEST_ASSET_ETCD=$$($(LAB) bin etcd) TEST_ASSET_KUBE_APISERVER=$$($(LAB) bin kube-apiserver) \
-	go run ./test/bench --only=$(ONLY) --out=$(OUT)/bench.json --logs=$(OUT)/bench-logs
-
-# Which part of it.
-ONLY ?= extension
+	$(if $(BENCH_ENVOY),TEST_ASSET_ENVOY_GATEWAY=$$($(LAB) bin envoy-gateway) TEST_ASSET_ENVOY=$$($(LAB) bin envoy)) \
+	TSGW_LAB_DIR=$${TSGW_LAB_DIR:-/var/lib/tailscale-gateway-bench} \
+	go run ./test/bench --only=$(ONLY) --out=$(OUT)/bench.json --logs=$(OUT)/bench-logs --swarm=5m --version=$(VERSION)
 
 .PHONY: soak
 soak: ## Have routes, targets and endpoints change for an hour in front of real Envoy Gateway and Envoy, while replicas, Envoy, Envoy Gateway and the API server fail: nothing may grow or get lost. DURATION=3m for a look.
@@ -202,18 +200,6 @@ soak-drain: ## Delete the ingress pods of six services in turn on a busy machine
 
 # How many pods are deleted.
 DELETIONS ?= 200
-
-.PHONY: bench-functions
-bench-functions: ## Count what our functions cost Crossplane, in a lab of its own; takes 20 minutes.
-	TSGW_LAB_DIR=$${TSGW_LAB_DIR:-/var/lib/tailscale-gateway-bench} go run ./test/bench --only=functions --version=$(VERSION) --out=$(OUT)/bench.json
-
-.PHONY: bench-visible
-bench-visible: ## Measure how soon a route of a Gateway answers in a tailnet, in a lab of its own with real Envoy and real tailscaled, and take it down after.
-	TSGW_LAB_DIR=$${TSGW_LAB_DIR:-/var/lib/tailscale-gateway-bench} go run ./test/bench --only=visible --version=$(VERSION) --out=$(OUT)/bench.json
-
-.PHONY: bench-operator
-bench-operator: ## Measure us beside Tailscale's own operator in a lab of its own, and take it down after.
-	TSGW_LAB_DIR=$${TSGW_LAB_DIR:-/var/lib/tailscale-gateway-bench} go run ./test/bench --only=operator --version=$(VERSION) --out=$(OUT)/bench.json
 
 .PHONY: test-e2e
 test-e2e: ## Run end-to-end tests in the lab, and take it down after. FLAVOUR=claims for claims.

@@ -16,18 +16,14 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
-	"go.uber.org/zap/zapcore"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
-	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/serve"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/logs"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
 )
 
@@ -97,18 +93,6 @@ type CLI struct {
 	Drain          time.Duration `help:"Time for which the extension answers calls during shutdown, until clients have moved to other replicas." default:"5s" env:"DRAIN" group:"Operation"`
 }
 
-// newLogger returns the logger of the process, and sets it in libraries with a separate logger.
-func newLogger(debug bool) logging.Logger {
-	level := zapcore.InfoLevel
-	if debug {
-		level = zapcore.DebugLevel
-	}
-	zl := zap.New(zap.UseDevMode(false), zap.Level(level), zap.StacktraceLevel(zapcore.PanicLevel))
-	ctrllog.SetLogger(zl)
-	klog.SetLogger(zl.WithName("kubernetes"))
-	return logging.NewLogrLogger(zl)
-}
-
 // Validate returns an error for flags that contradict each other.
 func (c *CLI) Validate() error {
 	if c.MakeCertificates != "" && (c.Namespace == "" || c.FromFiles != "") {
@@ -176,7 +160,7 @@ func (c *CLI) Run() error {
 	if _, ok := os.LookupEnv("GOGC"); !ok {
 		debug.SetGCPercent(gcPercent)
 	}
-	return run(ctx, c, newLogger(c.Debug))
+	return run(ctx, c, logs.New(logs.Options{Debug: c.Debug}))
 }
 
 func main() {

@@ -279,23 +279,22 @@ func productReads(ctx context.Context, t *turn) error {
 	if err != nil {
 		return err
 	}
-	const fresh = time.Nanosecond
 	var failed []string
 	for _, read := range []struct {
 		name string
 		base bool
 		do   func() error
 	}{
-		{"devices", true, func() error { _, err := c.Devices(ctx, fresh); return err }},
-		{"services", true, func() error { _, err := c.Services(ctx, fresh); return err }},
-		{"auth keys", true, func() error { _, err := c.AuthKeys(ctx, fresh); return err }},
-		{"trust credentials", false, func() error { _, err := c.TrustCredentials(ctx, fresh); return err }},
-		{"policy file", false, func() error { _, err := c.PolicyFile(ctx, fresh); return err }},
-		{"DNS", false, func() error { _, err := c.DNS(ctx, fresh); return err }},
-		{"settings", false, func() error { _, err := c.Settings(ctx, fresh); return err }},
-		{"contacts", false, func() error { _, err := c.Contacts(ctx, fresh); return err }},
-		{"webhooks", false, func() error { _, err := c.Webhooks(ctx, fresh); return err }},
-		{"posture integrations", false, func() error { _, err := c.PostureIntegrations(ctx, fresh); return err }},
+		{"devices", true, func() error { _, err := c.Devices(ctx, tailscale.Current); return err }},
+		{"services", true, func() error { _, err := c.Services(ctx, tailscale.Current); return err }},
+		{"auth keys", true, func() error { _, err := c.AuthKeys(ctx, tailscale.Current); return err }},
+		{"trust credentials", false, func() error { _, err := c.TrustCredentials(ctx, tailscale.Current); return err }},
+		{"policy file", false, func() error { _, err := c.PolicyFile(ctx, tailscale.Current); return err }},
+		{"DNS", false, func() error { _, err := c.DNS(ctx, tailscale.Current); return err }},
+		{"settings", false, func() error { _, err := c.Settings(ctx, tailscale.Current); return err }},
+		{"contacts", false, func() error { _, err := c.Contacts(ctx, tailscale.Current); return err }},
+		{"webhooks", false, func() error { _, err := c.Webhooks(ctx, tailscale.Current); return err }},
+		{"posture integrations", false, func() error { _, err := c.PostureIntegrations(ctx, tailscale.Current); return err }},
 		{"organization", false, func() error { _, err := c.Organization(ctx, ""); return err }},
 	} {
 		err := read.do()

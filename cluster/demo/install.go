@@ -12,42 +12,14 @@ import (
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
 )
 
 const (
-	// organization is where our packages are published. The lab's Crossplane
-	// takes them from the lab's registry instead, by an ImageConfig.
-	organization = "ghcr.io/tailscale-gateway"
-
 	crossplaneNamespace = "crossplane-system"
 	quickstart          = "quickstart"
 )
-
-// configurations by flavour. A cluster has one of them: both define the kinds that
-// users write.
-var configurations = map[string]string{ //nolint:gochecknoglobals // A constant.
-	"namespaced": "configuration-tailscale-gateway",
-	"claims":     "configuration-tailscale-gateway-claims",
-}
-
-// packages returns all packages of an install, in the order of an update: dependencies come
-// first.
-func packages(configuration string) []installed {
-	return []installed{
-		{kind: "provider", name: "provider-tailscale"},
-		{kind: "function", name: "function-tailscale"},
-		{kind: "configuration", name: configuration},
-	}
-}
-
-type installed struct {
-	kind string
-	name string
-}
-
-// object is the name that Crossplane gives to a package installed by its
-// repository: the path with dashes.
-func (i installed) object() string { return "tailscale-gateway-" + i.name }
 
 type options struct {
 	Version string `default:"v0.1.0-dev" help:"Version to build and install."`
@@ -55,13 +27,13 @@ type options struct {
 }
 
 type demo struct {
-	version       string
-	configuration string
-	lab           *lab
+	version string
+	flavour string
+	lab     *lab
 }
 
 func newDemo(o options) *demo {
-	return &demo{version: o.Version, configuration: configurations[o.Flavour]}
+	return &demo{version: o.Version, flavour: o.Flavour}
 }
 
 func (d *demo) installSteps() []step {
@@ -108,7 +80,7 @@ func (d *demo) permissions(ctx context.Context, p *progress) error {
 		"-f", "cluster/manifests/admission.yaml", "-f", "cluster/manifests/admission-extension.yaml"); err != nil {
 		return err
 	}
-	if _, err := d.lab.kubectl(ctx, []byte(fmt.Sprintf(imageConfig, organization, d.lab.clusterRegistry, d.lab.clusterRegistry)), "apply", "--server-side", "-f", "-"); err != nil {
+	if _, err := d.lab.kubectl(ctx, []byte(fmt.Sprintf(imageConfig, products.Organization, d.lab.clusterRegistry, d.lab.clusterRegistry)), "apply", "--server-side", "-f", "-"); err != nil {
 		return err
 	}
 	// The RBAC manager aggregates the role a moment later.
@@ -148,21 +120,21 @@ func (d *demo) install(ctx context.Context, p *progress) error {
 	if err := d.checkFlavour(ctx); err != nil {
 		return err
 	}
-	for _, pkg := range packages(d.configuration) {
-		ref := organization + "/" + pkg.name + ":" + d.version
-		current, err := d.lab.kubectl(ctx, nil, "get", pkg.kind+".pkg.crossplane.io", pkg.object(), "--ignore-not-found", "-o=jsonpath={.spec.package}")
+	for _, pkg := range products.Packages(d.flavour) {
+		ref, kind, object := products.Image(pkg.Name, d.version), string(pkg.Kind), products.Object(pkg.Name)
+		current, err := d.lab.kubectl(ctx, nil, "get", kind+".pkg.crossplane.io", object, "--ignore-not-found", "-o=jsonpath={.spec.package}")
 		if err != nil {
 			return err
 		}
 		switch {
 		case current == ref:
 		case current != "":
-			if _, err := d.lab.crossplane(ctx, "xpkg", "update", pkg.kind, ref, pkg.object()); err != nil {
+			if _, err := d.lab.crossplane(ctx, "xpkg", "update", kind, ref, object); err != nil {
 				return err
 			}
-		case pkg.name == d.configuration:
+		case pkg.Kind == products.KindConfiguration:
 			// The others come as its dependencies.
-			if _, err := d.lab.crossplane(ctx, "xpkg", "install", pkg.kind, ref); err != nil {
+			if _, err := d.lab.crossplane(ctx, "xpkg", "install", kind, ref); err != nil {
 				return err
 			}
 		}
@@ -192,16 +164,16 @@ func (d *demo) missingKinds(ctx context.Context) (string, error) {
 // checkFlavour fails when the lab has the other configuration: both would claim the
 // same kinds, and neither would let go.
 func (d *demo) checkFlavour(ctx context.Context) error {
-	for flavour, name := range configurations {
-		if name == d.configuration {
+	for _, pkg := range products.All() {
+		if pkg.Kind != products.KindConfiguration || pkg.Flavour == d.flavour {
 			continue
 		}
-		o, err := d.lab.get(ctx, "configuration.pkg.crossplane.io", installed{name: name}.object(), "")
+		o, err := d.lab.get(ctx, "configuration.pkg.crossplane.io", products.Object(pkg.Name), "")
 		if err != nil {
 			return err
 		}
 		if o != nil {
-			return errors.Errorf("the lab was brought up with --flavour=%s: take it down first, or use that", flavour)
+			return errors.Errorf("the lab was brought up with --flavour=%s: take it down first, or use that", pkg.Flavour)
 		}
 	}
 	return nil
@@ -211,22 +183,22 @@ func (d *demo) checkFlavour(ctx context.Context) error {
 // wanted version.
 func (d *demo) unhealthyPackages(ctx context.Context) (string, error) {
 	var missing []string
-	for _, pkg := range packages(d.configuration) {
-		o, err := d.lab.get(ctx, pkg.kind+".pkg.crossplane.io", pkg.object(), "")
+	for _, pkg := range products.Packages(d.flavour) {
+		o, err := d.lab.get(ctx, string(pkg.Kind)+".pkg.crossplane.io", products.Object(pkg.Name), "")
 		if err != nil {
 			return "", err
 		}
 		switch {
 		case o == nil:
-			missing = append(missing, pkg.name+" is not there yet")
+			missing = append(missing, pkg.Name+" is not there yet")
 		case !strings.HasSuffix(o.Spec.Package, ":"+d.version):
-			missing = append(missing, fmt.Sprintf("%s is %s", pkg.name, o.Spec.Package))
+			missing = append(missing, fmt.Sprintf("%s is %s", pkg.Name, o.Spec.Package))
 		case o.Status.CurrentIdentifier != o.Spec.Package:
-			missing = append(missing, pkg.name+" is being unpacked")
+			missing = append(missing, pkg.Name+" is being unpacked")
 		default:
 			for _, t := range []string{"Installed", "Healthy"} {
 				if c := o.condition(t); c.Status != "True" {
-					missing = append(missing, fmt.Sprintf("%s is not %s %s", pkg.name, t, c.Message))
+					missing = append(missing, fmt.Sprintf("%s is not %s %s", pkg.Name, t, c.Message))
 					break
 				}
 			}

@@ -26,13 +26,14 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/manifests"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
 )
 
 type cli struct {
 	Kubeconfig     string `env:"KUBECONFIG"           help:"Kubeconfig of the cluster to check. Default: that of kubectl." type:"path"`
 	Namespace      string `default:"crossplane-system" help:"Namespace of Crossplane."`
 	ServiceAccount string `default:"crossplane"        help:"Service account that Crossplane runs as."`
-	Provider       string `default:"provider-tailscale" help:"Service account that the provider runs as."`
+	Provider       string `default:"${provider}" help:"Service account that the provider runs as."`
 
 	Admission bool `default:"true" help:"Check the admission policies that protect internal kinds. Disable it if cluster/manifests/admission.yaml and admission-extension.yaml are not applied on purpose." negatable:""`
 
@@ -54,6 +55,7 @@ func main() {
 	c := &cli{}
 	k := kong.Parse(c,
 		kong.Name("installcheck"),
+		kong.Vars{"provider": products.Provider},
 		kong.Description("Check that a cluster has what Tailscale Gateway needs, and name each thing that is missing with its fix. Exits with 1 when something is missing."))
 	k.FatalIfErrorf(c.run(ctx, os.Stdout))
 }

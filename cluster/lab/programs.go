@@ -44,7 +44,7 @@ func pass(r runtime, name string, args []string) error {
 	cmd := exec.CommandContext(r, path, args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+cfg)
-	return cmd.Run() //nolint:wrapcheck // main passes its exit code on.
+	return cmd.Run() // main passes its exit code on.
 }
 
 // quiet runs a program on the cluster and shows what it said only if it failed.
@@ -103,7 +103,7 @@ func (c *execCmd) Run(r runtime) error {
 	if err := netns.Start(p.Namespace, cmd); err != nil {
 		return errors.Wrapf(err, "cannot start %q", c.Args[0])
 	}
-	return cmd.Wait() //nolint:wrapcheck // main passes its exit code on.
+	return cmd.Wait() // main passes its exit code on.
 }
 
 type binCmd struct {

@@ -15,14 +15,9 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
-	"go.uber.org/zap/zapcore"
 	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
-	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
-	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/address"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent"
@@ -30,6 +25,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/network"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/probe"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/logs"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
 )
@@ -85,21 +81,9 @@ type RunCmd struct {
 	EgressIdle      time.Duration `help:"How long a connection into the tailnet may be idle before it is closed, for nodes that have vanished and clients that send nothing. Zero closes none." default:"0s" env:"EGRESS_IDLE"`
 }
 
-// newLogger returns the logger of the process, and of libraries that have their own.
-func newLogger(debug bool) logging.Logger {
-	level := zapcore.InfoLevel
-	if debug {
-		level = zapcore.DebugLevel
-	}
-	zl := zap.New(zap.UseDevMode(false), zap.Level(level), zap.StacktraceLevel(zapcore.PanicLevel))
-	ctrllog.SetLogger(zl)
-	klog.SetLogger(zl.WithName("kubernetes"))
-	return logging.NewLogrLogger(zl)
-}
-
 // Run runs the agent until it receives a signal.
 func (c *RunCmd) Run() error {
-	log := newLogger(c.Debug)
+	log := logs.New(logs.Options{Debug: c.Debug})
 
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -7,6 +7,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/network"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/logs"
 )
 
 // NetworkCmd readies the pod for Kernel networking and ends.
@@ -16,7 +17,7 @@ type NetworkCmd struct {
 
 // Run has the kernel forward packets, and guards them.
 func (c *NetworkCmd) Run() error {
-	log := newLogger(false)
+	log := logs.New(logs.Options{})
 	// The guard comes first: nothing may be forwarded without it.
 	if c.Guard {
 		if err := network.Guard(); err != nil {

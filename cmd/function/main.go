@@ -9,6 +9,7 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/functions"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
 )
 
@@ -37,6 +38,6 @@ func (c *CLI) Run() error {
 func main() {
 	ctx := kong.Parse(&CLI{},
 		kong.Description(description),
-		kong.Vars{"extension_image": "ghcr.io/tailscale-gateway/extension:" + version.Version})
+		kong.Vars{"extension_image": products.Image(products.Extension, version.Version)})
 	ctx.FatalIfErrorf(ctx.Run())
 }

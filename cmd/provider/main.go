@@ -13,6 +13,7 @@ import (
 	_ "golang.org/x/crypto/x509roots/fallback" // The image holds no certificates: these serve where the system has none.
 	ctrl "sigs.k8s.io/controller-runtime"
 
+	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/provider"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
 )
@@ -37,7 +38,7 @@ func main() {
 	k := kong.Parse(f,
 		kong.Name("provider"),
 		kong.Description(description),
-		kong.Vars{"version": version.Version, "agent_image": "ghcr.io/tailscale-gateway/agent:" + version.Version},
+		kong.Vars{"version": version.Version, "agent_image": products.Image(products.Agent, version.Version)},
 		kong.UsageOnError(),
 	)
 	k.FatalIfErrorf(provider.Run(ctrl.SetupSignalHandler(), f.options()))

@@ -26,6 +26,8 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/xpkg"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/xpkg/parser"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/xpkg/parser/examples"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
 )
 
 // runtimeUser runs our images. Crossplane's default runtime sets 2000 as well.
@@ -44,7 +46,7 @@ func (c *buildCmd) Run(ctx context.Context) error {
 	if err := os.MkdirAll(c.Out, 0o750); err != nil {
 		return errors.Wrap(err, "cannot make output folder")
 	}
-	for _, p := range products() {
+	for _, p := range products.All() {
 		if !c.wants(p) {
 			continue
 		}
@@ -60,7 +62,7 @@ func (c *buildCmd) Run(ctx context.Context) error {
 	return nil
 }
 
-func (c *buildCmd) wants(p product) bool {
+func (c *buildCmd) wants(p products.Product) bool {
 	if len(c.Only) == 0 {
 		return true
 	}
@@ -72,7 +74,7 @@ func (c *buildCmd) wants(p product) bool {
 	return false
 }
 
-func (c *buildCmd) build(ctx context.Context, p product, arch string) (string, error) {
+func (c *buildCmd) build(ctx context.Context, p products.Product, arch string) (string, error) {
 	img, err := c.runtimeImage(ctx, p, arch)
 	if err != nil {
 		return "", err
@@ -85,7 +87,7 @@ func (c *buildCmd) build(ctx context.Context, p product, arch string) (string, e
 		}
 	}
 
-	ref, err := name.NewTag(organization + "/" + p.Name + ":" + c.Version)
+	ref, err := name.NewTag(products.Image(p.Name, c.Version))
 	if err != nil {
 		return "", errors.Wrap(err, "cannot parse image name")
 	}
@@ -99,7 +101,7 @@ func (c *buildCmd) build(ctx context.Context, p product, arch string) (string, e
 
 // runtimeImage holds one static binary and nothing else. The binaries carry
 // their certificate roots.
-func (c *buildCmd) runtimeImage(ctx context.Context, p product, arch string) (v1.Image, error) {
+func (c *buildCmd) runtimeImage(ctx context.Context, p products.Product, arch string) (v1.Image, error) {
 	img, err := mutate.ConfigFile(empty.Image, &v1.ConfigFile{
 		OS:           "linux",
 		Architecture: arch,
@@ -134,7 +136,7 @@ func (c *buildCmd) runtimeImage(ctx context.Context, p product, arch string) (v1
 	return img, errors.Wrap(err, "cannot set image config")
 }
 
-func (c *buildCmd) compile(ctx context.Context, p product, arch string) (string, error) {
+func (c *buildCmd) compile(ctx context.Context, p products.Product, arch string) (string, error) {
 	dir := filepath.Join(c.Out, "bin", arch)
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return "", errors.Wrap(err, "cannot make folder for binaries")
@@ -177,7 +179,7 @@ func binaryLayer(binary, file string) (v1.Layer, error) {
 }
 
 // pack adds the package's YAML and the examples to its runtime image.
-func (c *buildCmd) pack(ctx context.Context, p product, base v1.Image) (v1.Image, error) {
+func (c *buildCmd) pack(ctx context.Context, p products.Product, base v1.Image) (v1.Image, error) {
 	metaScheme, err := xpkg.BuildMetaScheme()
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot build meta scheme")

@@ -15,15 +15,17 @@ import (
 	"sigs.k8s.io/yaml"
 
 	pkgmetav1 "github.com/crossplane/crossplane/apis/v2/pkg/meta/v1"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
 )
 
 func TestProducts(t *testing.T) {
 	built := map[string]bool{}
-	for _, p := range products() {
+	for _, p := range products.All() {
 		if p.Main == "" && p.Package == "" {
 			t.Errorf("%s is neither an image nor a package", p.Name)
 		}
-		built[organization+"/"+p.Name] = true
+		built[products.Organization+"/"+p.Name] = true
 	}
 
 	// What the configuration depends on must be built, and nothing else.
@@ -59,7 +61,7 @@ func configuration(t *testing.T, dir string) pkgmetav1.MetaSpec {
 // refuses what may not be in a package.
 func TestPack(t *testing.T) {
 	t.Chdir("../..")
-	for _, p := range products() {
+	for _, p := range products.All() {
 		if p.Package == "" {
 			continue
 		}

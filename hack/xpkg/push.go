@@ -19,6 +19,8 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/xpkg"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
 )
 
 type pushCmd struct {
@@ -30,7 +32,7 @@ type pushCmd struct {
 // Run pushes each product, as an index when it was built for several
 // architectures.
 func (c *pushCmd) Run(ctx context.Context) error {
-	for _, p := range products() {
+	for _, p := range products.All() {
 		files, err := filepath.Glob(filepath.Join(c.From, p.Name+"-*."+extension(p)))
 		if err != nil {
 			return errors.Wrap(err, "cannot list built files")
@@ -50,7 +52,7 @@ func (c *pushCmd) Run(ctx context.Context) error {
 	return nil
 }
 
-func extension(p product) string {
+func extension(p products.Product) string {
 	if p.Package == "" {
 		return "tar"
 	}

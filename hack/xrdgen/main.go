@@ -21,6 +21,9 @@ type cli struct {
 	CRDs          string `arg:"" help:"Folder of CustomResourceDefinitions, one in each file." name:"crds" type:"existingdir"`
 	Configuration string `arg:"" help:"Folder of the configuration. CompositeResourceDefinitions are written to xrds, one in each file; Compositions are read from compositions." name:"configuration" type:"existingdir"`
 	Claims        string `arg:"" help:"Folder of the configuration of claims. All files except crossplane.yaml are written." name:"claims" type:"existingdir"`
+
+	Inputs   string `help:"Folder of CustomResourceDefinitions of functions' inputs." type:"existingdir"`
+	InputsTo string `help:"Folder of the function's package that the inputs are written to."`
 }
 
 func main() {
@@ -30,6 +33,11 @@ func main() {
 }
 
 func (c *cli) run() error {
+	if c.Inputs != "" {
+		if err := inputs(c.Inputs, c.InputsTo); err != nil {
+			return err
+		}
+	}
 	// Kinds that have a claim.
 	claimed := map[string]bool{}
 	err := each(filepath.Join(c.CRDs, "*.yaml"), func(name string, b []byte) error {

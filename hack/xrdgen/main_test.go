@@ -4,6 +4,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -267,6 +269,41 @@ spec:
 			}
 			if diff := cmp.Diff(header+tc.want, string(got)); diff != "" {
 				t.Errorf("%s\nclaimsComposition(...): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestInputs(t *testing.T) {
+	const rest = "x-kubernetes-validations:\n"
+	rule := "  - message: port is required unless kind is TailscaleGateway\n    rule: has(self.port) || has(self.kind)\n"
+	cases := map[string]struct {
+		reason string
+		in     string
+		want   string
+		err    bool
+	}{
+		"Rule":   {reason: "The rule of ports goes, others stay.", in: rest + rule + "  - message: other\n    rule: a\n", want: rest + "  - message: other\n    rule: a\n"},
+		"NoRule": {reason: "A rule that has another text would fail in pipelines.", in: rest, err: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			from, to := t.TempDir(), t.TempDir()
+			if err := os.WriteFile(filepath.Join(from, "a.yaml"), []byte(tc.in), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := inputs(from, to); (err != nil) != tc.err {
+				t.Fatalf("\n%s\ninputs(...): %v", tc.reason, err)
+			}
+			if tc.err {
+				return
+			}
+			got, err := os.ReadFile(filepath.Join(to, "a.yaml"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, string(got)); diff != "" {
+				t.Errorf("\n%s\ninputs(...): -want, +got:\n%s", tc.reason, diff)
 			}
 		})
 	}

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package agent runs beside tailscaled in every proxy pod. It gives containerboot
-// its files, withdraws services whose backends are sick, and reports to the pod's
+// its files, withdraws services whose backends are unhealthy, and reports to the pod's
 // Machine. Here is what ties its parts together: one goroutine that holds all
 // state, and an HTTP server for kubelet. What to serve is decided in package plan;
 // probing, writing, the Kubernetes API and tailscaled's LocalAPI have packages of
@@ -70,7 +70,7 @@ type Options struct {
 
 	// Drain is how long a withdrawn service is still served: how long clients
 	// are given to move to another machine. Control needs up to 15 s to choose
-	// one, and clients are told after that, with no sign of when they have heard it
+	// one, and clients hear of it after that, without an acknowledgement
 	// (tailscale.com kube/services/services.go).
 	Drain time.Duration
 
@@ -166,9 +166,8 @@ func (a *Agent) Run(ctx context.Context, l, hooks net.Listener) error {
 		wg sync.WaitGroup
 		lp *loop
 	)
-	// Last, for until the loop has ended it may open ports.
-	defer func() { lp.egress.close() }()
-	defer func() { lp.dns.close() }()
+	// Last: until it has ended, the loop may open ports.
+	defer func() { lp.roles.close() }()
 	defer wg.Wait()
 	defer cancel()
 
@@ -202,35 +201,34 @@ func (a *Agent) Run(ctx context.Context, l, hooks net.Listener) error {
 			}()
 		},
 		reload: watcher.Reload,
-		lookUp: func(d *drain, handlers map[string]plan.Handlers) {
+		findDestinations: func(d *drain, handlers map[string]plan.Handlers) {
 			go func() {
 				to := destinationsOf(ctx, handlers)
 				a.do(ctx, func(*loop) { d.destinations = to })
 			}()
 		},
-		logout: func() { go watcher.Logout(ctx) },
-		ender:  a.newEnder(ctx),
-		issuer: a.newIssuer(ctx),
-		offers: offers{}, readvertising: readvertising{},
+		logout:     func() { go watcher.Logout(ctx) },
+		terminator: a.newTerminator(ctx),
+		issuer:     a.newIssuer(ctx),
+		offers:     offers{}, readvertising: readvertising{},
 		config: atomicdir.New(a.opts.TailscaledConfigDir, meta.ConfigKey),
 		serve: atomicdir.New(filepath.Dir(a.opts.ServeConfigPath), filepath.Base(a.opts.ServeConfigPath),
 			ingressservices.IngressConfigKey, egressservices.KeyEgressServices),
 	}
-	if a.opts.Kernel {
-		lp.kernel = newKernel(a.opts.ForgetUDP, func() { a.do(ctx, func(*loop) {}) })
+	lp.kernel = newKernel(a.opts.Kernel, lp.serve, a.opts.ForgetUDP, func() { a.do(ctx, func(*loop) {}) })
+	lp.roles = append(lp.roles, lp.kernel)
+	if a.opts.DNS.ConfigMap != "" {
+		lp.roles = append(lp.roles, a.newDNS())
 	}
 	if a.opts.Egress.ConfigMap != "" {
-		lp.egress = a.newEgress(ctx, peers, lp.kernel)
+		lp.roles = append(lp.roles, a.newEgress(ctx, peers, lp.kernel))
 		// The services of its endpoints are for other pods.
 		lp.listed = true
-	}
-	if a.opts.DNS.ConfigMap != "" {
-		lp.dns = a.newDNS()
 	}
 	if err := lp.restore(); err != nil {
 		return errors.Wrap(err, "cannot read what an earlier run has written")
 	}
-	if err := lp.ender.Restore(ctx); err != nil {
+	if err := lp.terminator.Restore(ctx); err != nil {
 		a.log.Info("Ignoring certificates of an earlier run", "error", err)
 	}
 	a.health.setWaiting("Waiting for the API server to tell of Secret " + a.opts.configSecret().String())
@@ -248,26 +246,16 @@ func (a *Agent) Run(ctx context.Context, l, hooks net.Listener) error {
 			a.do(ctx, func(l *loop) { l.setState(s) })
 		})
 	})
-	if lp.dns != nil {
+	for _, r := range lp.roles {
+		wg.Go(func() { r.watch(ctx, a) })
+	}
+	if a.opts.Egress.ConfigMap == "" {
 		wg.Go(func() {
-			kube.WatchConfigMap(ctx, a.client, a.opts.zoneConfigMap(), func(cm *corev1.ConfigMap) {
-				a.do(ctx, func(l *loop) { l.dns.set(cm) })
+			kube.WatchAttachments(ctx, a.client, a.opts.PodNamespace, a.opts.Endpoints, func(as []v1alpha1.ServiceAttachment) {
+				a.do(ctx, func(l *loop) { l.setAttachments(as) })
 			})
 		})
 	}
-	if lp.egress != nil {
-		wg.Go(func() {
-			kube.WatchConfigMap(ctx, a.client, a.opts.egressConfigMap(), func(cm *corev1.ConfigMap) {
-				a.do(ctx, func(l *loop) { l.setEgress(time.Now(), cm) })
-			})
-		})
-		return a.serve(ctx, l, hooks)
-	}
-	wg.Go(func() {
-		kube.WatchAttachments(ctx, a.client, a.opts.PodNamespace, a.opts.Endpoints, func(as []v1alpha1.ServiceAttachment) {
-			a.do(ctx, func(l *loop) { l.setAttachments(as) })
-		})
-	})
 	return a.serve(ctx, l, hooks)
 }
 

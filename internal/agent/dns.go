@@ -14,7 +14,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/atomicdir"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/kube"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/nameserver"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/zone"
 )
@@ -33,12 +33,14 @@ type DNSOptions struct {
 	Port uint16
 }
 
-// loopback is where tailscaled leads who asks at the machine's address in the tailnet,
+// loopback is where tailscaled forwards queries to the machine's address in the tailnet,
 // with Userspace networking (tailscale.com wgengine/netstack).
-var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1}) //nolint:gochecknoglobals // A constant.
+var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 
-// A dnsLoop is what the loop knows and has done of DNS.
+// A dnsLoop is the role of a pod that resolves names for the tailnet.
 type dnsLoop struct {
+	plainRole
+
 	opts   DNSOptions
 	kernel bool
 	retry  time.Duration
@@ -61,18 +63,18 @@ func (a *Agent) newDNS() *dnsLoop {
 	}
 }
 
-// close ends the answers.
-func (d *dnsLoop) close() {
-	if d != nil {
-		d.server.Close()
-	}
+// watch follows the ConfigMap with the zone.
+func (d *dnsLoop) watch(ctx context.Context, a *Agent) {
+	kube.WatchConfigMap(ctx, a.client, a.opts.zoneConfigMap(), func(cm *corev1.ConfigMap) {
+		a.do(ctx, func(*loop) { d.set(cm) })
+	})
 }
 
-// restore takes over what the ConfigMap has said to an earlier run.
+// close closes the listeners.
+func (d *dnsLoop) close() { d.server.Close() }
+
+// restore takes over the zone of an earlier run.
 func (d *dnsLoop) restore() error {
-	if d == nil {
-		return nil
-	}
 	b, err := d.file.Read()
 	if err != nil || b == nil {
 		return err
@@ -83,8 +85,8 @@ func (d *dnsLoop) restore() error {
 	return nil
 }
 
-// set the zone from the ConfigMap. One that is gone or useless changes nothing: what
-// was known is the best there is.
+// set takes the zone from the ConfigMap. A ConfigMap that is gone or unusable changes
+// nothing.
 func (d *dnsLoop) set(cm *corev1.ConfigMap) {
 	if cm == nil {
 		d.log.Info("Waiting for ConfigMap", "configmap", d.opts.ConfigMap)
@@ -118,17 +120,16 @@ func (d *dnsLoop) take(s string) error {
 	return nil
 }
 
-// step listens where the tailnet asks. It returns when to try again what failed, or
-// zero.
-func (d *dnsLoop) step(ctx context.Context, now time.Time, tn localapi.State) time.Time {
-	if d == nil || d.zone == "" {
+// step listens at the addresses that the tailnet sends queries to.
+func (d *dnsLoop) step(ctx context.Context, now time.Time, l *loop) time.Time {
+	if d.zone == "" {
 		return time.Time{}
 	}
 	addrs := []netip.AddrPort{netip.AddrPortFrom(loopback, d.opts.Port)}
 	if d.kernel {
-		// Never at the pod's own: who may ask is for the tailnet's policy to say.
+		// Never at the pod's own addresses: the tailnet's policy decides about access.
 		addrs = nil
-		for _, a := range tn.Addresses {
+		for _, a := range l.tailnet.Addresses {
 			addrs = append(addrs, netip.AddrPortFrom(a, d.opts.Port))
 		}
 	}

@@ -27,7 +27,7 @@ const (
 //
 // Of an ingress pod it has three parts. First tailscaled takes the withdrawal, which may
 // last on a busy machine. Then, for Options.Drain, new connections are taken as before, for
-// control tells clients of another machine only after a while, and they hear of it one by
+// control announces another machine only after a while, and clients hear of it one by
 // one. In the end it waits until no connection is open, as long as the grace period has
 // room. New connections are taken till the end: tailscaled hands packets of a service only
 // to a handler of the serve config (wgengine/netstack, shouldProcessInbound), those of open
@@ -93,16 +93,9 @@ func (l *loop) startDrain(now time.Time) <-chan struct{} {
 	}
 	if l.drain.clients && l.opts.Grace > 0 {
 		l.drain.cut = latest(l.drain.until, now.Add(l.opts.Grace-stopTime))
-		l.lookUp(l.drain, maps.Clone(l.handlers))
+		l.findDestinations(l.drain, maps.Clone(l.handlers))
 	}
-	if e := l.egress; e != nil && len(e.ports) > 0 {
-		l.drain.until = latest(l.drain.until, now.Add(e.opts.Spread))
-		l.drain.cut = now.Add(e.opts.Drain)
-		if e.kernel != nil {
-			// Nobody here sees when connections end that the kernel forwards.
-			l.drain.until = latest(l.drain.until, now.Add(l.opts.Drain))
-		}
-	}
+	l.roles.drain(now, l)
 	l.log.Info("Withdrawing all services before tailscaled stops", "services", l.advertised, "drain", l.drain.until.Sub(now).String())
 	return l.drain.done
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/atomicdir"
 	carrier "github.com/tailscale-gateway/tailscale-gateway/internal/agent/egress"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/kube"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/probe"
@@ -48,7 +49,7 @@ type EgressOptions struct {
 	Idle time.Duration
 }
 
-// An egressLoop is what the loop knows and has done of egress.
+// An egressLoop is the role of a pod that carries traffic into the tailnet.
 type egressLoop struct {
 	opts   EgressOptions
 	retry  time.Duration
@@ -58,7 +59,7 @@ type egressLoop struct {
 	has    func(name string, addr netip.Addr) bool
 	file   *atomicdir.Dir
 
-	// server carries connections, unless the kernel does: one of both is nil.
+	// server carries connections, unless the kernel does. It is nil then.
 	server *carrier.Server
 	kernel *kernelLoop
 
@@ -79,7 +80,7 @@ type egressLoop struct {
 	// ports is what each port leads to.
 	ports []plan.EgressPort
 
-	// joined reports whether tailscaled has told of peers once.
+	// joined reports whether tailscaled has had peers once.
 	joined bool
 }
 
@@ -101,20 +102,27 @@ func (a *Agent) newEgress(ctx context.Context, peers *localapi.Peers, k *kernelL
 		kernel:  k,
 		leaving: make(map[plan.EgressKey]leavingTarget),
 	}
-	if k == nil {
+	if !k.on {
 		e.server = carrier.NewServer(a.dialer.Dial, a.metrics.egress, a.log, tell, carrier.WithListen(carrier.ListenAt(e.opts.Address)), carrier.WithIdleTimeout(e.opts.Idle))
 	}
 	return e
 }
 
-// close cuts what is carried.
+// watch follows the ConfigMap with the targets.
+func (e *egressLoop) watch(ctx context.Context, a *Agent) {
+	kube.WatchConfigMap(ctx, a.client, a.opts.egressConfigMap(), func(cm *corev1.ConfigMap) {
+		a.do(ctx, func(l *loop) { e.setConfig(time.Now(), cm, l.health) })
+	})
+}
+
+// close cuts the open connections.
 func (e *egressLoop) close() {
-	if e != nil && e.server != nil {
+	if e.server != nil {
 		e.server.Close()
 	}
 }
 
-// restore takes over what the ConfigMap has said to an earlier run.
+// restore takes over the targets of an earlier run.
 func (e *egressLoop) restore() error {
 	b, err := e.file.Read()
 	if err != nil || b == nil {
@@ -129,10 +137,9 @@ func (e *egressLoop) restore() error {
 	return nil
 }
 
-// setEgress takes the targets from the ConfigMap. One that is gone or useless
-// changes nothing: what is carried goes on.
-func (l *loop) setEgress(now time.Time, cm *corev1.ConfigMap) {
-	e := l.egress
+// setConfig takes the targets from the ConfigMap. A ConfigMap that is gone or unusable
+// changes nothing: open ports stay open.
+func (e *egressLoop) setConfig(now time.Time, cm *corev1.ConfigMap, h *health) {
 	if cm == nil {
 		e.log.Info("Waiting for ConfigMap", "configmap", e.opts.ConfigMap)
 		e.known = true
@@ -145,7 +152,7 @@ func (l *loop) setEgress(now time.Time, cm *corev1.ConfigMap) {
 	}
 	if err != nil {
 		e.log.Info("Cannot use ConfigMap", "configmap", e.opts.ConfigMap, "error", err)
-		l.health.setWaiting("ConfigMap " + e.opts.ConfigMap + ": " + err.Error())
+		h.setWaiting("ConfigMap " + e.opts.ConfigMap + ": " + err.Error())
 		return
 	}
 	e.known, e.revision = true, egress.Revision(s)
@@ -167,16 +174,12 @@ func (e *egressLoop) set(now time.Time, targets []egress.Target) {
 	e.targets = targets
 }
 
-// step brings listeners and probes in line with what is known. It returns when to
-// do so again without being told, or zero.
-func (e *egressLoop) step(ctx context.Context, now time.Time, tn localapi.State, d *drain) time.Time {
-	if e == nil {
-		return time.Time{}
-	}
+// step updates listeners, probes and the egress config.
+func (e *egressLoop) step(ctx context.Context, now time.Time, l *loop) time.Time {
 	next := e.forget(now)
 	for range 2 {
-		e.plan(tn)
-		closed := e.serve(ctx, d.closing(now))
+		e.plan(l.tailnet)
+		closed := e.serve(ctx, l.drain.closing(now))
 		if maps.Equal(closed, e.closed) {
 			break
 		}
@@ -187,6 +190,9 @@ func (e *egressLoop) step(ctx context.Context, now time.Time, tn localapi.State,
 	e.prober.Set(ctx, plan.EgressTargets(e.ports))
 	if len(e.closed) > 0 {
 		next = earliest(now, next, now.Add(e.retry))
+	}
+	if err := e.write(now, l); err != nil {
+		l.failed(now, "Cannot write egress config", err)
 	}
 	return next
 }
@@ -213,7 +219,7 @@ func (e *egressLoop) plan(tn localapi.State) {
 		Outside: make(map[plan.EgressKey]bool),
 		Closed:  e.closed,
 	}
-	if e.kernel != nil {
+	if e.kernel.on {
 		in.Kernel, in.Applied = true, e.kernel.appliedEgress
 	}
 	for _, t := range e.leaving {
@@ -256,7 +262,7 @@ func (e *egressLoop) serve(ctx context.Context, closing bool) map[plan.EgressKey
 
 // busy reports whether connections are open.
 func (e *egressLoop) busy() bool {
-	if e == nil || e.server == nil {
+	if e.server == nil {
 		return false
 	}
 	for _, p := range e.ports {
@@ -267,26 +273,33 @@ func (e *egressLoop) busy() bool {
 	return false
 }
 
-// started reports whether it is known what to carry.
-func (e *egressLoop) started() bool { return e == nil || e.known }
+// started reports whether the targets are known.
+func (e *egressLoop) started() bool { return e.known }
 
-// unready says why the pod cannot carry anything yet. Once it could, what stands
-// in the way of a target is the target's own matter.
-func (e *egressLoop) unready(tn localapi.State) string {
-	if e == nil {
-		return ""
-	}
-	e.joined = e.joined || tn.Running && tn.Peers > 0
+// unready returns why the pod cannot carry anything yet. Once the pod has joined, an obstacle
+// concerns single targets and not the pod.
+func (e *egressLoop) unready(l *loop) string {
+	e.joined = e.joined || l.tailnet.Running && l.tailnet.Peers > 0
 	if e.joined {
 		return ""
 	}
 	return "Waiting for tailscaled to join the tailnet"
 }
 
-// tell adds what is carried to a status.
-func (e *egressLoop) tell(s *v1alpha1.MachineAgentStatus) {
-	if e == nil {
+// drain gives clients time to hear of other pods, and open connections time to end.
+func (e *egressLoop) drain(now time.Time, l *loop) {
+	if len(e.ports) == 0 {
 		return
 	}
+	l.drain.until = latest(l.drain.until, now.Add(e.opts.Spread))
+	l.drain.cut = now.Add(e.opts.Drain)
+	if e.kernel.on {
+		// The agent does not see when connections end that the kernel forwards.
+		l.drain.until = latest(l.drain.until, now.Add(l.opts.Drain))
+	}
+}
+
+// report adds the targets and their ports to a status.
+func (e *egressLoop) report(s *v1alpha1.MachineAgentStatus) {
 	s.EgressConfig, s.Egress = e.revision, plan.EgressStatus(e.ports)
 }

@@ -22,7 +22,7 @@ const (
 	// headerTimeout bounds how long a client may take to ask.
 	headerTimeout = 5 * time.Second
 
-	// shutdownTimeout is for requests that run when the agent is told to end.
+	// shutdownTimeout bounds the requests that still run when the agent ends.
 	shutdownTimeout = 2 * time.Second
 
 	// loopTimeout is how long the loop may be busy before the agent counts as
@@ -30,7 +30,7 @@ const (
 	loopTimeout = 4 * time.Second
 )
 
-// A health is what kubelet is told.
+// A health is the answer to kubelet's probes.
 type health struct {
 	mu       sync.Mutex
 	started  bool

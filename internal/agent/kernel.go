@@ -23,9 +23,17 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/resolve"
 )
 
-// A kernelLoop is what the loop knows and has done of packets that the kernel
-// forwards, by rules that containerboot makes. It is nil with Userspace networking.
+// A kernelLoop is the role of a pod whose kernel forwards packets, by rules that
+// containerboot makes. It does nothing with Userspace networking.
 type kernelLoop struct {
+	plainRole
+
+	// on reports whether the kernel forwards packets.
+	on bool
+
+	// dir has the files of containerboot.
+	dir *atomicdir.Dir
+
 	resolver *resolve.Resolver
 
 	// wanted are the services that the kernel is to forward.
@@ -48,16 +56,16 @@ type kernelLoop struct {
 	forgotten *network.Translations
 }
 
-func newKernel(forget func(network.Translations) (uint, error), changed func()) *kernelLoop {
-	return &kernelLoop{forget: forget, resolver: resolve.New(net.DefaultResolver.LookupNetIP, changed)}
+func newKernel(on bool, dir *atomicdir.Dir, forget func(network.Translations) (uint, error), changed func()) *kernelLoop {
+	return &kernelLoop{on: on, dir: dir, forget: forget, resolver: resolve.New(net.DefaultResolver.LookupNetIP, changed)}
 }
 
-// restore takes over what an earlier run has written.
-func (k *kernelLoop) restore(dir *atomicdir.Dir) error {
-	if k == nil {
+// restore takes over the configs that an earlier run has written.
+func (k *kernelLoop) restore() error {
+	if !k.on {
 		return nil
 	}
-	b, err := dir.ReadFile(ingressservices.IngressConfigKey)
+	b, err := k.dir.ReadFile(ingressservices.IngressConfigKey)
 	if err != nil {
 		return err
 	}
@@ -66,13 +74,13 @@ func (k *kernelLoop) restore(dir *atomicdir.Dir) error {
 			return err
 		}
 	}
-	k.egress, err = dir.ReadFile(egressservices.KeyEgressServices)
+	k.egress, err = k.dir.ReadFile(egressservices.KeyEgressServices)
 	return err
 }
 
 // setState takes from the state Secret what containerboot has set up in this pod.
 func (k *kernelLoop) setState(s *corev1.Secret, podIP string) error {
-	if k == nil || s == nil {
+	if !k.on || s == nil {
 		return nil
 	}
 	applied, err := plan.IngressApplied(s.Data[ingressservices.IngressConfigKey], podIP)
@@ -115,7 +123,7 @@ func (k *kernelLoop) forgetUDP() error {
 // forward decides which services the kernel forwards.
 func (l *loop) forward(ctx context.Context, services []plan.Service) []plan.Service {
 	in := plan.ForwardInput{Attachments: l.attachments, Advertised: l.advertised}
-	if k := l.kernel; k != nil {
+	if k := l.kernel; k.on {
 		k.resolver.Set(ctx, plan.ForwardHosts(l.attachments))
 		in.Kernel = true
 		in.Addresses = k.resolver.Addresses()
@@ -123,16 +131,14 @@ func (l *loop) forward(ctx context.Context, services []plan.Service) []plan.Serv
 		in.Applied, in.AppliedKnown = k.applied, k.known
 	}
 	services, wanted := plan.Forward(services, in)
-	if l.kernel != nil {
-		l.kernel.wanted = wanted
-	}
+	l.kernel.wanted = wanted
 	return services
 }
 
 // forwarding returns what the kernel is to forward of the services that are
 // served: of one that is leaving, what it does already.
 func (k *kernelLoop) forwarding(served map[string]plan.Handlers, wanted map[string]plan.Handlers) plan.Forwards {
-	if k == nil {
+	if !k.on {
 		return nil
 	}
 	out := maps.Clone(k.wanted)
@@ -149,17 +155,17 @@ func (k *kernelLoop) forwarding(served map[string]plan.Handlers, wanted map[stri
 
 // has reports whether the config on disk says so already.
 func (k *kernelLoop) has(f plan.Forwards) bool {
-	return k == nil || k.forwards != nil && k.forwards.Equal(f)
+	return !k.on || k.forwards != nil && k.forwards.Equal(f)
 }
 
 // cautious reports whether the API server must be there for a file to be changed:
 // with Kernel networking containerboot reads its state Secret at each change, and
 // exits when it cannot (cmd/containerboot/ingressservices.go).
-func (k *kernelLoop) cautious(written bool) bool { return k != nil && written }
+func (k *kernelLoop) cautious(written bool) bool { return k.on && written }
 
 // writeProxies writes the serve config, and with it what the kernel forwards.
 func (l *loop) writeProxies(serve []byte, f plan.Forwards) (bool, error) {
-	if l.kernel == nil {
+	if !l.kernel.on {
 		return l.serve.Write(serve)
 	}
 	serve, err := plan.WithTun(serve, f)
@@ -180,25 +186,24 @@ func (l *loop) writeProxies(serve []byte, f plan.Forwards) (bool, error) {
 	return changed, err
 }
 
-// writeEgress writes where containerboot is to have the kernel forward the pod's
-// ports.
-func (l *loop) writeEgress(now time.Time) error {
-	k := l.kernel
-	if k == nil || l.egress == nil || !l.egress.known {
+// write writes where containerboot has the kernel forward the pod's ports.
+func (e *egressLoop) write(now time.Time, l *loop) error {
+	k := e.kernel
+	if !k.on || !e.known {
 		return nil
 	}
-	// Who has a host is not known while tailscaled is away.
+	// The peers are unknown while tailscaled is away.
 	if k.egress != nil && (!l.tailnet.Running || l.tailnet.Peers == 0) {
 		return nil
 	}
-	b, err := plan.EgressServices(l.egress.ports)
+	b, err := plan.EgressServices(e.ports)
 	if err != nil || bytes.Equal(k.egress, b) {
 		return err
 	}
 	if k.cautious(k.egress != nil) && !l.reached(now) {
 		return nil
 	}
-	if _, err := l.serve.WriteFiles(map[string][]byte{egressservices.KeyEgressServices: b}); err != nil {
+	if _, err := k.dir.WriteFiles(map[string][]byte{egressservices.KeyEgressServices: b}); err != nil {
 		return err
 	}
 	k.egress = b

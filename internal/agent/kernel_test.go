@@ -151,7 +151,7 @@ func TestForgetUDP(t *testing.T) {
 	ingress := []byte(`{"podIPv4":"10.0.0.7","configs":` + ingressWeb + `}`)
 	var told []network.Translations
 	broken := false
-	k := newKernel(func(t network.Translations) (uint, error) {
+	k := newKernel(true, nil, func(t network.Translations) (uint, error) {
 		if broken {
 			return 0, errors.New("boom")
 		}

@@ -15,7 +15,6 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/atomicdir"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/issue"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/probe"
@@ -26,25 +25,20 @@ import (
 // A loop is all that the agent knows and has done. Only the goroutine that runs
 // it touches it.
 type loop struct {
-	opts    Options
-	log     logging.Logger
-	metrics *Metrics
-	health  *health
-	prober  *probe.Prober
-	ender   *terminate.Server
+	opts       Options
+	log        logging.Logger
+	metrics    *Metrics
+	health     *health
+	prober     *probe.Prober
+	terminator *terminate.Server
 
-	// issuer is nil in pods that get no certificates.
-	issuer *issue.Issuer
+	// issuer gets certificates, in the pod that does.
+	issuer issuer
 	config *atomicdir.Dir
 	serve  *atomicdir.Dir
 
-	// egress is nil in pods that carry nothing into the tailnet.
-	egress *egressLoop
-
-	// dns is nil in pods that resolve no names.
-	dns *dnsLoop
-
-	// kernel is nil with Userspace networking.
+	// roles of the pod, the kernel's among them.
+	roles  roles
 	kernel *kernelLoop
 
 	// report takes the status to report.
@@ -90,8 +84,8 @@ type loop struct {
 	// drain is under way or done when the pod is being stopped.
 	drain *drain
 
-	// lookUp finds out where handlers lead to, for a drain.
-	lookUp func(d *drain, handlers map[string]plan.Handlers)
+	// findDestinations resolves the addresses of handlers, for a drain.
+	findDestinations func(d *drain, handlers map[string]plan.Handlers)
 
 	// begun is closed when a drain begins. Nil if nobody waits for one.
 	begun chan struct{}
@@ -125,15 +119,7 @@ type loop struct {
 // restore takes over what an earlier run of the agent in this pod has written, so
 // that a restart changes nothing by itself.
 func (l *loop) restore() error {
-	if l.egress != nil {
-		if err := l.egress.restore(); err != nil {
-			return err
-		}
-	}
-	if err := l.dns.restore(); err != nil {
-		return err
-	}
-	if err := l.kernel.restore(l.serve); err != nil {
+	if err := l.roles.restore(); err != nil {
 		return err
 	}
 	b, err := l.config.Read()
@@ -206,13 +192,13 @@ func (l *loop) setAttachments(as []v1alpha1.ServiceAttachment) {
 
 func (l *loop) setTailnet(s localapi.State) { l.tailnet = s }
 
-// step brings files and reports in line with what is known. It returns when to
-// do so again without being told, or zero.
+// step updates files and reports. It returns when to
+// call it again without a change, or zero.
 func (l *loop) step(ctx context.Context, now time.Time) time.Time {
 	l.retry = time.Time{}
 	services, listed := l.services(ctx, now)
 	if listed {
-		l.endTLS(ctx, now, services)
+		l.terminateTLS(ctx, now, services)
 		l.getCertificates(ctx, now, services)
 	}
 
@@ -222,15 +208,11 @@ func (l *loop) step(ctx context.Context, now time.Time) time.Time {
 	if err := l.writeConfig(now, services, listed); err != nil {
 		l.failed(now, "Cannot write tailscaled's config", err)
 	}
-	dns := l.dns.step(ctx, now, l.tailnet)
-	egress := l.egress.step(ctx, now, l.tailnet, l.drain)
-	if err := l.writeEgress(now); err != nil {
-		l.failed(now, "Cannot write egress config", err)
-	}
-	l.health.set(l.handlers != nil && l.configured && l.egress.started(), l.drain != nil)
-	l.health.setUnready(l.egress.unready(l.tailnet))
-	l.mendState(now)
-	l.drain.step(now, l.tailnet, l.egress.busy() || l.drain.busy(now))
+	due := l.roles.step(ctx, now, l)
+	l.health.set(l.handlers != nil && l.configured && l.roles.started(), l.drain != nil)
+	l.health.setUnready(l.roles.unready(l))
+	l.recoverState(now)
+	l.drain.step(now, l.tailnet, l.roles.busy() || l.drain.busy(now))
 	if l.drain.replaced(now) {
 		l.log.Info("tailscaled is back, serving again")
 		l.endDrain()
@@ -242,15 +224,16 @@ func (l *loop) step(ctx context.Context, now time.Time) time.Time {
 		return l.step(ctx, now)
 	}
 
-	if listed && l.egress.started() && l.mayReport(now) {
+	if listed && l.roles.started() && l.mayReport(now) {
 		status := plan.Status(l.opts.PodIP, services, plan.Tailnet{
 			Running: l.tailnet.Running, Accepted: l.tailnet.Accepted, Readvertised: l.readvertising.counts(),
 		})
-		l.egress.tell(status)
+		l.roles.report(status)
 		l.report(status)
 		l.metrics.services(services, l.tailnet.Accepted)
 	}
-	due := append(slices.Collect(maps.Values(l.leaving)), l.retry, l.reachAgain, l.reportAt, l.logoutAt, l.offerAt, l.readvertiseAt, egress, dns)
+	due = slices.AppendSeq(due, maps.Values(l.leaving))
+	due = append(due, l.retry, l.reachAgain, l.reportAt, l.logoutAt, l.offerAt, l.readvertiseAt)
 	return earliest(now, append(due, l.drain.deadlines(now)...)...)
 }
 
@@ -260,8 +243,8 @@ func (l *loop) mayReport(now time.Time) bool {
 		l.reportAt = now.Add(l.opts.JoinPatience)
 	}
 	l.joined = l.joined || l.tailnet.Running
-	// Of a pod that is being stopped its Machine need not tell: it goes, or the
-	// pod comes back.
+	// A pod that is being stopped reports nothing: its Machine goes, or the pod comes
+	// back.
 	return l.drain == nil && (l.joined || !now.Before(l.reportAt))
 }
 
@@ -274,9 +257,9 @@ func (l *loop) services(ctx context.Context, now time.Time) ([]plan.Service, boo
 		Attachments:  l.attachments,
 		Health:       l.prober.Statuses(),
 		Advertised:   l.advertised,
-		Certificates: l.ender.Certificates(),
+		Certificates: l.terminator.Certificates(),
 		Issuer:       l.opts.issuer(),
-		Issuing:      l.issuing(),
+		Issuing:      l.issuer.Problems(),
 		Offered:      l.offered(ctx, now),
 		HTTPS:        l.https(),
 		Stopping:     l.drain != nil,
@@ -286,8 +269,8 @@ func (l *loop) services(ctx context.Context, now time.Time) ([]plan.Service, boo
 	return services, true
 }
 
-// writeServe writes the serve config. A sick service keeps its handlers, and one
-// that nobody wants any more keeps them for a while after it was withdrawn:
+// writeServe writes the serve config. An unhealthy service keeps its handlers, and one
+// that is no longer wanted keeps them for a while after its withdrawal:
 // without a handler its connections would be cut.
 func (l *loop) writeServe(now time.Time, services []plan.Service, listed bool) error {
 	if !listed && l.handlers != nil {
@@ -359,7 +342,7 @@ func equal(a, b map[string]plan.Handlers) bool {
 }
 
 // reached reports whether the API server has just answered. If that is not known
-// it is found out, and the loop told.
+// the loop asks, and gets the answer as a command.
 func (l *loop) reached(now time.Time) bool {
 	if !l.reachedAt.IsZero() && now.Before(l.reachedAt.Add(l.opts.Pauses.Retry)) {
 		return true

@@ -17,6 +17,7 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/atomicdir"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/issue"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/probe"
@@ -37,19 +38,21 @@ func newLoop(t *testing.T, dir string) (*loop, *int) {
 		return ctx.Err()
 	})
 	l := &loop{
-		opts:    Options{Drain: 20 * time.Second, Pauses: DefaultPauses()},
-		log:     logging.NewNopLogger(),
-		metrics: NewMetrics(),
-		health:  newHealth(),
-		prober:  probe.NewProber(checker, func() {}),
-		config:  atomicdir.New(filepath.Join(dir, "config"), meta.ConfigKey),
-		serve:   atomicdir.New(filepath.Join(dir, "serve"), "serve-config.json"),
-		ender:   terminate.New(terminate.Options{Log: logging.NewNopLogger()}),
-		report:  func(*v1alpha1.MachineAgentStatus) {},
-		reach:   func() { asked++ },
-		reload:  func() {},
-		lookUp:  func(d *drain, _ map[string]plan.Handlers) { d.destinations = destinations{} },
-		offers:  offers{}, readvertising: readvertising{},
+		opts:             Options{Drain: 20 * time.Second, Pauses: DefaultPauses()},
+		log:              logging.NewNopLogger(),
+		metrics:          NewMetrics(),
+		health:           newHealth(),
+		prober:           probe.NewProber(checker, func() {}),
+		config:           atomicdir.New(filepath.Join(dir, "config"), meta.ConfigKey),
+		serve:            atomicdir.New(filepath.Join(dir, "serve"), "serve-config.json"),
+		terminator:       terminate.New(terminate.Options{Log: logging.NewNopLogger()}),
+		report:           func(*v1alpha1.MachineAgentStatus) {},
+		reach:            func() { asked++ },
+		reload:           func() {},
+		findDestinations: func(d *drain, _ map[string]plan.Handlers) { d.destinations = destinations{} },
+		kernel:           newKernel(false, nil, nil, nil),
+		issuer:           issue.None{},
+		offers:           offers{}, readvertising: readvertising{},
 	}
 	if err := l.restore(); err != nil {
 		t.Fatalf("restore(): %v", err)

@@ -31,10 +31,10 @@ const (
 
 // sockets are the kernel's tables of the pod's TCP sockets. All containers of a pod have
 // the same.
-var sockets = []string{"/proc/self/net/tcp", "/proc/self/net/tcp6"} //nolint:gochecknoglobals // A constant list.
+var sockets = []string{"/proc/self/net/tcp", "/proc/self/net/tcp6"}
 
 // States of a socket that still carries something (linux include/net/tcp_states.h).
-var openStates = []string{ //nolint:gochecknoglobals // A constant list.
+var openStates = []string{
 	"01", // TCP_ESTABLISHED.
 	"08", // TCP_CLOSE_WAIT: the backend has said all, the client may not have heard it.
 }

@@ -96,7 +96,7 @@ func TestDrainOpenConnections(t *testing.T) {
 			}
 			defer conn.Close()
 			l, _ := newLoop(t, t.TempDir())
-			l.lookUp = func(d *drain, _ map[string]plan.Handlers) { d.destinations = destinationsOf(t.Context(), handlers) }
+			l.findDestinations = func(d *drain, _ map[string]plan.Handlers) { d.destinations = destinationsOf(t.Context(), handlers) }
 			l.opts.Grace = time.Minute
 			l.setSecret(secret())
 			l.advertised = []string{"svc:web"}

@@ -21,8 +21,8 @@ import (
 // fileTLS is the one file of Options.TLSDir.
 const fileTLS = "tls.json"
 
-// newEnder returns what ends TLS with certificates of Secrets.
-func (a *Agent) newEnder(ctx context.Context) *terminate.Server {
+// newTerminator returns the server that terminates TLS with certificates of Secrets.
+func (a *Agent) newTerminator(ctx context.Context) *terminate.Server {
 	return terminate.New(terminate.Options{
 		Watch: func(ctx context.Context, name string, fn func(*corev1.Secret)) {
 			kube.WatchSecret(ctx, a.client, client.ObjectKey{Namespace: a.opts.PodNamespace, Name: name}, fn)
@@ -45,18 +45,26 @@ func (o Options) issuer() string {
 	return o.PodName[:i] + "-0"
 }
 
-// newIssuer returns what gets certificates, in the pod that does. Others have none.
-func (a *Agent) newIssuer(ctx context.Context) *issue.Issuer {
+// An issuer gets certificates of Tailscale. See issue.Issuer.
+type issuer interface {
+	Set(ctx context.Context, session int, domains []string) error
+	Statuses() map[string]issue.Status
+	Problems() map[string]string
+	Again(ctx context.Context, domain string) error
+}
+
+// newIssuer returns the issuer of the pod: one pod of a group gets the certificates of all.
+func (a *Agent) newIssuer(ctx context.Context) issuer {
 	if a.opts.PodName != a.opts.issuer() || a.opts.Egress.ConfigMap != "" {
-		return nil
+		return issue.None{}
 	}
 	return issue.New(ctx, a.local, func() { a.do(ctx, func(*loop) {}) }, a.log)
 }
 
-// getCertificates has tailscaled get the certificates that services want of
-// Tailscale, while it can. While that is not known it goes on with what it was asked.
+// getCertificates has tailscaled get the certificates of services from Tailscale, if the
+// tailnet provides them. Until that is known the last request stands.
 func (l *loop) getCertificates(ctx context.Context, now time.Time, services []plan.Service) {
-	if l.issuer == nil || l.https() == plan.HTTPSUnknown {
+	if l.https() == plan.HTTPSUnknown {
 		return
 	}
 	var domains []string
@@ -68,22 +76,14 @@ func (l *loop) getCertificates(ctx context.Context, now time.Time, services []pl
 	}
 }
 
-// issuing says why certificates cannot be had.
-func (l *loop) issuing() map[string]string {
-	if l.issuer == nil {
-		return nil
-	}
-	return l.issuer.Problems()
-}
-
 // offered returns the names of the services to advertise without a certificate.
 func (l *loop) offered(ctx context.Context, now time.Time) map[string]bool {
 	l.offerAt = time.Time{}
-	if l.issuer == nil || l.https() != plan.HTTPSOn {
+	if l.https() != plan.HTTPSOn {
 		return nil
 	}
 	statuses := l.issuer.Statuses()
-	for ref, c := range l.ender.Certificates() {
+	for ref, c := range l.terminator.Certificates() {
 		if c.Usable {
 			delete(statuses, ref.Domain)
 		}
@@ -98,20 +98,20 @@ func (l *loop) offered(ctx context.Context, now time.Time) map[string]bool {
 	return offered
 }
 
-// endTLS has TLS ended for what is wanted, and for what nobody wants any more while
-// tailscaled forwards to it still.
-func (l *loop) endTLS(ctx context.Context, now time.Time, services []plan.Service) {
+// terminateTLS has the terminator serve the wanted services, and those that are leaving as
+// long as tailscaled forwards to them.
+func (l *loop) terminateTLS(ctx context.Context, now time.Time, services []plan.Service) {
 	wanted := plan.TerminationsOf(services)
 	planned := map[string]bool{}
 	for _, s := range services {
 		planned[s.Name] = true
 	}
-	for name, ts := range l.ender.Serving() {
+	for name, ts := range l.terminator.Serving() {
 		if !planned[name] && l.handlers[name] != nil {
 			wanted[name] = ts
 		}
 	}
-	if err := l.ender.Set(ctx, wanted); err != nil {
+	if err := l.terminator.Set(ctx, wanted); err != nil {
 		l.failed(now, "Cannot keep certificates for a restart of the agent", err)
 	}
 }

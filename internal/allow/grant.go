@@ -15,7 +15,7 @@ import (
 
 // contained are the kinds that limits of tags, services and domains can restrict. The others
 // act on the whole tailnet.
-var contained = []tailnetv1alpha1.ManagedKind{ //nolint:gochecknoglobals // A constant list.
+var contained = []tailnetv1alpha1.ManagedKind{
 	tailnetv1alpha1.AuthKeyKind, tailnetv1alpha1.DeviceKind, tailnetv1alpha1.DiscoveryKind,
 	tailnetv1alpha1.MachineKind, tailnetv1alpha1.SplitDNSKind, tailnetv1alpha1.VIPServiceKind,
 }

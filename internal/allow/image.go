@@ -14,7 +14,7 @@ import (
 
 // official are the repositories in which Tailscale publishes its image
 // (https://tailscale.com/kb/1282/docker).
-var official = []tailnetv1alpha1.ImageRepository{"docker.io/tailscale/tailscale", "ghcr.io/tailscale/tailscale"} //nolint:gochecknoglobals // A constant list.
+var official = []tailnetv1alpha1.ImageRepository{"docker.io/tailscale/tailscale", "ghcr.io/tailscale/tailscale"}
 
 // image returns a violation for the image of a proxy in its spec. The repositories of the
 // default images are always allowed. An empty image means the default.

@@ -11,6 +11,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
 
+	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
 )
 
@@ -23,5 +24,5 @@ func newChangeLogger(socket string) (managed.ChangeLogger, error) {
 		return nil, errors.Wrapf(err, "cannot use the change logs' socket %q", socket)
 	}
 	return managed.NewGRPCChangeLogger(changelogsv1alpha1.NewChangeLogServiceClient(conn),
-		managed.WithProviderVersion("provider-tailscale:"+version.Version)), nil
+		managed.WithProviderVersion(products.Provider+":"+version.Version)), nil
 }

@@ -8,14 +8,11 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/go-logr/logr"
-	"go.uber.org/zap/zapcore"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	xpcontroller "github.com/crossplane/crossplane-runtime/v2/pkg/controller"
@@ -29,8 +26,11 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/statemetrics"
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/common"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/access"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/permits"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/setup"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/logs"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
 )
@@ -41,11 +41,7 @@ func Run(ctx context.Context, o Options) error {
 	if err := o.validate(); err != nil {
 		return err
 	}
-	zl := zap.New(zap.UseDevMode(false), zap.Level(level(o.Debug)), zap.WriteTo(o.Log)).WithName("provider-tailscale")
-	log := logging.NewLogrLogger(zl)
-	logging.SetFilteredKlogLogger(zl)
-	// controller-runtime logs every reconcile at its info level.
-	ctrl.SetLogger(debugOnly(zl, o.Debug))
+	log := logs.New(logs.Options{Debug: o.Debug, Name: products.Provider, Writer: o.Log, Controllers: true})
 	log.Info("Starting", "version", version.Version, "poll-interval", o.Poll.String(), "max-reconcile-rate", o.MaxReconcileRate)
 
 	mgr, err := newManager(o)
@@ -60,7 +56,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	if err := setup(ctx, mgr, o, log, cancel); err != nil {
+	if err := addControllers(ctx, mgr, o, log, cancel); err != nil {
 		return err
 	}
 	if err := mgr.Start(ctx); err != nil {
@@ -70,20 +66,6 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	return nil
-}
-
-func level(debug bool) zapcore.Level {
-	if debug {
-		return zapcore.DebugLevel
-	}
-	return zapcore.InfoLevel
-}
-
-func debugOnly(l logr.Logger, debug bool) logr.Logger {
-	if debug {
-		return l
-	}
-	return logr.Discard()
 }
 
 // synced reports an error until the cache is synced.
@@ -96,9 +78,9 @@ func synced(ctx context.Context, c cache.Cache) error {
 	return nil
 }
 
-// setup adds the controllers, gated by their CRDs if the provider may watch those. It calls
+// addControllers adds the controllers, gated by their CRDs if the provider may watch those. It calls
 // fail if a controller cannot be added later, which stops the provider.
-func setup(ctx context.Context, mgr ctrl.Manager, o Options, log logging.Logger, fail context.CancelCauseFunc) error {
+func addControllers(ctx context.Context, mgr ctrl.Manager, o Options, log logging.Logger, fail context.CancelCauseFunc) error {
 	co, err := controllerOptions(o, log)
 	if err != nil {
 		return err
@@ -118,11 +100,11 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options, log logging.Logger,
 	return errors.Wrap(customresourcesgate.Setup(mgr, co.Options), "cannot set up the gate of CustomResourceDefinitions")
 }
 
-func controllerOptions(o Options, log logging.Logger) (common.Options, error) {
+func controllerOptions(o Options, log logging.Logger) (setup.Options, error) {
 	apiMetrics, mrMetrics, stateMetrics := tailscale.NewMetrics(), managed.NewMRMetricRecorder(), statemetrics.NewMRStateMetrics()
 	pool := tailscale.NewPool(tailscale.Options{Rate: o.APIRate, Burst: o.APIBurst, ListMaxAge: o.ListMaxAge, Metrics: apiMetrics, Clock: o.Clock})
 	metrics.Registry.MustRegister(apiMetrics, mrMetrics, stateMetrics, pool)
-	co := common.Options{
+	co := setup.Options{
 		Options: xpcontroller.Options{
 			Logger:                  log,
 			MaxConcurrentReconciles: o.MaxReconcileRate,
@@ -150,7 +132,7 @@ func controllerOptions(o Options, log logging.Logger) (common.Options, error) {
 	co.Features.Enable(feature.EnableAlphaChangeLogs)
 	logger, err := newChangeLogger(o.ChangeLogsSocket)
 	if err != nil {
-		return common.Options{}, err
+		return setup.Options{}, err
 	}
 	co.ChangeLogOptions = &xpcontroller.ChangeLogOptions{ChangeLogger: logger}
 	return co, nil
@@ -159,5 +141,5 @@ func controllerOptions(o Options, log logging.Logger) (common.Options, error) {
 // canWatchCRDs reports whether the provider may watch CustomResourceDefinitions: the RBAC
 // manager of some versions of Crossplane permits it to safe-start providers, others do not.
 func canWatchCRDs(ctx context.Context, mgr ctrl.Manager) (bool, error) {
-	return common.May(ctx, mgr.GetClient(), "", apiextensionsv1.Resource("customresourcedefinitions"), "get", "list", "watch")
+	return access.Allowed(ctx, mgr.GetClient(), "", apiextensionsv1.Resource("customresourcedefinitions"), "get", "list", "watch")
 }

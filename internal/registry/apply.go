@@ -86,7 +86,7 @@ func Apply(ctx context.Context, api API, v View, self Self, want Want, a Action)
 			return Result{}, nil
 		}
 		members, _ := v.Members(want.Service)
-		return Result{}, release(ctx, api, self, current, len(living(members)) > 0)
+		return Result{}, release(ctx, api, self, current, len(alive(members)) > 0)
 	case OpDeleteShared:
 		if current == nil {
 			return Result{}, nil
@@ -162,7 +162,7 @@ func (o Op) deletes() bool {
 }
 
 func putRecord(ctx context.Context, api API, v View, self Self, want Want, current *tailscale.Service, a Action) (Result, error) {
-	if err := mayRecord(current, a.Name, self, want.Adopt); err != nil {
+	if err := checkRecord(current, a.Name, self, want.Adopt); err != nil {
 		return Result{}, err
 	}
 	s, err := ownRecord(v, self, remember(v, self, want), current)
@@ -187,7 +187,7 @@ func createShared(ctx context.Context, api API, v View, self Self, want Want, a 
 }
 
 func putShared(ctx context.Context, api API, v View, self Self, want Want, current *tailscale.Service) error {
-	if err := mayShare(v, current, self, want); err != nil {
+	if err := checkShared(v, current, self, want); err != nil {
 		return err
 	}
 	s, err := shared(v, self, remember(v, self, want), current)
@@ -201,7 +201,7 @@ func putShared(ctx context.Context, api API, v View, self Self, want Want, curre
 // changedIfRefused turns a refusal into ErrChanged if the service is gone or has
 // other addresses than were given back.
 func changedIfRefused(ctx context.Context, api API, err error, was *tailscale.Service) error {
-	if !refused(err) {
+	if !hadNoEffect(err) {
 		return err
 	}
 	now, gerr := Get(ctx, api, was.Name)
@@ -218,7 +218,7 @@ func create(ctx context.Context, api API, s tailscale.Service, ipv4 string) (tak
 		s.Addrs = []string{ipv4}
 	}
 	_, err = Put(ctx, api, s)
-	if !refused(err) {
+	if !hadNoEffect(err) {
 		return "", err
 	}
 	now, gerr := Get(ctx, api, s.Name)
@@ -240,8 +240,8 @@ func create(ctx context.Context, api API, s tailscale.Service, ipv4 string) (tak
 	return ipv4, nil
 }
 
-// refused reports whether the API did not like what it was given.
-func refused(err error) bool {
+// hadNoEffect reports whether the API did not like what it was given.
+func hadNoEffect(err error) bool {
 	c := tailscale.ClassOf(err)
 	return c == tailscale.ClassInvalid || c == tailscale.ClassConflict
 }

@@ -31,7 +31,7 @@ func Conflict(v View, self Self, want Want, current *tailscale.Service) string {
 		return fmt.Sprintf("The service keeps what cluster %s wants: %s; make both clusters want the same", o.Cluster, d)
 	}
 	var told []string
-	for _, m := range living(members) {
+	for _, m := range alive(members) {
 		if m.Cluster == self.Cluster {
 			continue
 		}

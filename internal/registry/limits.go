@@ -110,9 +110,9 @@ func Unmarked(s *tailscale.Service) bool {
 	return true
 }
 
-// isLost reports whether a service without marks is the one that clusters share, or was
+// lostAnnotations reports whether a service without marks is the one that clusters share, or was
 // ours alone: it has the addresses that this cluster or a living one has seen on it.
-func isLost(v View, s *tailscale.Service, want Want) bool {
+func lostAnnotations(v View, s *tailscale.Service, want Want) bool {
 	if !Unmarked(s) || len(s.Addrs) < 2 {
 		return false
 	}
@@ -120,7 +120,7 @@ func isLost(v View, s *tailscale.Service, want Want) bool {
 		return true
 	}
 	members, _ := v.Members(s.Name)
-	for _, m := range living(members) {
+	for _, m := range alive(members) {
 		if sameSet(s.Addrs, m.Addresses) {
 			return true
 		}

@@ -49,7 +49,7 @@ func (s *strict) DeleteService(_ context.Context, name string) error {
 	return nil
 }
 
-func (s *strict) look(context.Context, Age) (View, error) {
+func (s *strict) look(context.Context, tailscale.Staleness) (View, error) {
 	v := View{ServicesAt: now, DevicesAt: now}
 	for _, x := range s.services {
 		v.Services = append(v.Services, x)
@@ -87,7 +87,7 @@ func TestLimits(t *testing.T) {
 			if _, err := AttachPass(t.Context(), api, api.look, me, want); err != nil || api.puts != puts {
 				t.Errorf("\n%s\nat rest nothing is written: %d writes, %v", tc.reason, api.puts-puts, err)
 			}
-			v, _ := api.look(t.Context(), Now)
+			v, _ := api.look(t.Context(), tailscale.Current)
 			members, ignored := v.Members(modelService)
 			if len(members) != 1 || len(ignored) != 0 || len(members[0].Nodes) == 0 {
 				t.Fatalf("\n%s\nwant one member with nodes, got %v, %v", tc.reason, members, ignored)

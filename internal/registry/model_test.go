@@ -177,8 +177,8 @@ func (c *cluster) pass() {
 	}
 }
 
-func (c *cluster) look(ctx context.Context, a Age) (View, error) {
-	if a == Now {
+func (c *cluster) look(ctx context.Context, s tailscale.Staleness) (View, error) {
+	if s == tailscale.Current {
 		return c.view(ctx, -1)
 	}
 	return c.view(ctx, recent)

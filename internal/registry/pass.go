@@ -8,34 +8,25 @@ import (
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
 // maxRounds of looking and acting in one pass. Two are usual: what the first made
 // has an address that the second writes down.
 const maxRounds = 5
 
-// An Age says how old a view may be.
-type Age int
-
-// Ages of views.
-const (
-	// Recent views may be some seconds old, so that many passes share one.
-	Recent Age = iota
-
-	// Now is a view that was made after it was asked for.
-	Now
-)
-
-// A Look looks at the tailnet.
-type Look func(ctx context.Context, a Age) (View, error)
+// A ViewFunc returns a view of the tailnet. Passes ask for a Recent one, which many of them
+// share, or for a Current one.
+type ViewFunc func(ctx context.Context, s tailscale.Staleness) (View, error)
 
 // AttachPass plans and acts until there is nothing to do. An error may leave the
 // rest to the next pass; a *RefusalError says that the cluster must not share.
-func AttachPass(ctx context.Context, api API, look Look, self Self, want Want) (Result, error) {
+func AttachPass(ctx context.Context, api API, look ViewFunc, self Self, want Want) (Result, error) {
 	out := Result{}
-	age := Recent
+	staleness := tailscale.Recent
 	for range maxRounds {
-		v, err := look(ctx, age)
+		v, err := look(ctx, staleness)
 		if err != nil {
 			return out, err
 		}
@@ -43,7 +34,7 @@ func AttachPass(ctx context.Context, api API, look Look, self Self, want Want) (
 		if err != nil || len(actions) == 0 {
 			return out, err
 		}
-		age, err = attach(ctx, api, v, age, self, want, actions, &out)
+		staleness, err = attach(ctx, api, v, staleness, self, want, actions, &out)
 		if err != nil {
 			return out, err
 		}
@@ -53,32 +44,32 @@ func AttachPass(ctx context.Context, api API, look Look, self Self, want Want) (
 
 // attach carries out a plan until something shows that another view is needed,
 // and says how old that may be.
-func attach(ctx context.Context, api API, v View, age Age, self Self, want Want, actions []Action, out *Result) (Age, error) {
+func attach(ctx context.Context, api API, v View, seen tailscale.Staleness, self Self, want Want, actions []Action, out *Result) (tailscale.Staleness, error) {
 	for _, a := range actions {
-		// Only records tell which address the service had, and only a view that
+		// Only records hold the service's former address, and only a view that
 		// was made while it was gone is sure to have them all.
-		if a.Op == OpCreateShared && age != Now {
-			return Now, nil
+		if a.Op == OpCreateShared && seen != tailscale.Current {
+			return tailscale.Current, nil
 		}
 		r, err := Apply(ctx, api, v, self, want, a)
 		if errors.Is(err, ErrChanged) {
-			return Now, nil
+			return tailscale.Current, nil
 		}
 		if err != nil {
-			return Recent, err
+			return tailscale.Recent, err
 		}
 		out.Created = out.Created || r.Created
 		if r.AddressTaken != "" {
 			out.AddressTaken = r.AddressTaken
 		}
 	}
-	return Recent, nil
+	return tailscale.Recent, nil
 }
 
 // DetachPass does the next step of detaching and reports whether it was the last.
 // Since is what the pass before returned, zero at first; it may be forgotten.
-func DetachPass(ctx context.Context, api API, look Look, self Self, want Want, since time.Time) (done bool, next time.Time, err error) {
-	v, err := look(ctx, Recent)
+func DetachPass(ctx context.Context, api API, look ViewFunc, self Self, want Want, since time.Time) (done bool, next time.Time, err error) {
+	v, err := look(ctx, tailscale.Recent)
 	if err != nil {
 		return false, since, err
 	}

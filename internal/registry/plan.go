@@ -71,16 +71,16 @@ func Attach(v View, self Self, want Want) ([]Action, error) {
 	var out []Action
 	name := RecordName(want.Service, self.Cluster)
 	record, current := v.Service(name), v.Service(want.Service)
-	if err := mayRecord(record, name, self, want.Adopt); err != nil {
+	if err := checkRecord(record, name, self, want.Adopt); err != nil {
 		return nil, err
 	}
-	if err := mayShare(v, current, self, want); err != nil {
+	if err := checkShared(v, current, self, want); err != nil {
 		return nil, err
 	}
-	if err := mayMake(v, current, want.Service); err != nil {
+	if err := checkName(v, current, want.Service); err != nil {
 		return nil, err
 	}
-	if err := mayMake(v, record, name); err != nil {
+	if err := checkName(v, record, name); err != nil {
 		return nil, err
 	}
 	want = remember(v, self, want)
@@ -132,7 +132,7 @@ func Detach(v View, self Self, want Want, since time.Time) ([]Action, error) {
 		return []Action{{Op: OpWait, Name: service}}, nil
 	}
 	current := v.Service(service)
-	if current == nil || !ours(current, self) && !isLost(v, current, want) {
+	if current == nil || !ours(current, self) && !lostAnnotations(v, current, want) {
 		return nil, nil
 	}
 	members, _ := v.Members(service)
@@ -141,10 +141,10 @@ func Detach(v View, self Self, want Want, since time.Time) ([]Action, error) {
 		// Whoever spoiled them owns the service.
 		return nil, nil //nolint:nilerr // See above.
 	}
-	if len(living(members)) == 0 && refs.Others(self.Cluster) == 0 {
+	if len(alive(members)) == 0 && refs.Others(self.Cluster) == 0 {
 		return []Action{{Op: OpDeleteShared, Name: service}}, nil
 	}
-	if refs.has(self.Cluster) || len(living(members)) == 0 {
+	if refs.has(self.Cluster) || len(alive(members)) == 0 {
 		return []Action{{Op: OpRelease, Name: service}}, nil
 	}
 	return nil, nil
@@ -161,8 +161,8 @@ func isOwnRecord(s *tailscale.Service, self Self) bool {
 	return s.Annotations[meta.AnnotationOwner] == self.Owner() || Unmarked(s)
 }
 
-// mayRecord returns an error if what has the record's name is not ours.
-func mayRecord(s *tailscale.Service, name string, self Self, adopt bool) error {
+// checkRecord returns an error if what has the record's name is not ours.
+func checkRecord(s *tailscale.Service, name string, self Self, adopt bool) error {
 	if s == nil || adopt || isOwnRecord(s, self) {
 		return nil
 	}
@@ -175,13 +175,13 @@ func mayRecord(s *tailscale.Service, name string, self Self, adopt bool) error {
 	}
 	return &RefusalError{
 		Reason:  meta.ReasonForeignService,
-		Message: fmt.Sprintf("service %q, which is to carry this cluster's record, exists and belongs to %s; delete it, or set adoptionPolicy to Adopt", name, someone(o)),
+		Message: fmt.Sprintf("service %q, which is to carry this cluster's record, exists and belongs to %s; delete it, or set adoptionPolicy to Adopt", name, describeOwner(o)),
 	}
 }
 
-// mayShare returns an error if a service must not be shared.
-func mayShare(v View, s *tailscale.Service, self Self, want Want) error {
-	if s == nil || isLost(v, s, want) {
+// checkShared returns an error if a service must not be shared.
+func checkShared(v View, s *tailscale.Service, self Self, want Want) error {
+	if s == nil || lostAnnotations(v, s, want) {
 		return nil
 	}
 	adopt := want.Adopt
@@ -217,9 +217,9 @@ func mayShare(v View, s *tailscale.Service, self Self, want Want) error {
 	}
 }
 
-// mayMake returns an error if a service that does not exist cannot be made, because a
+// checkName returns an error if a service that does not exist cannot be made, because a
 // machine of the tailnet has its name.
-func mayMake(v View, s *tailscale.Service, name string) error {
+func checkName(v View, s *tailscale.Service, name string) error {
 	if s != nil || v.Machine(name) == "" {
 		return nil
 	}
@@ -230,14 +230,14 @@ func mayMake(v View, s *tailscale.Service, name string) error {
 // others share it or it belongs to one resource of Tailscale's operator.
 func Foreign(v View, s *tailscale.Service, service string) error {
 	members, _ := v.Members(service)
-	if alive := living(members); len(alive) > 0 {
+	if alive := alive(members); len(alive) > 0 {
 		return &RefusalError{
 			Reason:  meta.ReasonSharedByOthers,
 			Message: fmt.Sprintf("service %q is shared by %s; set sharing to Shared, or choose another name", service, clusters(alive)),
 		}
 	}
 	if s == nil {
-		return mayMake(v, nil, service)
+		return checkName(v, nil, service)
 	}
 	refs, err := ParseOwnerRefs(s.Annotations[meta.AnnotationOwnerReferences])
 	if err != nil {
@@ -252,7 +252,7 @@ func Foreign(v View, s *tailscale.Service, service string) error {
 	return nil
 }
 
-func someone(owner string) string {
+func describeOwner(owner string) string {
 	if owner == "" {
 		return "somebody else"
 	}

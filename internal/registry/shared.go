@@ -112,7 +112,7 @@ func Shared(s *tailscale.Service) bool {
 // ID. While no cluster lives it stays with whom it names, or goes to the first.
 func OwnerOf(s *tailscale.Service, members []Member) string {
 	named := s.Annotations[meta.AnnotationOwnerOperator]
-	alive := living(members)
+	alive := alive(members)
 	if m := member(alive, clusterOf(named)); m != nil {
 		return m.owner()
 	}
@@ -154,7 +154,7 @@ func shared(v View, self Self, want Want, current *tailscale.Service) (tailscale
 		}
 	}
 	if clusterOf(owner) == self.Cluster {
-		if err := own(&s, want); err != nil {
+		if err := takeOver(&s, want); err != nil {
 			return s, err
 		}
 	}
@@ -165,7 +165,7 @@ func shared(v View, self Self, want Want, current *tailscale.Service) (tailscale
 	if err := JoinOwners(s.Annotations, self.Cluster); err != nil {
 		return s, err
 	}
-	if err := addCopy(&s, owner, living(members)); err != nil {
+	if err := addCopy(&s, owner, alive(members)); err != nil {
 		return s, err
 	}
 	if current == nil || !Same(*current, s) {
@@ -202,8 +202,8 @@ func (w Want) record(self Self) Record {
 	}
 }
 
-// own sets what the owner of a service decides.
-func own(s *tailscale.Service, want Want) error {
+// takeOver sets what the owner of a service decides.
+func takeOver(s *tailscale.Service, want Want) error {
 	s.DisplayName, s.Comment = want.DisplayName, want.Comment
 	if !sameSet(s.Ports, want.Ports) {
 		s.Ports = listed(want.Ports)

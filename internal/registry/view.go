@@ -68,7 +68,7 @@ func (v View) Members(service string) ([]Member, []string) {
 			devices = v.index()
 		}
 		m := Member{Record: r, Name: s.Name, Addrs: s.Addrs}
-		m.Alive, m.Expired = v.lives(r, devices)
+		m.Alive, m.Expired = v.status(r, devices)
 		out = append(out, m)
 	}
 	slices.SortFunc(out, func(a, b Member) int { return cmp.Compare(a.Cluster, b.Cluster) })
@@ -84,9 +84,9 @@ func (v View) index() map[string]*tailscale.Device {
 	return out
 }
 
-// lives judges a record by its machines. Writing a record is a sign of life, too:
+// status judges a record by its machines. Writing a record is a sign of life, too:
 // a list of devices may be too old to know the machines that it names.
-func (v View) lives(r Record, devices map[string]*tailscale.Device) (alive, expired bool) {
+func (v View) status(r Record, devices map[string]*tailscale.Device) (alive, expired bool) {
 	if len(r.Nodes) == 0 {
 		return true, false
 	}
@@ -133,8 +133,8 @@ func (v View) Machine(service string) string {
 	return ""
 }
 
-// living are the members that live.
-func living(ms []Member) []Member {
+// alive are the members that live.
+func alive(ms []Member) []Member {
 	var out []Member
 	for _, m := range ms {
 		if m.Alive {

@@ -66,7 +66,7 @@ func TestCredentials(t *testing.T) {
 				*c = tc.config
 				c.URL = url
 			})
-			_, err := c.Services(t.Context(), 0)
+			_, err := c.Services(t.Context(), Cached)
 			if got := ClassOf(err); got != tc.want {
 				t.Fatalf("\n%s\nServices(...): want class %q, got %q: %v", tc.reason, tc.want, got, err)
 			}
@@ -87,9 +87,9 @@ func TestScopeIsNamed(t *testing.T) {
 	sim := simtest.StartAPI(t, func(o *tailnetsim.Options) { o.Clients[0].Scopes = []string{"devices:core:read"} })
 	c := newClient(t, sim, nil)
 	for scope, call := range map[string]func() error{
-		"services":     func() error { _, err := c.Services(t.Context(), 0); return err },
+		"services":     func() error { _, err := c.Services(t.Context(), Cached); return err },
 		"devices:core": func() error { return c.DeleteDevice(t.Context(), "n1") },
-		"auth_keys":    func() error { return c.DeleteKey(t.Context(), "k1") },
+		"auth_keys":    func() error { return c.RevokeAuthKey(t.Context(), "k1") },
 	} {
 		err := call()
 		if ClassOf(err) != ClassForbidden || !strings.Contains(err.Error(), `"`+scope+`"`) {
@@ -142,17 +142,17 @@ func TestTokenWaitIsCancelled(t *testing.T) {
 		}
 	})
 	first := make(chan error)
-	go func() { first <- c.DeleteKey(t.Context(), "k1") }()
+	go func() { first <- c.RevokeAuthKey(t.Context(), "k1") }()
 	<-asking
 	// Who waits for another's token need not wait until the end.
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := c.DeleteKey(ctx, "k2"); ClassOf(err) != ClassUnavailable {
-		t.Errorf("DeleteKey(...) of a caller that went away: want Unavailable, got: %v", err)
+	if err := c.RevokeAuthKey(ctx, "k2"); ClassOf(err) != ClassUnavailable {
+		t.Errorf("RevokeAuthKey(...) of a caller that went away: want Unavailable, got: %v", err)
 	}
 	close(release)
 	if err := <-first; ClassOf(err) != ClassUnauthorized {
-		t.Errorf("DeleteKey(...): want Unauthorized, got: %v", err)
+		t.Errorf("RevokeAuthKey(...): want Unauthorized, got: %v", err)
 	}
 }
 
@@ -161,7 +161,7 @@ func TestTokenAfterServerError(t *testing.T) {
 	if err := sim.SetFaults(tailnetsim.Fault{Path: "oauth/token", Count: 2, Status: http.StatusBadGateway}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := newClient(t, sim, nil).Services(t.Context(), 0); err != nil {
+	if _, err := newClient(t, sim, nil).Services(t.Context(), Cached); err != nil {
 		t.Errorf("Services(...): asking twice for a token does no harm, got: %v", err)
 	}
 }

@@ -91,10 +91,9 @@ func (l *authKeyLoader) load(ctx context.Context) ([]Key, time.Time, error) {
 }
 
 // AuthKeys returns the tailnet's valid auth keys, without their secrets, from a
-// shared list, which may be as old as maxAge; zero means the age that the client
-// was made with.
-func (c *Client) AuthKeys(ctx context.Context, maxAge time.Duration) ([]Key, error) {
-	l, _, err := c.authKeys.get(ctx, c.age(maxAge))
+// shared list.
+func (c *Client) AuthKeys(ctx context.Context, staleness Staleness) ([]Key, error) {
+	l, _, err := c.authKeys.get(ctx, c.maxAge(staleness))
 	return l, err
 }
 
@@ -111,7 +110,7 @@ func (c *Client) AuthKey(ctx context.Context, id string) (*Key, error) {
 
 // CreateAuthKey mints an auth key. Its secret, Key.Key, is in the answer only.
 func (c *Client) CreateAuthKey(ctx context.Context, r AuthKeyRequest) (*Key, error) {
-	if err := c.mayMint(r.Tags); err != nil {
+	if err := c.checkTags(r.Tags); err != nil {
 		return nil, err
 	}
 	req := tsclient.CreateKeyRequest{Description: r.Description, ExpirySeconds: int64(r.Expiry.Seconds())}
@@ -129,10 +128,26 @@ func (c *Client) CreateAuthKey(ctx context.Context, r AuthKeyRequest) (*Key, err
 
 // RevokeAuthKey ends the life of a key. One that does not exist is no error.
 func (c *Client) RevokeAuthKey(ctx context.Context, id string) error {
-	if err := c.mayRevoke(ctx, id); err != nil {
+	if err := c.checkRevoke(ctx, id); err != nil {
 		return err
 	}
 	return c.authKeys.write(id, func() (fold[Key], error) {
 		return removed[Key], ignoreNotFound(classify(c.api.Keys().Delete(ctx, id), scopeKeys, false))
 	})
+}
+
+// KeysByDescription returns the valid keys with the description, without their secrets,
+// from a shared list. It has all keys that this client made, unless others revoked them.
+func (c *Client) KeysByDescription(ctx context.Context, description string) ([]Key, error) {
+	all, err := c.AuthKeys(ctx, Cached)
+	if err != nil {
+		return nil, err
+	}
+	var found []Key
+	for _, k := range all {
+		if k.Description == description {
+			found = append(found, k)
+		}
+	}
+	return found, nil
 }

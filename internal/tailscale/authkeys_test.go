@@ -33,7 +33,7 @@ func TestAuthKeys(t *testing.T) {
 	c, ctx := keysClient(t, sim.URL, time.Hour), t.Context()
 	valid := func() []string {
 		t.Helper()
-		ks, err := c.AuthKeys(ctx, 0)
+		ks, err := c.AuthKeys(ctx, Cached)
 		if err != nil {
 			t.Fatalf("AuthKeys(...): %v", err)
 		}
@@ -86,7 +86,7 @@ func TestAuthKeys(t *testing.T) {
 func TestAuthKeyWithLostReplyIsListed(t *testing.T) {
 	sim := simtest.StartAPI(t)
 	c := keysClient(t, sim.URL, time.Hour)
-	if _, err := c.AuthKeys(t.Context(), 0); err != nil {
+	if _, err := c.AuthKeys(t.Context(), Cached); err != nil {
 		t.Fatal(err)
 	}
 	if err := sim.SetFaults(tailnetsim.Fault{Method: http.MethodPost, Path: "keys", Count: 1, DropReply: true}); err != nil {
@@ -95,7 +95,7 @@ func TestAuthKeyWithLostReplyIsListed(t *testing.T) {
 	if _, err := c.CreateAuthKey(t.Context(), AuthKeyRequest{Description: "tsgw lost", Tags: []string{"tag:k8s"}, Expiry: time.Hour}); err == nil {
 		t.Fatal("CreateAuthKey(...): want an error")
 	}
-	ks, err := c.AuthKeys(t.Context(), 0)
+	ks, err := c.AuthKeys(t.Context(), Cached)
 	if err != nil || len(ks) != 1 || ks[0].Description != "tsgw lost" {
 		t.Errorf("AuthKeys(...): want the key whose reply was lost, got %d, %v", len(ks), err)
 	}
@@ -126,7 +126,7 @@ func TestAuthKeysByIDOnly(t *testing.T) {
 	t.Cleanup(s.Close)
 	c := keysClient(t, s.URL, time.Nanosecond)
 	for range 3 {
-		ks, err := c.AuthKeys(t.Context(), 0)
+		ks, err := c.AuthKeys(t.Context(), Cached)
 		if err != nil || len(ks) != 1 || ks[0].ID != "k1" || ks[0].Description != "tsgw" {
 			t.Fatalf("AuthKeys(...): want the auth key alone, with its description, got %v, %v", ks, err)
 		}

@@ -58,7 +58,7 @@ type Config struct {
 	// for: a JWT. It is asked each time the API's own token is renewed.
 	Identity func(ctx context.Context) (string, error)
 
-	// IdentityName tells one Identity from another, which functions do not.
+	// IdentityName distinguishes one Identity from another: functions cannot be compared.
 	IdentityName string
 
 	// APIKey is an API access token.
@@ -119,7 +119,7 @@ type Client struct {
 	credentials  *list[Key] // OAuth clients and federated identities.
 	integrations *list[PostureIntegration]
 
-	wide *wide
+	values *tailnetValues
 }
 
 // NewClient makes a client with a login of its own. It sends nothing yet.
@@ -164,7 +164,7 @@ func clientWith(base *url.URL, cfg Config, o Options, l *login) *Client {
 	c.webhooks = &list[Webhook]{is: isWebhook, clock: now, load: counted(o.Metrics, "webhooks", c.loadWebhooks)}
 	c.credentials = &list[Key]{is: isKey, clock: now, load: counted(o.Metrics, "trust-credentials", c.loadTrustCredentials)}
 	c.integrations = &list[PostureIntegration]{is: isPostureIntegration, clock: now, load: counted(o.Metrics, "posture-integrations", c.loadPostureIntegrations)}
-	c.wide = newWide(c, now)
+	c.values = newTailnetValues(c, now)
 	return c
 }
 
@@ -174,15 +174,6 @@ func counted[T any](m *Metrics, name string, load func(context.Context) ([]T, ti
 		m.listCalls.WithLabelValues(name).Inc()
 		return load(ctx)
 	}
-}
-
-// age returns how old a list may be: maxAge, or the client's own if that is
-// zero.
-func (c *Client) age(maxAge time.Duration) time.Duration {
-	if maxAge == 0 {
-		return c.listMaxAge
-	}
-	return maxAge
 }
 
 // dateOf returns the time that an answer says it was made, or zero.
@@ -197,7 +188,7 @@ func dateOf(h http.Header) time.Time {
 // Domain returns the DNS name of the tailnet, without a leading dot, as the
 // names of its own devices tell it. It is empty while the tailnet has no device.
 func (c *Client) Domain(ctx context.Context) (string, error) {
-	ds, err := c.Devices(ctx, 0)
+	ds, err := c.Devices(ctx, Cached)
 	if err != nil {
 		return "", err
 	}

@@ -70,7 +70,7 @@ func TestServiceLifecycle(t *testing.T) {
 			t.Errorf("DeleteService(...): %v", err)
 		}
 	}
-	if l, err := c.Services(ctx, 0); err != nil || len(l) != 0 {
+	if l, err := c.Services(ctx, Cached); err != nil || len(l) != 0 {
 		t.Errorf("Services(...): want none, got %v, %v", l, err)
 	}
 }
@@ -83,7 +83,7 @@ func TestKeyLifecycle(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx := t.Context()
-	k, err := c.CreateKey(ctx, KeyRequest{Description: "tsgw one", Tags: []string{"tag:k8s"}, Expiry: time.Hour})
+	k, err := c.CreateAuthKey(ctx, AuthKeyRequest{Preauthorized: true, Description: "tsgw one", Tags: []string{"tag:k8s"}, Expiry: time.Hour})
 	if err != nil {
 		t.Fatalf("CreateKey(...): %v", err)
 	}
@@ -104,14 +104,14 @@ func TestKeyLifecycle(t *testing.T) {
 		t.Errorf("want one list of keys, got %f", got)
 	}
 	for range 2 {
-		if err := c.DeleteKey(ctx, k.ID); err != nil {
-			t.Errorf("DeleteKey(...): %v", err)
+		if err := c.RevokeAuthKey(ctx, k.ID); err != nil {
+			t.Errorf("RevokeAuthKey(...): %v", err)
 		}
 	}
 	if found, err = c.KeysByDescription(ctx, "tsgw one"); err != nil || len(found) != 0 {
 		t.Errorf("KeysByDescription(...): want none, got %d, %v", len(found), err)
 	}
-	if _, err := c.CreateKey(ctx, KeyRequest{Tags: []string{"tag:foreign"}, Expiry: time.Hour}); ClassOf(err) != ClassInvalid || !strings.Contains(err.Error(), "tag:foreign") {
+	if _, err := c.CreateAuthKey(ctx, AuthKeyRequest{Preauthorized: true, Tags: []string{"tag:foreign"}, Expiry: time.Hour}); ClassOf(err) != ClassInvalid || !strings.Contains(err.Error(), "tag:foreign") {
 		t.Errorf("CreateKey(...) with a foreign tag: want Invalid that names it, got: %v", err)
 	}
 }
@@ -168,14 +168,14 @@ func TestErrorClasses(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			_, err := newClient(t, sim, tc.config).Services(t.Context(), 0)
+			_, err := newClient(t, sim, tc.config).Services(t.Context(), Cached)
 			if got := ClassOf(err); got != tc.want {
 				t.Errorf("\n%s\nServices(...): want class %q, got %q: %v", tc.reason, tc.want, got, err)
 			}
 			if strings.Contains(err.Error(), "verysecret") || strings.Contains(err.Error(), simtest.ClientSecret) {
 				t.Errorf("\n%s\nServices(...): the error has a secret", tc.reason)
 			}
-			_, again := newClient(t, sim, tc.config).Services(t.Context(), 0)
+			_, again := newClient(t, sim, tc.config).Services(t.Context(), Cached)
 			if diff := cmp.Diff(err.Error(), again.Error()); diff != "" {
 				t.Errorf("\n%s\nServices(...): errors differ:\n%s", tc.reason, diff)
 			}
@@ -193,20 +193,20 @@ func TestRetries(t *testing.T) {
 		"GetAfterServerError": {
 			reason: "A GET is repeated after a server error.",
 			fault:  tailnetsim.Fault{Method: "GET", Path: "vip-services", Count: 2, Status: 503},
-			call:   func(ctx context.Context, c *Client) error { _, err := c.Services(ctx, 0); return err },
+			call:   func(ctx context.Context, c *Client) error { _, err := c.Services(ctx, Cached); return err },
 			ok:     true,
 		},
 		"GetAfterLostReply": {
 			reason: "A GET is repeated after a lost reply.",
 			fault:  tailnetsim.Fault{Method: "GET", Path: "devices", Count: 1, DropReply: true},
-			call:   func(ctx context.Context, c *Client) error { _, err := c.Devices(ctx, 0); return err },
+			call:   func(ctx context.Context, c *Client) error { _, err := c.Devices(ctx, Cached); return err },
 			ok:     true,
 		},
 		"PostAfterTooMany": {
 			reason: "A POST that was turned away did nothing, so it is repeated.",
 			fault:  tailnetsim.Fault{Method: "POST", Path: "keys", Count: 1, Status: 429},
 			call: func(ctx context.Context, c *Client) error {
-				_, err := c.CreateKey(ctx, KeyRequest{Tags: []string{"tag:k8s"}, Expiry: time.Hour})
+				_, err := c.CreateAuthKey(ctx, AuthKeyRequest{Preauthorized: true, Tags: []string{"tag:k8s"}, Expiry: time.Hour})
 				return err
 			},
 			ok: true,
@@ -215,7 +215,7 @@ func TestRetries(t *testing.T) {
 			reason: "A POST may have been carried out, so it is not repeated.",
 			fault:  tailnetsim.Fault{Method: "POST", Path: "keys", Count: 1, Status: 503},
 			call: func(ctx context.Context, c *Client) error {
-				_, err := c.CreateKey(ctx, KeyRequest{Tags: []string{"tag:k8s"}, Expiry: time.Hour})
+				_, err := c.CreateAuthKey(ctx, AuthKeyRequest{Preauthorized: true, Tags: []string{"tag:k8s"}, Expiry: time.Hour})
 				return err
 			},
 		},
@@ -248,14 +248,14 @@ func TestRetries(t *testing.T) {
 func TestRevokedToken(t *testing.T) {
 	sim := simtest.StartAPI(t)
 	c := newClient(t, sim, nil)
-	if _, err := c.Services(t.Context(), 0); err != nil {
+	if _, err := c.Services(t.Context(), Cached); err != nil {
 		t.Fatalf("Services(...): %v", err)
 	}
 	// The server forgot our token.
 	if err := sim.SetFaults(tailnetsim.Fault{Path: "devices", Count: 1, Status: 401}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Devices(t.Context(), 0); err != nil {
+	if _, err := c.Devices(t.Context(), Cached); err != nil {
 		t.Errorf("Devices(...): want a new token to be used, got: %v", err)
 	}
 }
@@ -270,7 +270,7 @@ func TestListsAreShared(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 100 {
 		wg.Go(func() {
-			if _, err := c.Services(t.Context(), 0); err != nil {
+			if _, err := c.Services(t.Context(), Cached); err != nil {
 				t.Errorf("Services(...): %v", err)
 			}
 		})
@@ -282,7 +282,7 @@ func TestListsAreShared(t *testing.T) {
 	if _, err := c.PutService(t.Context(), Service{Name: "svc:web", Ports: []string{"tcp:80"}}); err != nil {
 		t.Fatalf("PutService(...): %v", err)
 	}
-	l, err := c.Services(t.Context(), 0)
+	l, err := c.Services(t.Context(), Cached)
 	if err != nil || len(l) != 1 {
 		t.Errorf("Services(...) after a write: want the new service, got %v, %v", l, err)
 	}
@@ -365,13 +365,13 @@ func TestPutServiceAnswers(t *testing.T) {
 				}
 				_, _ = w.Write([]byte(body))
 			})
-			if _, err := c.Services(t.Context(), 0); err != nil {
+			if _, err := c.Services(t.Context(), Cached); err != nil {
 				t.Fatalf("Services(...): %v", err)
 			}
 			if _, err := c.PutService(t.Context(), Service{Name: "svc:a", Addrs: []string{"100.64.0.1"}}); err != nil {
 				t.Fatalf("PutService(...): %v", err)
 			}
-			got, err := c.Services(t.Context(), 0)
+			got, err := c.Services(t.Context(), Cached)
 			if err != nil {
 				t.Fatalf("Services(...): %v", err)
 			}

@@ -5,7 +5,6 @@ package tailscale
 
 import (
 	"context"
-	"time"
 
 	tsclient "tailscale.com/client/tailscale/v2"
 )
@@ -22,10 +21,9 @@ type Contacts = tsclient.Contacts
 // A Contact is one of them.
 type Contact = tsclient.Contact
 
-// Contacts of the tailnet, no older than maxAge; zero means the age that the
-// client was made with.
-func (c *Client) Contacts(ctx context.Context, maxAge time.Duration) (Contacts, error) {
-	return c.wide.contacts.get(ctx, c.age(maxAge))
+// Contacts returns the tailnet's contacts from a shared answer.
+func (c *Client) Contacts(ctx context.Context, staleness Staleness) (Contacts, error) {
+	return c.values.contacts.get(ctx, c.maxAge(staleness))
 }
 
 func (c *Client) loadContacts(ctx context.Context) (Contacts, error) {
@@ -39,7 +37,7 @@ func (c *Client) loadContacts(ctx context.Context) (Contacts, error) {
 // SetContact changes the address of account, support or security. Tailscale
 // sends an email to the new address, which must be verified.
 func (c *Client) SetContact(ctx context.Context, contact, email string) error {
-	defer c.wide.contacts.expire()
+	defer c.values.contacts.expire()
 	err := c.api.Contacts().Update(ctx, tsclient.ContactType(contact), tsclient.UpdateContactRequest{Email: &email})
 	return classify(err, scopeContactsWrite, true)
 }

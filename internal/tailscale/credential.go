@@ -27,8 +27,8 @@ type CredentialInfo struct {
 	Expires time.Time
 }
 
-// Credential returns what the API tells of the client's own credential. It asks for nothing
-// where a token has told already. Not every user may look at keys.
+// Credential returns the scopes and the expiry of the client's own credential. It makes no
+// request where a token has both already. Not every user may look at keys.
 func (c *Client) Credential(ctx context.Context) (CredentialInfo, error) {
 	var out CredentialInfo
 	if s := c.login.scopes.Load(); s != nil {
@@ -38,7 +38,7 @@ func (c *Client) Credential(ctx context.Context) (CredentialInfo, error) {
 		return out, nil
 	}
 	var err error
-	out.Expires, err = c.wide.expires.get(ctx, credentialMaxAge)
+	out.Expires, err = c.values.expires.get(ctx, credentialMaxAge)
 	return out, err
 }
 

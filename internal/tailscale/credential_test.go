@@ -16,7 +16,7 @@ import (
 
 func TestCredentialScopes(t *testing.T) {
 	c := newClient(t, simtest.StartAPI(t, as("services", "devices:core")), nil)
-	if _, err := c.Devices(t.Context(), 0); err != nil {
+	if _, err := c.Devices(t.Context(), Cached); err != nil {
 		t.Fatal(err)
 	}
 	got, err := c.Credential(t.Context())

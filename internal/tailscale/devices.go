@@ -12,18 +12,16 @@ import (
 )
 
 // Devices returns the tailnet's devices with all fields from the shared list.
-// The list may be as old as maxAge; zero means the age that the client was made
-// with.
-func (c *Client) Devices(ctx context.Context, maxAge time.Duration) ([]Device, error) {
-	ds, _, err := c.DevicesAt(ctx, maxAge)
+func (c *Client) Devices(ctx context.Context, staleness Staleness) ([]Device, error) {
+	ds, _, err := c.DevicesAt(ctx, staleness)
 	return ds, err
 }
 
-// DevicesAt is Devices with the time when the list was made, by the clock of
-// Tailscale's API (the Date of its answer), which is the one that lastSeen is
-// of. If the API tells no time it is ours when the list was asked for.
-func (c *Client) DevicesAt(ctx context.Context, maxAge time.Duration) ([]Device, time.Time, error) {
-	return c.devices.get(ctx, c.age(maxAge))
+// DevicesAt returns what Devices returns and the time of the list by the clock of
+// Tailscale's API (the Date of its answer), which lastSeen uses too. An answer
+// without a Date has our time of the request.
+func (c *Client) DevicesAt(ctx context.Context, staleness Staleness) ([]Device, time.Time, error) {
+	return c.devices.get(ctx, c.maxAge(staleness))
 }
 
 func (c *Client) loadDevices(ctx context.Context) ([]Device, time.Time, error) {
@@ -48,7 +46,7 @@ func (c *Client) Device(ctx context.Context, nodeID string) (*Device, error) {
 
 // DeleteDevice removes a device. One that does not exist is no error.
 func (c *Client) DeleteDevice(ctx context.Context, nodeID string) error {
-	if err := c.mayDevice(ctx, nodeID); err != nil {
+	if err := c.checkDevice(ctx, nodeID); err != nil {
 		return err
 	}
 	return c.devices.write(nodeID, func() (fold[Device], error) {
@@ -58,7 +56,7 @@ func (c *Client) DeleteDevice(ctx context.Context, nodeID string) error {
 
 // SetDeviceTags replaces a device's tags.
 func (c *Client) SetDeviceTags(ctx context.Context, nodeID string, tags []string) error {
-	if err := c.mayDevice(ctx, nodeID, tags...); err != nil {
+	if err := c.checkDevice(ctx, nodeID, tags...); err != nil {
 		return err
 	}
 	return c.devices.write(nodeID, func() (fold[Device], error) {

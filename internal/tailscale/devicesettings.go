@@ -55,7 +55,7 @@ func (c *Client) SetDeviceRoutes(ctx context.Context, nodeID string, routes []st
 }
 
 func (c *Client) editDevice(ctx context.Context, nodeID string, edit func(*Device), do func() error) error {
-	if err := c.mayDevice(ctx, nodeID); err != nil {
+	if err := c.checkDevice(ctx, nodeID); err != nil {
 		return err
 	}
 	return c.devices.write(nodeID, func() (fold[Device], error) { return edited(edit), do() })
@@ -74,7 +74,7 @@ func (c *Client) DeviceAttributes(ctx context.Context, nodeID string) (map[strin
 // SetDeviceAttribute sets a custom posture attribute, key custom:NAME, for good.
 // The value is a string, an int64 or a bool.
 func (c *Client) SetDeviceAttribute(ctx context.Context, nodeID, key string, value any) error {
-	if err := c.mayDevice(ctx, nodeID); err != nil {
+	if err := c.checkDevice(ctx, nodeID); err != nil {
 		return err
 	}
 	// The client library always sends an expiry, the year 1 if there is none.
@@ -85,7 +85,7 @@ func (c *Client) SetDeviceAttribute(ctx context.Context, nodeID, key string, val
 // DeleteDeviceAttribute removes a custom posture attribute. One that does not
 // exist is no error.
 func (c *Client) DeleteDeviceAttribute(ctx context.Context, nodeID, key string) error {
-	if err := c.mayDevice(ctx, nodeID); err != nil {
+	if err := c.checkDevice(ctx, nodeID); err != nil {
 		return err
 	}
 	return ignoreNotFound(classify(c.api.Devices().DeletePostureAttribute(ctx, nodeID, key), scopeDeviceAttributes, false))

@@ -21,7 +21,7 @@ func TestDeviceSettings(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Devices(ctx, 0); err != nil {
+	if _, err := c.Devices(ctx, Cached); err != nil {
 		t.Fatal(err)
 	}
 	for what, do := range map[string]func() error{
@@ -51,7 +51,7 @@ func TestDeviceSettings(t *testing.T) {
 	if diff := cmp.Diff(want, of(*fresh)); diff != "" {
 		t.Errorf("Device(...): -want, +got:\n%s", diff)
 	}
-	all, err := c.Devices(ctx, 0)
+	all, err := c.Devices(ctx, Cached)
 	if err != nil || len(all) != 1 {
 		t.Fatalf("Devices(...): %d, %v", len(all), err)
 	}
@@ -114,7 +114,7 @@ func TestDeviceScopes(t *testing.T) {
 		"Routes":     {scope: "devices:routes", call: func() error { return c.SetDeviceRoutes(ctx, "n1", nil) }},
 		"Attributes": {scope: "devices:posture_attributes", call: func() error { _, err := c.DeviceAttributes(ctx, "n1"); return err }},
 		"Attribute":  {scope: "devices:posture_attributes", call: func() error { return c.SetDeviceAttribute(ctx, "n1", "custom:a", true) }},
-		"AuthKeys":   {scope: "auth_keys", call: func() error { _, err := c.AuthKeys(ctx, 0); return err }},
+		"AuthKeys":   {scope: "auth_keys", call: func() error { _, err := c.AuthKeys(ctx, Cached); return err }},
 		"AuthKey": {scope: "auth_keys", call: func() error {
 			_, err := c.CreateAuthKey(ctx, AuthKeyRequest{Tags: []string{"tag:k8s"}, Expiry: time.Hour})
 			return err

@@ -5,7 +5,6 @@ package tailscale
 
 import (
 	"context"
-	"time"
 
 	tsclient "tailscale.com/client/tailscale/v2"
 )
@@ -32,10 +31,9 @@ type DNS struct {
 
 type dnsConfiguration = tsclient.DNSConfiguration
 
-// MagicDNS reports whether MagicDNS is on. The answer may be as old as maxAge;
-// zero means the age that the client was made with.
-func (c *Client) MagicDNS(ctx context.Context, maxAge time.Duration) (bool, error) {
-	return c.wide.magicDNS.get(ctx, c.age(maxAge))
+// MagicDNS reports whether MagicDNS is on.
+func (c *Client) MagicDNS(ctx context.Context, staleness Staleness) (bool, error) {
+	return c.values.magicDNS.get(ctx, c.maxAge(staleness))
 }
 
 func (c *Client) loadMagicDNS(ctx context.Context) (bool, error) {
@@ -46,10 +44,9 @@ func (c *Client) loadMagicDNS(ctx context.Context) (bool, error) {
 	return p.MagicDNS, nil
 }
 
-// DNS returns the tailnet's DNS settings, no older than maxAge; zero means the
-// age that the client was made with.
-func (c *Client) DNS(ctx context.Context, maxAge time.Duration) (DNS, error) {
-	return c.wide.dns.get(ctx, c.age(maxAge))
+// DNS returns the tailnet's DNS settings from a shared answer.
+func (c *Client) DNS(ctx context.Context, staleness Staleness) (DNS, error) {
+	return c.values.dns.get(ctx, c.maxAge(staleness))
 }
 
 func (c *Client) loadDNS(ctx context.Context) (DNS, error) {
@@ -70,11 +67,10 @@ func (c *Client) loadDNS(ctx context.Context) (DNS, error) {
 	return DNS{Nameservers: ns, SearchPaths: sp, SplitDNS: split, MagicDNS: magic}, err
 }
 
-// OverrideLocalDNS reports whether the nameservers are used instead of those that
-// devices have of their own. It may be as old as maxAge; zero means the age that
-// the client was made with. Only a part of the API that is still alpha tells it.
-func (c *Client) OverrideLocalDNS(ctx context.Context, maxAge time.Duration) (bool, error) {
-	conf, err := c.wide.configuration.get(ctx, c.age(maxAge))
+// OverrideLocalDNS reports whether the nameservers replace the devices' own
+// nameservers. Only an alpha part of the API has this setting.
+func (c *Client) OverrideLocalDNS(ctx context.Context, staleness Staleness) (bool, error) {
+	conf, err := c.values.configuration.get(ctx, c.maxAge(staleness))
 	return conf.Preferences.OverrideLocalDNS, err
 }
 
@@ -89,7 +85,7 @@ func (c *Client) loadConfiguration(ctx context.Context) (dnsConfiguration, error
 // SetNameservers replaces the global nameservers. The API turns MagicDNS off
 // when the last one goes.
 func (c *Client) SetNameservers(ctx context.Context, addresses []string) error {
-	if err := c.mayDomains(wholeDNS()); err != nil {
+	if err := c.checkDomains(wholeDNS()); err != nil {
 		return err
 	}
 	defer c.expireDNS()
@@ -102,7 +98,7 @@ func (c *Client) SetSearchPaths(ctx context.Context, paths []string) error {
 	for _, p := range paths {
 		of[p] = nil
 	}
-	if err := c.mayDomains(of); err != nil {
+	if err := c.checkDomains(of); err != nil {
 		return err
 	}
 	defer c.expireDNS()
@@ -112,7 +108,7 @@ func (c *Client) SetSearchPaths(ctx context.Context, paths []string) error {
 // PatchSplitDNS sets the nameservers of domains, or removes a domain that has
 // none. Other domains are left alone.
 func (c *Client) PatchSplitDNS(ctx context.Context, domains map[string][]string) error {
-	if err := c.mayDomains(domains); err != nil {
+	if err := c.checkDomains(domains); err != nil {
 		return err
 	}
 	defer c.expireDNS()
@@ -131,7 +127,7 @@ func (c *Client) PatchSplitDNS(ctx context.Context, domains map[string][]string)
 
 // SetMagicDNS turns MagicDNS on or off.
 func (c *Client) SetMagicDNS(ctx context.Context, on bool) error {
-	if err := c.mayDomains(wholeDNS()); err != nil {
+	if err := c.checkDomains(wholeDNS()); err != nil {
 		return err
 	}
 	defer c.expireDNS()
@@ -141,7 +137,7 @@ func (c *Client) SetMagicDNS(ctx context.Context, on bool) error {
 // SetOverrideLocalDNS changes that one preference. The API can only replace the
 // whole configuration, so what others write at the same moment may be lost.
 func (c *Client) SetOverrideLocalDNS(ctx context.Context, on bool) error {
-	if err := c.mayDomains(wholeDNS()); err != nil {
+	if err := c.checkDomains(wholeDNS()); err != nil {
 		return err
 	}
 	defer c.expireDNS()
@@ -154,7 +150,7 @@ func (c *Client) SetOverrideLocalDNS(ctx context.Context, on bool) error {
 }
 
 func (c *Client) expireDNS() {
-	c.wide.dns.expire()
-	c.wide.magicDNS.expire()
-	c.wide.configuration.expire()
+	c.values.dns.expire()
+	c.values.magicDNS.expire()
+	c.values.configuration.expire()
 }

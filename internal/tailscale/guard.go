@@ -40,8 +40,8 @@ func (c *Client) Guarded(g Guard) *Client {
 	return &out
 }
 
-// mayService returns an error if a service may not be written, or given the tags.
-func (c *Client) mayService(name string, tags ...string) error {
+// checkService returns an error if a service may not be written, or given the tags.
+func (c *Client) checkService(name string, tags ...string) error {
 	if c.guard == nil {
 		return nil
 	}
@@ -51,16 +51,16 @@ func (c *Client) mayService(name string, tags ...string) error {
 	return c.guard.Tags(tags)
 }
 
-// mayMint returns an error if a key with the tags may not be made.
-func (c *Client) mayMint(tags []string) error {
+// checkTags returns an error if a key with the tags may not be made.
+func (c *Client) checkTags(tags []string) error {
 	if c.guard == nil {
 		return nil
 	}
 	return c.guard.Key(tags)
 }
 
-// mayRevoke returns an error if an auth key may not be revoked. One that is gone may.
-func (c *Client) mayRevoke(ctx context.Context, id string) error {
+// checkRevoke returns an error if an auth key may not be revoked. One that is gone may.
+func (c *Client) checkRevoke(ctx context.Context, id string) error {
 	if c.guard == nil {
 		return nil
 	}
@@ -81,16 +81,16 @@ func (c *Client) mayRevoke(ctx context.Context, id string) error {
 	return c.guard.Key(tags)
 }
 
-// mayDevice returns an error if a device may not be changed or deleted, or be given the
+// checkDevice returns an error if a device may not be changed or deleted, or be given the
 // tags. One that is gone may.
-func (c *Client) mayDevice(ctx context.Context, nodeID string, tags ...string) error {
+func (c *Client) checkDevice(ctx context.Context, nodeID string, tags ...string) error {
 	if c.guard == nil {
 		return nil
 	}
 	if err := c.guard.Tags(tags); err != nil {
 		return err
 	}
-	all, err := c.Devices(ctx, 0)
+	all, err := c.Devices(ctx, Cached)
 	if err != nil {
 		return err
 	}
@@ -107,8 +107,8 @@ func (c *Client) mayDevice(ctx context.Context, nodeID string, tags ...string) e
 	return c.guard.Device(nodeID, d.Tags)
 }
 
-// mayDomains returns an error if devices may not be told to ask others for the domains.
-func (c *Client) mayDomains(domains map[string][]string) error {
+// checkDomains returns an error if devices may not be told to ask others for the domains.
+func (c *Client) checkDomains(domains map[string][]string) error {
 	if c.guard == nil {
 		return nil
 	}

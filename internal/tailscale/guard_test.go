@@ -89,9 +89,15 @@ func TestGuard(t *testing.T) {
 		"SetDeviceAttribute":   {do: func() error { return c.SetDeviceAttribute(ctx, "nTheirs", "custom:x", 1) }, beyond: true},
 		"DelDeviceAttribute":   {do: func() error { return c.DeleteDeviceAttribute(ctx, "nTheirs", "custom:x") }, beyond: true},
 		"SetDeviceNameOurs":    {do: func() error { return c.SetDeviceName(ctx, "nOurs", "x") }},
-		"CreateKey":            {do: func() error { _, err := c.CreateKey(ctx, KeyRequest{Tags: []string{"tag:x"}}); return err }, beyond: true},
-		"CreateKeyUntagged":    {do: func() error { _, err := c.CreateKey(ctx, KeyRequest{}); return err }, beyond: true},
-		"CreateAuthKey":        {do: func() error { _, err := c.CreateAuthKey(ctx, AuthKeyRequest{Tags: []string{"tag:x"}}); return err }, beyond: true},
+		"CreateKey": {do: func() error {
+			_, err := c.CreateAuthKey(ctx, AuthKeyRequest{Preauthorized: true, Tags: []string{"tag:x"}})
+			return err
+		}, beyond: true},
+		"CreateKeyUntagged": {do: func() error { _, err := c.CreateAuthKey(ctx, AuthKeyRequest{Preauthorized: true}); return err }, beyond: true},
+		"CreateAuthKey": {do: func() error {
+			_, err := c.CreateAuthKey(ctx, AuthKeyRequest{Preauthorized: true, Tags: []string{"tag:x"}})
+			return err
+		}, beyond: true},
 		"CreateOAuthClient": {do: func() error {
 			_, err := c.CreateOAuthClient(ctx, OAuthClientRequest{Tags: []string{"tag:x"}})
 			return err
@@ -99,8 +105,7 @@ func TestGuard(t *testing.T) {
 		"SetOAuthClient":      {do: func() error { return c.SetOAuthClient(ctx, "k", OAuthClientRequest{}) }, beyond: true},
 		"CreateIdentity":      {do: func() error { _, err := c.CreateFederatedIdentity(ctx, FederatedIdentityRequest{}); return err }, beyond: true},
 		"SetIdentity":         {do: func() error { return c.SetFederatedIdentity(ctx, "k", FederatedIdentityRequest{}) }, beyond: true},
-		"DeleteKey":           {do: func() error { return c.DeleteKey(ctx, "kTheirs") }, beyond: true},
-		"DeleteKeyOurs":       {do: func() error { return c.DeleteKey(ctx, "kOurs") }},
+		"RevokeAuthKeyOurs":   {do: func() error { return c.RevokeAuthKey(ctx, "kOurs") }},
 		"RevokeAuthKey":       {do: func() error { return c.RevokeAuthKey(ctx, "kTheirs") }, beyond: true},
 		"RevokeClient":        {do: func() error { return c.RevokeAuthKey(ctx, "kClient") }, beyond: true},
 		"PatchSplitDNS":       {do: func() error { return c.PatchSplitDNS(ctx, map[string][]string{"example.com": nil}) }, beyond: true},

@@ -37,7 +37,7 @@ func TestHostileReplies(t *testing.T) {
 			if _, err := w.Write([]byte("x")); err != nil {
 				return
 			}
-			w.(http.Flusher).Flush() //nolint:forcetypeassert // It is one.
+			w.(http.Flusher).Flush()
 			select {
 			case <-r.Context().Done():
 			case <-time.After(10 * time.Millisecond):
@@ -56,9 +56,9 @@ func TestHostileReplies(t *testing.T) {
 	}
 	deep := strings.Repeat("[", 100_000) + strings.Repeat("]", 100_000)
 	device := func(ctx context.Context, c *Client) error { _, err := c.Device(ctx, "n1"); return err }
-	devices := func(ctx context.Context, c *Client) error { _, err := c.Devices(ctx, 0); return err }
+	devices := func(ctx context.Context, c *Client) error { _, err := c.Devices(ctx, Cached); return err }
 	service := func(ctx context.Context, c *Client) error { _, err := c.Service(ctx, "svc:a"); return err }
-	policy := func(ctx context.Context, c *Client) error { _, err := c.PolicyFile(ctx, 0); return err }
+	policy := func(ctx context.Context, c *Client) error { _, err := c.PolicyFile(ctx, Cached); return err }
 	cases := map[string]struct {
 		reason string
 		answer http.HandlerFunc

@@ -20,7 +20,7 @@ import (
 // it in line with the tailnet, so that they cost no list call.
 type list[T any] struct {
 	// load asks for the items. The time is the API's own at its answer, zero if
-	// it does not tell.
+	// the answer has none.
 	load func(ctx context.Context) ([]T, time.Time, error)
 
 	// is reports whether a key means the item.
@@ -90,7 +90,7 @@ type writers struct {
 }
 
 // get returns the list if it is no older than maxAge, else a new one, and the
-// API's time when it was made: our own at the request if the API told none.
+// API's time when it was made, or our time of the request if the answer has none.
 // Callers that come meanwhile share one call, if what it brings is no older than they
 // want. Nobody may change the items.
 func (l *list[T]) get(ctx context.Context, maxAge time.Duration) ([]T, time.Time, error) {
@@ -186,7 +186,7 @@ func (l *list[T]) write(key string, do func() (fold[T], error)) error {
 	f, err := do()
 	overlapped := done()
 	if err != nil {
-		if !refused(err) {
+		if !hadNoEffect(err) {
 			l.expire()
 		}
 		return err
@@ -232,9 +232,9 @@ func (l *list[T]) begin(key string) func() bool {
 	}
 }
 
-// refused reports whether an error says that a write did nothing, and that what
+// hadNoEffect reports whether an error says that a write did nothing, and that what
 // was known of the item need not be wrong.
-func refused(err error) bool {
+func hadNoEffect(err error) bool {
 	switch ClassOf(err) {
 	case ClassUnauthorized, ClassForbidden, ClassTailnetNotFound, ClassRateLimited, ClassInvalid:
 		return true

@@ -193,7 +193,7 @@ func TestDevicesAt(t *testing.T) {
 func TestLostWriteExpiresList(t *testing.T) {
 	sim := simtest.StartAPI(t)
 	c := newClient(t, sim, nil)
-	if _, err := c.Services(t.Context(), 0); err != nil {
+	if _, err := c.Services(t.Context(), Cached); err != nil {
 		t.Fatal(err)
 	}
 	if err := sim.SetFaults(tailnetsim.Fault{Method: "PUT", Path: "vip-services", Count: 1, DropReply: true}); err != nil {
@@ -202,7 +202,7 @@ func TestLostWriteExpiresList(t *testing.T) {
 	if _, err := c.PutService(t.Context(), Service{Name: "svc:web", Ports: []string{"tcp:80"}}); err == nil {
 		t.Fatal("PutService(...): want an error of a lost reply")
 	}
-	got, err := c.Services(t.Context(), 0)
+	got, err := c.Services(t.Context(), Cached)
 	if err != nil || len(got) != 1 {
 		t.Errorf("Services(...): want the service whose reply was lost, got %v, %v", got, err)
 	}

@@ -65,10 +65,9 @@ func (c *Client) listKeys(ctx context.Context, all bool) ([]Key, time.Time, erro
 }
 
 // TrustCredentials returns the tailnet's OAuth clients and federated identities,
-// without their secrets, from a shared list, which may be as old as maxAge; zero
-// means the age that the client was made with.
-func (c *Client) TrustCredentials(ctx context.Context, maxAge time.Duration) ([]Key, error) {
-	l, _, err := c.credentials.get(ctx, c.age(maxAge))
+// without their secrets, from a shared list.
+func (c *Client) TrustCredentials(ctx context.Context, staleness Staleness) ([]Key, error) {
+	l, _, err := c.credentials.get(ctx, c.maxAge(staleness))
 	return l, err
 }
 
@@ -89,19 +88,19 @@ func (c *Client) TrustCredential(ctx context.Context, id string) (*Key, error) {
 // CreateOAuthClient makes an OAuth client. Its secret, Key.Key, is in the answer
 // only.
 func (c *Client) CreateOAuthClient(ctx context.Context, r OAuthClientRequest) (*Key, error) {
-	if err := c.mayMint(r.Tags); err != nil {
+	if err := c.checkTags(r.Tags); err != nil {
 		return nil, err
 	}
 	k, err := c.api.Keys().CreateOAuthClient(ctx, r)
 	if err != nil {
-		return nil, c.credentials.notMade(classify(err, scopeOAuthKeys, true))
+		return nil, c.credentials.createFailed(classify(err, scopeOAuthKeys, true))
 	}
 	return k, c.credentials.add(k.ID, listed(*k, KeyTypeOAuthClient))
 }
 
 // SetOAuthClient replaces all of an OAuth client but its id and secret.
 func (c *Client) SetOAuthClient(ctx context.Context, id string, r OAuthClientRequest) error {
-	if err := c.mayMint(r.Tags); err != nil {
+	if err := c.checkTags(r.Tags); err != nil {
 		return err
 	}
 	return c.credentials.write(id, func() (fold[Key], error) {
@@ -120,19 +119,19 @@ func (c *Client) DeleteOAuthClient(ctx context.Context, id string) error {
 // CreateFederatedIdentity makes a federated identity. Tailscale chooses an
 // audience if the request has none.
 func (c *Client) CreateFederatedIdentity(ctx context.Context, r FederatedIdentityRequest) (*Key, error) {
-	if err := c.mayMint(r.Tags); err != nil {
+	if err := c.checkTags(r.Tags); err != nil {
 		return nil, err
 	}
 	k, err := c.api.Keys().CreateFederatedIdentity(ctx, r)
 	if err != nil {
-		return nil, c.credentials.notMade(classify(err, scopeFederatedKeys, true))
+		return nil, c.credentials.createFailed(classify(err, scopeFederatedKeys, true))
 	}
 	return k, c.credentials.add(k.ID, listed(*k, KeyTypeFederatedIdentity))
 }
 
 // SetFederatedIdentity replaces all of a federated identity but its id.
 func (c *Client) SetFederatedIdentity(ctx context.Context, id string, r FederatedIdentityRequest) error {
-	if err := c.mayMint(r.Tags); err != nil {
+	if err := c.checkTags(r.Tags); err != nil {
 		return err
 	}
 	return c.credentials.write(id, func() (fold[Key], error) {

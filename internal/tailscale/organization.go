@@ -16,8 +16,8 @@ const scopeTailnets = "tailnets:read"
 // hardly ever changes, and most credentials are refused.
 const organizationMaxAge = time.Hour
 
-// An Organization is what the API tells of a tailnet and of who owns it. Fields
-// that it does not tell are empty.
+// An Organization describes a tailnet and its owner. Fields that the API does not return are
+// empty.
 type Organization struct {
 	// ID of the organization.
 	ID string
@@ -36,11 +36,11 @@ type orgTailnet struct {
 	DNSName     string `json:"dnsName"`
 }
 
-// Organization tells about the tailnet, whose DNS name is domain, if that is
+// Organization returns the organization of the tailnet whose DNS name is domain, if that is
 // known. The answer may be an hour old. A credential that may not ask, as most,
 // or an API without the call gets an empty answer.
 func (c *Client) Organization(ctx context.Context, domain string) (Organization, error) {
-	all, err := c.wide.tailnets.get(ctx, organizationMaxAge)
+	all, err := c.values.tailnets.get(ctx, organizationMaxAge)
 	if ClassOf(err) == ClassForbidden {
 		return Organization{}, nil
 	}

@@ -41,14 +41,13 @@ type PolicyFile struct {
 	// Text in HuJSON, with comments.
 	Text string
 
-	// ETag tells one version from another.
+	// ETag identifies the version.
 	ETag string
 }
 
-// PolicyFile returns the tailnet's policy file from the shared copy, which may
-// be as old as maxAge; zero means the age that the client was made with.
-func (c *Client) PolicyFile(ctx context.Context, maxAge time.Duration) (PolicyFile, error) {
-	return c.wide.policy.get(ctx, c.age(maxAge))
+// PolicyFile returns the tailnet's policy file from the shared copy.
+func (c *Client) PolicyFile(ctx context.Context, staleness Staleness) (PolicyFile, error) {
+	return c.values.policy.get(ctx, c.maxAge(staleness))
 }
 
 func (c *Client) loadPolicy(ctx context.Context) (PolicyFile, error) {
@@ -63,8 +62,8 @@ func (c *Client) loadPolicy(ctx context.Context) (PolicyFile, error) {
 // nothing was changed. Edits of one client wait for each other.
 func (c *Client) EditPolicyFile(ctx context.Context, edit func(text string) (string, error)) (warnings []string, err error) {
 	select {
-	case c.wide.policyEdits <- struct{}{}:
-		defer func() { <-c.wide.policyEdits }()
+	case c.values.policyEdits <- struct{}{}:
+		defer func() { <-c.values.policyEdits }()
 	case <-ctx.Done():
 		return nil, classify(ctx.Err(), scopePolicyWrite, false)
 	}
@@ -89,7 +88,7 @@ func (c *Client) editPolicyOnce(ctx context.Context, edit func(string) (string, 
 	}
 	text, err := edit(p.Text)
 	if err != nil || text == p.Text {
-		c.wide.policy.expire()
+		c.values.policy.expire()
 		return nil, err
 	}
 	warnings, err := c.validatePolicy(ctx, text)
@@ -97,7 +96,7 @@ func (c *Client) editPolicyOnce(ctx context.Context, edit func(string) (string, 
 		return nil, err
 	}
 	// A write without an answer may have been done.
-	defer c.wide.policy.expire()
+	defer c.values.policy.expire()
 	etag := `"` + strings.Trim(p.ETag, `"`) + `"`
 	_, _, err = c.rawHuJSON(ctx, scopePolicyWrite, http.MethodPost, etag, []byte(text), "tailnet", c.tailnet, "acl")
 	return warnings, err

@@ -24,7 +24,7 @@ func TestEditPolicyFile(t *testing.T) {
 	r := simtest.StartAPI(t)
 	c := newClient(t, r, nil)
 	for range 3 {
-		if _, err := c.PolicyFile(t.Context(), time.Hour); err != nil {
+		if _, err := c.PolicyFile(t.Context(), AtMost(time.Hour)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -53,7 +53,7 @@ func TestEditPolicyFile(t *testing.T) {
 			t.Errorf("EditPolicyFile(...): %v", err)
 		}
 	}
-	p, err := c.PolicyFile(t.Context(), time.Hour)
+	p, err := c.PolicyFile(t.Context(), AtMost(time.Hour))
 	if err != nil || strings.Count(p.Text, "// edit ") != 12 {
 		t.Errorf("want 12 edits, got %v\n%s", err, p.Text)
 	}
@@ -62,7 +62,7 @@ func TestEditPolicyFile(t *testing.T) {
 func TestEditPolicyFileRefused(t *testing.T) {
 	r := simtest.StartAPI(t)
 	c := newClient(t, r, nil)
-	before, err := c.PolicyFile(t.Context(), 0)
+	before, err := c.PolicyFile(t.Context(), Cached)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestEditPolicyFileRefused(t *testing.T) {
 	if ClassOf(err) != ClassInvalid || !strings.Contains(err.Error(), "want: Drop, got: Accept") {
 		t.Errorf("want the test's failure, got %v", err)
 	}
-	after, err := c.PolicyFile(t.Context(), time.Nanosecond)
+	after, err := c.PolicyFile(t.Context(), Current)
 	if err != nil || after != before {
 		t.Errorf("the policy file changed: %v\n%s", err, after.Text)
 	}
@@ -88,7 +88,7 @@ func TestEditPolicyFileLostReply(t *testing.T) {
 	if _, err := c.EditPolicyFile(t.Context(), appended("lost")); ClassOf(err) != ClassUnavailable {
 		t.Errorf("want an error of class Unavailable, got %v", err)
 	}
-	p, err := c.PolicyFile(t.Context(), time.Hour)
+	p, err := c.PolicyFile(t.Context(), AtMost(time.Hour))
 	if err != nil || !strings.Contains(p.Text, "// lost") {
 		t.Errorf("what was written without a reply is not seen: %v\n%s", err, p.Text)
 	}

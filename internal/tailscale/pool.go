@@ -103,7 +103,7 @@ func (p *Pool) sweep() {
 	}
 }
 
-// login are the values that tell one credential from another.
+// login are the values that distinguish one credential from another.
 func (c Config) login() []string {
 	return []string{strings.TrimSuffix(c.URL, "/"), c.ClientID, c.ClientSecret, c.IdentityName, c.APIKey}
 }

@@ -49,11 +49,9 @@ func (c *Client) loadPostureIntegrations(ctx context.Context) ([]PostureIntegrat
 	return listOf[PostureIntegration](ctx, c, r, "integrations")
 }
 
-// PostureIntegrations returns the tailnet's integrations from a shared list,
-// which may be as old as maxAge; zero means the age that the client was made
-// with.
-func (c *Client) PostureIntegrations(ctx context.Context, maxAge time.Duration) ([]PostureIntegration, error) {
-	l, _, err := c.integrations.get(ctx, c.age(maxAge))
+// PostureIntegrations returns the tailnet's integrations from a shared list.
+func (c *Client) PostureIntegrations(ctx context.Context, staleness Staleness) ([]PostureIntegration, error) {
+	l, _, err := c.integrations.get(ctx, c.maxAge(staleness))
 	return l, err
 }
 
@@ -74,7 +72,7 @@ func (c *Client) PostureIntegration(ctx context.Context, id string) (*PostureInt
 func (c *Client) CreatePostureIntegration(ctx context.Context, p PostureIntegrationRequest) (string, error) {
 	made, err := c.api.DevicePosture().CreateIntegration(ctx, p)
 	if err != nil {
-		return "", c.integrations.notMade(classify(err, scopePosture, true))
+		return "", c.integrations.createFailed(classify(err, scopePosture, true))
 	}
 	return made.ID, c.integrations.add(made.ID, PostureIntegration{PostureIntegration: *made})
 }

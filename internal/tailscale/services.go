@@ -41,18 +41,16 @@ type Service struct {
 	Tags []string `json:"tags,omitempty"`
 }
 
-// Services returns the tailnet's services from the shared list, which may be as
-// old as maxAge; zero means the age that the client was made with.
-func (c *Client) Services(ctx context.Context, maxAge time.Duration) ([]Service, error) {
-	s, _, err := c.ServicesAt(ctx, maxAge)
+// Services returns the tailnet's services from the shared list.
+func (c *Client) Services(ctx context.Context, staleness Staleness) ([]Service, error) {
+	s, _, err := c.ServicesAt(ctx, staleness)
 	return s, err
 }
 
-// ServicesAt is Services with the time when the list was made, by the clock of
-// Tailscale's API. If the API tells no time it is ours when the list was asked
-// for.
-func (c *Client) ServicesAt(ctx context.Context, maxAge time.Duration) ([]Service, time.Time, error) {
-	return c.services.get(ctx, c.age(maxAge))
+// ServicesAt returns what Services returns and the time of the list by the clock of
+// Tailscale's API. An answer without a Date has our time of the request.
+func (c *Client) ServicesAt(ctx context.Context, staleness Staleness) ([]Service, time.Time, error) {
+	return c.services.get(ctx, c.maxAge(staleness))
 }
 
 func (c *Client) loadServices(ctx context.Context) ([]Service, time.Time, error) {
@@ -77,7 +75,7 @@ func (c *Client) Service(ctx context.Context, name string) (*Service, error) {
 // addresses. To replace a service its addresses must be given back. Whether the API
 // keeps all annotations is not documented: what it lost is missing in the result.
 func (c *Client) PutService(ctx context.Context, s Service) (*Service, error) {
-	if err := c.mayService(s.Name, s.Tags...); err != nil {
+	if err := c.checkService(s.Name, s.Tags...); err != nil {
 		return nil, err
 	}
 	out := &Service{}
@@ -92,7 +90,7 @@ func (c *Client) PutService(ctx context.Context, s Service) (*Service, error) {
 		}
 		// The documents promise the service in the answer, for /services, where they
 		// know no annotations. A list with an incomplete service would spoil it.
-		if out.Name != s.Name || len(out.Addrs) == 0 || !out.Keeps(s.Annotations) {
+		if out.Name != s.Name || len(out.Addrs) == 0 || !out.HasAnnotations(s.Annotations) {
 			if out, err = c.Service(ctx, s.Name); err != nil {
 				return nil, err
 			}
@@ -105,8 +103,8 @@ func (c *Client) PutService(ctx context.Context, s Service) (*Service, error) {
 	return out, nil
 }
 
-// Keeps reports whether the service has all of these annotations.
-func (s *Service) Keeps(annotations map[string]string) bool {
+// HasAnnotations reports whether the service has all of these annotations.
+func (s *Service) HasAnnotations(annotations map[string]string) bool {
 	for k, v := range annotations {
 		if have, ok := s.Annotations[k]; !ok || have != v {
 			return false
@@ -117,7 +115,7 @@ func (s *Service) Keeps(annotations map[string]string) bool {
 
 // DeleteService removes a service. One that does not exist is no error.
 func (c *Client) DeleteService(ctx context.Context, name string) error {
-	if err := c.mayService(name); err != nil {
+	if err := c.checkService(name); err != nil {
 		return err
 	}
 	return c.services.write(name, func() (fold[Service], error) {
@@ -194,7 +192,7 @@ func (c *Client) HostApproval(ctx context.Context, service, nodeID string) (Host
 // or not. It returns whether the device may, because the API can answer that it may
 // not.
 func (c *Client) ApproveHost(ctx context.Context, service, nodeID string) (bool, error) {
-	if err := c.mayService(service); err != nil {
+	if err := c.checkService(service); err != nil {
 		return false, err
 	}
 	in := map[string]bool{"approved": true}

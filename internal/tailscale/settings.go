@@ -10,7 +10,6 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
@@ -41,16 +40,15 @@ type Settings struct {
 	ACLsExternalLink                       *string `json:"aclsExternalLink,omitempty"`
 }
 
-// Settings of the tailnet, no older than maxAge; zero means the age that the
-// client was made with.
-func (c *Client) Settings(ctx context.Context, maxAge time.Duration) (Settings, error) {
-	return c.wide.settings.get(ctx, c.age(maxAge))
+// Settings returns the tailnet's settings from a shared answer.
+func (c *Client) Settings(ctx context.Context, staleness Staleness) (Settings, error) {
+	return c.values.settings.get(ctx, c.maxAge(staleness))
 }
 
 func (c *Client) loadSettings(ctx context.Context) (Settings, error) {
 	var s Settings
 	_, err := c.rawJSON(ctx, request{scope: scopeSettings + ":read", method: http.MethodGet, path: []string{"tailnet", c.tailnet, "settings"}, tailnet: true}, &s)
-	// Who may see no setting is refused, so this was no answer.
+	// A credential without access to settings is refused, so this was no answer.
 	if err == nil && s == (Settings{}) {
 		return s, &Error{Class: ClassUnavailable, Scope: scopeSettings + ":read", Message: "its answer has no settings"}
 	}
@@ -79,7 +77,7 @@ func (c *Client) PatchSettings(ctx context.Context, s Settings) error {
 			first = err
 		}
 	}
-	c.wide.settings.expire()
+	c.values.settings.expire()
 	return first
 }
 

@@ -225,7 +225,7 @@ func TestMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 3 {
-		if _, err := c.Services(t.Context(), 0); err != nil {
+		if _, err := c.Services(t.Context(), Cached); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -256,7 +256,7 @@ func TestMetrics(t *testing.T) {
 	if diff := cmp.Diff(map[string]int{"tailscale_gateway_api_budget_requests": 1}, series(t, p)); diff != "" {
 		t.Errorf("series of the pool: -want, +got:\n%s", diff)
 	}
-	if _, err := c.Services(t.Context(), 0); err != nil {
+	if _, err := c.Services(t.Context(), Cached); err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]int{"tailscale_gateway_api_budget_requests": 1, "tailscale_gateway_api_list_age_seconds": 1}

@@ -49,8 +49,8 @@ func (v *value[T]) get(ctx context.Context, maxAge time.Duration) (T, error) {
 	return all[0].value, all[0].err
 }
 
-// wide are the values of a whole tailnet.
-type wide struct {
+// tailnetValues are the values of a whole tailnet.
+type tailnetValues struct {
 	settings      *value[Settings]
 	magicDNS      *value[bool]
 	dns           *value[DNS]
@@ -64,8 +64,8 @@ type wide struct {
 	policyEdits chan struct{}
 }
 
-func newWide(c *Client, now clock.PassiveClock) *wide {
-	return &wide{
+func newTailnetValues(c *Client, now clock.PassiveClock) *tailnetValues {
+	return &tailnetValues{
 		settings:      newValue(now, c.loadSettings),
 		magicDNS:      newValue(now, c.loadMagicDNS),
 		dns:           newValue(now, c.loadDNS),

@@ -23,10 +23,9 @@ func (c *Client) loadWebhooks(ctx context.Context) ([]Webhook, time.Time, error)
 	return l, time.Time{}, classify(err, scopeWebhooks, true)
 }
 
-// Webhooks returns the tailnet's webhooks from a shared list, which may be as
-// old as maxAge; zero means the age that the client was made with.
-func (c *Client) Webhooks(ctx context.Context, maxAge time.Duration) ([]Webhook, error) {
-	l, _, err := c.webhooks.get(ctx, c.age(maxAge))
+// Webhooks returns the tailnet's webhooks from a shared list.
+func (c *Client) Webhooks(ctx context.Context, staleness Staleness) ([]Webhook, error) {
+	l, _, err := c.webhooks.get(ctx, c.maxAge(staleness))
 	return l, err
 }
 
@@ -45,7 +44,7 @@ func (c *Client) CreateWebhook(ctx context.Context, url, providerType string, su
 		Subscriptions: subscriptionTypes(subscriptions),
 	})
 	if err != nil {
-		return nil, c.webhooks.notMade(classify(err, scopeWebhooks, true))
+		return nil, c.webhooks.createFailed(classify(err, scopeWebhooks, true))
 	}
 	return w, c.webhooks.add(w.EndpointID, withoutSecret(*w))
 }

@@ -56,7 +56,7 @@ func TestSettings(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := newClient(t, simtest.StartAPI(t, as(tc.scopes...)), nil)
 			ctx := t.Context()
-			current, err := c.Settings(ctx, 0)
+			current, err := c.Settings(ctx, Cached)
 			if err != nil {
 				t.Fatalf("\n%s\nSettings(...): %v", tc.reason, err)
 			}
@@ -75,7 +75,7 @@ func TestSettings(t *testing.T) {
 			if errors.As(err, &e) && e.Scope != tc.refused {
 				t.Errorf("\n%s\nPatchSettings(...): want scope %q, got %q", tc.reason, tc.refused, e.Scope)
 			}
-			got, err := c.Settings(ctx, 0)
+			got, err := c.Settings(ctx, Cached)
 			if err != nil {
 				t.Fatalf("\n%s\nSettings(...): %v", tc.reason, err)
 			}
@@ -108,16 +108,16 @@ func TestSharedValues(t *testing.T) {
 	c := newClient(t, sim, nil)
 	ctx := t.Context()
 	for range 5 {
-		if _, err := c.Settings(ctx, 0); ClassOf(err) != ClassForbidden {
+		if _, err := c.Settings(ctx, Cached); ClassOf(err) != ClassForbidden {
 			t.Fatalf("Settings(...) without a scope: want Forbidden, got: %v", err)
 		}
-		if on, err := c.MagicDNS(ctx, 0); err != nil || !on {
+		if on, err := c.MagicDNS(ctx, Cached); err != nil || !on {
 			t.Fatalf("MagicDNS(...): %t, %v", on, err)
 		}
-		if _, err := c.DNS(ctx, 0); err != nil {
+		if _, err := c.DNS(ctx, Cached); err != nil {
 			t.Fatalf("DNS(...): %v", err)
 		}
-		if _, err := c.Contacts(ctx, 0); err != nil {
+		if _, err := c.Contacts(ctx, Cached); err != nil {
 			t.Fatalf("Contacts(...): %v", err)
 		}
 		if o, err := c.Organization(ctx, "tail1234.ts.net"); err != nil || o != (Organization{}) {
@@ -160,18 +160,18 @@ func TestDNSLifecycle(t *testing.T) {
 		t.Fatalf("PatchSplitDNS(...): %v", err)
 	}
 	want := DNS{Nameservers: []string{"1.1.1.1"}, SearchPaths: []string{"a.example"}, SplitDNS: map[string][]string{"c.example": {"8.8.8.8"}}, MagicDNS: true}
-	got, err := c.DNS(ctx, 0)
+	got, err := c.DNS(ctx, Cached)
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("DNS(...): %v: -want, +got:\n%s", err, diff)
 	}
-	if on, err := c.OverrideLocalDNS(ctx, 0); err != nil || !on {
+	if on, err := c.OverrideLocalDNS(ctx, Cached); err != nil || !on {
 		t.Errorf("OverrideLocalDNS(...): %t, %v", on, err)
 	}
 	// A write is seen at once, and so is what it does beside.
 	if err := c.SetNameservers(ctx, nil); err != nil {
 		t.Fatalf("SetNameservers(...): %v", err)
 	}
-	if on, err := c.MagicDNS(ctx, time.Hour); err != nil || on {
+	if on, err := c.MagicDNS(ctx, AtMost(time.Hour)); err != nil || on {
 		t.Errorf("MagicDNS(...) without nameservers: %t, %v", on, err)
 	}
 	if err := c.SetMagicDNS(ctx, true); ClassOf(err) != ClassInvalid {
@@ -183,7 +183,7 @@ func TestDNSLifecycle(t *testing.T) {
 	if err := c.SetMagicDNS(ctx, true); err != nil {
 		t.Fatalf("SetMagicDNS(...): %v", err)
 	}
-	if got, err := c.DNS(ctx, time.Hour); err != nil || !got.MagicDNS || len(got.Nameservers) != 1 {
+	if got, err := c.DNS(ctx, AtMost(time.Hour)); err != nil || !got.MagicDNS || len(got.Nameservers) != 1 {
 		t.Errorf("DNS(...): %+v, %v", got, err)
 	}
 	if err := c.SetNameservers(ctx, []string{"nonsense"}); ClassOf(err) != ClassInvalid {
@@ -194,7 +194,7 @@ func TestDNSLifecycle(t *testing.T) {
 func TestContactsLifecycle(t *testing.T) {
 	c := newClient(t, simtest.StartAPI(t), nil)
 	ctx := t.Context()
-	before, err := c.Contacts(ctx, 0)
+	before, err := c.Contacts(ctx, Cached)
 	if err != nil {
 		t.Fatalf("Contacts(...): %v", err)
 	}
@@ -203,7 +203,7 @@ func TestContactsLifecycle(t *testing.T) {
 	}
 	want := before
 	want.Security = Contact{Email: "security@example.com", FallbackEmail: before.Security.Email, NeedsVerification: true}
-	got, err := c.Contacts(ctx, time.Hour)
+	got, err := c.Contacts(ctx, AtMost(time.Hour))
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Errorf("Contacts(...): %v: -want, +got:\n%s", err, diff)
 	}

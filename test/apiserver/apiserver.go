@@ -142,7 +142,7 @@ func (s *Server) startEnv() (*rest.Config, error) {
 		// Not unlocked: the thread ends with the goroutine.
 	}()
 	err := <-started
-	return cfg, err //nolint:wrapcheck // The caller wraps the error.
+	return cfg, err
 }
 
 func (s *Server) startControllers(ctx context.Context, root string, o Options) error {

@@ -19,6 +19,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
 )
 
 // CrossplaneNamespace is the namespace of Crossplane and the provider.
@@ -27,7 +29,7 @@ const CrossplaneNamespace = "crossplane-system"
 // Service accounts in CrossplaneNamespace.
 const (
 	AccountCrossplane = "crossplane"
-	AccountProvider   = "provider-tailscale"
+	AccountProvider   = products.Provider
 )
 
 // ClusterRoleAggregation is the controller of Kubernetes that fills aggregated roles.
@@ -113,7 +115,7 @@ func ProviderRoles(root string) ([]client.Object, error) {
 }
 
 // Verbs of Crossplane's roles.
-var all, view = []string{rbacv1.VerbAll}, []string{"get", "list", "watch"} //nolint:gochecknoglobals // Constants.
+var all, view = []string{rbacv1.VerbAll}, []string{"get", "list", "watch"}
 
 func role(name string, aggregates []string, rules ...rbacv1.PolicyRule) *rbacv1.ClusterRole {
 	r := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}}, Rules: rules}

@@ -173,7 +173,7 @@ func (c *cli) createBare(ctx context.Context, url string) ([]time.Duration, erro
 		return nil, errors.Wrap(err, "cannot create a client of the API")
 	}
 	// The provider is logged in, too, when it starts.
-	if _, err := client.Services(ctx, time.Minute); err != nil {
+	if _, err := client.Services(ctx, tailscale.AtMost(time.Minute)); err != nil {
 		return nil, errors.Wrap(err, "cannot list services")
 	}
 	if err := harness.Pause(ctx, time.Second); err != nil {
@@ -205,6 +205,6 @@ func makeService(ctx context.Context, client *tailscale.Client, name string) err
 	if _, err := client.PutService(ctx, tailscale.Service{Name: name, Ports: []string{"tcp:443"}, Tags: []string{"tag:k8s"}}); err != nil {
 		return errors.Wrap(err, "cannot write a service")
 	}
-	_, err := client.Services(ctx, time.Minute)
+	_, err := client.Services(ctx, tailscale.AtMost(time.Minute))
 	return errors.Wrap(err, "cannot list services")
 }

@@ -17,13 +17,14 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
+	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
 	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
 )
 
 const (
 	extension             = "tailscale-gateway-extension"
 	envoyGatewayNamespace = "envoy-gateway-system"
-	image                 = "ghcr.io/tailscale-gateway/extension"
+	image                 = products.Organization + "/" + products.Extension
 )
 
 // A lab is the running lab, with the settings of this run.

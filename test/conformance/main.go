@@ -96,7 +96,7 @@ func (c *cli) run(ctx context.Context) (err error) {
 	return r.verdict()
 }
 
-var began = time.Now() //nolint:gochecknoglobals // Of this process.
+var began = time.Now()
 
 func progress(format string, a ...any) {
 	fmt.Printf("%6s  %s\n", time.Since(began).Round(time.Second), fmt.Sprintf(format, a...))

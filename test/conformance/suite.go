@@ -31,7 +31,7 @@ const (
 )
 
 // Namespaces that the tests create, and delete at the end.
-var namespaces = []string{"gateway-conformance-infra", "gateway-conformance-app-backend", "gateway-conformance-web-backend"} //nolint:gochecknoglobals // A constant.
+var namespaces = []string{"gateway-conformance-infra", "gateway-conformance-app-backend", "gateway-conformance-web-backend"}
 
 // exempt returns the features that Envoy Gateway does not claim: those of meshes, and those that
 // EnvoyGatewaySuite of its test/conformance/suite.go leaves out at v1.9.0 for its default mode.

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
 )
 
 const (
@@ -19,7 +21,7 @@ const (
 	team       = "envoy-team"
 
 	// gatewayFunction is the package of the function of TailscaleGateways.
-	gatewayFunction = "tailscale-gateway-function-tailscale"
+	gatewayFunction = "tailscale-gateway-" + products.Function
 
 	// functionRuntime sets the namespace team as docs/gateways.md describes.
 	functionRuntime = `apiVersion: pkg.crossplane.io/v1beta1

@@ -33,7 +33,7 @@ import (
 const domain = "tail1234.ts.net"
 
 // then is the time of all events.
-var then = metav1.Unix(1700000000, 0) //nolint:gochecknoglobals // A constant.
+var then = metav1.Unix(1700000000, 0)
 
 // control gives an object the status that its controller would write after success. Kinds without a
 // controller are unchanged.

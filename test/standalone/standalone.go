@@ -227,7 +227,7 @@ func (g *Gateway) Until(ctx context.Context, check func(context.Context) error) 
 		}
 		select {
 		case <-ctx.Done():
-			return err //nolint:wrapcheck // The caller's error.
+			return err
 		case <-g.process.Exited():
 			return errors.Wrap(errors.Join(err, g.process.Err()), "Envoy Gateway ended")
 		case <-tick.C:

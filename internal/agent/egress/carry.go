@@ -33,7 +33,7 @@ const (
 func carry(ctx context.Context, client *net.TCPConn, target *localapi.Conn) (up, down int64) {
 	stop := context.AfterFunc(ctx, func() {
 		// The client first: it is to see that the connection was cut, and not that its
-		// target has ended. Errors tell that they are closed already.
+		// target has ended. Errors mean that they are closed already.
 		reset(client)
 		_ = target.Close()
 	})
@@ -55,7 +55,7 @@ func carry(ctx context.Context, client *net.TCPConn, target *localapi.Conn) (up,
 	}()
 
 	down = answer(client, target)
-	// The client may have gone; then there is nobody to tell.
+	// The client may have gone already.
 	_ = client.CloseWrite()
 	_ = client.SetReadDeadline(time.Now().Add(lingerPause))
 	_ = target.Close()

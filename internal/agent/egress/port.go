@@ -74,7 +74,7 @@ func (p *port) start(ctx context.Context, l net.Listener) {
 	p.mu.Lock()
 	p.listener, p.cancel = l, cancel
 	p.mu.Unlock()
-	// Its error would tell that the listener was closed before.
+	// An error means that the listener was closed before.
 	context.AfterFunc(ctx, func() { _ = l.Close() })
 	p.server.wg.Go(func() { p.accept(ctx, l) })
 }
@@ -85,7 +85,7 @@ func (p *port) stopListening() {
 	if p.listener == nil {
 		return
 	}
-	// The error tells nothing that matters: nobody connects any more.
+	// An error does not matter: no client connects any more.
 	_ = p.listener.Close()
 	p.cancel()
 	p.listener, p.cancel = nil, nil

@@ -25,7 +25,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 )
 
-// maxProblem is how much of an error is told, in bytes.
+// maxProblem bounds the reported part of an error, in bytes.
 const maxProblem = 300
 
 // attemptTimeout bounds one attempt. It is CertManager's own
@@ -103,11 +103,11 @@ func New(ctx context.Context, c Client, changed func(), log logging.Logger) *Iss
 		defer cancel()
 		_, _, err := c.CertPair(ctxT, domain)
 		if ctx.Err() == nil {
-			i.note(domain, err)
+			i.record(domain, err)
 		}
 		return err
 	}
-	i.manager = certs.NewCertManager(asked{Client: c, issuer: i}, func(format string, args ...any) {
+	i.manager = certs.NewCertManager(certClient{Client: c, issuer: i}, func(format string, args ...any) {
 		log.Debug("Getting certificates", "message", strings.TrimSpace(fmt.Sprintf(format, args...)))
 	})
 	return i
@@ -197,8 +197,8 @@ func cut(s string, most int) string {
 	return strings.ToValidUTF8(s[:most], "")
 }
 
-// note how an attempt has ended.
-func (i *Issuer) note(domain string, err error) {
+// record how an attempt has ended.
+func (i *Issuer) record(domain string, err error) {
 	problem := ""
 	if err != nil {
 		problem = strings.Join(strings.Fields(err.Error()), " ")
@@ -245,7 +245,8 @@ func (i *Issuer) outdated(a *attempt) bool {
 	return a.session != i.session
 }
 
-// serveConfig that tells a CertManager of domains. Tailscaled never sees it.
+// serveConfig returns a serve config that lists the domains for a CertManager. Tailscaled
+// never sees it.
 func serveConfig(domains []string) *ipn.ServeConfig {
 	svc := &ipn.ServiceConfig{TCP: make(map[uint16]*ipn.TCPPortHandler, len(domains))}
 	for n, d := range domains {
@@ -254,9 +255,9 @@ func serveConfig(domains []string) *ipn.ServeConfig {
 	return &ipn.ServeConfig{Services: map[tailcfg.ServiceName]*ipn.ServiceConfig{"svc:certificates": svc}}
 }
 
-// asked has a CertManager's questions put to tailscaled. It uses no method but those
+// certClient has a CertManager's questions put to tailscaled. It uses no method but those
 // below.
-type asked struct {
+type certClient struct {
 	localclient.LocalClient
 	Client
 
@@ -264,17 +265,19 @@ type asked struct {
 }
 
 // WatchIPNBus follows tailscaled.
-func (a asked) WatchIPNBus(ctx context.Context, mask ipn.NotifyWatchOpt) (localclient.IPNBusWatcher, error) {
+func (a certClient) WatchIPNBus(ctx context.Context, mask ipn.NotifyWatchOpt) (localclient.IPNBusWatcher, error) {
 	return a.Client.WatchIPNBus(ctx, mask)
 }
 
 // CertDomains are the names that the machine may have certificates for.
-func (a asked) CertDomains(ctx context.Context) ([]string, error) { return a.Client.CertDomains(ctx) }
+func (a certClient) CertDomains(ctx context.Context) ([]string, error) {
+	return a.Client.CertDomains(ctx)
+}
 
 // CertPair waits until tailscaled has got, or renewed, a certificate, which it does not
 // return: it is in the state Secret. It may be an attempt that was begun for who asked
 // before, and that goes on when ctx ends.
-func (a asked) CertPair(ctx context.Context, domain string) (cert, key []byte, err error) {
+func (a certClient) CertPair(ctx context.Context, domain string) (cert, key []byte, err error) {
 	for {
 		t := a.issuer.attempt(domain)
 		select {

@@ -72,7 +72,7 @@ func WatchAttachments(ctx context.Context, c client.WithWatch, namespace, endpoi
 }
 
 // follow calls fn with all objects that the options select, from one goroutine.
-// Changes that come while fn runs are told together.
+// Changes that come while fn runs are reported together.
 func follow(ctx context.Context, c client.WithWatch, obj client.Object, list func() client.ObjectList, fn func([]any), o ...client.ListOption) {
 	changed := make(chan struct{}, 1)
 	notify := func() {

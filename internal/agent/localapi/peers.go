@@ -42,7 +42,7 @@ type Host struct {
 	RouteUnused bool
 }
 
-// Peers are the devices that tailscaled can reach, as told by its bus: which of
+// Peers are the devices that tailscaled can reach, according to its bus: which of
 // them has an address, be it its own, a service's or one behind it, and which has
 // a name. A lookup takes no longer in a large tailnet than in a small one.
 type Peers struct {
@@ -99,7 +99,7 @@ func (p *Peers) reset() {
 	p.lengths = map[bool]map[int]int{true: {}, false: {}}
 }
 
-// Find returns who has host, which is an address or a DNS name. Of several
+// Find returns the device that has host, an address or a DNS name. Of several
 // addresses it is an IPv4 one.
 func (p *Peers) Find(host string) Host {
 	p.mu.RLock()
@@ -149,7 +149,7 @@ func (p *Peers) resolve(name string) []netip.Addr {
 	return out
 }
 
-// find returns who has an address: those with the longest prefix that holds it.
+// find returns the devices that have an address: those with the longest prefix that holds it.
 func (p *Peers) find(addr netip.Addr) Host {
 	unused := false
 	for bits := addr.BitLen(); bits > 0; bits-- {
@@ -311,7 +311,7 @@ func deviceOf(n *tailcfg.Node) device {
 }
 
 func deviceOfStatus(ps *ipnstate.PeerStatus) device {
-	// When a device was last seen is told of those that are offline.
+	// Only devices that are offline have a time when they were last seen.
 	d := device{Device: Device{Name: canonical(ps.DNSName), Offline: !ps.Online && !ps.LastSeen.IsZero()}}
 	if ps.Tags != nil {
 		d.Tags = ps.Tags.AsSlice()

@@ -58,7 +58,7 @@ type State struct {
 	// while HTTPSKnown is false.
 	HTTPS bool
 
-	// HTTPSKnown reports whether tailscaled has told of it in this session.
+	// HTTPSKnown reports whether tailscaled has reported it in this session.
 	HTTPSKnown bool
 
 	// Addresses of the machine in the tailnet. Never changed once published.
@@ -139,7 +139,7 @@ func (w *Watcher) Reload() {
 	}
 }
 
-// Logout has tailscaled leave its tailnet. A failure is logged: who asks sees by the
+// Logout has tailscaled leave its tailnet. A failure is logged: the caller sees by the
 // state whether it helped.
 func (w *Watcher) Logout(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, reloadTimeout)
@@ -175,7 +175,7 @@ func (w *Watcher) follow(ctx context.Context, bus *local.IPNBusWatcher) error {
 	defer cancel()
 	go func() {
 		<-ctx.Done()
-		// The error reports that the stream has ended, which Next tells too.
+		// The error reports the end of the stream, which Next reports too.
 		_ = bus.Close()
 	}()
 
@@ -220,7 +220,7 @@ func (w *Watcher) updatePeers(ctx context.Context, n ipn.Notify) bool {
 	case n.InitialStatus != nil:
 		changed = w.peers.setRecords(n.InitialStatus.ExtraRecords) || changed
 	case n.SelfChange != nil:
-		// The bus tells nothing of DNS.
+		// The bus has no notifications about DNS.
 		ctx, cancel := context.WithTimeout(ctx, reloadTimeout)
 		defer cancel()
 		dns, err := w.client.DNSConfig(ctx)
@@ -266,7 +266,7 @@ func (st *State) update(n ipn.Notify) bool {
 		for _, p := range n.SelfChange.Addresses {
 			st.Addresses = append(st.Addresses, p.Addr())
 		}
-		// The bus tells no names, but the node has the capability where there are
+		// The bus sends no names, but the node has the capability where there are
 		// some.
 		st.HTTPS, st.HTTPSKnown = n.SelfChange.CapMap.Contains(tailcfg.CapabilityHTTPS), true
 	}

@@ -42,7 +42,7 @@ type Server struct {
 	end bool
 }
 
-// New returns a Server that listens nowhere yet. It tells by answered what came of each
+// New returns a Server that listens nowhere yet. It reports to answered the outcome of each
 // question.
 func New(log logging.Logger, answered func(rcode string)) *Server {
 	return &Server{log: log, answered: answered, at: map[netip.AddrPort]*listener{}}

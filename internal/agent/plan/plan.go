@@ -52,7 +52,7 @@ type Service struct {
 	// Healthy is how many targets are healthy.
 	Healthy int
 
-	// Reason tells in one word why the service is not advertised, if its certificate
+	// Reason is one word for why the service is not advertised, if its certificate
 	// is why.
 	Reason xpv2.ConditionReason
 
@@ -70,7 +70,7 @@ type Input struct {
 	Health map[probe.Target]probe.Status
 
 	// Advertised are the services that the pod advertises so far. It matters
-	// while a service's backends are neither known to be well nor to be sick:
+	// while a service's backends are neither known to be healthy nor unhealthy:
 	// such a service stays as it is.
 	Advertised []string
 
@@ -81,7 +81,7 @@ type Input struct {
 	// Tailscale provides for all machines of the group.
 	Issuer string
 
-	// Issuing tells, by DNS name, why the last attempt to get or renew a
+	// Issuing holds, by DNS name, why the last attempt to get or renew a
 	// certificate has failed. Only the issuer knows.
 	Issuing map[string]string
 
@@ -143,7 +143,7 @@ func service(spec v1alpha1.ServiceAttachmentSpec, in Input) Service {
 		if p.Port == 0 || s.Handlers == nil {
 			continue
 		}
-		// Tailscaled dials what it is told, also while other backends are well.
+		// Tailscaled dials this address alone, even while other backends are healthy.
 		if address.RefusedHost(t.Host) != "" || in.Health[t].Refused() {
 			continue
 		}
@@ -172,7 +172,7 @@ func service(spec v1alpha1.ServiceAttachmentSpec, in Input) Service {
 		}
 	}
 
-	tls := judgeTLS(spec, in)
+	tls := validateTLS(spec, in)
 	was := slices.Contains(in.Advertised, s.Name)
 	switch {
 	case in.Stopping:
@@ -211,7 +211,7 @@ func target(b v1alpha1.AttachmentBackend, hc v1alpha1.AttachmentHealthCheck) pro
 // suffixService ends the names of Services in the cluster.
 const suffixService = ".svc"
 
-// reason why a target is sick, in words of Kubernetes where DNS has its own.
+// reason returns why a target is unhealthy, in terms of Kubernetes where DNS has its own.
 func reason(t probe.Target, why string) string {
 	name, ok := strings.CutSuffix(t.Host, suffixService)
 	if !ok || why != probe.ReasonNoSuchHost {

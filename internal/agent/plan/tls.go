@@ -37,7 +37,7 @@ const (
 // HTTPS reports whether a tailnet provides certificates.
 type HTTPS int
 
-// It is unknown until tailscaled has told.
+// It is unknown until tailscaled has reported it.
 const (
 	HTTPSUnknown HTTPS = iota
 	HTTPSOn
@@ -95,7 +95,7 @@ type Certificate struct {
 // A Termination is TLS that the agent ends, or requests that it hands on, or both.
 // Tailscaled could end TLS with Tailscale's own certificate, but each machine would get
 // one of its own: a limit of the certificate authority is five a week for the same name.
-// It could hand on requests, too, but tells nothing of tagged devices.
+// It could forward requests, too, but sends no headers for tagged devices.
 type Termination struct {
 	// Listen is the loopback address that tailscaled forwards to.
 	Listen netip.AddrPort `json:"listen"`
@@ -108,7 +108,7 @@ type Termination struct {
 	// Backend that gets what comes, without TLS, as host:port.
 	Backend string `json:"backend"`
 
-	// HTTP hands on requests, with headers that tell who asks, instead of bytes.
+	// HTTP forwards requests with identity headers, instead of bytes.
 	HTTP bool `json:"http,omitempty"`
 
 	// ProxyProtocol is the version of the header that goes before a connection
@@ -152,8 +152,8 @@ func handler(spec v1alpha1.ServiceAttachmentSpec, p v1alpha1.AttachmentPort, bac
 }
 
 const (
-	// portBits are those of a service's port that are told by the loopback port.
-	// The two others are told by the address.
+	// portBits are the bits of a service's port that are in the loopback port. The two
+	// others are in the address.
 	portBits = 14
 
 	// firstLoopbackPort is the first of 2^14 that need no privilege, and that
@@ -205,8 +205,8 @@ type tlsState struct {
 	warning string
 }
 
-// judgeTLS reports whether all that is served of a service can be.
-func judgeTLS(spec v1alpha1.ServiceAttachmentSpec, in Input) tlsState {
+// validateTLS reports whether all that is served of a service can be.
+func validateTLS(spec v1alpha1.ServiceAttachmentSpec, in Input) tlsState {
 	var st tlsState
 	for _, p := range spec.Ports {
 		if p.Backend == nil || p.TLS == nil {
@@ -214,7 +214,7 @@ func judgeTLS(spec v1alpha1.ServiceAttachmentSpec, in Input) tlsState {
 		}
 		switch {
 		case p.TLS.SecretName != "":
-			st.judgeSecret(p.TLS.SecretName, in)
+			st.validateSecret(p.TLS.SecretName, in)
 		case spec.DNSName == "":
 			st.refuse("", messageNoDNSName)
 		case in.HTTPS == HTTPSOff:
@@ -222,7 +222,7 @@ func judgeTLS(spec v1alpha1.ServiceAttachmentSpec, in Input) tlsState {
 		case in.HTTPS == HTTPSUnknown:
 			st.unknown = cmp.Or(st.unknown, messageNoneInTLS)
 		default:
-			st.judgeIssued(spec.DNSName, in)
+			st.validateIssued(spec.DNSName, in)
 		}
 	}
 	return st
@@ -235,7 +235,7 @@ func (st *tlsState) refuse(reason xpv2.ConditionReason, message string) {
 	}
 }
 
-func (st *tlsState) judgeSecret(name string, in Input) {
+func (st *tlsState) validateSecret(name string, in Input) {
 	c, known := in.Certificates[CertificateRef{Secret: name}]
 	switch {
 	case !known:
@@ -247,8 +247,8 @@ func (st *tlsState) judgeSecret(name string, in Input) {
 	}
 }
 
-// judgeIssued judges by the certificate that Tailscale provides for a name.
-func (st *tlsState) judgeIssued(name string, in Input) {
+// validateIssued judges by the certificate that Tailscale provides for a name.
+func (st *tlsState) validateIssued(name string, in Input) {
 	c, known := in.Certificates[CertificateRef{Secret: in.Issuer, Domain: name}]
 	problem := in.Issuing[name]
 	switch {

@@ -35,7 +35,7 @@ type StatusError struct {
 	Code int
 }
 
-// Error tells the status code.
+// Error returns the status code.
 func (e StatusError) Error() string { return fmt.Sprintf("HTTP status %d", e.Code) }
 
 // NewNetChecker returns a Checker that opens a TCP connection, sends an HTTP GET

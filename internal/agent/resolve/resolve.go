@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// interval between two lookups of a host. DNS tells nobody of a change, and a
+	// interval between two lookups of a host. DNS does not announce changes, and a
 	// Service keeps its address.
 	interval = 15 * time.Second
 

@@ -51,9 +51,9 @@ const (
 	whoIsFresh = 5 * time.Second
 )
 
-// A caller is who has a connection.
+// A caller is the client of a connection.
 type caller struct {
-	// ask for the headers that tell who it is. None is nobody.
+	// ask for its identity headers. None means an unknown client.
 	ask func() http.Header
 
 	mu    sync.Mutex
@@ -61,7 +61,7 @@ type caller struct {
 	asked time.Time
 }
 
-// headers that tell who has the connection. They may not be changed.
+// headers returns the identity headers of the connection. They may not be changed.
 func (c *caller) headers() http.Header {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -106,7 +106,8 @@ func (s *Server) serveHTTP(ctx context.Context, l net.Listener, t plan.Terminati
 	return errors.Wrap(srv.Serve(l), "cannot serve HTTP")
 }
 
-// identify who has an address of the tailnet. It is asked until the answer comes, even
+// identify returns the headers of the device with an address of the tailnet. It asks until
+// the answer comes, even
 // if the listener goes meanwhile.
 func (s *Server) identify(ctx context.Context, addr string) http.Header {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), whoIsTimeout)
@@ -119,7 +120,7 @@ func (s *Server) identify(ctx context.Context, addr string) http.Header {
 	return headersOf(who)
 }
 
-// headersOf who asks: of a device with tags those, of any other its user.
+// headersOf returns the identity headers of a device: its tags, or its user if it has none.
 func headersOf(who *apitype.WhoIsResponse) http.Header {
 	if who == nil || who.Node == nil {
 		return nil

@@ -22,7 +22,7 @@ import (
 type watch struct {
 	cancel func()
 
-	// seen reports whether the Secret, or its absence, was told of; last is what was.
+	// seen reports whether the Secret, or its absence, is known; last is the known one.
 	seen bool
 	last *corev1.Secret
 }

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package terminate ends TLS with certificates of Secrets, and hands on requests with
-// headers that tell who asks. Tailscaled forwards such connections to a loopback port of
-// the agent, with a PROXY protocol header that tells the client. Here are the listeners,
+// identity headers. Tailscaled forwards such connections to a loopback port of
+// the agent, with a PROXY protocol header that names the client. Here are the listeners,
 // the certificates, and what is handed on. Which port is for which service, and why not
 // tailscaled does it, is in package plan; how certificates come from Tailscale is in
 // package issue.
@@ -37,7 +37,7 @@ type Options struct {
 	// is none: once that is known, and after each change, until ctx ends.
 	Watch func(ctx context.Context, name string, fn func(*corev1.Secret))
 
-	// WhoIs tells who of the tailnet has an address, which is IP:port.
+	// WhoIs returns the device of the tailnet that has an address, IP:port.
 	WhoIs func(ctx context.Context, addr string) (*apitype.WhoIsResponse, error)
 
 	// Control refuses backends by the addresses that are dialled, as that of a

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// headerTimeout bounds how long tailscaled may take to tell the client.
+	// headerTimeout bounds how long tailscaled may take to send the header.
 	headerTimeout = 5 * time.Second
 
 	// handshakeTimeout bounds how long a client may take to agree on TLS.
@@ -82,7 +82,7 @@ func carry(ctx context.Context, conn net.Conn, t plan.Termination, config *tls.C
 	}
 	defer closeQuietly(backend)
 	if t.ProxyProtocol != 0 {
-		if err := tell(conn, backend, t.ProxyProtocol); err != nil {
+		if err := writeProxyHeader(conn, backend, t.ProxyProtocol); err != nil {
 			return err
 		}
 	}
@@ -94,9 +94,9 @@ func carry(ctx context.Context, conn net.Conn, t plan.Termination, config *tls.C
 	return nil
 }
 
-// tell the backend of the client, as tailscaled would: the header that tailscaled
-// sent, with the port of the backend.
-func tell(conn, backend net.Conn, version int) error {
+// writeProxyHeader sends the backend the header that tailscaled sent, with the port of the
+// backend.
+func writeProxyHeader(conn, backend net.Conn, version int) error {
 	pc, ok := conn.(*proxyproto.Conn)
 	if !ok || pc.ProxyHeader() == nil {
 		return errors.New("the connection says nothing of its client")

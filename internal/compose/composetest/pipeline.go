@@ -22,10 +22,11 @@ import (
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/golden"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
 )
 
 // function is the name of our function once it is installed.
-const function = "tailscale-gateway-function-tailscale"
+var function = products.Object(products.Function)
 
 // Pipeline runs the steps of a Composition, composition.yaml of a folder, whose inputs are
 // of this function's kind, one after the other as Crossplane does, for the composite

@@ -35,19 +35,16 @@ const (
 	reasonRevoked event.Reason = "RevokedAuthKey"
 )
 
-// freshKeys is how old the list of keys may be when an object is deleted.
-const freshKeys = 5 * time.Second
-
 // api is what this controller needs of a tailnet.
 type api interface {
-	AuthKeys(ctx context.Context, maxAge time.Duration) ([]tailscale.Key, error)
+	AuthKeys(ctx context.Context, staleness tailscale.Staleness) ([]tailscale.Key, error)
 	AuthKey(ctx context.Context, id string) (*tailscale.Key, error)
 	CreateAuthKey(ctx context.Context, r tailscale.AuthKeyRequest) (*tailscale.Key, error)
 	RevokeAuthKey(ctx context.Context, id string) error
 }
 
 type external struct {
-	kinds.Shared
+	kinds.NopDisconnect
 
 	api       api
 	clusterID string
@@ -60,7 +57,7 @@ type external struct {
 // Observe the object's key in the shared list and in the connection Secret.
 func (e *external) Observe(ctx context.Context, mg *v1alpha1.AuthKey) (managed.ExternalObservation, error) {
 	if xpmeta.WasDeleted(mg) {
-		ids, err := e.left(ctx, mg)
+		ids, err := e.remaining(ctx, mg)
 		return managed.ExternalObservation{ResourceExists: len(ids) > 0, ResourceUpToDate: true}, err
 	}
 	f, err := e.facts(ctx, mg)
@@ -93,7 +90,7 @@ func (e *external) facts(ctx context.Context, mg *v1alpha1.AuthKey) (facts, erro
 	if err != nil {
 		return facts{}, err
 	}
-	valid, err := e.api.AuthKeys(ctx, 0)
+	valid, err := e.api.AuthKeys(ctx, tailscale.Cached)
 	if err != nil {
 		return facts{}, errors.Wrap(err, "cannot list auth keys")
 	}
@@ -199,7 +196,7 @@ func (e *external) issue(ctx context.Context, mg *v1alpha1.AuthKey, f facts, p p
 	if err := writeSecret(ctx, client.NewDryRunClient(e.kube), mg, &tailscale.Key{}, in); err != nil {
 		return nil, err
 	}
-	if err := e.revoke(ctx, mg, orphans(f)); err != nil {
+	if err := e.revoke(ctx, mg, orphanedKeys(f)); err != nil {
 		return nil, err
 	}
 	k, err := e.api.CreateAuthKey(ctx, f.request)
@@ -245,21 +242,21 @@ func (e *external) revoke(ctx context.Context, mg *v1alpha1.AuthKey, ids []strin
 // Delete revokes every key of the object.
 func (e *external) Delete(ctx context.Context, mg *v1alpha1.AuthKey) (managed.ExternalDelete, error) {
 	mg.SetConditions(xpv2.Deleting())
-	ids, err := e.left(ctx, mg)
+	ids, err := e.remaining(ctx, mg)
 	if err != nil {
 		return managed.ExternalDelete{}, err
 	}
 	return managed.ExternalDelete{}, e.revoke(ctx, mg, ids)
 }
 
-// left returns the valid keys of an object that is being deleted. Others need no
+// remaining returns the valid keys of an object that is being deleted. Others need no
 // revoking.
-func (e *external) left(ctx context.Context, mg *v1alpha1.AuthKey) ([]string, error) {
+func (e *external) remaining(ctx context.Context, mg *v1alpha1.AuthKey) ([]string, error) {
 	s, err := getSecret(ctx, e.kube, mg)
 	if err != nil {
 		return nil, err
 	}
-	valid, err := e.api.AuthKeys(ctx, freshKeys)
+	valid, err := e.api.AuthKeys(ctx, tailscale.Recent)
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot list auth keys")
 	}
@@ -284,7 +281,7 @@ func report(mg *v1alpha1.AuthKey, k tailscale.Key, used bool, reissued string) {
 	mg.Status.AtProvider = o
 }
 
-// remembered is the used key that a status tells of.
+// remembered returns the used key that a status names.
 func remembered(o v1alpha1.AuthKeyObservation) *tailscale.Key {
 	k := &tailscale.Key{ID: o.ID, Invalid: true}
 	k.Capabilities.Devices.Create.Tags = o.Tags

@@ -43,7 +43,7 @@ type fakeAPI struct {
 	errRevoke error
 }
 
-func (f *fakeAPI) AuthKeys(context.Context, time.Duration) ([]tailscale.Key, error) {
+func (f *fakeAPI) AuthKeys(context.Context, tailscale.Staleness) ([]tailscale.Key, error) {
 	var out []tailscale.Key
 	for _, id := range slices.Sorted(maps.Keys(f.keys)) {
 		if k := f.keys[id]; !k.Invalid && f.w.now.Before(k.Expires) {
@@ -189,7 +189,7 @@ func (w *world) holds(id string) {
 		Secret, Name, ID, Status string
 	}
 	var valid []string
-	ks, err := w.api.AuthKeys(w.t.Context(), 0)
+	ks, err := w.api.AuthKeys(w.t.Context(), tailscale.Cached)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -342,7 +342,7 @@ func TestSecretNotWritable(t *testing.T) {
 					t.Fatalf("\n%s\nwant the error, got: %v", tc.reason, err)
 				}
 			}
-			valid, err := w.api.AuthKeys(t.Context(), 0)
+			valid, err := w.api.AuthKeys(t.Context(), tailscale.Cached)
 			if err != nil || w.api.minted != tc.minted || len(valid) != tc.valid {
 				t.Errorf("\n%s\nwant %d keys minted and %d valid, got %d and %d, %v", tc.reason, tc.minted, tc.valid, w.api.minted, len(valid), err)
 			}
@@ -403,7 +403,7 @@ func TestDelete(t *testing.T) {
 					t.Fatalf("\n%s\nDelete(...): %v", tc.reason, err)
 				}
 			}
-			left, err := w.api.AuthKeys(t.Context(), 0)
+			left, err := w.api.AuthKeys(t.Context(), tailscale.Cached)
 			if err != nil || len(left) != 1 || left[0].ID != "k0" {
 				t.Errorf("\n%s\nwant the key of somebody else alone to be left, got %v, %v", tc.reason, left, err)
 			}

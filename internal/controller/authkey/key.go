@@ -61,7 +61,7 @@ func wanted(clusterID string, configTags []string, mg *v1alpha1.AuthKey) tailsca
 	}
 }
 
-// fingerprint tells requests apart. Keys cannot be changed, so it is all that
+// fingerprint distinguishes requests. Keys cannot be changed, so it is all that
 // must be known of the request that a key was minted by.
 func fingerprint(r tailscale.AuthKeyRequest) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %d %t %t %t", r.Description, strings.Join(r.Tags, ","),

@@ -95,14 +95,14 @@ func makePlan(mg *v1alpha1.AuthKey, f facts) plan {
 	id, known := recordedID(f.externalName, f.secret)
 	p := plan{}
 	if k := f.recorded; k != nil {
-		p.used = spent(*k, f.now) || remembersUse(mg, k.ID)
+		p.used = isSpent(*k, f.now) || remembersUse(mg, k.ID)
 		if p.used || !k.Invalid {
 			p.current, p.lost = k, !known
 		}
 	}
 	p.issue = reason(mg, f, p, in)
 	// What a person changed waits for nothing.
-	p.later = p.issue != "" && p.issue != becauseChanged && tooSoon(f, in)
+	p.later = p.issue != "" && p.issue != becauseChanged && recentlyIssued(f, in)
 	if known && p.current != nil {
 		// A key that is to be replaced stays until its successor is in the Secret.
 		p.rename = f.externalName != id
@@ -133,9 +133,9 @@ func reason(mg *v1alpha1.AuthKey, f facts, p plan, in issued) string {
 	return ""
 }
 
-// spent reports whether a key is invalid because it was used. The API does not say
+// isSpent reports whether a key is invalid because it was used. The API does not say
 // why a key is invalid.
-func spent(k tailscale.Key, now time.Time) bool {
+func isSpent(k tailscale.Key, now time.Time) bool {
 	return k.Invalid && k.Revoked.IsZero() && now.Before(k.Expires) && !k.Capabilities.Devices.Create.Reusable
 }
 
@@ -157,9 +157,9 @@ func others(f facts, id string, in issued) []string {
 	return out
 }
 
-// orphans returns the valid keys of the object that are recorded nowhere: nobody knows
+// orphanedKeys returns the valid keys of the object that are recorded nowhere: nobody knows
 // their secrets.
-func orphans(f facts) []string {
+func orphanedKeys(f facts) []string {
 	in := issuedIn(f.secret)
 	var out []string
 	for _, k := range f.valid {
@@ -171,9 +171,9 @@ func orphans(f facts) []string {
 	return out
 }
 
-// tooSoon reports whether the last key is too young for another one. Times from
+// recentlyIssued reports whether the last key is too young for another one. Times from
 // the future are another clock's.
-func tooSoon(f facts, in issued) bool {
+func recentlyIssued(f facts, in issued) bool {
 	at := in.at
 	// The Secret may be gone. A key to adopt was not minted by us.
 	if k := f.recorded; at.IsZero() && k != nil && strings.HasPrefix(k.Description, f.prefix) {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
@@ -18,31 +17,31 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/clients"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/common"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/kinds"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/secrets"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/setup"
 )
 
 // pollUnsettled is how soon an object is looked at again that waits for another
 // key.
 const pollUnsettled = 10 * time.Second
 
-// Setup adds the controller of AuthKeys to a manager.
-func Setup(mgr ctrl.Manager, o common.Options) error {
-	return kinds.Setup(mgr, o, kinds.Kind[*v1alpha1.AuthKey]{
+// Kind returns how AuthKey objects are managed.
+func Kind(_ setup.Options) kinds.Kind[*v1alpha1.AuthKey] {
+	return kinds.Kind[*v1alpha1.AuthKey]{
 		GroupVersionKind: v1alpha1.AuthKeyGroupVersionKind,
 		Object:           &v1alpha1.AuthKey{},
 		List:             func() resource.ManagedList { return &v1alpha1.AuthKeyList{} },
 		Connect: func(_ context.Context, env kinds.Env, c *clients.Connection, _ *v1alpha1.AuthKey) (managed.TypedExternalClient[*v1alpha1.AuthKey], error) {
 			return &external{api: c.Client, clusterID: c.ClusterID, tags: c.Tags, kube: env.Kube, record: env.Record, now: time.Now}, nil
 		},
-		Poll:    func(mg resource.Managed, interval time.Duration) time.Duration { return poll(mg, interval, time.Now()) },
-		Options: []managed.ReconcilerOption{managed.WithCreationGracePeriod(0)},
+		Poll: func(mg resource.Managed, interval time.Duration) time.Duration { return poll(mg, interval, time.Now()) },
 		// A connection Secret that was deleted must be filled at once.
 		Watch: func(b *builder.Builder, env kinds.Env) *builder.Builder {
 			owner := handler.EnqueueRequestForOwner(env.Kube.Scheme(), env.Kube.RESTMapper(), &v1alpha1.AuthKey{}, handler.OnlyControllerOwner())
-			return b.Watches(&corev1.Secret{}, owner, builder.WithPredicates(common.SecretsOfType(secretType)))
+			return b.Watches(&corev1.Secret{}, owner, builder.WithPredicates(secrets.OfType(secretType)))
 		},
-	})
+	}
 }
 
 // poll decides when an AuthKey is observed again: when its key is due to be

@@ -1,7 +1,7 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package claims decides who may write what a tailnet has only once, such as
+// Package claims decides which object may write what a tailnet has only once, such as
 // its nameservers, a contact or a device's tags, when several objects of a
 // cluster want to, and has the losers tried again. Finding the objects is the
 // business of the controllers.
@@ -59,10 +59,10 @@ func Writes(mg resource.Managed) bool {
 	return allowed(mg, xpv2.ManagementActionCreate) || allowed(mg, xpv2.ManagementActionUpdate)
 }
 
-// Unmade reports whether an object is yet to be written for the first time. What a
+// NeedsFirstWrite reports whether an object is yet to be written for the first time. What a
 // tailnet has only once exists always, so that is what counts as its creation: an
 // object that may not update is written this once.
-func Unmade(mg resource.Managed) bool {
+func NeedsFirstWrite(mg resource.Managed) bool {
 	return allowed(mg, xpv2.ManagementActionCreate) && xpmeta.GetExternalCreateSucceeded(mg).IsZero()
 }
 
@@ -94,13 +94,13 @@ func scopes(mg resource.ModernManaged, tailnet string) []string {
 	return out
 }
 
-// Lost returns what self does not get, and who has it instead. Of those who
-// claim a thing the oldest gets it; of the same age, the one whose UID sorts
-// first. Self may be among the others or not.
-func Lost(self Claimant, others []Claimant) map[string]Claimant {
+// Conflicts returns the claims that self does not get, with the claimant that holds each.
+// The oldest claimant of a thing gets it; of the same age, the one whose UID sorts first.
+// Self may be among the others or not.
+func Conflicts(self Claimant, others []Claimant) map[string]Claimant {
 	lost := map[string]Claimant{}
 	for _, o := range others {
-		if o.UID == self.UID || !Meet(self, o) || !before(o, self) {
+		if o.UID == self.UID || !SharesScope(self, o) || !before(o, self) {
 			continue
 		}
 		for _, c := range o.Claims {
@@ -133,8 +133,8 @@ func Message(kind string, lost map[string]Claimant) string {
 	return m + "; remove it from one of the objects"
 }
 
-// Meet reports whether two claimants share a scope.
-func Meet(a, b Claimant) bool {
+// SharesScope reports whether two claimants share a scope.
+func SharesScope(a, b Claimant) bool {
 	return slices.ContainsFunc(a.Scopes, func(s string) bool { return s != "" && slices.Contains(b.Scopes, s) })
 }
 

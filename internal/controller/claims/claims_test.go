@@ -49,7 +49,7 @@ func TestLost(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := map[string]string{}
-			for c, o := range Lost(tc.self, tc.others) {
+			for c, o := range Conflicts(tc.self, tc.others) {
 				got[c] = o.Name
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
@@ -85,7 +85,7 @@ func TestNew(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := Meet(tc.a, tc.b); got != tc.want {
+			if got := SharesScope(tc.a, tc.b); got != tc.want {
 				t.Errorf("\n%s\nwant the same tailnet: %t, got %t", tc.reason, tc.want, got)
 			}
 		})

@@ -13,7 +13,7 @@ import (
 
 // scopeLocks has a lock for each scope that was ever locked. Controllers of several kinds
 // share it: they write the same settings.
-var scopeLocks = struct { //nolint:gochecknoglobals // One process has one.
+var scopeLocks = struct {
 	sync.Mutex
 
 	held map[string]chan struct{}
@@ -42,6 +42,17 @@ func Lock(ctx context.Context, c Claimant) (unlock func(), err error) {
 		}
 	}
 	return unlock, nil
+}
+
+// Exclusively calls do while no other claimant of this process that shares a scope does
+// anything exclusively.
+func Exclusively(ctx context.Context, c Claimant, do func() error) error {
+	unlock, err := Lock(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return do()
 }
 
 func scopeLock(scope string) chan struct{} {

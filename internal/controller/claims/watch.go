@@ -23,7 +23,7 @@ import (
 // WatchReleased makes a controller try the objects of its kind again that lost a
 // claim, when another one is gone or has changed what it wants.
 func WatchReleased(b *builder.Builder, kube client.Reader, object client.Object, list func() resource.ManagedList) *builder.Builder {
-	return b.Watches(object, handler.EnqueueRequestsFromMapFunc(losers(kube, list)), builder.WithPredicates(releases()))
+	return b.Watches(object, handler.EnqueueRequestsFromMapFunc(conflicting(kube, list)), builder.WithPredicates(releases()))
 }
 
 func releases() predicate.Predicate {
@@ -36,8 +36,8 @@ func releases() predicate.Predicate {
 	}
 }
 
-// losers finds the objects of a kind that lost a claim.
-func losers(kube client.Reader, list func() resource.ManagedList) handler.MapFunc {
+// conflicting finds the objects of a kind that lost a claim.
+func conflicting(kube client.Reader, list func() resource.ManagedList) handler.MapFunc {
 	return func(ctx context.Context, changed client.Object) []reconcile.Request {
 		l := list()
 		if err := kube.List(ctx, l); err != nil {

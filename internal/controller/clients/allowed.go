@@ -20,7 +20,7 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/allow"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/common"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/access"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/permits"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
@@ -40,9 +40,9 @@ func (e *NeverAllowedError) Error() string { return e.Message }
 // up what it made. Whether it was says the provider's own record, for what the resource says
 // of itself, whoever may write in its namespace has written.
 //
-// It is asked at each connection: who loses leave is refused from the next poll on.
+// It is asked at each connection: a namespace that loses its grant is refused from the next poll on.
 func (c *Connector) allowed(ctx context.Context, pc config, mg resource.ModernManaged) (tailscale.Guard, error) {
-	if besideCredentials(pc, mg) {
+	if inCredentialsNamespace(pc, mg) {
 		return nil, c.permit(ctx, pc, mg)
 	}
 	claims := allow.Claims(mg)
@@ -102,9 +102,9 @@ func (c *Connector) neverPermitted(ctx context.Context, pc config, mg resource.M
 	return &NeverAllowedError{Message: ce.Message}
 }
 
-// besideCredentials reports whether a resource is the Tailnet beside the credentials, which
-// tells about the config itself and may always use it.
-func besideCredentials(pc config, mg resource.ModernManaged) bool {
+// inCredentialsNamespace reports whether a resource is the Tailnet in the namespace of the
+// credentials, which shows the state of the config itself and may always use it.
+func inCredentialsNamespace(pc config, mg resource.ModernManaged) bool {
 	_, ok := mg.(*v1alpha1.Tailnet)
 	return ok && pc.spec.Credentials.Namespace() == mg.GetNamespace()
 }
@@ -208,6 +208,6 @@ func (n *namespaces) readable(ctx context.Context) (bool, error) {
 		return true, nil
 	}
 	var err error
-	n.may, err = common.May(ctx, n.kube, "", corev1.Resource("namespaces"), "list", "watch")
+	n.may, err = access.Allowed(ctx, n.kube, "", corev1.Resource("namespaces"), "list", "watch")
 	return n.may, err
 }

@@ -27,7 +27,7 @@ type Connection struct {
 	// Client is never nil.
 	Client *tailscale.Client
 
-	// ClusterID tells this cluster from others in the tailnet. It is the UID of
+	// ClusterID distinguishes this cluster from others in the tailnet. It is the UID of
 	// the provider config where the config does not say.
 	ClusterID string
 
@@ -133,7 +133,7 @@ func ConfigName(kind, namespace, name string) string {
 // String names the config.
 func (c config) String() string { return ConfigName(c.kind, c.namespace, c.name) }
 
-// clusterID tells this cluster from others in the tailnet.
+// clusterID returns the ID that distinguishes this cluster from others in the tailnet.
 func (c config) clusterID() string { return cmp.Or(c.spec.ClusterID, string(c.uid)) }
 
 // config reads the provider config that a managed resource names.

@@ -16,17 +16,16 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/common"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/secrets"
 )
 
-// WatchMended makes a controller try resources again at once that do not
-// synchronise, when a provider config or a credentials Secret has changed. They
-// would wait out their backoff otherwise.
-func WatchMended(b *builder.Builder, kube client.Reader, list func() resource.ManagedList) *builder.Builder {
+// WatchConnectable requeues resources that do not synchronise when a provider config or a
+// credentials Secret has changed. They would wait out their backoff otherwise.
+func WatchConnectable(b *builder.Builder, kube client.Reader, list func() resource.ManagedList) *builder.Builder {
 	h := handler.EnqueueRequestsFromMapFunc(unsynced(kube, list))
 	desired := builder.WithPredicates(resource.DesiredStateChanged())
 	return b.
-		Watches(&corev1.Secret{}, h, builder.WithPredicates(common.SecretsOfType(SecretTypeCredentials))).
+		Watches(&corev1.Secret{}, h, builder.WithPredicates(secrets.OfType(SecretTypeCredentials))).
 		Watches(&v1alpha1.ClusterProviderConfig{}, h, desired).
 		Watches(&v1alpha1.ProviderConfig{}, h, desired)
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/clients"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/kinds"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
@@ -40,6 +41,7 @@ const reasonSecretInUse event.Reason = "CredentialsInUse"
 type Reconciler struct {
 	kube   client.Client
 	kind   string
+	kinds  []kinds.User
 	pool   *tailscale.Pool
 	log    logging.Logger
 	record event.Recorder
@@ -52,7 +54,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err := r.kube.Get(ctx, req.NamespacedName, pc); err != nil {
 		return reconcile.Result{}, errors.Wrap(client.IgnoreNotFound(err), "cannot get provider config")
 	}
-	u, err := r.users(ctx, pc)
+	u, err := r.countUsers(ctx, r.kind, pc)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -136,14 +138,10 @@ func (r *Reconciler) needed(ctx context.Context, self resource.ProviderConfig, n
 		if !going {
 			return true, nil
 		}
-		u, err := countUsers(ctx, r.kube, c.kind, c.config)
+		u, err := r.countUsers(ctx, c.kind, c.config)
 		if err != nil || u.needing > 0 {
 			return true, err
 		}
 	}
 	return false, nil
-}
-
-func (r *Reconciler) users(ctx context.Context, pc resource.ProviderConfig) (users, error) {
-	return countUsers(ctx, r.kube, r.kind, pc)
 }

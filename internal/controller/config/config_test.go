@@ -23,6 +23,7 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/clients"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/kinds"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
@@ -57,6 +58,15 @@ func user[T resource.ModernManaged](mg T, config string) T {
 	mg.SetName("user")
 	mg.SetProviderConfigReference(&xpv2.ProviderConfigReference{Kind: v1alpha1.ClusterProviderConfigKind, Name: config})
 	return mg
+}
+
+// userKinds are those of the users in tests.
+func userKinds() []kinds.User {
+	return []kinds.User{
+		{List: func() resource.ManagedList { return &v1alpha1.TailnetList{} }},
+		{List: func() resource.ManagedList { return &v1alpha1.MachineList{} }, CleansUp: true},
+		{List: func() resource.ManagedList { return &v1alpha1.VIPServiceList{} }, CleansUp: true},
+	}
 }
 
 func TestReconcile(t *testing.T) {
@@ -153,7 +163,7 @@ func TestReconcile(t *testing.T) {
 				}
 			}
 			r := &Reconciler{
-				kube: kube, kind: v1alpha1.ClusterProviderConfigKind,
+				kube: kube, kind: v1alpha1.ClusterProviderConfigKind, kinds: userKinds(),
 				pool: tailscale.NewPool(tailscale.Options{Metrics: tailscale.NewMetrics()}),
 				log:  logging.NewNopLogger(), record: event.NewNopRecorder(),
 			}

@@ -22,15 +22,16 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/clients"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/common"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/secrets"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/setup"
 )
 
-// rotated lets go of credentials Secrets that no config names any more: its config got
+// secretReconciler lets go of credentials Secrets that no config names any more: its config got
 // another one, or was taken away by force.
-type rotated struct{ kube client.Client }
+type secretReconciler struct{ kube client.Client }
 
 // Reconcile a Secret.
-func (r *rotated) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+func (r *secretReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	s := &corev1.Secret{}
 	if err := r.kube.Get(ctx, req.NamespacedName, s); err != nil {
 		return reconcile.Result{}, errors.Wrap(client.IgnoreNotFound(err), "cannot get Secret")
@@ -42,33 +43,33 @@ func (r *rotated) Reconcile(ctx context.Context, req reconcile.Request) (reconci
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if slices.ContainsFunc(all, func(c configured) bool { return c.secretNamespace == s.GetNamespace() && c.secretName == s.GetName() }) {
+	if slices.ContainsFunc(all, func(c configSecret) bool { return c.secretNamespace == s.GetNamespace() && c.secretName == s.GetName() }) {
 		return reconcile.Result{}, nil
 	}
 	return reconcile.Result{}, clients.Release(ctx, r.kube, s)
 }
 
-func setupRotated(mgr ctrl.Manager, o common.Options) error {
+func setupRotated(mgr ctrl.Manager, o setup.Options) error {
 	const name = "credentials-secrets"
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named(name).
 		WithOptions(o.ForControllerRuntime()).
-		For(&corev1.Secret{}, builder.WithPredicates(common.SecretsOfType(clients.SecretTypeCredentials))).
+		For(&corev1.Secret{}, builder.WithPredicates(secrets.OfType(clients.SecretTypeCredentials))).
 		Watches(&v1alpha1.ClusterProviderConfig{}, secretsBefore()).
 		Watches(&v1alpha1.ProviderConfig{}, secretsBefore()).
-		Complete(o.Limit(name, &rotated{kube: mgr.GetClient()}))
+		Complete(o.Limit(name, &secretReconciler{kube: mgr.GetClient()}))
 	return errors.Wrap(err, "cannot set up the controller of credentials' Secrets")
 }
 
 // secretsBefore finds the Secret that a config named before it changed or went.
 func secretsBefore() handler.EventHandler {
 	enqueue := func(o client.Object, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-		var c configured
+		var c configSecret
 		switch pc := o.(type) {
 		case *v1alpha1.ClusterProviderConfig:
-			c = configuredBy(v1alpha1.ClusterProviderConfigKind, pc, pc.Spec)
+			c = configSecretOf(v1alpha1.ClusterProviderConfigKind, pc, pc.Spec)
 		case *v1alpha1.ProviderConfig:
-			c = configuredBy(v1alpha1.ProviderConfigKind, pc, pc.Spec)
+			c = configSecretOf(v1alpha1.ProviderConfigKind, pc, pc.Spec)
 		}
 		if c.secretName != "" {
 			q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: c.secretNamespace, Name: c.secretName}})

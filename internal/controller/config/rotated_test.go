@@ -53,7 +53,7 @@ func TestRotated(t *testing.T) {
 			kube := fake.NewClientBuilder().WithScheme(s).WithObjects(append(tc.configs, secret)...).Build()
 			key := types.NamespacedName{Namespace: "team", Name: "oauth"}
 			for range 2 {
-				if _, err := (&rotated{kube: kube}).Reconcile(t.Context(), reconcile.Request{NamespacedName: key}); err != nil {
+				if _, err := (&secretReconciler{kube: kube}).Reconcile(t.Context(), reconcile.Request{NamespacedName: key}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -66,7 +66,7 @@ func TestRotated(t *testing.T) {
 			}
 		})
 	}
-	if _, err := (&rotated{kube: fake.NewClientBuilder().Build()}).Reconcile(t.Context(), reconcile.Request{}); err != nil && !kerrors.IsNotFound(err) {
+	if _, err := (&secretReconciler{kube: fake.NewClientBuilder().Build()}).Reconcile(t.Context(), reconcile.Request{}); err != nil && !kerrors.IsNotFound(err) {
 		t.Errorf("Reconcile(...) of a Secret that is gone: %v", err)
 	}
 }

@@ -25,7 +25,9 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/clients"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/common"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/kinds"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/secrets"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/setup"
 )
 
 // Watched are the kinds that must be installed before Setup runs. Users of
@@ -38,23 +40,24 @@ func Watched() []schema.GroupVersionKind {
 }
 
 // Setup adds the controllers of both kinds of configs to a manager.
-func Setup(mgr ctrl.Manager, o common.Options) error {
+func Setup(mgr ctrl.Manager, o setup.Options, users []kinds.User) error {
 	for kind, object := range map[string]client.Object{
 		v1alpha1.ClusterProviderConfigKind: &v1alpha1.ClusterProviderConfig{},
 		v1alpha1.ProviderConfigKind:        &v1alpha1.ProviderConfig{},
 	} {
-		if err := setup(mgr, o, kind, object); err != nil {
+		if err := setupKind(mgr, o, kind, object, users); err != nil {
 			return errors.Wrapf(err, "cannot set up the controller of %ss", kind)
 		}
 	}
 	return setupRotated(mgr, o)
 }
 
-func setup(mgr ctrl.Manager, o common.Options, kind string, object client.Object) error {
+func setupKind(mgr ctrl.Manager, o setup.Options, kind string, object client.Object, users []kinds.User) error {
 	name := providerconfig.ControllerName(kind)
 	r := &Reconciler{
 		kube:   mgr.GetClient(),
 		kind:   kind,
+		kinds:  users,
 		pool:   o.Pool,
 		log:    o.Logger.WithValues("controller", name),
 		record: o.Recorder(mgr, kind),
@@ -64,12 +67,12 @@ func setup(mgr ctrl.Manager, o common.Options, kind string, object client.Object
 		WithOptions(o.ForControllerRuntime()).
 		For(object, builder.WithPredicates(resource.DesiredStateChanged())).
 		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(forSecret(mgr.GetClient(), kind)),
-			builder.WithPredicates(common.SecretsOfType(clients.SecretTypeCredentials))).
+			builder.WithPredicates(secrets.OfType(clients.SecretTypeCredentials))).
 		Build(o.Limit(name, r))
 	if err != nil {
 		return err
 	}
-	for _, k := range managedKinds {
+	for _, k := range users {
 		if err := watch(mgr, o, c, kind, k); err != nil {
 			return err
 		}
@@ -77,33 +80,26 @@ func setup(mgr ctrl.Manager, o common.Options, kind string, object client.Object
 	return nil
 }
 
-// watch the users of one kind as soon as that kind is installed.
-func watch(mgr ctrl.Manager, o common.Options, c controller.Controller, kind string, k managedKind) error {
-	gvk, err := k.gvk(mgr.GetScheme())
-	if err != nil {
-		return err
-	}
-	user, err := k.object(mgr.GetScheme())
-	if err != nil {
-		return err
-	}
+// watch has the users of one kind looked at when they come, go or change, as soon as the
+// kind is installed.
+func watch(mgr ctrl.Manager, o setup.Options, c controller.Controller, kind string, user kinds.User) error {
 	start := func() error {
-		return c.Watch(source.Kind(mgr.GetCache(), user, handler.EnqueueRequestsFromMapFunc(forUser(kind)), comesOrGoes()))
+		return c.Watch(source.Kind(mgr.GetCache(), user.Object, handler.EnqueueRequestsFromMapFunc(forUser(kind)), usersChanged()))
 	}
 	if o.Gate == nil {
-		return errors.Wrapf(start(), "cannot watch users of kind %s", gvk.Kind)
+		return errors.Wrapf(start(), "cannot watch users of kind %s", user.GroupVersionKind.Kind)
 	}
 	o.Gate.Register(func() {
 		if err := start(); err != nil {
-			o.Logger.Info("Cannot watch the users of provider configs", "kind", gvk.Kind, "error", err)
+			o.Logger.Info("Cannot watch the users of provider configs", "kind", user.GroupVersionKind.Kind, "error", err)
 		}
-	}, gvk)
+	}, user.GroupVersionKind)
 	return nil
 }
 
-// comesOrGoes lets a managed resource through when it is made, is gone, or
+// usersChanged lets a managed resource through when it is made, is gone, or
 // refers to another config.
-func comesOrGoes() predicate.Predicate {
+func usersChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration()
 	}}

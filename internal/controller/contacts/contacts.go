@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -32,18 +31,15 @@ const (
 	security = "security"
 )
 
-// fresh is the age of contacts that a write depends on.
-const fresh = time.Nanosecond
-
 // api is what this controller needs of a tailnet.
 type api interface {
 	Domain(ctx context.Context) (string, error)
-	Contacts(ctx context.Context, maxAge time.Duration) (tailscale.Contacts, error)
+	Contacts(ctx context.Context, staleness tailscale.Staleness) (tailscale.Contacts, error)
 	SetContact(ctx context.Context, contact, email string) error
 }
 
 type external struct {
-	kinds.Shared
+	kinds.NopDisconnect
 
 	api  api
 	kube client.Client
@@ -73,13 +69,13 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Contacts) (managed.
 		return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, nil
 	}
 	if len(v.changes) > 0 {
-		return managed.ExternalObservation{ResourceExists: !claims.Unmade(mg)}, nil
+		return managed.ExternalObservation{ResourceExists: !claims.NeedsFirstWrite(mg)}, nil
 	}
 	mg.SetConditions(v.ready())
 	if err := v.blocked(); err != nil {
 		return managed.ExternalObservation{}, err
 	}
-	if claims.Unmade(mg) {
+	if claims.NeedsFirstWrite(mg) {
 		return managed.ExternalObservation{}, nil
 	}
 	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, nil
@@ -107,7 +103,7 @@ func (e *external) Update(ctx context.Context, mg *v1alpha1.Contacts) (managed.E
 // put writes what is not as wanted, and nothing else: Tailscale sends an email
 // for each change.
 func (e *external) put(ctx context.Context, mg *v1alpha1.Contacts) error {
-	v, err := e.look(ctx, mg, fresh)
+	v, err := e.look(ctx, mg, tailscale.Current)
 	if err != nil {
 		return err
 	}
@@ -125,19 +121,19 @@ func (e *external) Delete(context.Context, *v1alpha1.Contacts) (managed.External
 }
 
 // look reads the contacts into the object's status.
-func (e *external) look(ctx context.Context, mg *v1alpha1.Contacts, maxAge time.Duration) (view, error) {
-	all, err := e.api.Contacts(ctx, maxAge)
+func (e *external) look(ctx context.Context, mg *v1alpha1.Contacts, staleness tailscale.Staleness) (view, error) {
+	all, err := e.api.Contacts(ctx, staleness)
 	if err != nil {
 		return view{}, errors.Wrap(err, "cannot get contacts")
 	}
 	o := &mg.Status.AtProvider
 	o.Account, o.Support, o.Security = observation(all.Account), observation(all.Support), observation(all.Security)
-	// Who may not list devices does without: it only helps to find objects that
+	// A credential that may not list devices can do without: it only helps to find objects that
 	// reach the same tailnet by another config.
 	if domain, err := e.api.Domain(ctx); err == nil && domain != "" {
 		o.Tailnet = domain
 	}
-	lost, err := e.rivals(ctx, mg)
+	lost, err := e.conflicts(ctx, mg)
 	if err != nil {
 		return view{}, err
 	}
@@ -158,8 +154,8 @@ func (e *external) look(ctx context.Context, mg *v1alpha1.Contacts, maxAge time.
 	return v, nil
 }
 
-// rivals returns the contacts that older objects have.
-func (e *external) rivals(ctx context.Context, mg *v1alpha1.Contacts) (map[string]claims.Claimant, error) {
+// conflicts returns the contacts that older objects have.
+func (e *external) conflicts(ctx context.Context, mg *v1alpha1.Contacts) (map[string]claims.Claimant, error) {
 	l := &v1alpha1.ContactsList{}
 	if err := e.kube.List(ctx, l, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, errors.Wrap(err, "cannot list Contacts")
@@ -170,7 +166,7 @@ func (e *external) rivals(ctx context.Context, mg *v1alpha1.Contacts) (map[strin
 			others = append(others, claims.New(o, o.Status.AtProvider.Tailnet, names(o)...))
 		}
 	}
-	return claims.Lost(claims.New(mg, mg.Status.AtProvider.Tailnet, names(mg)...), others), nil
+	return claims.Conflicts(claims.New(mg, mg.Status.AtProvider.Tailnet, names(mg)...), others), nil
 }
 
 func names(mg *v1alpha1.Contacts) []string {

@@ -36,7 +36,7 @@ type fakeAPI struct {
 
 func (f *fakeAPI) Domain(context.Context) (string, error) { return "tail1.ts.net", f.err }
 
-func (f *fakeAPI) Contacts(context.Context, time.Duration) (tailscale.Contacts, error) {
+func (f *fakeAPI) Contacts(context.Context, tailscale.Staleness) (tailscale.Contacts, error) {
 	return f.all, f.err
 }
 

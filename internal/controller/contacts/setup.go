@@ -6,33 +6,26 @@ package contacts
 import (
 	"context"
 
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
-
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/claims"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/clients"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/common"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/kinds"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/setup"
 )
 
-// Setup adds the controller of Contacts to a manager.
-func Setup(mgr ctrl.Manager, o common.Options) error {
-	list := func() resource.ManagedList { return &v1alpha1.ContactsList{} }
-	return kinds.Setup(mgr, o, kinds.Kind[*v1alpha1.Contacts]{
+// Kind returns how Contacts objects are managed.
+func Kind(_ setup.Options) kinds.Kind[*v1alpha1.Contacts] {
+	return kinds.Kind[*v1alpha1.Contacts]{
 		GroupVersionKind: v1alpha1.ContactsGroupVersionKind,
 		Object:           &v1alpha1.Contacts{},
-		List:             list,
+		List:             func() resource.ManagedList { return &v1alpha1.ContactsList{} },
 		Connect: func(_ context.Context, env kinds.Env, c *clients.Connection, _ *v1alpha1.Contacts) (managed.TypedExternalClient[*v1alpha1.Contacts], error) {
 			return &external{api: c.Client, kube: env.Kube}, nil
 		},
 		// Contacts stay when their object goes.
-		Untouched: func(*v1alpha1.Contacts) bool { return true },
-		Watch: func(b *builder.Builder, env kinds.Env) *builder.Builder {
-			return claims.WatchReleased(b, env.Kube, &v1alpha1.Contacts{}, list)
-		},
-	})
+		LeavesNothing: true,
+		Claims:        &v1alpha1.Contacts{},
+	}
 }

@@ -63,7 +63,7 @@ func (a *attributes) due(nodeID string, now time.Time) bool {
 	return now.Sub(a.read[nodeID]) > attributesMaxAge && a.limiter.AllowN(now, 1)
 }
 
-func (a *attributes) note(nodeID string, now time.Time) {
+func (a *attributes) setRead(nodeID string, now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	// Devices that are gone are forgotten now and then.
@@ -94,7 +94,7 @@ func (e *external) observeAttributes(ctx context.Context, mg *v1alpha1.Device) e
 	if err != nil {
 		return errors.Wrap(err, "cannot get posture attributes of the device")
 	}
-	e.attributes.note(id, e.now())
+	e.attributes.setRead(id, e.now())
 	var out []v1alpha1.PostureAttribute
 	for _, k := range ours {
 		if v, ok := decode(k, all[k]); ok {
@@ -165,7 +165,7 @@ func value(a v1alpha1.PostureAttribute) any {
 	return nil
 }
 
-// decode a value of the API. Values that we cannot have set tell nothing.
+// decode a value of the API. Values that we cannot have set are ignored.
 func decode(key string, v any) (v1alpha1.PostureAttribute, bool) {
 	a := v1alpha1.PostureAttribute{Key: key}
 	switch v := v.(type) {

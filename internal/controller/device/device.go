@@ -39,7 +39,7 @@ const indexNodeID = "nodeID"
 type api interface {
 	attributesAPI
 
-	Devices(ctx context.Context, maxAge time.Duration) ([]tailscale.Device, error)
+	Devices(ctx context.Context, staleness tailscale.Staleness) ([]tailscale.Device, error)
 	Device(ctx context.Context, nodeID string) (*tailscale.Device, error)
 	DeleteDevice(ctx context.Context, nodeID string) error
 	SetDeviceTags(ctx context.Context, nodeID string, tags []string) error
@@ -50,7 +50,7 @@ type api interface {
 }
 
 type external struct {
-	kinds.Shared
+	kinds.NopDisconnect
 
 	api        api
 	kube       client.Client
@@ -81,14 +81,14 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Device) (managed.Ex
 	rest := managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}
 	id := nodeID(mg)
 	if xpmeta.WasDeleted(mg) {
-		exists, err := e.left(ctx, mg, id)
+		exists, err := e.exists(ctx, mg, id)
 		return managed.ExternalObservation{ResourceExists: exists, ResourceUpToDate: true}, err
 	}
 	if id == "" {
 		mg.SetConditions(xpv2.Unavailable().WithMessage("Set spec.forProvider.nodeID, or the annotation " + xpmeta.AnnotationKeyExternalName + ", to the device's node ID"))
 		return rest, nil
 	}
-	all, err := e.api.Devices(ctx, 0)
+	all, err := e.api.Devices(ctx, tailscale.Cached)
 	if err != nil {
 		return managed.ExternalObservation{}, errors.Wrap(err, "cannot list devices")
 	}
@@ -172,9 +172,9 @@ func (e *external) Delete(ctx context.Context, mg *v1alpha1.Device) (managed.Ext
 	return managed.ExternalDelete{}, errors.Wrapf(e.api.DeleteDevice(ctx, nodeID(mg)), "cannot delete device %q", nodeID(mg))
 }
 
-// left reports whether a device is left that goes with its object.
-func (e *external) left(ctx context.Context, mg *v1alpha1.Device, id string) (bool, error) {
-	if orphans(mg) {
+// exists reports whether a device is left that goes with its object.
+func (e *external) exists(ctx context.Context, mg *v1alpha1.Device, id string) (bool, error) {
+	if leavesDevice(mg) {
 		return false, nil
 	}
 	// An object that was not in charge may not end the device either.
@@ -188,9 +188,9 @@ func (e *external) left(ctx context.Context, mg *v1alpha1.Device, id string) (bo
 	return err == nil, errors.Wrap(err, "cannot get device")
 }
 
-// orphans reports whether an object leaves the tailnet as it is when it goes: as its
+// leavesDevice reports whether an object leaves the tailnet as it is when it goes: as its
 // policy says, or since it never saw a device.
-func orphans(mg *v1alpha1.Device) bool {
+func leavesDevice(mg *v1alpha1.Device) bool {
 	return mg.Spec.ForProvider.DeletionPolicy != v1alpha1.DeviceDelete || mg.Status.AtProvider.NodeID == ""
 }
 
@@ -207,7 +207,7 @@ func (e *external) older(ctx context.Context, mg *v1alpha1.Device, id string) (s
 		if o.GetUID() == mg.GetUID() || xpmeta.WasDeleted(o) || observesOnly(o) {
 			continue
 		}
-		if age(o, first) < 0 {
+		if compareAge(o, first) < 0 {
 			first = o
 		}
 	}
@@ -217,9 +217,9 @@ func (e *external) older(ctx context.Context, mg *v1alpha1.Device, id string) (s
 	return first.GetNamespace() + "/" + first.GetName(), nil
 }
 
-// age compares objects by when they were made, and then by something that does
+// compareAge compares objects by when they were made, and then by something that does
 // not change.
-func age(a, b *v1alpha1.Device) int {
+func compareAge(a, b *v1alpha1.Device) int {
 	return cmp.Or(a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time), cmp.Compare(a.GetUID(), b.GetUID()))
 }
 

@@ -43,7 +43,7 @@ type fakeAPI struct {
 	errTags    error
 }
 
-func (f *fakeAPI) Devices(context.Context, time.Duration) ([]tailscale.Device, error) {
+func (f *fakeAPI) Devices(context.Context, tailscale.Staleness) ([]tailscale.Device, error) {
 	var out []tailscale.Device
 	for _, id := range slices.Sorted(maps.Keys(f.devices)) {
 		out = append(out, *f.devices[id])

@@ -19,31 +19,31 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/clients"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/common"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/kinds"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/setup"
 )
 
 // pollUnsettled is how soon an object is looked at again that has no device, or
 // is not in charge of it. It costs nothing while the shared list is young.
 const pollUnsettled = 15 * time.Second
 
-// Setup adds the controller of Devices to a manager.
-func Setup(mgr ctrl.Manager, o common.Options) error {
-	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &v1alpha1.Device{}, indexNodeID, byNodeID); err != nil {
-		return errors.Wrap(err, "cannot index Devices by node ID")
-	}
+// Kind returns how Device objects are managed.
+func Kind(_ setup.Options) kinds.Kind[*v1alpha1.Device] {
 	shared := newAttributes()
-	return kinds.Setup(mgr, o, kinds.Kind[*v1alpha1.Device]{
+	return kinds.Kind[*v1alpha1.Device]{
 		GroupVersionKind: v1alpha1.DeviceGroupVersionKind,
 		Object:           &v1alpha1.Device{},
 		List:             func() resource.ManagedList { return &v1alpha1.DeviceList{} },
 		Connect: func(_ context.Context, env kinds.Env, c *clients.Connection, _ *v1alpha1.Device) (managed.TypedExternalClient[*v1alpha1.Device], error) {
 			return &external{api: c.Client, kube: env.Kube, attributes: shared, now: time.Now}, nil
 		},
-		Untouched: orphans,
-		Poll:      poll,
-		Options:   []managed.ReconcilerOption{managed.WithInitializers(managed.InitializerFn(initialize(mgr.GetClient())))},
-	})
+		Prepare: func(mgr ctrl.Manager) error {
+			return errors.Wrap(mgr.GetFieldIndexer().IndexField(context.Background(), &v1alpha1.Device{}, indexNodeID, byNodeID), "cannot index Devices by node ID")
+		},
+		Untouched:    leavesDevice,
+		Poll:         poll,
+		ExternalName: externalName,
+	}
 }
 
 func byNodeID(o client.Object) []string {
@@ -54,16 +54,13 @@ func byNodeID(o client.Object) []string {
 	return []string{nodeID(d)}
 }
 
-// initialize makes the node ID of the spec the external name.
-func initialize(kube client.Client) func(ctx context.Context, mg resource.Managed) error {
-	return func(ctx context.Context, mg resource.Managed) error {
-		d, ok := mg.(*v1alpha1.Device)
-		if !ok || xpmeta.WasDeleted(mg) || xpmeta.GetExternalName(mg) == nodeID(d) {
-			return nil
-		}
-		xpmeta.SetExternalName(mg, nodeID(d))
-		return errors.Wrap(kube.Update(ctx, mg), "cannot set the external name")
+// externalName returns the node ID of the spec. An object that is being deleted keeps the
+// name that it has.
+func externalName(d *v1alpha1.Device) string {
+	if xpmeta.WasDeleted(d) {
+		return xpmeta.GetExternalName(d)
 	}
+	return nodeID(d)
 }
 
 // poll decides when a Device is observed again.

@@ -40,13 +40,13 @@ const reasonChanged event.Reason = "DiscoveredChange"
 
 // api is what this controller needs of a tailnet.
 type api interface {
-	DevicesAt(ctx context.Context, maxAge time.Duration) ([]tailscale.Device, time.Time, error)
-	ServicesAt(ctx context.Context, maxAge time.Duration) ([]tailscale.Service, time.Time, error)
+	DevicesAt(ctx context.Context, staleness tailscale.Staleness) ([]tailscale.Device, time.Time, error)
+	ServicesAt(ctx context.Context, staleness tailscale.Staleness) ([]tailscale.Service, time.Time, error)
 	Domain(ctx context.Context) (string, error)
 }
 
 type external struct {
-	kinds.Shared
+	kinds.NopDisconnect
 
 	api    api
 	record event.Recorder
@@ -65,7 +65,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Discovery) (managed
 			return managed.ExternalObservation{}, err
 		}
 		mg.SetConditions(xpv2.Unavailable().WithMessage("Cannot look into the tailnet, what is listed is from before: " + err.Error()))
-		// Who does not synchronise is tried again when its credential is fixed.
+		// An object that does not synchronise is requeued when its credential is fixed.
 		if tailscale.ClassOf(err) == tailscale.ClassUnauthorized {
 			return managed.ExternalObservation{}, err
 		}
@@ -77,7 +77,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Discovery) (managed
 		return fine, nil
 	}
 	found, count := discovery.Find(&mg.Spec.ForProvider, t)
-	e.tell(mg, found)
+	e.recordChange(mg, found)
 	n := int32(count)
 	mg.Status.AtProvider = v1alpha1.DiscoveryObservation{
 		Count:       &n,
@@ -103,15 +103,15 @@ func (e *external) look(ctx context.Context, mg *v1alpha1.Discovery) (t discover
 	p := &mg.Spec.ForProvider
 	// Polls are spread to both sides: a list that this object's last look made
 	// must count as old at its next.
-	age := interval(mg) * 8 / 10
+	staleness := tailscale.AtMost(interval(mg) * 8 / 10)
 	if discovery.Looks(p, v1alpha1.DiscoverDevices) {
-		if t.Devices, at, err = e.api.DevicesAt(ctx, age); err != nil {
+		if t.Devices, at, err = e.api.DevicesAt(ctx, staleness); err != nil {
 			return t, at, errors.Wrap(err, "cannot list devices")
 		}
 	}
 	if discovery.Looks(p, v1alpha1.DiscoverServices) {
 		var listed time.Time
-		if t.Services, listed, err = e.api.ServicesAt(ctx, age); err != nil {
+		if t.Services, listed, err = e.api.ServicesAt(ctx, staleness); err != nil {
 			return t, at, errors.Wrap(err, "cannot list services")
 		}
 		if listed.After(at) {
@@ -124,8 +124,8 @@ func (e *external) look(ctx context.Context, mg *v1alpha1.Discovery) (t discover
 	return t, at, nil
 }
 
-// tell records how much appeared and vanished since the last look.
-func (e *external) tell(mg *v1alpha1.Discovery, found []v1alpha1.Discovered) {
+// recordChange records how much appeared and vanished since the last look.
+func (e *external) recordChange(mg *v1alpha1.Discovery, found []v1alpha1.Discovered) {
 	before := map[string]bool{}
 	for _, d := range mg.Status.AtProvider.Discovered {
 		before[key(d)] = true

@@ -29,16 +29,16 @@ type fakeAPI struct {
 	services []tailscale.Service
 	at       time.Time
 	err      error
-	asked    []time.Duration
+	asked    []tailscale.Staleness
 }
 
-func (f *fakeAPI) DevicesAt(_ context.Context, maxAge time.Duration) ([]tailscale.Device, time.Time, error) {
-	f.asked = append(f.asked, maxAge)
+func (f *fakeAPI) DevicesAt(_ context.Context, staleness tailscale.Staleness) ([]tailscale.Device, time.Time, error) {
+	f.asked = append(f.asked, staleness)
 	return f.devices, f.at, f.err
 }
 
-func (f *fakeAPI) ServicesAt(_ context.Context, maxAge time.Duration) ([]tailscale.Service, time.Time, error) {
-	f.asked = append(f.asked, maxAge)
+func (f *fakeAPI) ServicesAt(_ context.Context, staleness tailscale.Staleness) ([]tailscale.Service, time.Time, error) {
+	f.asked = append(f.asked, staleness)
 	return f.services, f.at, f.err
 }
 
@@ -71,21 +71,21 @@ func TestObserve(t *testing.T) {
 		err    error
 		ready  corev1.ConditionStatus
 		events events
-		asked  []time.Duration
+		asked  []tailscale.Staleness
 		poll   time.Duration
 	}{
 		"First": {
 			reason: "What is found is listed, and an event tells how much is new.",
 			api:    fakeAPI{devices: []tailscale.Device{device("a")}},
 			want:   v1alpha1.DiscoveryObservation{Count: &one, Discovered: []v1alpha1.Discovered{a}}, ready: corev1.ConditionTrue,
-			events: events{"1 appeared and 0 vanished among those listed"}, asked: []time.Duration{24 * time.Second, 24 * time.Second}, poll: 30 * time.Second,
+			events: events{"1 appeared and 0 vanished among those listed"}, asked: []tailscale.Staleness{tailscale.AtMost(24 * time.Second), tailscale.AtMost(24 * time.Second)}, poll: 30 * time.Second,
 		},
 		"Same": {
 			reason: "Nothing new is no event, and success ends a backoff.",
 			api:    fakeAPI{devices: []tailscale.Device{device("a")}},
 			before: v1alpha1.DiscoveryObservation{Count: &one, Discovered: []v1alpha1.Discovered{a}, Failures: 3},
 			want:   v1alpha1.DiscoveryObservation{Count: &one, Discovered: []v1alpha1.Discovered{a}}, ready: corev1.ConditionTrue,
-			asked: []time.Duration{24 * time.Second, 24 * time.Second}, poll: 30 * time.Second,
+			asked: []tailscale.Staleness{tailscale.AtMost(24 * time.Second), tailscale.AtMost(24 * time.Second)}, poll: 30 * time.Second,
 		},
 		"Changed": {
 			reason: "One event tells of all that changed; services are not asked for if not wanted.",
@@ -93,43 +93,43 @@ func TestObserve(t *testing.T) {
 			before: v1alpha1.DiscoveryObservation{Discovered: []v1alpha1.Discovered{a}},
 			spec:   v1alpha1.DiscoveryParameters{Sources: []v1alpha1.DiscoverySource{"Devices"}, Interval: &metav1.Duration{Duration: 5 * time.Second}},
 			want:   v1alpha1.DiscoveryObservation{Count: &one, Discovered: []v1alpha1.Discovered{b}}, ready: corev1.ConditionTrue,
-			events: events{"1 appeared and 1 vanished among those listed"}, asked: []time.Duration{4 * time.Second}, poll: 5 * time.Second,
+			events: events{"1 appeared and 1 vanished among those listed"}, asked: []tailscale.Staleness{tailscale.AtMost(4 * time.Second)}, poll: 5 * time.Second,
 		},
 		"LastChanged": {
 			reason: "When the list changed is told by the API's clock.",
 			api:    fakeAPI{devices: []tailscale.Device{device("b")}, at: later.Time},
 			before: v1alpha1.DiscoveryObservation{Count: &one, Discovered: []v1alpha1.Discovered{a}, LastChanged: &earlier},
 			want:   v1alpha1.DiscoveryObservation{Count: &one, Discovered: []v1alpha1.Discovered{b}, LastChanged: &later}, ready: corev1.ConditionTrue,
-			events: events{"1 appeared and 1 vanished among those listed"}, asked: []time.Duration{24 * time.Second, 24 * time.Second}, poll: 30 * time.Second,
+			events: events{"1 appeared and 1 vanished among those listed"}, asked: []tailscale.Staleness{tailscale.AtMost(24 * time.Second), tailscale.AtMost(24 * time.Second)}, poll: 30 * time.Second,
 		},
 		"LastChangedStays": {
 			reason: "A list that stays keeps the status at rest.",
 			api:    fakeAPI{devices: []tailscale.Device{device("a")}, at: later.Time},
 			before: v1alpha1.DiscoveryObservation{Count: &one, Discovered: []v1alpha1.Discovered{a}, LastChanged: &earlier},
 			want:   v1alpha1.DiscoveryObservation{Count: &one, Discovered: []v1alpha1.Discovered{a}, LastChanged: &earlier}, ready: corev1.ConditionTrue,
-			asked: []time.Duration{24 * time.Second, 24 * time.Second}, poll: 30 * time.Second,
+			asked: []tailscale.Staleness{tailscale.AtMost(24 * time.Second), tailscale.AtMost(24 * time.Second)}, poll: 30 * time.Second,
 		},
 		"Failing": {
 			reason: "A tailnet that fails is shown and asked less often, what was found is kept.",
 			api:    fakeAPI{err: down},
 			before: v1alpha1.DiscoveryObservation{Count: &one, Discovered: []v1alpha1.Discovered{a}, Failures: 1},
 			want:   v1alpha1.DiscoveryObservation{Count: &one, Discovered: []v1alpha1.Discovered{a}, Failures: 2}, ready: corev1.ConditionFalse,
-			asked: []time.Duration{24 * time.Second}, poll: 2 * time.Minute,
+			asked: []tailscale.Staleness{tailscale.AtMost(24 * time.Second)}, poll: 2 * time.Minute,
 		},
 		"FailingForLong": {
 			reason: "The longest backoff is not counted on: the status is at rest.",
 			api:    fakeAPI{err: down},
 			before: v1alpha1.DiscoveryObservation{Failures: 4},
 			want:   v1alpha1.DiscoveryObservation{Failures: 4}, ready: corev1.ConditionFalse,
-			asked: []time.Duration{24 * time.Second}, poll: maxBackoff,
+			asked: []tailscale.Staleness{tailscale.AtMost(24 * time.Second)}, poll: maxBackoff,
 		},
 		"Rejected": {
 			reason: "A credential that is rejected is shown as any error is, so that a mended one acts at once.",
-			api:    fakeAPI{err: rejected}, err: rejected, ready: corev1.ConditionFalse, asked: []time.Duration{24 * time.Second}, poll: 30 * time.Second,
+			api:    fakeAPI{err: rejected}, err: rejected, ready: corev1.ConditionFalse, asked: []tailscale.Staleness{tailscale.AtMost(24 * time.Second)}, poll: 30 * time.Second,
 		},
 		"OwnFault": {
 			reason: "What is not the tailnet's fault is returned.",
-			api:    fakeAPI{err: errBoom}, err: errBoom, ready: corev1.ConditionUnknown, asked: []time.Duration{24 * time.Second}, poll: 30 * time.Second,
+			api:    fakeAPI{err: errBoom}, err: errBoom, ready: corev1.ConditionUnknown, asked: []tailscale.Staleness{tailscale.AtMost(24 * time.Second)}, poll: 30 * time.Second,
 		},
 	}
 	for name, tc := range cases {

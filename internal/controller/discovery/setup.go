@@ -6,27 +6,25 @@ package discovery
 import (
 	"context"
 
-	ctrl "sigs.k8s.io/controller-runtime"
-
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/clients"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/common"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/kinds"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/setup"
 )
 
-// Setup adds the controller of Discoveries to a manager.
-func Setup(mgr ctrl.Manager, o common.Options) error {
-	return kinds.Setup(mgr, o, kinds.Kind[*v1alpha1.Discovery]{
+// Kind returns how Discovery objects are managed.
+func Kind(_ setup.Options) kinds.Kind[*v1alpha1.Discovery] {
+	return kinds.Kind[*v1alpha1.Discovery]{
 		GroupVersionKind: v1alpha1.DiscoveryGroupVersionKind,
 		Object:           &v1alpha1.Discovery{},
 		List:             func() resource.ManagedList { return &v1alpha1.DiscoveryList{} },
 		Connect: func(_ context.Context, env kinds.Env, c *clients.Connection, _ *v1alpha1.Discovery) (managed.TypedExternalClient[*v1alpha1.Discovery], error) {
 			return &external{api: c.Client, record: env.Record}, nil
 		},
-		Untouched: func(*v1alpha1.Discovery) bool { return true },
-		Poll:      poll,
-	})
+		LeavesNothing: true,
+		Poll:          poll,
+	}
 }

@@ -11,7 +11,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -24,6 +23,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/claims"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/kinds"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/record"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
@@ -32,9 +32,6 @@ const (
 	reasonAdopting        event.Reason = "AdoptingDNS"
 	reasonMagicDNSRefused event.Reason = "MagicDNSRefused"
 
-	// fresh is the age of settings that a write depends on.
-	fresh = time.Nanosecond
-
 	// maxShownDomains bounds the status.
 	maxShownDomains = 256
 )
@@ -42,8 +39,8 @@ const (
 // api is what this controller needs of a tailnet.
 type api interface {
 	Domain(ctx context.Context) (string, error)
-	DNS(ctx context.Context, maxAge time.Duration) (tailscale.DNS, error)
-	OverrideLocalDNS(ctx context.Context, maxAge time.Duration) (bool, error)
+	DNS(ctx context.Context, staleness tailscale.Staleness) (tailscale.DNS, error)
+	OverrideLocalDNS(ctx context.Context, staleness tailscale.Staleness) (bool, error)
 	SetNameservers(ctx context.Context, addresses []string) error
 	SetSearchPaths(ctx context.Context, paths []string) error
 	PatchSplitDNS(ctx context.Context, domains map[string][]string) error
@@ -52,12 +49,12 @@ type api interface {
 }
 
 type external struct {
-	kinds.Shared
+	kinds.NopDisconnect
 
 	api    api
 	kube   client.Client
 	live   client.Reader
-	record event.Recorder
+	events event.Recorder
 }
 
 // Observe the tailnet's DNS settings and what is to be done about them. An object
@@ -72,7 +69,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.DNS) (managed.Exter
 		})
 		return managed.ExternalObservation{ResourceExists: left, ResourceUpToDate: true}, err
 	}
-	p, err := e.look(ctx, mg, e.kube, 0)
+	p, err := e.plan(ctx, mg, e.kube, tailscale.Cached)
 	if err != nil {
 		return managed.ExternalObservation{}, err
 	}
@@ -81,13 +78,13 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.DNS) (managed.Exter
 		return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, nil
 	}
 	if !p.done() {
-		return managed.ExternalObservation{ResourceExists: !claims.Unmade(mg), Diff: p.diff()}, nil
+		return managed.ExternalObservation{ResourceExists: !claims.NeedsFirstWrite(mg), Diff: p.diff()}, nil
 	}
 	mg.SetConditions(p.ready())
 	if err := p.blocked(); err != nil {
 		return managed.ExternalObservation{}, err
 	}
-	if claims.Unmade(mg) {
+	if claims.NeedsFirstWrite(mg) {
 		return managed.ExternalObservation{}, nil
 	}
 	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, nil
@@ -105,7 +102,7 @@ func (e *external) Update(ctx context.Context, mg *v1alpha1.DNS) (managed.Extern
 	if err := e.put(ctx, mg); err != nil {
 		return managed.ExternalUpdate{}, err
 	}
-	p, err := e.look(ctx, mg, e.kube, 0)
+	p, err := e.plan(ctx, mg, e.kube, tailscale.Cached)
 	if err != nil {
 		return managed.ExternalUpdate{}, err
 	}
@@ -113,19 +110,16 @@ func (e *external) Update(ctx context.Context, mg *v1alpha1.DNS) (managed.Extern
 	return managed.ExternalUpdate{}, p.blocked()
 }
 
-// exclusively does something by a plan of fresh facts, while no other object of the
+// exclusively calls do with a plan of current facts, while no other object of the
 // tailnet reads or writes them.
 func (e *external) exclusively(ctx context.Context, mg *v1alpha1.DNS, do func(p plan) error) error {
-	unlock, err := claims.Lock(ctx, claims.New(mg, mg.Status.AtProvider.Tailnet))
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	p, err := e.look(ctx, mg, e.live, fresh)
-	if err != nil {
-		return err
-	}
-	return do(p)
+	return claims.Exclusively(ctx, claims.New(mg, mg.Status.AtProvider.Tailnet), func() error {
+		p, err := e.plan(ctx, mg, e.live, tailscale.Current)
+		if err != nil {
+			return err
+		}
+		return do(p)
+	})
 }
 
 func (e *external) put(ctx context.Context, mg *v1alpha1.DNS) error {
@@ -134,7 +128,7 @@ func (e *external) put(ctx context.Context, mg *v1alpha1.DNS) error {
 
 func (e *external) write(ctx context.Context, mg *v1alpha1.DNS, p plan) error {
 	if len(p.adopted) > 0 {
-		e.record.Event(mg, event.Normal(reasonAdopting, "Taking over "+strings.Join(p.adopted, ", ")+" as adoptionPolicy says"))
+		e.events.Event(mg, event.Normal(reasonAdopting, "Taking over "+strings.Join(p.adopted, ", ")+" as adoptionPolicy says"))
 	}
 	err := e.carryOut(ctx, mg, p)
 	if errors.Is(err, errMagicDNS) && asksForMagicDNS(mg) {
@@ -147,7 +141,7 @@ func (e *external) write(ctx context.Context, mg *v1alpha1.DNS, p plan) error {
 	if err != nil {
 		return err
 	}
-	return e.save(ctx, mg, p.after)
+	return record.Save(ctx, e.kube, mg, annotationRecord, p.after)
 }
 
 // Delete what the object has set and nobody changed since.
@@ -162,7 +156,7 @@ func (e *external) Delete(ctx context.Context, mg *v1alpha1.DNS) (managed.Extern
 			return err
 		}
 		// What is put back is nobody's from now on, so that the object can go.
-		return e.save(ctx, mg, p.after)
+		return record.Save(ctx, e.kube, mg, annotationRecord, p.after)
 	})
 }
 
@@ -172,7 +166,7 @@ func (e *external) Delete(ctx context.Context, mg *v1alpha1.DNS) (managed.Extern
 // nameserver; tailnets have been seen with MagicDNS and none.
 func (e *external) putBack(ctx context.Context, mg *v1alpha1.DNS, p plan) error {
 	if len(p.removed) == 0 {
-		e.record.Event(mg, event.Warning(reasonMagicDNSRefused, errMagicDNS))
+		e.events.Event(mg, event.Warning(reasonMagicDNSRefused, errMagicDNS))
 		return nil
 	}
 	if err := e.api.SetNameservers(ctx, p.removed); err != nil {
@@ -181,18 +175,18 @@ func (e *external) putBack(ctx context.Context, mg *v1alpha1.DNS, p plan) error 
 	if err := e.api.SetMagicDNS(ctx, true); err != nil {
 		return errors.Wrap(err, "cannot turn MagicDNS on again")
 	}
-	e.record.Event(mg, event.Warning(reasonMagicDNSRefused, errors.Errorf(
+	e.events.Event(mg, event.Warning(reasonMagicDNSRefused, errors.Errorf(
 		"left the nameservers %s in the tailnet: Tailscale turns MagicDNS off without any; set others, or turn MagicDNS off, and remove them in the admin console", strings.Join(p.removed, ", "))))
 	return nil
 }
 
-// look reads the settings into the object's status and plans what to do.
-func (e *external) look(ctx context.Context, mg *v1alpha1.DNS, kube client.Reader, maxAge time.Duration) (plan, error) {
+// plan reads the settings into the object's status and plans what to do.
+func (e *external) plan(ctx context.Context, mg *v1alpha1.DNS, kube client.Reader, staleness tailscale.Staleness) (plan, error) {
 	r, err := readRecord(mg)
 	if err != nil {
 		return plan{}, err
 	}
-	d, err := e.api.DNS(ctx, maxAge)
+	d, err := e.api.DNS(ctx, staleness)
 	if err != nil {
 		return plan{}, errors.Wrap(err, "cannot get DNS settings")
 	}
@@ -201,7 +195,7 @@ func (e *external) look(ctx context.Context, mg *v1alpha1.DNS, kube client.Reade
 	if !xpmeta.WasDeleted(mg) {
 		s.wanted = wantedParts(mg.Spec.ForProvider)
 		if _, ok := s.wanted[partOverrideLocalDNS]; ok {
-			on, err := e.api.OverrideLocalDNS(ctx, maxAge)
+			on, err := e.api.OverrideLocalDNS(ctx, staleness)
 			if err != nil {
 				return plan{}, errors.Wrap(err, "cannot get DNS configuration")
 			}
@@ -210,20 +204,16 @@ func (e *external) look(ctx context.Context, mg *v1alpha1.DNS, kube client.Reade
 	}
 	s.current = currentParts(d, override)
 	observe(&mg.Status.AtProvider, d, override)
-	// Who may not list devices does without: it only helps to find objects that
-	// reach the same tailnet by another config.
-	if domain, err := e.api.Domain(ctx); err == nil && domain != "" {
-		mg.Status.AtProvider.Tailnet = domain
-	}
-	if s.lost, s.siblings, err = rivals(ctx, kube, mg, s); err != nil {
+	mg.Status.AtProvider.Tailnet = claims.Tailnet(ctx, e.api, mg.Status.AtProvider.Tailnet)
+	if s.lost, s.siblings, err = findConflicts(ctx, kube, mg, s); err != nil {
 		return plan{}, err
 	}
 	return decide(s), nil
 }
 
-// rivals returns the parts that older objects have, and the records of all that
+// findConflicts returns the parts that older objects have, and the records of all that
 // are for the same tailnet.
-func rivals(ctx context.Context, kube client.Reader, mg *v1alpha1.DNS, s situation) (map[string]claims.Claimant, []record, error) {
+func findConflicts(ctx context.Context, kube client.Reader, mg *v1alpha1.DNS, s situation) (map[string]claims.Claimant, []values, error) {
 	l := &v1alpha1.DNSList{}
 	if err := kube.List(ctx, l, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, nil, errors.Wrap(err, "cannot list DNS objects")
@@ -232,13 +222,8 @@ func rivals(ctx context.Context, kube client.Reader, mg *v1alpha1.DNS, s situati
 	mine := append(slices.Collect(maps.Keys(s.wanted)), slices.Collect(maps.Keys(s.record))...)
 	self := claims.New(mg, mg.Status.AtProvider.Tailnet, mine...)
 	var others []claims.Claimant
-	var records []record
-	for i := range l.Items {
-		o := &l.Items[i]
-		c := claims.New(o, o.Status.AtProvider.Tailnet, slices.Collect(maps.Keys(wantedParts(o.Spec.ForProvider)))...)
-		if o.GetUID() == mg.GetUID() || !claims.Meet(self, c) {
-			continue
-		}
+	var records []values
+	for o, c := range claims.Siblings(self, l.Items, claimant) {
 		if claims.Writes(o) {
 			others = append(others, c)
 		}
@@ -247,13 +232,18 @@ func rivals(ctx context.Context, kube client.Reader, mg *v1alpha1.DNS, s situati
 			records = append(records, r)
 		}
 	}
-	return claims.Lost(self, others), records, nil
+	return claims.Conflicts(self, others), records, nil
+}
+
+// claimant returns the claims of an object to the parts that it names.
+func claimant(o *v1alpha1.DNS) claims.Claimant {
+	return claims.New(o, o.Status.AtProvider.Tailnet, slices.Collect(maps.Keys(wantedParts(o.Spec.ForProvider)))...)
 }
 
 // carryOut records a plan and writes its parts. MagicDNS is the last: nameservers
 // may change it.
 func (e *external) carryOut(ctx context.Context, mg *v1alpha1.DNS, p plan) error {
-	if err := e.save(ctx, mg, p.before); err != nil {
+	if err := record.Save(ctx, e.kube, mg, annotationRecord, p.before); err != nil {
 		return err
 	}
 	domains := map[string][]string{}
@@ -303,15 +293,6 @@ func asksForMagicDNS(mg *v1alpha1.DNS) bool {
 // errMagicDNS says that Tailscale refused to change MagicDNS. It needs a nameserver for
 // that: "need at least one nameserver to enable MagicDNS".
 var errMagicDNS = errors.New("Tailscale does not turn MagicDNS on: add nameservers, or set magicDNS to false")
-
-// save writes the record, unless it is there already.
-func (e *external) save(ctx context.Context, mg *v1alpha1.DNS, r record) error {
-	v, err := r.encode()
-	if err != nil {
-		return err
-	}
-	return errors.Wrap(kinds.Annotate(ctx, e.kube, mg, annotationRecord, v), "cannot record what is written")
-}
 
 // observe copies: the settings are shared, and the API server's answers are
 // decoded into the status.

@@ -66,11 +66,11 @@ func (f *fakeAPI) state() tailscale.DNS {
 
 type fakeTailnet struct{ *fakeAPI }
 
-func (f fakeTailnet) DNS(context.Context, time.Duration) (tailscale.DNS, error) {
+func (f fakeTailnet) DNS(context.Context, tailscale.Staleness) (tailscale.DNS, error) {
 	return f.state(), f.refuse["DNS"]
 }
 
-func (f fakeTailnet) OverrideLocalDNS(context.Context, time.Duration) (bool, error) {
+func (f fakeTailnet) OverrideLocalDNS(context.Context, tailscale.Staleness) (bool, error) {
 	return f.override, f.refuse["OverrideLocalDNS"]
 }
 
@@ -149,9 +149,9 @@ func (c *cluster) reconcile(t *testing.T, name string) error {
 	if mg.GetName() == "" {
 		return nil
 	}
-	e := &external{api: fakeTailnet{c.api}, kube: c.kube, live: c.kube, record: event.NewNopRecorder()}
+	e := &external{api: fakeTailnet{c.api}, kube: c.kube, live: c.kube, events: event.NewNopRecorder()}
 	exists, err := false, error(nil)
-	if !xpmeta.WasDeleted(mg) || mg.GetAnnotations()[annotationRecord] != "" {
+	if !xpmeta.WasDeleted(mg) || annotationRecord.Exists(mg) {
 		o, oerr := e.Observe(ctx, mg)
 		exists, err = o.ResourceExists, oerr
 		switch {

@@ -23,13 +23,13 @@ type situation struct {
 	// Wanted is empty for an object that is being deleted.
 	wanted  parts
 	current parts
-	record  record
+	record  values
 
 	// Lost are the parts that an older object has.
 	lost map[string]claims.Claimant
 
 	// Siblings are the records of other objects for the same tailnet.
-	siblings []record
+	siblings []values
 
 	adopt bool
 }
@@ -40,9 +40,9 @@ type plan struct {
 	set parts
 
 	// Before and after are the records to keep before and after that.
-	before, after record
+	before, after values
 
-	current record
+	current values
 	lost    map[string]claims.Claimant
 
 	// Removed are the nameservers that the plan removes, or has removed before a crash.
@@ -55,14 +55,14 @@ type plan struct {
 
 // decide what is to be done.
 func decide(s situation) plan {
-	p := plan{set: parts{}, before: record{}, after: record{}, current: s.record, lost: map[string]claims.Claimant{}}
+	p := plan{set: parts{}, before: values{}, after: values{}, current: s.record, lost: map[string]claims.Claimant{}}
 	for _, part := range slices.Sorted(maps.Keys(s.wanted)) {
-		s.want(&p, part)
+		s.planWanted(&p, part)
 	}
 	for _, part := range slices.Sorted(maps.Keys(s.record)) {
-		s.unwant(&p, part)
+		s.planUnwanted(&p, part)
 	}
-	s.keepMagicDNS(&p)
+	s.restoreMagicDNS(&p)
 	for part, values := range p.after {
 		p.before[part] = values
 	}
@@ -74,8 +74,8 @@ func decide(s situation) plan {
 	return p
 }
 
-// want plans for a part that is wanted.
-func (s situation) want(p *plan, part string) {
+// planWanted plans for a part that is wanted.
+func (s situation) planWanted(p *plan, part string) {
 	want, current := s.wanted[part], s.current[part]
 	if holder, ok := s.lost[part]; ok {
 		p.lost[part] = holder
@@ -103,34 +103,34 @@ func (s situation) isForeign(part string) bool {
 	if _, ours := s.record[part]; ours || len(current) == 0 || slices.Equal(current, s.wanted[part]) {
 		return false
 	}
-	return !slices.ContainsFunc(s.siblings, func(r record) bool { return r.gave(part, current) })
+	return !slices.ContainsFunc(s.siblings, func(r values) bool { return r.hasSet(part, current) })
 }
 
-// unwant plans for a part that is ours and may not be wanted any more. It is
+// planUnwanted plans for a part that is ours and may not be wanted any more. It is
 // removed unless it has another owner now or somebody has changed it.
-func (s situation) unwant(p *plan, part string) {
+func (s situation) planUnwanted(p *plan, part string) {
 	_, wanted := s.wanted[part]
 	_, lost := s.lost[part]
 	if isSwitch(part) || wanted && !lost {
 		return
 	}
-	if lost && slices.ContainsFunc(s.siblings, func(r record) bool { return r[part] != nil }) {
+	if lost && slices.ContainsFunc(s.siblings, func(r values) bool { return r[part] != nil }) {
 		return
 	}
 	if wanted {
-		// Until the new owner has taken it over, the record tells it that the part
-		// is no stranger's.
+		// Until the new owner has taken it over, the record shows it that an object of
+		// the cluster has set the part.
 		p.after[part] = s.record[part]
 		return
 	}
-	if current := s.current[part]; len(current) > 0 && s.record.gave(part, current) {
+	if current := s.current[part]; len(current) > 0 && s.record.hasSet(part, current) {
 		p.set[part] = nil
 	}
 }
 
-// keepMagicDNS turns MagicDNS on again where removing the last nameserver turns
+// restoreMagicDNS turns MagicDNS on again where removing the last nameserver turns
 // it off, or has done so before a crash.
-func (s situation) keepMagicDNS(p *plan) {
+func (s situation) restoreMagicDNS(p *plan) {
 	if want, ok := s.wanted[partMagicDNS]; ok && !isOn(want) {
 		return
 	}

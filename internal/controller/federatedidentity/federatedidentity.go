@@ -18,7 +18,6 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
-	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
@@ -43,7 +42,7 @@ type api interface {
 }
 
 type external struct {
-	kinds.Shared
+	kinds.NopDisconnect
 
 	api       api
 	kube      client.Reader
@@ -52,15 +51,12 @@ type external struct {
 
 // Observe the identity in the shared list.
 func (e *external) Observe(ctx context.Context, mg *v1alpha1.FederatedIdentity) (managed.ExternalObservation, error) {
-	err := ownership.Rival(ctx, e.kube, &v1alpha1.FederatedIdentityList{}, v1alpha1.FederatedIdentityKind, mg, externalName)
+	err := ownership.ClaimConflict(ctx, e.kube, &v1alpha1.FederatedIdentityList{}, v1alpha1.FederatedIdentityKind, mg, ownership.ByExternalName)
 	if err != nil {
-		if xpmeta.WasDeleted(mg) && ownership.Lost(err) {
-			return managed.ExternalObservation{}, nil
-		}
-		return managed.ExternalObservation{}, err
+		return managed.ExternalObservation{}, ownership.IgnoreConflict(mg, err)
 	}
 	if xpmeta.WasDeleted(mg) {
-		left, err := e.identities().Left(ctx, mg)
+		left, err := e.identities().Remaining(ctx, mg)
 		return managed.ExternalObservation{ResourceExists: len(left) > 0, ResourceUpToDate: true}, err
 	}
 	details, err := secrets.Connection(ctx, e.kube, mg)
@@ -82,9 +78,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.FederatedIdentity) 
 	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: d == "", ConnectionDetails: details, Diff: d}, nil
 }
 
-func externalName(mg resource.Managed) string { return xpmeta.GetExternalName(mg) }
-
-// identities of the tailnet.
+// identities returns the finder of the tailnet's federated identities.
 func (e *external) identities() ownership.Credentials {
 	return ownership.Credentials{API: e.api, ClusterID: e.clusterID, What: "federated identity", Type: tailscale.KeyTypeFederatedIdentity}
 }
@@ -102,8 +96,8 @@ func observe(mg *v1alpha1.FederatedIdentity, k *tailscale.Key) {
 	}
 }
 
-// wanted is what the identity is to be. It keeps the audience that it has, unless
-// the object says one.
+// wanted returns the identity that the object describes. It keeps the current audience,
+// unless the object names one.
 func (e *external) wanted(mg *v1alpha1.FederatedIdentity, audience string) tailscale.FederatedIdentityRequest {
 	p := mg.Spec.ForProvider
 	if p.Audience != "" {
@@ -120,7 +114,7 @@ func (e *external) wanted(mg *v1alpha1.FederatedIdentity, audience string) tails
 	}
 }
 
-// diff names the field of an identity that is not as wanted.
+// diff returns the name of a field that differs, or "".
 func diff(have *tailscale.Key, want tailscale.FederatedIdentityRequest) string {
 	switch {
 	case have.Description != want.Description:
@@ -143,19 +137,19 @@ func diff(have *tailscale.Key, want tailscale.FederatedIdentityRequest) string {
 
 // Create an identity, or record the one that an earlier attempt made.
 func (e *external) Create(ctx context.Context, mg *v1alpha1.FederatedIdentity) (managed.ExternalCreation, error) {
-	ours, err := e.identities().Left(ctx, mg)
+	ours, err := e.identities().Remaining(ctx, mg)
 	if err != nil {
 		return managed.ExternalCreation{}, err
 	}
 	if len(ours) > 0 {
-		ownership.Created(mg, ours[0].ID)
-		return managed.ExternalCreation{ConnectionDetails: connection(&ours[0])}, e.remove(ctx, ours[1:])
+		ownership.SetOwned(mg, ours[0].ID)
+		return managed.ExternalCreation{ConnectionDetails: connection(&ours[0])}, e.identities().DeleteAll(ctx, ours[1:], e.api.DeleteFederatedIdentity)
 	}
 	k, err := e.api.CreateFederatedIdentity(ctx, e.wanted(mg, ""))
 	if err != nil {
 		return managed.ExternalCreation{}, errors.Wrap(err, "cannot create federated identity")
 	}
-	ownership.Created(mg, k.ID)
+	ownership.SetOwned(mg, k.ID)
 	return managed.ExternalCreation{ConnectionDetails: connection(k)}, nil
 }
 
@@ -172,20 +166,11 @@ func (e *external) Update(ctx context.Context, mg *v1alpha1.FederatedIdentity) (
 // Delete every identity of the object.
 func (e *external) Delete(ctx context.Context, mg *v1alpha1.FederatedIdentity) (managed.ExternalDelete, error) {
 	mg.SetConditions(xpv2.Deleting())
-	ours, err := e.identities().Left(ctx, mg)
+	ours, err := e.identities().Remaining(ctx, mg)
 	if err != nil {
 		return managed.ExternalDelete{}, err
 	}
-	return managed.ExternalDelete{}, e.remove(ctx, ours)
-}
-
-func (e *external) remove(ctx context.Context, ks []tailscale.Key) error {
-	for _, k := range ks {
-		if err := e.api.DeleteFederatedIdentity(ctx, k.ID); err != nil {
-			return errors.Wrapf(err, "cannot delete federated identity %q", k.ID)
-		}
-	}
-	return nil
+	return managed.ExternalDelete{}, e.identities().DeleteAll(ctx, ours, e.api.DeleteFederatedIdentity)
 }
 
 func connection(k *tailscale.Key) managed.ConnectionDetails {

@@ -6,32 +6,24 @@ package federatedidentity
 import (
 	"context"
 
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
-
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/claims"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/clients"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/common"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/kinds"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/setup"
 )
 
-// Setup adds the controller of FederatedIdentities to a manager.
-func Setup(mgr ctrl.Manager, o common.Options) error {
-	list := func() resource.ManagedList { return &v1alpha1.FederatedIdentityList{} }
-	return kinds.Setup(mgr, o, kinds.Kind[*v1alpha1.FederatedIdentity]{
+// Kind returns how FederatedIdentity objects are managed.
+func Kind(_ setup.Options) kinds.Kind[*v1alpha1.FederatedIdentity] {
+	return kinds.Kind[*v1alpha1.FederatedIdentity]{
 		GroupVersionKind: v1alpha1.FederatedIdentityGroupVersionKind,
 		Object:           &v1alpha1.FederatedIdentity{},
-		List:             list,
+		List:             func() resource.ManagedList { return &v1alpha1.FederatedIdentityList{} },
 		Connect: func(_ context.Context, env kinds.Env, c *clients.Connection, _ *v1alpha1.FederatedIdentity) (managed.TypedExternalClient[*v1alpha1.FederatedIdentity], error) {
 			return &external{api: c.Client, kube: env.Kube, clusterID: c.ClusterID}, nil
 		},
-		Options: []managed.ReconcilerOption{managed.WithCreationGracePeriod(0)},
-		Watch: func(b *builder.Builder, env kinds.Env) *builder.Builder {
-			return claims.WatchReleased(b, env.Kube, &v1alpha1.FederatedIdentity{}, list)
-		},
-	})
+		Claims: &v1alpha1.FederatedIdentity{},
+	}
 }

@@ -15,7 +15,7 @@ import (
 // Annotate writes an annotation of an object, or removes it if the value is empty,
 // unless it is so already. It is for what must be known before something is written
 // to Tailscale: the managed reconciler writes a status only afterwards. The object's
-// status is left as it is in memory. Who has an old version of the object gets a
+// status is left as it is in memory. A caller with an old version of the object gets a
 // conflict: what a cache that lags behind says would undo the last record.
 func Annotate(ctx context.Context, kube client.Client, o client.Object, key, value string) error {
 	if o.GetAnnotations()[key] == value {

@@ -17,55 +17,55 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// cleaning wraps a connector: what users of the tailnet, or whoever answers for its API, put
+// sanitizing wraps a connector: what users of the tailnet, or whoever answers for its API, put
 // into names and texts reaches no status as it came.
-type cleaning[T resource.ModernManaged] struct {
+type sanitizing[T resource.ModernManaged] struct {
 	managed.TypedExternalConnector[T]
 }
 
 // Connect returns a client that cleans statuses.
-func (c *cleaning[T]) Connect(ctx context.Context, mg T) (managed.TypedExternalClient[T], error) {
+func (c *sanitizing[T]) Connect(ctx context.Context, mg T) (managed.TypedExternalClient[T], error) {
 	e, err := c.TypedExternalConnector.Connect(ctx, mg)
 	if err != nil {
 		return nil, err
 	}
-	return &cleaningClient[T]{TypedExternalClient: e}, nil
+	return &sanitizingClient[T]{TypedExternalClient: e}, nil
 }
 
-type cleaningClient[T resource.ModernManaged] struct {
+type sanitizingClient[T resource.ModernManaged] struct {
 	managed.TypedExternalClient[T]
 }
 
 // Observe the object.
-func (c *cleaningClient[T]) Observe(ctx context.Context, mg T) (managed.ExternalObservation, error) {
+func (c *sanitizingClient[T]) Observe(ctx context.Context, mg T) (managed.ExternalObservation, error) {
 	o, err := c.TypedExternalClient.Observe(ctx, mg)
-	clean(mg)
+	sanitize(mg)
 	return o, err
 }
 
 // Create the object.
-func (c *cleaningClient[T]) Create(ctx context.Context, mg T) (managed.ExternalCreation, error) {
+func (c *sanitizingClient[T]) Create(ctx context.Context, mg T) (managed.ExternalCreation, error) {
 	o, err := c.TypedExternalClient.Create(ctx, mg)
-	clean(mg)
+	sanitize(mg)
 	return o, err
 }
 
 // Update the object.
-func (c *cleaningClient[T]) Update(ctx context.Context, mg T) (managed.ExternalUpdate, error) {
+func (c *sanitizingClient[T]) Update(ctx context.Context, mg T) (managed.ExternalUpdate, error) {
 	o, err := c.TypedExternalClient.Update(ctx, mg)
-	clean(mg)
+	sanitize(mg)
 	return o, err
 }
 
 // Delete the object.
-func (c *cleaningClient[T]) Delete(ctx context.Context, mg T) (managed.ExternalDelete, error) {
+func (c *sanitizingClient[T]) Delete(ctx context.Context, mg T) (managed.ExternalDelete, error) {
 	o, err := c.TypedExternalClient.Delete(ctx, mg)
-	clean(mg)
+	sanitize(mg)
 	return o, err
 }
 
-// clean what an object's status says about the tailnet, and its condition Ready.
-func clean(mg resource.ModernManaged) {
+// sanitize what an object's status says about the tailnet, and its condition Ready.
+func sanitize(mg resource.ModernManaged) {
 	if c := mg.GetCondition(xpv2.TypeReady); c.Message != tailscale.Text(c.Message) {
 		c.Message = tailscale.Text(c.Message)
 		mg.SetConditions(c)
@@ -95,7 +95,7 @@ func observation(mg resource.ModernManaged) reflect.Value {
 // with a form of their own, such as times, are left.
 func walk(v reflect.Value, set bool) bool {
 	dirty := false
-	switch v.Kind() { //nolint:exhaustive // Others hold no text.
+	switch v.Kind() {
 	case reflect.String:
 		if s := tailscale.Text(v.String()); s != v.String() {
 			dirty = true
@@ -146,16 +146,16 @@ func walkMap(v reflect.Value, set bool) bool {
 	return dirty
 }
 
-// cleanRecorder records events whose messages are clean.
-type cleanRecorder struct{ event.Recorder }
+// sanitizingRecorder records events whose messages are clean.
+type sanitizingRecorder struct{ event.Recorder }
 
 // Event records an event.
-func (r cleanRecorder) Event(o runtime.Object, e event.Event) {
+func (r sanitizingRecorder) Event(o runtime.Object, e event.Event) {
 	e.Message = tailscale.Text(e.Message)
 	r.Recorder.Event(o, e)
 }
 
 // WithAnnotations returns a recorder that adds annotations.
-func (r cleanRecorder) WithAnnotations(kv ...string) event.Recorder {
-	return cleanRecorder{r.Recorder.WithAnnotations(kv...)}
+func (r sanitizingRecorder) WithAnnotations(kv ...string) event.Recorder {
+	return sanitizingRecorder{r.Recorder.WithAnnotations(kv...)}
 }

@@ -25,10 +25,10 @@ func TestClean(t *testing.T) {
 	d := &v1alpha1.Device{Spec: v1alpha1.DeviceSpec{ForProvider: v1alpha1.DeviceParameters{Name: ptr.To("\x00")}}}
 	d.Status.AtProvider = v1alpha1.DeviceObservation{Name: "web\u202e.ts.net\r\n", User: strings.Repeat("x", 1<<20), Tags: shared, LastSeen: at}
 	d.SetConditions(xpv2.Condition{Type: xpv2.TypeReady, Status: corev1.ConditionFalse, Message: "a\x1bb"})
-	clean(d)
+	sanitize(d)
 	want := v1alpha1.DeviceObservation{Name: "web.ts.net  ", User: strings.Repeat("x", 4096) + "...", Tags: []string{"tag:a", "tag: [31m"}, LastSeen: at}
 	if diff := cmp.Diff(want, d.Status.AtProvider); diff != "" {
-		t.Errorf("clean(...): -want, +got:\n%s", diff)
+		t.Errorf("sanitize(...): -want, +got:\n%s", diff)
 	}
 	if shared[1] != "tag:\x1b[31m" {
 		t.Error("What is shared must not be changed")
@@ -41,13 +41,13 @@ func TestClean(t *testing.T) {
 	}
 	for _, mg := range []*v1alpha1.Machine{{}, {Status: v1alpha1.MachineStatus{AtProvider: v1alpha1.MachineObservation{Name: "ok"}}}} {
 		before := mg.DeepCopy()
-		clean(mg)
+		sanitize(mg)
 		if diff := cmp.Diff(before, mg); diff != "" {
-			t.Errorf("clean(...) what is clean: -want, +got:\n%s", diff)
+			t.Errorf("sanitize(...) what is clean: -want, +got:\n%s", diff)
 		}
 	}
 	s := &said{}
-	cleanRecorder{s}.WithAnnotations().Event(d, event.Normal("Joined", "Device a\x1bb joined"))
+	sanitizingRecorder{s}.WithAnnotations().Event(d, event.Normal("Joined", "Device a\x1bb joined"))
 	if len(s.events) != 1 || s.events[0].Message != "Device a b joined" {
 		t.Errorf("Event(...): got %v", s.events)
 	}

@@ -11,33 +11,33 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
 )
 
-// Shared is embedded in external clients: they share the client of Tailscale's
+// NopDisconnect is embedded in external clients: they share the client of Tailscale's
 // API, so there is nothing to close.
-type Shared struct{}
+type NopDisconnect struct{}
 
 // Disconnect does nothing.
-func (Shared) Disconnect(context.Context) error { return nil }
+func (NopDisconnect) Disconnect(context.Context) error { return nil }
 
-// gone is the external client of an object that left nothing in the tailnet.
-type gone[T resource.ModernManaged] struct{ Shared }
+// nothingExternal is the external client of an object that left nothing in the tailnet.
+type nothingExternal[T resource.ModernManaged] struct{ NopDisconnect }
 
 // Observe nothing.
-func (gone[T]) Observe(context.Context, T) (managed.ExternalObservation, error) {
+func (nothingExternal[T]) Observe(context.Context, T) (managed.ExternalObservation, error) {
 	return managed.ExternalObservation{}, nil
 }
 
 // Create is never called for an object that is being deleted.
-func (gone[T]) Create(context.Context, T) (managed.ExternalCreation, error) {
+func (nothingExternal[T]) Create(context.Context, T) (managed.ExternalCreation, error) {
 	return managed.ExternalCreation{}, nil
 }
 
 // Update is never called for an object that is being deleted.
-func (gone[T]) Update(context.Context, T) (managed.ExternalUpdate, error) {
+func (nothingExternal[T]) Update(context.Context, T) (managed.ExternalUpdate, error) {
 	return managed.ExternalUpdate{}, nil
 }
 
 // Delete is never called for what does not exist.
-func (gone[T]) Delete(context.Context, T) (managed.ExternalDelete, error) {
+func (nothingExternal[T]) Delete(context.Context, T) (managed.ExternalDelete, error) {
 	return managed.ExternalDelete{}, nil
 }
 

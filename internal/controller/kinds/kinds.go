@@ -1,9 +1,8 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kinds sets up the controller of a managed kind: what the setups of all
-// kinds share is here, what a controller does with its kind lives in a package of
-// its own beside this one.
+// Package kinds adds the controllers of managed kinds to a manager. It holds the set-up
+// that all kinds share; each kind has its controller in a package beside this one.
 package kinds
 
 import (
@@ -21,8 +20,9 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
 
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/claims"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/clients"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/common"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/setup"
 )
 
 // An Env is what a controller may use beside its connection.
@@ -38,11 +38,11 @@ type Env struct {
 	Record event.Recorder
 }
 
-// A Connect returns the connection that a managed resource asks for. See
-// clients.Connector.
+// A Connect returns the connection of a managed resource. See clients.Connector.
 type Connect func(ctx context.Context, mg resource.ModernManaged) (*clients.Connection, error)
 
-// A Kind says how the resources of one kind are managed.
+// A Kind describes how the resources of one kind are managed. Every kind recovers from a
+// crashed or unanswered Create by itself, so no kind has a creation grace period.
 type Kind[T resource.ModernManaged] struct {
 	GroupVersionKind schema.GroupVersionKind
 
@@ -51,6 +51,17 @@ type Kind[T resource.ModernManaged] struct {
 
 	// List makes an empty list of the kind.
 	List func() resource.ManagedList
+
+	// Requires are the kinds beside this one that must be installed before the controller
+	// starts. Provider configs are required by all.
+	Requires []schema.GroupVersionKind
+
+	// LeavesNothing declares that objects of the kind make nothing in the tailnet that
+	// stays there: one that is being deleted needs neither a connection nor credentials.
+	LeavesNothing bool
+
+	// Prepare adds indexes and further controllers to the manager. It may be nil.
+	Prepare func(mgr ctrl.Manager) error
 
 	// Connect makes a client for one reconcile of one object.
 	//
@@ -61,54 +72,63 @@ type Kind[T resource.ModernManaged] struct {
 	// Connector makes what connects objects, in place of Connect and Untouched.
 	Connector func(env Env, connect Connect) managed.TypedExternalConnector[T]
 
-	// Untouched reports that nothing can be in the tailnet for an object that is
-	// being deleted: it then goes without a connection. The default is that it has
-	// no external name and that no create was attempted.
+	// Untouched reports whether nothing can be in the tailnet for an object that is
+	// being deleted: its deletion then needs no connection. By default an object without
+	// an external name and without an attempted create is untouched.
 	Untouched func(mg T) bool
 
-	// Left names what may be in the tailnet of an object, for people, or is empty. The
-	// default is its external name.
-	Left func(mg T) string
+	// Remaining names for people the things that an object may leave in the tailnet, or is
+	// empty. The default is the external name.
+	Remaining func(mg T) string
 
 	// Poll decides when an object is observed again. The default is the poll
 	// interval. Polls are spread either way.
 	Poll managed.PollIntervalHook
 
-	// Options of the reconciler. Without an initializer the external name is what
-	// the controller or the user sets: it is no copy of the object's name.
-	Options []managed.ReconcilerOption
+	// ExternalName returns the external name that an object's spec determines. Nil means that
+	// the controller or the user sets it. It is never a copy of the object's name.
+	ExternalName func(mg T) string
 
 	// Wrap changes how the reconciler is called. It may be nil.
 	Wrap func(r reconcile.Reconciler) reconcile.Reconciler
+
+	// Claims is an empty object of a kind whose objects compete with those of this kind for
+	// things of the tailnet: when one goes or changes, the losers are reconciled. It may be
+	// nil.
+	Claims client.Object
 
 	// Watch adds watches. It may be nil.
 	Watch func(b *builder.Builder, env Env) *builder.Builder
 }
 
-// Setup adds the controller of a kind to a manager.
-func Setup[T resource.ModernManaged](mgr ctrl.Manager, o common.Options, k Kind[T]) error {
+// Setup adds the controller of the kind to a manager.
+func (k Kind[T]) Setup(mgr ctrl.Manager, o setup.Options) error {
+	if k.Prepare != nil {
+		if err := k.Prepare(mgr); err != nil {
+			return err
+		}
+	}
 	name := k.GroupVersionKind.Kind
-	env := Env{Kube: mgr.GetClient(), Live: mgr.GetAPIReader(), Record: cleanRecorder{o.Recorder(mgr, name)}}
+	env := Env{Kube: mgr.GetClient(), Live: mgr.GetAPIReader(), Record: sanitizingRecorder{o.Recorder(mgr, name)}}
 	connect := clients.NewConnector(mgr.GetClient(), o.Pool, o.Permits, o.AllowedHosts).Connect
 	var c managed.TypedExternalConnector[T] = &connector[T]{kind: k, env: env, connect: connect}
 	if k.Connector != nil {
 		c = k.Connector(env, connect)
 	}
-	var r reconcile.Reconciler = o.Reconciler(mgr, k.GroupVersionKind, append([]managed.ReconcilerOption{
+	var r reconcile.Reconciler = o.Reconciler(mgr, k.GroupVersionKind,
 		managed.WithTypedExternalConnector[T](&permitted[T]{
-			TypedExternalConnector: &refusing[T]{TypedExternalConnector: &cleaning[T]{TypedExternalConnector: c}, refusals: newRefusals(o.PassiveClock())},
+			TypedExternalConnector: &backingOff[T]{TypedExternalConnector: &sanitizing[T]{TypedExternalConnector: c}, refusals: newRefusals(o.PassiveClock())},
 			permits:                o.Permits,
 			record:                 env.Record,
-			left:                   k.left,
+			remaining:              k.remaining,
 		}),
-		managed.WithInitializers(),
+		managed.WithInitializers(k.initializers(mgr.GetClient())...),
 		// Every kind finds again what a crashed or unanswered Create made.
 		managed.WithDeterministicExternalName(true),
 		// Lists know of a write at once. Else an object that is deleted soon after it
 		// was made would stay for the rest of the grace period.
 		managed.WithCreationGracePeriod(0),
-		managed.WithPollIntervalHook(common.Jitter(k.poll())),
-	}, k.Options...)...)
+		managed.WithPollIntervalHook(setup.Jitter(k.poll())))
 	if k.Wrap != nil {
 		r = k.Wrap(r)
 	}
@@ -122,16 +142,39 @@ func Setup[T resource.ModernManaged](mgr ctrl.Manager, o common.Options, k Kind[
 		Named(managed.ControllerName(k.GroupVersionKind.GroupKind().String())).
 		WithOptions(o.ForControllerRuntime()).
 		For(k.Object, builder.WithPredicates(resource.DesiredStateChanged()))
-	b = clients.WatchMended(b, env.Kube, k.List)
+	b = clients.WatchConnectable(b, env.Kube, k.List)
+	if k.Claims != nil {
+		b = claims.WatchReleased(b, env.Kube, k.Claims, k.List)
+	}
 	if k.Watch != nil {
 		b = k.Watch(b, env)
 	}
 	return errors.Wrapf(b.Complete(o.Limit(name, r)), "cannot set up the controller of kind %s", name)
 }
 
-func (k Kind[T]) left(mg T) string {
-	if k.Left != nil {
-		return k.Left(mg)
+// initializers returns an initializer that sets the external name, if the spec determines
+// it.
+func (k Kind[T]) initializers(kube client.Client) []managed.Initializer {
+	if k.ExternalName == nil {
+		return nil
+	}
+	return []managed.Initializer{managed.InitializerFn(func(ctx context.Context, mg resource.Managed) error {
+		o, ok := mg.(T)
+		if !ok {
+			return errors.Errorf("cannot initialize a %T as a %s", mg, k.GroupVersionKind.Kind)
+		}
+		want := k.ExternalName(o)
+		if xpmeta.GetExternalName(mg) == want {
+			return nil
+		}
+		xpmeta.SetExternalName(mg, want)
+		return errors.Wrap(kube.Update(ctx, mg), "cannot set the external name")
+	})}
+}
+
+func (k Kind[T]) remaining(mg T) string {
+	if k.Remaining != nil {
+		return k.Remaining(mg)
 	}
 	return xpmeta.GetExternalName(mg)
 }
@@ -152,7 +195,7 @@ type connector[T resource.ModernManaged] struct {
 // Connect to the tailnet, unless there is nothing there to clean up.
 func (c *connector[T]) Connect(ctx context.Context, mg T) (managed.TypedExternalClient[T], error) {
 	if xpmeta.WasDeleted(mg) && c.untouched(mg) {
-		return gone[T]{}, nil
+		return nothingExternal[T]{}, nil
 	}
 	conn, err := c.connect(ctx, mg)
 	if err != nil {
@@ -162,6 +205,9 @@ func (c *connector[T]) Connect(ctx context.Context, mg T) (managed.TypedExternal
 }
 
 func (c *connector[T]) untouched(mg T) bool {
+	if c.kind.LeavesNothing {
+		return true
+	}
 	if c.kind.Untouched != nil {
 		return c.kind.Untouched(mg)
 	}

@@ -24,8 +24,8 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/allow"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/clients"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/common"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/permits"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/setup"
 )
 
 // reasonOrphaned is that of the event of an object that goes without cleaning up.
@@ -36,9 +36,9 @@ const reasonOrphaned event.Reason = "NeverAllowed"
 type permitted[T resource.ModernManaged] struct {
 	managed.TypedExternalConnector[T]
 
-	permits *permits.Record
-	record  event.Recorder
-	left    func(mg T) string
+	permits   *permits.Record
+	record    event.Recorder
+	remaining func(mg T) string
 
 	// abandoned has the UIDs of objects whose clean-up is beyond the grant.
 	abandoned sync.Map
@@ -49,8 +49,8 @@ func (c *permitted[T]) Connect(ctx context.Context, mg T) (managed.TypedExternal
 	e, err := c.TypedExternalConnector.Connect(ctx, mg)
 	var never *clients.NeverAllowedError
 	if errors.As(err, &never) {
-		c.orphan(mg, never.Message)
-		return gone[T]{}, nil
+		c.recordOrphaned(mg, never.Message)
+		return nothingExternal[T]{}, nil
 	}
 	if err != nil {
 		return nil, err
@@ -58,9 +58,9 @@ func (c *permitted[T]) Connect(ctx context.Context, mg T) (managed.TypedExternal
 	return &permittedClient[T]{TypedExternalClient: e, permitted: c}, nil
 }
 
-// orphan says what an object leaves in the tailnet.
-func (c *permitted[T]) orphan(mg T, why string) {
-	if left := c.left(mg); left != "" {
+// recordOrphaned records an event with the things that an object leaves in the tailnet.
+func (c *permitted[T]) recordOrphaned(mg T, why string) {
+	if left := c.remaining(mg); left != "" {
 		c.record.Event(mg, event.Warning(reasonOrphaned, errors.Errorf("%s: left in the tailnet, if it is there: %s", why, left)))
 	}
 }
@@ -98,14 +98,14 @@ func (c *permittedClient[T]) Delete(ctx context.Context, mg T) (managed.External
 		return o, err
 	}
 	if _, known := c.permitted.abandoned.LoadOrStore(mg.GetUID(), true); !known {
-		c.permitted.orphan(mg, beyond.Error())
+		c.permitted.recordOrphaned(mg, beyond.Error())
 	}
 	return managed.ExternalDelete{}, nil
 }
 
 // prune has the permits of a kind's objects forgotten that went without being observed,
 // as when somebody takes their finalizer from them.
-func prune(mgr ctrl.Manager, o common.Options, kind string, list func() resource.ManagedList) error {
+func prune(mgr ctrl.Manager, o setup.Options, kind string, list func() resource.ManagedList) error {
 	covers := func(namespace string) bool {
 		return len(o.WatchNamespaces) == 0 || slices.Contains(o.WatchNamespaces, namespace)
 	}

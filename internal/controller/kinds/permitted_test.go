@@ -54,7 +54,7 @@ func TestNeverAllowed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			record := &said{}
 			c := &permitted[*v1alpha1.Webhook]{
-				TypedExternalConnector: refusedConnector{err: tc.err}, record: record, left: xpmetaName, permits: permits.New(fake.NewClientBuilder().Build(), "system"),
+				TypedExternalConnector: refusedConnector{err: tc.err}, record: record, remaining: xpmetaName, permits: permits.New(fake.NewClientBuilder().Build(), "system"),
 			}
 			now := metav1.Now()
 			mg := &v1alpha1.Webhook{ObjectMeta: metav1.ObjectMeta{UID: "uid", DeletionTimestamp: &now}}
@@ -123,7 +123,7 @@ func TestBeyondGrant(t *testing.T) {
 	tailnet := &scripted{deletion: beyond}
 	tailnet.observation.ResourceExists = true
 	record := &said{}
-	c := &permitted[*v1alpha1.Webhook]{TypedExternalConnector: &connected{tailnet}, record: record, left: xpmetaName, permits: permits.New(fake.NewClientBuilder().Build(), "system")}
+	c := &permitted[*v1alpha1.Webhook]{TypedExternalConnector: &connected{tailnet}, record: record, remaining: xpmetaName, permits: permits.New(fake.NewClientBuilder().Build(), "system")}
 	now := metav1.Now()
 	mg := &v1alpha1.Webhook{ObjectMeta: metav1.ObjectMeta{UID: "uid", DeletionTimestamp: &now}}
 	xpmeta.SetExternalName(mg, "endpoint-1")

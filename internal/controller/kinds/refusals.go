@@ -55,8 +55,8 @@ func newRefusals(c clock.PassiveClock) *refusals {
 	return &refusals{clock: c, by: map[types.UID]refusal{}}
 }
 
-// of returns why a call of an object is not repeated yet, or nil.
-func (r *refusals) of(mg resource.Managed, c call) error {
+// get returns why a call of an object is not repeated yet, or nil.
+func (r *refusals) get(mg resource.Managed, c call) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	f, ok := r.by[mg.GetUID()]
@@ -66,9 +66,9 @@ func (r *refusals) of(mg resource.Managed, c call) error {
 	return f.err
 }
 
-// note keeps an error of a call, if it is a refusal, and forgets an earlier refusal of
+// record keeps an error of a call, if it is a refusal, and forgets an earlier refusal of
 // that call if it is none. It returns the error.
-func (r *refusals) note(mg resource.Managed, c call, err error) error {
+func (r *refusals) record(mg resource.Managed, c call, err error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if _, refused := refusedReason(err); refused {
@@ -90,7 +90,7 @@ func (r *refusals) forget(uid types.UID) {
 // refusedReason returns the condition's reason for an error, and whether the tailnet's
 // plan or a limit of the tailnet is the cause.
 func refusedReason(err error) (xpv2.ConditionReason, bool) {
-	switch tailscale.ClassOf(err) { //nolint:exhaustive // Of no other error.
+	switch tailscale.ClassOf(err) {
 	case tailscale.ClassPlanRequired:
 		return meta.ReasonPlanRequired, true
 	case tailscale.ClassQuotaExceeded:
@@ -99,23 +99,23 @@ func refusedReason(err error) (xpv2.ConditionReason, bool) {
 	return "", false
 }
 
-// refusing wraps a connector: its clients repeat refused calls seldom, and say why.
-type refusing[T resource.ModernManaged] struct {
+// backingOff wraps a connector: its clients repeat refused calls seldom, and say why.
+type backingOff[T resource.ModernManaged] struct {
 	managed.TypedExternalConnector[T]
 
 	refusals *refusals
 }
 
 // Connect returns a client that repeats refused calls seldom.
-func (c *refusing[T]) Connect(ctx context.Context, mg T) (managed.TypedExternalClient[T], error) {
+func (c *backingOff[T]) Connect(ctx context.Context, mg T) (managed.TypedExternalClient[T], error) {
 	e, err := c.TypedExternalConnector.Connect(ctx, mg)
 	if err != nil {
 		return nil, err
 	}
-	return &refusingClient[T]{TypedExternalClient: e, refusals: c.refusals}, nil
+	return &backingOffClient[T]{TypedExternalClient: e, refusals: c.refusals}, nil
 }
 
-type refusingClient[T resource.ModernManaged] struct {
+type backingOffClient[T resource.ModernManaged] struct {
 	managed.TypedExternalClient[T]
 
 	refusals *refusals
@@ -124,7 +124,7 @@ type refusingClient[T resource.ModernManaged] struct {
 // Observe the object, unless that was refused just now. An object whose creation was
 // refused is not created again yet: the reconciler would write two annotations each
 // time. A deletion is never held back.
-func (c *refusingClient[T]) Observe(ctx context.Context, mg T) (managed.ExternalObservation, error) {
+func (c *backingOffClient[T]) Observe(ctx context.Context, mg T) (managed.ExternalObservation, error) {
 	if xpmeta.WasDeleted(mg) {
 		o, err := c.TypedExternalClient.Observe(ctx, mg)
 		if err == nil && !o.ResourceExists {
@@ -132,36 +132,36 @@ func (c *refusingClient[T]) Observe(ctx context.Context, mg T) (managed.External
 		}
 		return o, err
 	}
-	if err := c.refusals.of(mg, callObserve); err != nil {
-		return managed.ExternalObservation{}, refused(mg, err)
+	if err := c.refusals.get(mg, callObserve); err != nil {
+		return managed.ExternalObservation{}, setRefused(mg, err)
 	}
 	o, err := c.TypedExternalClient.Observe(ctx, mg)
 	if err != nil {
-		return o, refused(mg, c.refusals.note(mg, callObserve, err))
+		return o, setRefused(mg, c.refusals.record(mg, callObserve, err))
 	}
-	if err := c.refusals.of(mg, callCreate); err != nil && !o.ResourceExists {
-		return managed.ExternalObservation{}, refused(mg, err)
+	if err := c.refusals.get(mg, callCreate); err != nil && !o.ResourceExists {
+		return managed.ExternalObservation{}, setRefused(mg, err)
 	}
 	return o, nil
 }
 
 // Create the object and note a refusal.
-func (c *refusingClient[T]) Create(ctx context.Context, mg T) (managed.ExternalCreation, error) {
+func (c *backingOffClient[T]) Create(ctx context.Context, mg T) (managed.ExternalCreation, error) {
 	o, err := c.TypedExternalClient.Create(ctx, mg)
-	return o, c.refusals.note(mg, callCreate, err)
+	return o, c.refusals.record(mg, callCreate, err)
 }
 
 // Update the object, unless that was refused just now.
-func (c *refusingClient[T]) Update(ctx context.Context, mg T) (managed.ExternalUpdate, error) {
-	if err := c.refusals.of(mg, callUpdate); err != nil {
+func (c *backingOffClient[T]) Update(ctx context.Context, mg T) (managed.ExternalUpdate, error) {
+	if err := c.refusals.get(mg, callUpdate); err != nil {
 		return managed.ExternalUpdate{}, err
 	}
 	o, err := c.TypedExternalClient.Update(ctx, mg)
-	return o, c.refusals.note(mg, callUpdate, err)
+	return o, c.refusals.record(mg, callUpdate, err)
 }
 
-// refused says in the object's condition Ready why it cannot be, and returns the error.
-func refused(mg resource.Conditioned, err error) error {
+// setRefused says in the object's condition Ready why it cannot be, and returns the error.
+func setRefused(mg resource.Conditioned, err error) error {
 	if reason, ok := refusedReason(err); ok {
 		mg.SetConditions(xpv2.Condition{Type: xpv2.TypeReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.Now(), Reason: reason, Message: err.Error()})
 	}

@@ -24,7 +24,7 @@ import (
 
 // A scripted tailnet counts the calls of one object.
 type scripted struct {
-	Shared
+	NopDisconnect
 
 	observation              managed.ExternalObservation
 	observe, create, update  error
@@ -102,7 +102,7 @@ func TestRefusals(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			clock := clocktesting.NewFakePassiveClock(time.Unix(1000, 0))
-			c := &refusing[*v1alpha1.Webhook]{TypedExternalConnector: &connected{&tc.tailnet}, refusals: newRefusals(clock)}
+			c := &backingOff[*v1alpha1.Webhook]{TypedExternalConnector: &connected{&tc.tailnet}, refusals: newRefusals(clock)}
 			mg := &v1alpha1.Webhook{ObjectMeta: metav1.ObjectMeta{UID: "uid", Generation: 1}}
 			round := func() error {
 				e, err := c.Connect(t.Context(), mg)

@@ -34,7 +34,7 @@ type api interface {
 }
 
 type external struct {
-	kinds.Shared
+	kinds.NopDisconnect
 
 	api  api
 	kube client.Reader
@@ -45,11 +45,8 @@ type external struct {
 // Observe the configuration of the object's type of logs: there are two at most,
 // so this is no call an object.
 func (e *external) Observe(ctx context.Context, mg *v1alpha1.LogstreamConfiguration) (managed.ExternalObservation, error) {
-	if err := e.rival(ctx, mg); err != nil {
-		if xpmeta.WasDeleted(mg) && ownership.Lost(err) {
-			return managed.ExternalObservation{}, nil
-		}
-		return managed.ExternalObservation{}, err
+	if err := e.claimConflict(ctx, mg); err != nil {
+		return managed.ExternalObservation{}, ownership.IgnoreConflict(mg, err)
 	}
 	t := logType(mg)
 	if name := xpmeta.GetExternalName(mg); name != "" && name != t {
@@ -61,7 +58,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.LogstreamConfigurat
 	}
 	recorded := xpmeta.GetExternalName(mg) == t
 	if xpmeta.WasDeleted(mg) {
-		return managed.ExternalObservation{ResourceExists: l != nil && ownership.Made(mg, t), ResourceUpToDate: true}, nil
+		return managed.ExternalObservation{ResourceExists: l != nil && ownership.Owns(mg, t), ResourceUpToDate: true}, nil
 	}
 	if l == nil {
 		mg.Status.AtProvider = v1alpha1.LogstreamConfigurationObservation{}
@@ -99,8 +96,8 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.LogstreamConfigurat
 
 func logType(mg *v1alpha1.LogstreamConfiguration) string { return string(mg.Spec.ForProvider.LogType) }
 
-func (e *external) rival(ctx context.Context, mg *v1alpha1.LogstreamConfiguration) error {
-	return ownership.Rival(ctx, e.kube, &v1alpha1.LogstreamConfigurationList{}, v1alpha1.LogstreamConfigurationKind, mg, func(o resource.Managed) string {
+func (e *external) claimConflict(ctx context.Context, mg *v1alpha1.LogstreamConfiguration) error {
+	return ownership.ClaimConflict(ctx, e.kube, &v1alpha1.LogstreamConfigurationList{}, v1alpha1.LogstreamConfigurationKind, mg, func(o resource.Managed) string {
 		if l, ok := o.(*v1alpha1.LogstreamConfiguration); ok {
 			return logType(l) + " logs"
 		}
@@ -113,10 +110,10 @@ func mayManage(mg *v1alpha1.LogstreamConfiguration) error {
 	if mg.Spec.ForProvider.AdoptionPolicy == v1alpha1.AdoptionPolicyAdopt || ownership.Attempted(mg, logType(mg)) {
 		return nil
 	}
-	return ownership.Foreign(mg, "%s logs are sent somewhere already, and not by this object; stop that, or set adoptionPolicy to Adopt", logType(mg))
+	return ownership.NotOwned(mg, "%s logs are sent somewhere already, and not by this object; stop that, or set adoptionPolicy to Adopt", logType(mg))
 }
 
-// observe keeps what was sent last: Tailscale does not tell.
+// observe keeps the values that were sent last: Tailscale does not return them.
 func observe(mg *v1alpha1.LogstreamConfiguration, l *tailscale.LogstreamConfiguration) {
 	mg.Status.AtProvider = v1alpha1.LogstreamConfigurationObservation{
 		LogType:         logType(mg),
@@ -167,7 +164,7 @@ func (e *external) Create(ctx context.Context, mg *v1alpha1.LogstreamConfigurati
 		return managed.ExternalCreation{}, errors.Wrapf(err, "cannot get where %s logs are sent", t)
 	}
 	if l != nil && !e.ours && xpmeta.GetExternalName(mg) != t && mg.Spec.ForProvider.AdoptionPolicy != v1alpha1.AdoptionPolicyAdopt {
-		ownership.SetForeign(mg, t)
+		ownership.SetNotOwned(mg, t)
 		return managed.ExternalCreation{}, mayManage(mg)
 	}
 	want, err := e.wanted(ctx, mg)
@@ -177,7 +174,7 @@ func (e *external) Create(ctx context.Context, mg *v1alpha1.LogstreamConfigurati
 	if err := e.api.SetLogstreamConfiguration(ctx, t, want); err != nil {
 		return managed.ExternalCreation{}, errors.Wrapf(err, "cannot set where %s logs are sent", t)
 	}
-	ownership.Created(mg, t)
+	ownership.SetOwned(mg, t)
 	return managed.ExternalCreation{}, nil
 }
 

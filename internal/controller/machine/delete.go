@@ -32,8 +32,8 @@ const (
 	offlineGrace = 2 * time.Minute
 )
 
-// left reports whether anything of a machine that is being deleted is left.
-func (e *external) left(ctx context.Context, mg *v1alpha1.Machine, s secrets) (bool, error) {
+// remains reports whether anything of a machine that is being deleted is left.
+func (e *external) remains(ctx context.Context, mg *v1alpha1.Machine, s podSecrets) (bool, error) {
 	if s.state != nil || s.config != nil {
 		return true, nil
 	}
@@ -63,7 +63,7 @@ func (e *external) Delete(ctx context.Context, mg *v1alpha1.Machine) (managed.Ex
 		return managed.ExternalDelete{}, err
 	}
 	if why != "" {
-		mg.SetConditions(led(why))
+		mg.SetConditions(tailnetChanged(why))
 		return managed.ExternalDelete{}, errors.New(why)
 	}
 	if err := e.deleteKeys(ctx, mg, s); err != nil {
@@ -92,7 +92,7 @@ func (e *external) Delete(ctx context.Context, mg *v1alpha1.Machine) (managed.Ex
 
 // nodeIDs of all devices that are known to be the machine's. One that its state names and
 // that was not adopted yet is judged now.
-func (e *external) nodeIDs(ctx context.Context, mg *v1alpha1.Machine, s secrets) ([]string, error) {
+func (e *external) nodeIDs(ctx context.Context, mg *v1alpha1.Machine, s podSecrets) ([]string, error) {
 	ids := []string{meta.NodeIDOf(mg)}
 	if s.config != nil {
 		ids = append(ids, s.config.GetAnnotations()[annotationRetired])
@@ -132,13 +132,13 @@ func mayBeUsed(config *corev1.Secret) (time.Time, bool) {
 }
 
 // unrecorded finds a device that used the machine's key, but whose node ID was
-// lost with the state Secret. Devices do not tell their key, so it is one that
+// lost with the state Secret. Devices do not show their key, so it is one that
 // looks like ours, was made while the key was good, and is of no other Machine. If
 // several are, or another Machine has the same hostname, all are left: another cluster
 // may have made a device from the same manifests at the same time. For that reason one
 // that is online is left, too: the pod of this machine has a while to end.
 func (e *external) unrecorded(ctx context.Context, mg *v1alpha1.Machine, issued time.Time) ([]string, error) {
-	all, err := e.api.Devices(ctx, time.Nanosecond)
+	all, err := e.api.Devices(ctx, tailscale.Current)
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot list devices")
 	}

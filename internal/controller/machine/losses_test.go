@@ -209,7 +209,7 @@ func (w *simWorld) well(when string) {
 		Key           string
 		Keys          int
 	}
-	ds, err := w.api.Devices(w.t.Context(), time.Nanosecond)
+	ds, err := w.api.Devices(w.t.Context(), tailscale.Current)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -340,7 +340,7 @@ func TestKeyRevokedWhileWaiting(t *testing.T) {
 	if err != nil || len(ks) != 1 {
 		t.Fatalf("want one key, got %d, %v", len(ks), err)
 	}
-	if err := w.api.DeleteKey(t.Context(), ks[0].ID); err != nil {
+	if err := w.api.RevokeAuthKey(t.Context(), ks[0].ID); err != nil {
 		t.Fatal(err)
 	}
 	// Too soon for another one: it was minted just now.

@@ -34,10 +34,6 @@ const (
 	reasonDeviceRefused event.Reason = "RefusedDevice"
 )
 
-// freshDevices is how old the list of devices may be when a device is expected
-// to have changed.
-const freshDevices = 2 * time.Second
-
 // stateDeletedGrace is how long a state Secret that is being deleted is kept
 // when its Machine is not: in a namespace that is going away the Machine
 // follows.
@@ -46,14 +42,14 @@ const stateDeletedGrace = 10 * time.Second
 // api is what this controller needs of a tailnet.
 type api interface {
 	Domain(ctx context.Context) (string, error)
-	Devices(ctx context.Context, maxAge time.Duration) ([]tailscale.Device, error)
+	Devices(ctx context.Context, staleness tailscale.Staleness) ([]tailscale.Device, error)
 	Device(ctx context.Context, nodeID string) (*tailscale.Device, error)
 	DeleteDevice(ctx context.Context, nodeID string) error
 	SetDeviceTags(ctx context.Context, nodeID string, tags []string) error
-	CreateKey(ctx context.Context, r tailscale.KeyRequest) (*tailscale.Key, error)
+	CreateAuthKey(ctx context.Context, r tailscale.AuthKeyRequest) (*tailscale.Key, error)
 	AuthKey(ctx context.Context, id string) (*tailscale.Key, error)
 	KeysByDescription(ctx context.Context, description string) ([]tailscale.Key, error)
-	DeleteKey(ctx context.Context, id string) error
+	RevokeAuthKey(ctx context.Context, id string) error
 }
 
 // A connection is a tailnet and what the provider config says beside.
@@ -93,7 +89,7 @@ func (c *connector) Connect(ctx context.Context, mg *v1alpha1.Machine) (managed.
 
 // mayExist reports whether a key or a device may have been made for the machine.
 // Its Secrets come before its first key, and the state Secret stays until the end.
-func mayExist(mg *v1alpha1.Machine, s secrets) bool {
+func mayExist(mg *v1alpha1.Machine, s podSecrets) bool {
 	return s.state != nil || s.config != nil || meta.NodeIDOf(mg) != ""
 }
 
@@ -122,11 +118,11 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Machine) (managed.E
 		return managed.ExternalObservation{}, err
 	}
 	if why != "" {
-		mg.SetConditions(led(why))
+		mg.SetConditions(tailnetChanged(why))
 		return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, nil
 	}
 	if xpmeta.WasDeleted(mg) {
-		left, err := e.left(ctx, mg, s)
+		left, err := e.remains(ctx, mg, s)
 		return managed.ExternalObservation{ResourceExists: left, ResourceUpToDate: true}, err
 	}
 	if !s.complete() {
@@ -146,8 +142,8 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Machine) (managed.E
 }
 
 // plan looks up the device and decides what the machine needs.
-func (e *external) plan(ctx context.Context, mg *v1alpha1.Machine, s secrets) (plan, *tailscale.Device, error) {
-	d, err := e.device(ctx, joinedAs(s.state))
+func (e *external) plan(ctx context.Context, mg *v1alpha1.Machine, s podSecrets) (plan, *tailscale.Device, error) {
+	d, err := e.device(ctx, nodeIDOfState(s.state))
 	if err != nil {
 		return plan{}, nil, err
 	}
@@ -178,13 +174,13 @@ func (e *external) device(ctx context.Context, id string) (*tailscale.Device, er
 		return nil, nil // None is an answer.
 	}
 	// A device that is missing or offline may just have joined.
-	for _, age := range []time.Duration{0, freshDevices} {
-		all, err := e.api.Devices(ctx, age)
+	for _, staleness := range []tailscale.Staleness{tailscale.Cached, tailscale.Recent} {
+		all, err := e.api.Devices(ctx, staleness)
 		if err != nil {
 			return nil, errors.Wrap(err, "cannot list devices")
 		}
 		i := slices.IndexFunc(all, func(d tailscale.Device) bool { return d.NodeID == id })
-		if i >= 0 && (all[i].ConnectedToControl || age != 0) {
+		if i >= 0 && (all[i].ConnectedToControl || staleness != tailscale.Cached) {
 			return &all[i], nil
 		}
 		if i < 0 {
@@ -315,7 +311,7 @@ func (e *external) ensure(ctx context.Context, mg *v1alpha1.Machine) error {
 // issueKey mints a key and puts it into the config. Keys of this machine that
 // exist already are deleted first: nobody knows their secrets any more, or the
 // node could not use them.
-func (e *external) issueKey(ctx context.Context, mg *v1alpha1.Machine, s secrets, p plan) error {
+func (e *external) issueKey(ctx context.Context, mg *v1alpha1.Machine, s podSecrets, p plan) error {
 	tags := wantedTags(e.tags, mg)
 	if len(tags) == 0 {
 		return errors.New("a machine needs a tag: set spec.forProvider.tags, or tags of the provider config")
@@ -329,10 +325,11 @@ func (e *external) issueKey(ctx context.Context, mg *v1alpha1.Machine, s secrets
 	if err := e.deleteKeys(ctx, mg, s); err != nil {
 		return err
 	}
-	k, err := e.api.CreateKey(ctx, tailscale.KeyRequest{
-		Description: keyDescription(e.clusterID, mg),
-		Tags:        tags,
-		Expiry:      keyExpiry,
+	k, err := e.api.CreateAuthKey(ctx, tailscale.AuthKeyRequest{
+		Preauthorized: true,
+		Description:   keyDescription(e.clusterID, mg),
+		Tags:          tags,
+		Expiry:        keyExpiry,
 	})
 	if err != nil {
 		return errors.Wrap(err, "cannot create auth key")
@@ -363,7 +360,7 @@ func (e *external) issueKey(ctx context.Context, mg *v1alpha1.Machine, s secrets
 
 // deleteKeys removes every key of the machine. That the last one was not used is written
 // down before: once it is gone nothing tells.
-func (e *external) deleteKeys(ctx context.Context, mg *v1alpha1.Machine, s secrets) error {
+func (e *external) deleteKeys(ctx context.Context, mg *v1alpha1.Machine, s podSecrets) error {
 	ks, err := e.api.KeysByDescription(ctx, keyDescription(e.clusterID, mg))
 	if err != nil {
 		return errors.Wrap(err, "cannot list auth keys")
@@ -381,7 +378,7 @@ func (e *external) deleteKeys(ctx context.Context, mg *v1alpha1.Machine, s secre
 	}
 	slices.Sort(ids)
 	for _, id := range slices.Compact(ids) {
-		if err := e.api.DeleteKey(ctx, id); err != nil {
+		if err := e.api.RevokeAuthKey(ctx, id); err != nil {
 			return errors.Wrapf(err, "cannot delete auth key %q", id)
 		}
 	}

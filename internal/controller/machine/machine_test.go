@@ -53,7 +53,7 @@ func (f *fakeAPI) Domain(context.Context) (string, error) {
 	return "", nil
 }
 
-func (f *fakeAPI) Devices(context.Context, time.Duration) ([]tailscale.Device, error) {
+func (f *fakeAPI) Devices(context.Context, tailscale.Staleness) ([]tailscale.Device, error) {
 	return slices.Collect(maps.Values(f.devices)), nil
 }
 
@@ -75,7 +75,7 @@ func (f *fakeAPI) SetDeviceTags(_ context.Context, _ string, tags []string) erro
 	return nil
 }
 
-func (f *fakeAPI) CreateKey(_ context.Context, r tailscale.KeyRequest) (*tailscale.Key, error) {
+func (f *fakeAPI) CreateAuthKey(_ context.Context, r tailscale.AuthKeyRequest) (*tailscale.Key, error) {
 	f.minted++
 	id := "k" + strconv.Itoa(f.minted)
 	k := tailscale.Key{ID: id, Description: r.Description, Tags: r.Tags}
@@ -102,7 +102,7 @@ func (f *fakeAPI) KeysByDescription(_ context.Context, d string) ([]tailscale.Ke
 	return out, nil
 }
 
-func (f *fakeAPI) DeleteKey(_ context.Context, id string) error {
+func (f *fakeAPI) RevokeAuthKey(_ context.Context, id string) error {
 	delete(f.keys, id)
 	return nil
 }
@@ -566,7 +566,7 @@ func TestOrphans(t *testing.T) {
 	if err := w.kube.Delete(t.Context(), st); err != nil {
 		t.Fatal(err)
 	}
-	r := &orphans{kube: w.kube}
+	r := &secretReconciler{kube: w.kube}
 	req := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(st)}
 
 	mg := w.mg.DeepCopy()

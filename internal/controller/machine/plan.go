@@ -108,7 +108,7 @@ func (p plan) done() bool {
 func makePlan(mg *v1alpha1.Machine, f facts) (plan, error) {
 	key := authKeyOf(f.config.Data[meta.ConfigKey])
 	retired := f.config.GetAnnotations()[annotationRetired]
-	trusted, named := meta.NodeIDOf(mg), joinedAs(f.state)
+	trusted, named := meta.NodeIDOf(mg), nodeIDOfState(f.state)
 	p := plan{nodeID: named, refused: f.strange}
 	if p.refused != "" {
 		// As if there was no device: whatever it is, it stays as it is.
@@ -137,7 +137,7 @@ func makePlan(mg *v1alpha1.Machine, f facts) (plan, error) {
 	case named == "" && (key == "" || expired(f.config, f.now)):
 		p.issueKey = true
 	}
-	if p.issueKey && tooSoon(f.config, f.now) {
+	if p.issueKey && recentlyIssued(f.config, f.now) {
 		p.issueKey, p.retire = false, ""
 	}
 	if p.issueKey {
@@ -158,10 +158,10 @@ func makePlan(mg *v1alpha1.Machine, f facts) (plan, error) {
 	return p, nil
 }
 
-// joinedAs is the node ID of the device that a node with this state is, also when it starts
+// nodeIDOfState is the node ID of the device that a node with this state is, also when it starts
 // again. Of one that lacks a part of its identity it is empty, as of one that never joined: it
 // needs a key.
-func joinedAs(state *corev1.Secret) string {
+func nodeIDOfState(state *corev1.Secret) string {
 	if nodestate.Of(state.Data) == nodestate.Partial {
 		return ""
 	}
@@ -200,9 +200,9 @@ func expired(config *corev1.Secret, now time.Time) bool {
 	return ok && now.After(t.Add(keyExpiry-keyRenewal))
 }
 
-// tooSoon reports whether the last key is too young for another one. Times from the future
+// recentlyIssued reports whether the last key is too young for another one. Times from the future
 // are another clock's.
-func tooSoon(config *corev1.Secret, now time.Time) bool {
+func recentlyIssued(config *corev1.Secret, now time.Time) bool {
 	t, ok := issued(config)
 	age := now.Sub(t)
 	return ok && age >= 0 && age < reissueInterval

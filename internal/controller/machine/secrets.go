@@ -24,22 +24,22 @@ import (
 // gone: a namespace's deletion would take it before the Machine is done.
 const finalizer = "gateway.tailscale.com/machine"
 
-// secrets of a machine. Either may be nil.
-type secrets struct {
+// podSecrets are the Secrets of a machine. Either may be nil.
+type podSecrets struct {
 	state  *corev1.Secret
 	config *corev1.Secret
 }
 
-func (s secrets) complete() bool { return s.state != nil && s.config != nil }
+func (s podSecrets) complete() bool { return s.state != nil && s.config != nil }
 
 // getSecrets reads a machine's Secrets. It refuses those of somebody else.
-func getSecrets(ctx context.Context, kube client.Client, mg *v1alpha1.Machine) (secrets, error) {
+func getSecrets(ctx context.Context, kube client.Client, mg *v1alpha1.Machine) (podSecrets, error) {
 	state, err := getSecret(ctx, kube, mg, mg.GetName())
 	if err != nil {
-		return secrets{}, err
+		return podSecrets{}, err
 	}
 	config, err := getSecret(ctx, kube, mg, mg.GetName()+meta.ConfigSecretSuffix)
-	return secrets{state: state, config: config}, err
+	return podSecrets{state: state, config: config}, err
 }
 
 func getSecret(ctx context.Context, kube client.Client, mg *v1alpha1.Machine, name string) (*corev1.Secret, error) {
@@ -89,7 +89,7 @@ func newSecret(mg *v1alpha1.Machine, name, kind string) *corev1.Secret {
 
 // ensureSecrets makes the Secrets that a machine lacks. The state Secret is
 // empty: the node fills it.
-func ensureSecrets(ctx context.Context, kube client.Client, mg *v1alpha1.Machine) (secrets, error) {
+func ensureSecrets(ctx context.Context, kube client.Client, mg *v1alpha1.Machine) (podSecrets, error) {
 	s, err := getSecrets(ctx, kube, mg)
 	if err != nil {
 		return s, err
@@ -116,7 +116,7 @@ func ensureSecrets(ctx context.Context, kube client.Client, mg *v1alpha1.Machine
 }
 
 // deleteSecrets lets a machine's Secrets go.
-func deleteSecrets(ctx context.Context, kube client.Client, s secrets) error {
+func deleteSecrets(ctx context.Context, kube client.Client, s podSecrets) error {
 	for _, secret := range []*corev1.Secret{s.config, s.state} {
 		if secret == nil {
 			continue

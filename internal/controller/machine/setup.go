@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -23,8 +24,9 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/common"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/kinds"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/secrets"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/setup"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
@@ -32,11 +34,10 @@ import (
 // tailnet yet. Its Secrets are watched; this is for what only the API tells.
 const pollUnsettled = 10 * time.Second
 
-// Setup adds the controller of Machines, and the one that lets go of Secrets
-// whose Machine is gone, to a manager.
-func Setup(mgr ctrl.Manager, o common.Options) error {
-	ours := common.SecretsOfType(meta.SecretTypeState, meta.SecretTypeConfig)
-	err := kinds.Setup(mgr, o, kinds.Kind[*v1alpha1.Machine]{
+// Kind returns how Machine objects are managed.
+func Kind(o setup.Options) kinds.Kind[*v1alpha1.Machine] {
+	ours := secrets.OfType(meta.SecretTypeState, meta.SecretTypeConfig)
+	return kinds.Kind[*v1alpha1.Machine]{
 		GroupVersionKind: v1alpha1.MachineGroupVersionKind,
 		Object:           &v1alpha1.Machine{},
 		List:             func() resource.ManagedList { return &v1alpha1.MachineList{} },
@@ -54,23 +55,23 @@ func Setup(mgr ctrl.Manager, o common.Options) error {
 				now:    o.Now,
 			}
 		},
-		Left: func(mg *v1alpha1.Machine) string { return meta.NodeIDOf(mg) },
-		Poll: poll,
-		// All that is made is found again by name or description.
-		Options: []managed.ReconcilerOption{managed.WithCreationGracePeriod(0)},
+		Remaining: func(mg *v1alpha1.Machine) string { return meta.NodeIDOf(mg) },
+		Poll:      poll,
+		Prepare:   func(mgr ctrl.Manager) error { return setupOrphans(mgr, o, ours) },
 		Watch: func(b *builder.Builder, _ kinds.Env) *builder.Builder {
 			return b.Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(forSecret), builder.WithPredicates(ours))
 		},
-	})
-	if err != nil {
-		return err
 	}
-	err = ctrl.NewControllerManagedBy(mgr).
+}
+
+// setupOrphans adds the controller that releases the Secrets of deleted Machines.
+func setupOrphans(mgr ctrl.Manager, o setup.Options, ours predicate.Predicate) error {
+	err := ctrl.NewControllerManagedBy(mgr).
 		Named("machine-secrets").
 		WithOptions(o.ForControllerRuntime()).
 		For(&corev1.Secret{}, builder.WithPredicates(ours)).
 		Watches(&v1alpha1.Machine{}, handler.EnqueueRequestsFromMapFunc(stateSecretOf)).
-		Complete(o.Limit("machine-secrets", &orphans{kube: mgr.GetClient()}))
+		Complete(o.Limit("machine-secrets", &secretReconciler{kube: mgr.GetClient()}))
 	return errors.Wrap(err, "cannot set up the controller of machines' Secrets")
 }
 
@@ -95,12 +96,12 @@ func stateSecretOf(_ context.Context, m client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(m)}}
 }
 
-// orphans lets go of state Secrets that are being deleted and whose Machine is
+// secretReconciler lets go of state Secrets that are being deleted and whose Machine is
 // gone, however it went: orphaned by its policy, or by force.
-type orphans struct{ kube client.Client }
+type secretReconciler struct{ kube client.Client }
 
 // Reconcile a Secret.
-func (r *orphans) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+func (r *secretReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	s := &corev1.Secret{}
 	if err := r.kube.Get(ctx, req.NamespacedName, s); err != nil {
 		return reconcile.Result{}, errors.Wrap(client.IgnoreNotFound(err), "cannot get Secret")

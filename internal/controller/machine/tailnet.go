@@ -24,7 +24,7 @@ import (
 // provider config may lead elsewhere later: the device would be neither seen nor deleted.
 const annotationTailnet = "gateway.tailscale.com/tailnet"
 
-// tailnetOf a device, by its name. Empty if that does not tell.
+// tailnetOf returns the tailnet in a device's name, or "".
 func tailnetOf(d *tailscale.Device) string {
 	if d == nil {
 		return ""
@@ -48,7 +48,7 @@ func (e *external) elsewhere(ctx context.Context, mg *v1alpha1.Machine, config *
 	if now == "" || now == joined {
 		return "", nil
 	}
-	all, err := e.api.Devices(ctx, freshDevices)
+	all, err := e.api.Devices(ctx, tailscale.Recent)
 	if err != nil {
 		return "", errors.Wrap(err, "cannot list devices")
 	}
@@ -59,8 +59,9 @@ func (e *external) elsewhere(ctx context.Context, mg *v1alpha1.Machine, config *
 		"or delete the device in the admin console and take the annotation %s off the Secret %s", meta.NodeIDOf(mg), joined, now, annotationTailnet, config.GetName()), nil
 }
 
-// led is the condition of a machine whose provider config leads elsewhere.
-func led(why string) xpv2.Condition {
+// tailnetChanged returns the condition of a machine whose provider config leads to another
+// tailnet.
+func tailnetChanged(why string) xpv2.Condition {
 	c := xpv2.Unavailable().WithMessage(strings.ToUpper(why[:1]) + why[1:])
 	c.Reason = meta.ReasonTailnetChanged
 	return c

@@ -53,7 +53,7 @@ func (e *external) strange(ctx context.Context, mg *v1alpha1.Machine, d *tailsca
 	if d == nil || d.NodeID == meta.NodeIDOf(mg) {
 		return "", nil
 	}
-	if why := unlike(mg, d, config, wantedTags(e.tags, mg)); why != "" {
+	if why := mismatch(mg, d, config, wantedTags(e.tags, mg)); why != "" {
 		return why, nil
 	}
 	other, err := e.claimed(ctx, mg, d.NodeID)
@@ -63,9 +63,9 @@ func (e *external) strange(ctx context.Context, mg *v1alpha1.Machine, d *tailsca
 	return "it is that of Machine " + other, nil
 }
 
-// unlike returns in which way a device is not as the Machine's must be. It is empty if it is
+// mismatch returns in which way a device is not as the Machine's must be. It is empty if it is
 // as one that logged in with the Machine's key.
-func unlike(mg *v1alpha1.Machine, d *tailscale.Device, config *corev1.Secret, wanted []string) string {
+func mismatch(mg *v1alpha1.Machine, d *tailscale.Device, config *corev1.Secret, wanted []string) string {
 	if given := keyTags(config); !tagged(d, wanted) && !tagged(d, given) {
 		return fmt.Sprintf("it has the tags %v, and the machine's key gives it %v", d.Tags, wanted)
 	}

@@ -40,7 +40,7 @@ func StatefulSet(set *v1alpha1.MachineSet, img proxy.Images) (*unstructured.Unst
 func podDisruptionBudget(set *v1alpha1.MachineSet) (*unstructured.Unstructured, error) {
 	b := proxy.PodDisruptionBudget(options(set))
 	if b == nil {
-		return nil, nil //nolint:nilnil // There is none.
+		return nil, nil // There is none.
 	}
 	return desired(set, policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"), b)
 }

@@ -114,7 +114,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, err
 	}
 	// What cannot be done must not keep the status from telling of the rest.
-	refused := r.tell(set, pods)
+	refused := r.recordEvent(set, pods)
 	// A Machine that went before its pod would leave it with a key that was
 	// revoked.
 	if !pods.shrinking() {
@@ -151,8 +151,8 @@ func (r *reconciler) machines(ctx context.Context, set *v1alpha1.MachineSet) (ma
 	return out, nil
 }
 
-// tell of a problem with the pods, once. It returns the problem, to try again.
-func (r *reconciler) tell(set *v1alpha1.MachineSet, pods Pods) error {
+// recordEvent of a problem with the pods, once. It returns the problem, to try again.
+func (r *reconciler) recordEvent(set *v1alpha1.MachineSet, pods Pods) error {
 	if pods.Problem == "" {
 		return nil
 	}
@@ -174,7 +174,7 @@ func (r *reconciler) removeSurplus(ctx context.Context, set *v1alpha1.MachineSet
 		}
 		r.record.Event(set, event.Warning(reasonCannotDelete, err))
 		refused = err
-		if !told(err) {
+		if !isForStatus(err) {
 			continue
 		}
 		problems[m.GetName()] = sentence(err.Error())
@@ -185,8 +185,8 @@ func (r *reconciler) removeSurplus(ctx context.Context, set *v1alpha1.MachineSet
 	return refused
 }
 
-// setDeletable has a Machine tell why it cannot be deleted. An empty problem takes
-// back what was told.
+// setDeletable sets the condition of a Machine that cannot be deleted. An empty problem
+// removes the condition.
 func (r *reconciler) setDeletable(ctx context.Context, m *v1alpha1.Machine, problem string) error {
 	have := m.GetCondition(meta.TypeDeletable)
 	if (have.Status == corev1.ConditionFalse) == (problem != "") && have.Message == problem {
@@ -227,7 +227,7 @@ func (r *reconciler) ensure(ctx context.Context, set *v1alpha1.MachineSet, m *v1
 		}
 		err := r.kube.Create(ctx, m)
 		if kerrors.IsAlreadyExists(err) {
-			return r.taken(ctx, set, member.Name)
+			return r.nameConflict(ctx, set, member.Name)
 		}
 		return "", errors.Wrapf(err, "cannot create Machine %q", member.Name)
 	}
@@ -245,9 +245,9 @@ func (r *reconciler) ensure(ctx context.Context, set *v1alpha1.MachineSet, m *v1
 	return "", errors.Wrapf(r.kube.Update(ctx, m), "cannot update Machine %q", member.Name)
 }
 
-// taken reports whether a Machine that exists belongs to somebody else. One of the
+// nameConflict reports whether a Machine that exists belongs to somebody else. One of the
 // set's own was made a moment ago, and the cache does not know it yet.
-func (r *reconciler) taken(ctx context.Context, set *v1alpha1.MachineSet, name string) (string, error) {
+func (r *reconciler) nameConflict(ctx context.Context, set *v1alpha1.MachineSet, name string) (string, error) {
 	m := &v1alpha1.Machine{}
 	err := r.kube.Get(ctx, types.NamespacedName{Namespace: set.GetNamespace(), Name: name}, m)
 	switch {

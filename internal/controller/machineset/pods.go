@@ -60,14 +60,14 @@ func (r *reconciler) pods(ctx context.Context, set *v1alpha1.MachineSet) (Pods, 
 	}
 
 	if set.Spec.Pods == nil {
-		return r.left(ctx, set)
+		return r.remainingPods(ctx, set)
 	}
 	beyond, err := r.beyondGrant(ctx, set)
 	if err != nil {
 		return Pods{}, err
 	}
 	if beyond != "" {
-		out, err := r.left(ctx, set)
+		out, err := r.remainingPods(ctx, set)
 		out.Problem, out.stale = beyond, true
 		return out, err
 	}
@@ -82,7 +82,7 @@ func (r *reconciler) pods(ctx context.Context, set *v1alpha1.MachineSet) (Pods, 
 		out.StatefulSet = sts
 	}
 	if err != nil {
-		if !told(err) {
+		if !isForStatus(err) {
 			return Pods{}, err
 		}
 		out.Problem = sentence(err.Error())
@@ -93,7 +93,7 @@ func (r *reconciler) pods(ctx context.Context, set *v1alpha1.MachineSet) (Pods, 
 		return Pods{}, err
 	}
 	if _, err := r.sync(ctx, set, want, &policyv1.PodDisruptionBudget{}); err != nil {
-		if !told(err) {
+		if !isForStatus(err) {
 			return Pods{}, err
 		}
 		out.Problem = sentence(err.Error())
@@ -121,10 +121,10 @@ func (r *reconciler) beyondGrant(ctx context.Context, set *v1alpha1.MachineSet) 
 	return "", nil
 }
 
-// left are the pods of a set that are left alone: its spec does not say what they are to
+// remainingPods are the pods of a set that are left alone: its spec does not say what they are to
 // be, for their function is older than the provider and writes it later, or it asks for
 // more than is granted. Any of them may run.
-func (r *reconciler) left(ctx context.Context, set *v1alpha1.MachineSet) (Pods, error) {
+func (r *reconciler) remainingPods(ctx context.Context, set *v1alpha1.MachineSet) (Pods, error) {
 	sts := &appsv1.StatefulSet{}
 	there, err := r.find(ctx, set, false, sts)
 	if err != nil {
@@ -141,12 +141,12 @@ type refusal string
 
 func (r refusal) Error() string { return string(r) }
 
-// told reports whether an error is for the status: it will not pass by itself.
-func told(err error) bool {
+// isForStatus reports whether an error is for the status: it will not pass by itself.
+func isForStatus(err error) bool {
 	if r := refusal(""); errors.As(err, &r) {
 		return true
 	}
-	switch kerrors.ReasonForError(err) { //nolint:exhaustive // All others.
+	switch kerrors.ReasonForError(err) {
 	case metav1.StatusReasonForbidden, metav1.StatusReasonInvalid, metav1.StatusReasonBadRequest, metav1.StatusReasonInternalError,
 		metav1.StatusReasonNotAcceptable, metav1.StatusReasonMethodNotAllowed, metav1.StatusReasonRequestEntityTooLarge:
 		return true

@@ -7,6 +7,7 @@ import (
 	"context"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -17,7 +18,7 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/clients"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/common"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/setup"
 )
 
 const name = "machineset"
@@ -25,8 +26,19 @@ const name = "machineset"
 // indexOwner finds Machines by the name of the MachineSet that owns them.
 const indexOwner = "machineset"
 
+// Needs returns the kinds that must be installed before the controller starts.
+func Needs() []schema.GroupVersionKind {
+	return []schema.GroupVersionKind{
+		v1alpha1.MachineSetGroupVersionKind,
+		v1alpha1.MachineGroupVersionKind,
+		v1alpha1.ClusterProviderConfigGroupVersionKind,
+		v1alpha1.ProviderConfigGroupVersionKind,
+		v1alpha1.ProviderConfigUsageGroupVersionKind,
+	}
+}
+
 // Setup adds the controller of MachineSets to a manager.
-func Setup(mgr ctrl.Manager, o common.Options) error {
+func Setup(mgr ctrl.Manager, o setup.Options) error {
 	if err := mgr.GetFieldIndexer().IndexField(context.Background(), &v1alpha1.Machine{}, indexOwner, owner); err != nil {
 		return errors.Wrap(err, "cannot index Machines by MachineSet")
 	}
@@ -45,7 +57,7 @@ func Setup(mgr ctrl.Manager, o common.Options) error {
 	c, err := ctrl.NewControllerManagedBy(mgr).
 		Named(name).
 		WithOptions(o.ForControllerRuntime()).
-		// Its own status tells it nothing.
+		// Its own status does not matter.
 		For(&v1alpha1.MachineSet{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
 		Owns(&v1alpha1.Machine{}).
 		Build(o.Limit(name, r))

@@ -20,7 +20,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/common"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/access"
 )
 
 // A watcher watches what MachineSets own beside Machines, as soon as the provider
@@ -71,7 +71,7 @@ func (w *watcher) allowed(ctx context.Context, r schema.GroupResource) (bool, er
 		namespaces = []string{""}
 	}
 	for _, n := range namespaces {
-		allowed, err := common.May(ctx, w.mgr.GetClient(), n, r, "list", "watch")
+		allowed, err := access.Allowed(ctx, w.mgr.GetClient(), n, r, "list", "watch")
 		if err != nil || !allowed {
 			return false, err
 		}

@@ -19,7 +19,6 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
 	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
-	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
@@ -42,7 +41,7 @@ type api interface {
 }
 
 type external struct {
-	kinds.Shared
+	kinds.NopDisconnect
 
 	api       api
 	kube      client.Reader
@@ -54,14 +53,11 @@ type external struct {
 
 // Observe the client in the shared list.
 func (e *external) Observe(ctx context.Context, mg *v1alpha1.OAuthClient) (managed.ExternalObservation, error) {
-	if err := e.rival(ctx, mg); err != nil {
-		if xpmeta.WasDeleted(mg) && ownership.Lost(err) {
-			return managed.ExternalObservation{}, nil
-		}
-		return managed.ExternalObservation{}, err
+	if err := e.claimConflict(ctx, mg); err != nil {
+		return managed.ExternalObservation{}, ownership.IgnoreConflict(mg, err)
 	}
 	if xpmeta.WasDeleted(mg) {
-		left, err := e.clients().Left(ctx, mg)
+		left, err := e.clients().Remaining(ctx, mg)
 		return managed.ExternalObservation{ResourceExists: len(left) > 0, ResourceUpToDate: true}, err
 	}
 	details, err := secrets.Connection(ctx, e.kube, mg)
@@ -92,14 +88,12 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.OAuthClient) (manag
 	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: d == "", ConnectionDetails: details, Diff: d}, nil
 }
 
-// rival refuses a client that two objects name.
-func (e *external) rival(ctx context.Context, mg *v1alpha1.OAuthClient) error {
-	return ownership.Rival(ctx, e.kube, &v1alpha1.OAuthClientList{}, v1alpha1.OAuthClientKind, mg, externalName)
+// claimConflict returns an error if an older object names the same client.
+func (e *external) claimConflict(ctx context.Context, mg *v1alpha1.OAuthClient) error {
+	return ownership.ClaimConflict(ctx, e.kube, &v1alpha1.OAuthClientList{}, v1alpha1.OAuthClientKind, mg, ownership.ByExternalName)
 }
 
-func externalName(mg resource.Managed) string { return xpmeta.GetExternalName(mg) }
-
-// clients of the tailnet.
+// clients returns the finder of the tailnet's OAuth clients.
 func (e *external) clients() ownership.Credentials {
 	return ownership.Credentials{API: e.api, ClusterID: e.clusterID, What: "OAuth client", Type: tailscale.KeyTypeOAuthClient}
 }
@@ -114,7 +108,7 @@ func observe(mg *v1alpha1.OAuthClient, k *tailscale.Key) {
 	}
 }
 
-// wanted is what the client is to be.
+// wanted returns the client that the object describes.
 func (e *external) wanted(mg *v1alpha1.OAuthClient) tailscale.OAuthClientRequest {
 	p := mg.Spec.ForProvider
 	return tailscale.OAuthClientRequest{
@@ -124,7 +118,7 @@ func (e *external) wanted(mg *v1alpha1.OAuthClient) tailscale.OAuthClientRequest
 	}
 }
 
-// diff names the field of a client that is not as wanted.
+// diff returns the name of a field that differs, or "".
 func diff(have *tailscale.Key, want tailscale.OAuthClientRequest) string {
 	switch {
 	case have.Description != want.Description:
@@ -150,7 +144,7 @@ func (e *external) Create(ctx context.Context, mg *v1alpha1.OAuthClient) (manage
 	if err != nil {
 		return managed.ExternalCreation{}, errors.Wrap(err, "cannot create OAuth client")
 	}
-	ownership.Created(mg, k.ID)
+	ownership.SetOwned(mg, k.ID)
 	return managed.ExternalCreation{ConnectionDetails: managed.ConnectionDetails{
 		meta.SecretKeyClientID:     []byte(k.ID),
 		meta.SecretKeyClientSecret: []byte(k.Key),
@@ -174,14 +168,9 @@ func (e *external) Delete(ctx context.Context, mg *v1alpha1.OAuthClient) (manage
 }
 
 func (e *external) deleteAll(ctx context.Context, mg *v1alpha1.OAuthClient) error {
-	ours, err := e.clients().Left(ctx, mg)
+	ours, err := e.clients().Remaining(ctx, mg)
 	if err != nil {
 		return err
 	}
-	for _, k := range ours {
-		if err := e.api.DeleteOAuthClient(ctx, k.ID); err != nil {
-			return errors.Wrapf(err, "cannot delete OAuth client %q", k.ID)
-		}
-	}
-	return nil
+	return e.clients().DeleteAll(ctx, ours, e.api.DeleteOAuthClient)
 }

@@ -5,64 +5,57 @@ package ownership
 
 import (
 	"context"
-	"time"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// Fresh is how old a list may be that decides whether an object is made or deleted.
-const Fresh = 2 * time.Second
-
 // A CredentialsAPI has a tailnet's OAuth clients and federated identities.
 type CredentialsAPI interface {
-	TrustCredentials(ctx context.Context, maxAge time.Duration) ([]tailscale.Key, error)
+	TrustCredentials(ctx context.Context, staleness tailscale.Staleness) ([]tailscale.Key, error)
 	TrustCredential(ctx context.Context, id string) (*tailscale.Key, error)
 }
 
-// Credentials finds those of one type, which tell by a marker whose they are.
+// Credentials finds OAuth clients or federated identities, whose descriptions begin with the
+// marker of the managed object that made them.
 type Credentials struct {
 	API       CredentialsAPI
 	ClusterID string
 
-	// What is looked for, for errors: OAuth client.
+	// What the credentials are called in errors: OAuth client.
 	What string
 
 	// Type of key, such as tailscale.KeyTypeOAuthClient.
 	Type string
 }
 
-// lookup in a list that is no older than maxAge.
-func (c Credentials) lookup(ctx context.Context, maxAge time.Duration) (Lookup[tailscale.Key], error) {
-	all, err := c.API.TrustCredentials(ctx, maxAge)
+// Lookup returns a Lookup of the credentials. Recorded is the id in the managed object's
+// status.
+func (c Credentials) Lookup(recorded string) Lookup[tailscale.Key] {
 	return Lookup[tailscale.Key]{
-		What: c.What,
-		All:  all,
-		ID:   func(k tailscale.Key) string { return k.ID },
-		Get:  c.API.TrustCredential,
-		Is:   func(k tailscale.Key) bool { return k.KeyType == c.Type },
-	}, errors.Wrap(err, "cannot list trust credentials")
+		What:     c.What,
+		Plural:   "trust credentials",
+		List:     c.API.TrustCredentials,
+		ID:       func(k tailscale.Key) string { return k.ID },
+		Get:      c.API.TrustCredential,
+		Is:       func(k tailscale.Key) bool { return k.KeyType == c.Type },
+		Recorded: recorded,
+	}
 }
 
-// Find the credential with the managed object's external name. Nil if there is none.
-// recorded is the id that the object's status tells.
+// Find returns the credential with the managed object's external name, or nil.
 func (c Credentials) Find(ctx context.Context, mg resource.Managed, recorded string) (*tailscale.Key, error) {
-	l, err := c.lookup(ctx, 0)
-	if err != nil {
-		return nil, err
-	}
-	l.Recorded = recorded
-	return l.Find(ctx, mg)
+	return c.Lookup(recorded).Find(ctx, mg, tailscale.Cached)
 }
 
-// Left returns all credentials of the managed object, recorded or not.
-func (c Credentials) Left(ctx context.Context, mg resource.Managed) ([]tailscale.Key, error) {
-	l, err := c.lookup(ctx, Fresh)
-	if err != nil {
-		return nil, err
-	}
+// Remaining returns all credentials of the managed object, recorded or not.
+func (c Credentials) Remaining(ctx context.Context, mg resource.Managed) ([]tailscale.Key, error) {
 	marker := Marker(c.ClusterID, mg)
-	return l.Left(ctx, mg, func(k tailscale.Key) bool { return Marked(k.Description, marker) })
+	return c.Lookup("").Remaining(ctx, mg, func(k tailscale.Key) bool { return Marked(k.Description, marker) })
+}
+
+// DeleteAll calls del for each of the credentials.
+func (c Credentials) DeleteAll(ctx context.Context, ks []tailscale.Key, del func(ctx context.Context, id string) error) error {
+	return c.Lookup("").DeleteAll(ctx, ks, del)
 }

@@ -14,37 +14,48 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// A Lookup says how objects of the tailnet are found whose ids Tailscale gives.
+// A Lookup finds objects of the tailnet whose ids Tailscale assigns.
 type Lookup[T any] struct {
-	// What is looked for, for errors: webhook.
-	What string
+	// What the objects are called in errors, one and several of them: webhook, webhooks.
+	What, Plural string
 
-	// All that the shared list has.
-	All []T
+	// List returns the objects of the shared list.
+	List func(ctx context.Context, staleness tailscale.Staleness) ([]T, error)
 
-	// ID of one.
+	// ID of an object.
 	ID func(T) string
 
-	// Get one by its id: the list may be older than it.
+	// Get returns an object by its id: the shared list may be older than the object.
 	Get func(ctx context.Context, id string) (*T, error)
 
-	// Is reports whether one is of the kind that is looked for. Nil means all are.
+	// Is reports whether an object is of the wanted type. Nil accepts all.
 	Is func(T) bool
 
-	// Like reports whether one without the id may stand for the managed object. Nil
-	// means that none may.
+	// Like reports whether an object with another id may stand for the managed object.
+	// Nil accepts none.
 	Like func(T) bool
 
-	// Recorded is the id that the managed object's status tells.
+	// Recorded is the id in the managed object's status.
 	Recorded string
+
+	// Adopt lets the managed object take over an object that it did not make.
+	Adopt bool
+
+	// Exists describes an object that the managed object may not take over, with a verb for
+	// its id: webhook %q to this URL.
+	Exists string
 }
 
-// Find what has the managed object's external name as its id, else what is like
-// it, else nothing: nil. An external name that a person wrote, and that nothing
-// has, is an error.
-func (l Lookup[T]) Find(ctx context.Context, mg resource.Managed) (*T, error) {
+// Find returns the object with the managed object's external name as its id, else one that
+// is like it, else nil. An external name that a person wrote for an object that does not
+// exist is an error.
+func (l Lookup[T]) Find(ctx context.Context, mg resource.Managed, staleness tailscale.Staleness) (*T, error) {
+	all, err := l.list(ctx, staleness)
+	if err != nil {
+		return nil, err
+	}
 	if id := xpmeta.GetExternalName(mg); id != "" {
-		found, err := l.byID(ctx, mg, id)
+		found, err := l.byID(ctx, mg, all, id)
 		if found != nil || err != nil {
 			return found, err
 		}
@@ -52,21 +63,26 @@ func (l Lookup[T]) Find(ctx context.Context, mg resource.Managed) (*T, error) {
 	if l.Like == nil {
 		return nil, nil // None is an answer.
 	}
-	if i := slices.IndexFunc(l.All, l.Like); i >= 0 {
-		return &l.All[i], nil
+	if i := slices.IndexFunc(all, l.Like); i >= 0 {
+		return &all[i], nil
 	}
 	return nil, nil // None is an answer.
 }
 
-func (l Lookup[T]) byID(ctx context.Context, mg resource.Managed, id string) (*T, error) {
+func (l Lookup[T]) list(ctx context.Context, staleness tailscale.Staleness) ([]T, error) {
+	all, err := l.List(ctx, staleness)
+	return all, errors.Wrapf(err, "cannot list %s", l.Plural)
+}
+
+func (l Lookup[T]) byID(ctx context.Context, mg resource.Managed, all []T, id string) (*T, error) {
 	var found *T
-	if i := slices.IndexFunc(l.All, func(t T) bool { return l.ID(t) == id }); i >= 0 {
-		found = &l.All[i]
+	if i := slices.IndexFunc(all, func(t T) bool { return l.ID(t) == id }); i >= 0 {
+		found = &all[i]
 	} else {
 		var err error
 		found, err = l.Get(ctx, id)
 		if tailscale.IsNotFound(err) {
-			if Tried(mg) || l.Recorded == id || xpmeta.WasDeleted(mg) {
+			if CreateStarted(mg) || l.Recorded == id || xpmeta.WasDeleted(mg) {
 				return nil, nil // None is an answer.
 			}
 			return nil, Missing(mg, l.What)
@@ -83,13 +99,17 @@ func (l Lookup[T]) byID(ctx context.Context, mg resource.Managed, id string) (*T
 
 func (l Lookup[T]) is(t T) bool { return l.Is == nil || l.Is(t) }
 
-// Left returns all that is the managed object's, recorded or not: what has its
-// external name as its id, and what marks tells to be its own.
-func (l Lookup[T]) Left(ctx context.Context, mg resource.Managed, marks func(T) bool) ([]T, error) {
+// Remaining returns all objects of the managed object, recorded or not: the one with the
+// external name as its id, and those that marked accepts.
+func (l Lookup[T]) Remaining(ctx context.Context, mg resource.Managed, marked func(T) bool) ([]T, error) {
+	all, err := l.list(ctx, tailscale.Recent)
+	if err != nil {
+		return nil, err
+	}
 	id := xpmeta.GetExternalName(mg)
 	var ours []T
-	for _, t := range l.All {
-		if l.is(t) && (l.ID(t) == id || marks(t)) {
+	for _, t := range all {
+		if l.is(t) && (l.ID(t) == id || marked(t)) {
 			ours = append(ours, t)
 		}
 	}
@@ -108,4 +128,58 @@ func (l Lookup[T]) Left(ctx context.Context, mg resource.Managed, marks func(T) 
 		ours = append(ours, *t)
 	}
 	return ours, nil
+}
+
+// FindOwned returns the id of the object that the managed object owns, by a recent list, or
+// "" if there is none.
+func (l Lookup[T]) FindOwned(ctx context.Context, mg resource.Managed) (string, error) {
+	t, err := l.Find(ctx, mg, tailscale.Recent)
+	if err != nil || t == nil || !Owns(mg, l.ID(*t)) {
+		return "", err
+	}
+	return l.ID(*t), nil
+}
+
+// MayManage returns an error if the managed object neither made the object with the id nor
+// adopts objects.
+func (l Lookup[T]) MayManage(mg resource.Managed, id string) error {
+	if l.Adopt || Attempted(mg, id) {
+		return nil
+	}
+	return NotOwned(mg, l.Exists+" exists and was not made for this object; delete it, or set adoptionPolicy to Adopt", id)
+}
+
+// Record sets the external name in a Create if the object exists already, and reports
+// whether it does. Observed is the id of the object that Observe found to be ours: one that
+// came since has another owner.
+func (l Lookup[T]) Record(ctx context.Context, mg resource.Managed, observed string) (bool, error) {
+	t, err := l.Find(ctx, mg, tailscale.Recent)
+	if err != nil || t == nil {
+		return false, err
+	}
+	id := l.ID(*t)
+	if id != observed && id != xpmeta.GetExternalName(mg) && !l.Adopt {
+		SetNotOwned(mg, id)
+		return true, l.MayManage(mg, id)
+	}
+	SetOwned(mg, id)
+	return true, nil
+}
+
+// DeleteAll calls del for each object.
+func (l Lookup[T]) DeleteAll(ctx context.Context, ts []T, del func(ctx context.Context, id string) error) error {
+	for _, t := range ts {
+		if err := l.Delete(ctx, l.ID(t), del); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Delete calls del for the object with the id. An empty id is no object.
+func (l Lookup[T]) Delete(ctx context.Context, id string, del func(ctx context.Context, id string) error) error {
+	if id == "" {
+		return nil
+	}
+	return errors.Wrapf(del(ctx, id), "cannot delete %s %q", l.What, id)
 }

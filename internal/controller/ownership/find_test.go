@@ -55,8 +55,8 @@ func TestLookup(t *testing.T) {
 			if tc.tried {
 				xpmeta.SetExternalCreatePending(mg, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 			}
-			l := Lookup[thing]{What: "thing", All: tc.all, ID: func(t thing) string { return t.ID }, Get: tc.get, Is: tc.is, Like: tc.like, Recorded: tc.recorded}
-			got, err := l.Find(t.Context(), mg)
+			l := Lookup[thing]{What: "thing", List: func(context.Context, tailscale.Staleness) ([]thing, error) { return tc.all, nil }, ID: func(t thing) string { return t.ID }, Get: tc.get, Is: tc.is, Like: tc.like, Recorded: tc.recorded}
+			got, err := l.Find(t.Context(), mg, tailscale.Cached)
 			if tc.err == "" && err != nil || tc.err != "" && (err == nil || !strings.Contains(err.Error(), tc.err)) {
 				t.Fatalf("\n%s\nFind(...): want error %q, got %v", tc.reason, tc.err, err)
 			}

@@ -82,11 +82,11 @@ func TestAttempted(t *testing.T) {
 		}, want: true},
 		"WasForeign": {reason: "The attempt found it there.", edit: func(mg *v1alpha1.Webhook) {
 			xpmeta.SetExternalCreatePending(mg, now)
-			SetForeign(mg, "id")
+			SetNotOwned(mg, "id")
 		}},
 		"OtherWasForeign": {reason: "The attempt found another one there, which is gone.", edit: func(mg *v1alpha1.Webhook) {
 			xpmeta.SetExternalCreatePending(mg, now)
-			SetForeign(mg, "other")
+			SetNotOwned(mg, "other")
 		}, want: true},
 	}
 	for name, tc := range cases {
@@ -120,8 +120,8 @@ func TestRival(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			kube := fake.NewClientBuilder().WithScheme(s).WithObjects(tc.other).Build()
-			err := Rival(t.Context(), kube, &v1alpha1.WebhookList{}, v1alpha1.WebhookKind, tc.self, func(resource.Managed) string { return "the same" })
-			if Lost(err) != tc.lost || (err != nil) != tc.lost {
+			err := ClaimConflict(t.Context(), kube, &v1alpha1.WebhookList{}, v1alpha1.WebhookKind, tc.self, func(resource.Managed) string { return "the same" })
+			if IsConflict(err) != tc.lost || (err != nil) != tc.lost {
 				t.Fatalf("\n%s\nRival(...): want a rival: %t, got %v", tc.reason, tc.lost, err)
 			}
 			if tc.lost && tc.self.GetCondition(xpv2.TypeReady).Reason != meta.ReasonConflict {

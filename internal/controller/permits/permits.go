@@ -142,7 +142,7 @@ func (r *Record) Prune(ctx context.Context, kind string, covers func(namespace s
 	// What is allowed while the list is made must stay.
 	before := map[int][]string{}
 	for i := range r.shards {
-		uids, err := r.of(ctx, i, func(p Permit) bool { return p.Kind == kind && covers(p.Namespace) })
+		uids, err := r.permits(ctx, i, func(p Permit) bool { return p.Kind == kind && covers(p.Namespace) })
 		if err != nil {
 			return err
 		}
@@ -179,8 +179,8 @@ func without(uids ...string) func(map[string][]byte) bool {
 	}
 }
 
-// of returns the resources in a shard whose permits match.
-func (r *Record) of(ctx context.Context, i int, match func(Permit) bool) ([]string, error) {
+// permits returns the resources in a shard whose permits match.
+func (r *Record) permits(ctx context.Context, i int, match func(Permit) bool) ([]string, error) {
 	s := &r.shards[i]
 	s.mu.Lock()
 	defer s.mu.Unlock()

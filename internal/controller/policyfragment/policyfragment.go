@@ -9,7 +9,6 @@ package policyfragment
 import (
 	"context"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,10 +27,6 @@ import (
 )
 
 const (
-	// freshPolicy is how old the policy file may be for an object that is being
-	// deleted: many that go together share one look.
-	freshPolicy = 2 * time.Second
-
 	// maxConflicts that the status lists, and maxShown of them that a condition
 	// names.
 	maxConflicts = 64
@@ -43,12 +38,12 @@ const reasonPolicyWarnings event.Reason = "PolicyWarnings"
 
 // api is what this controller needs of a tailnet.
 type api interface {
-	PolicyFile(ctx context.Context, maxAge time.Duration) (tailscale.PolicyFile, error)
+	PolicyFile(ctx context.Context, staleness tailscale.Staleness) (tailscale.PolicyFile, error)
 	EditPolicyFile(ctx context.Context, edit func(text string) (string, error)) (warnings []string, err error)
 }
 
 type external struct {
-	kinds.Shared
+	kinds.NopDisconnect
 
 	api       api
 	clusterID string
@@ -64,11 +59,11 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.PolicyFragment) (ma
 		mg.SetConditions(notReady(meta.ReasonForeignObject, err.Error()))
 		return managed.ExternalObservation{}, err
 	}
-	age := time.Duration(0)
+	staleness := tailscale.Cached
 	if deleted {
-		age = freshPolicy
+		staleness = tailscale.Recent
 	}
-	p, err := e.api.PolicyFile(ctx, age)
+	p, err := e.api.PolicyFile(ctx, staleness)
 	if err != nil {
 		return managed.ExternalObservation{}, errors.Wrap(err, "cannot get the policy file")
 	}
@@ -80,7 +75,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.PolicyFragment) (ma
 		e.warned.forget(mg.GetUID())
 		return managed.ExternalObservation{ResourceExists: owned > 0, ResourceUpToDate: true}, nil
 	}
-	if warnings, known := e.warned.of(mg.GetUID()); known {
+	if warnings, known := e.warned.get(mg.GetUID()); known {
 		warn(mg, warnings)
 	}
 	n := int32(owned)

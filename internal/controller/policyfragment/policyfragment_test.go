@@ -100,7 +100,7 @@ func (n tailnet) edit(t *testing.T, from, to string) {
 	if err := n.Client(t).PolicyFile().Set(t.Context(), strings.Replace(text, from, to, 1), ""); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := n.client.PolicyFile(t.Context(), time.Nanosecond); err != nil {
+	if _, err := n.client.PolicyFile(t.Context(), tailscale.Current); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -6,21 +6,19 @@ package policyfragment
 import (
 	"context"
 
-	ctrl "sigs.k8s.io/controller-runtime"
-
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/clients"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/common"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/kinds"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/setup"
 )
 
-// Setup adds the controller of PolicyFragments to a manager.
-func Setup(mgr ctrl.Manager, o common.Options) error {
+// Kind returns how PolicyFragment objects are managed.
+func Kind(_ setup.Options) kinds.Kind[*v1alpha1.PolicyFragment] {
 	warned := &warned{}
-	return kinds.Setup(mgr, o, kinds.Kind[*v1alpha1.PolicyFragment]{
+	return kinds.Kind[*v1alpha1.PolicyFragment]{
 		GroupVersionKind: v1alpha1.PolicyFragmentGroupVersionKind,
 		Object:           &v1alpha1.PolicyFragment{},
 		List:             func() resource.ManagedList { return &v1alpha1.PolicyFragmentList{} },
@@ -29,6 +27,5 @@ func Setup(mgr ctrl.Manager, o common.Options) error {
 		},
 		// Entries are marked with their owner: those that a lost Create wrote are
 		// found at once.
-		Options: []managed.ReconcilerOption{managed.WithCreationGracePeriod(0)},
-	})
+	}
 }

@@ -34,9 +34,9 @@ func (w *warned) set(uid types.UID, warnings []string) {
 	w.by[uid] = warnings
 }
 
-// of returns the warnings of the object's last write, and whether there was one since
+// get returns the warnings of the object's last write, and whether there was one since
 // the process started.
-func (w *warned) of(uid types.UID) ([]string, bool) {
+func (w *warned) get(uid types.UID) ([]string, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	warnings, known := w.by[uid]

@@ -9,7 +9,6 @@ package postureintegration
 import (
 	"context"
 	"strings"
-	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	tsclient "tailscale.com/client/tailscale/v2"
@@ -32,7 +31,7 @@ const maxError = 200
 
 // api is what this controller needs of a tailnet.
 type api interface {
-	PostureIntegrations(ctx context.Context, maxAge time.Duration) ([]tailscale.PostureIntegration, error)
+	PostureIntegrations(ctx context.Context, staleness tailscale.Staleness) ([]tailscale.PostureIntegration, error)
 	PostureIntegration(ctx context.Context, id string) (*tailscale.PostureIntegration, error)
 	CreatePostureIntegration(ctx context.Context, p tailscale.PostureIntegrationRequest) (string, error)
 	UpdatePostureIntegration(ctx context.Context, id, cloudID, clientID, tenantID, secret string) error
@@ -40,7 +39,7 @@ type api interface {
 }
 
 type external struct {
-	kinds.Shared
+	kinds.NopDisconnect
 
 	api  api
 	kube client.Reader
@@ -50,20 +49,14 @@ type external struct {
 
 // Observe the integration in the shared list.
 func (e *external) Observe(ctx context.Context, mg *v1alpha1.PostureIntegration) (managed.ExternalObservation, error) {
-	if err := e.rival(ctx, mg); err != nil {
-		if xpmeta.WasDeleted(mg) && ownership.Lost(err) {
-			return managed.ExternalObservation{}, nil
-		}
-		return managed.ExternalObservation{}, err
+	if err := e.claimConflict(ctx, mg); err != nil {
+		return managed.ExternalObservation{}, ownership.IgnoreConflict(mg, err)
 	}
 	if xpmeta.WasDeleted(mg) {
-		p, err := e.find(ctx, mg, ownership.Fresh)
-		if err != nil || p == nil {
-			return managed.ExternalObservation{}, err
-		}
-		return managed.ExternalObservation{ResourceExists: ownership.Made(mg, p.ID), ResourceUpToDate: true}, nil
+		id, err := e.integrations(mg).FindOwned(ctx, mg)
+		return managed.ExternalObservation{ResourceExists: id != "", ResourceUpToDate: true}, err
 	}
-	p, err := e.find(ctx, mg, 0)
+	p, err := e.integrations(mg).Find(ctx, mg, tailscale.Cached)
 	if err != nil {
 		return managed.ExternalObservation{}, err
 	}
@@ -76,7 +69,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.PostureIntegration)
 		return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, nil
 	}
 	if xpmeta.GetExternalName(mg) != p.ID {
-		if err := mayManage(mg, p); err != nil {
+		if err := e.integrations(mg).MayManage(mg, p.ID); err != nil {
 			return managed.ExternalObservation{}, err
 		}
 		// Only a Create can record the id.
@@ -85,7 +78,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.PostureIntegration)
 	}
 	observe(mg, p)
 	if string(p.Provider) != mg.Spec.ForProvider.Provider {
-		return managed.ExternalObservation{}, ownership.Foreign(mg, "integration %q is with the provider %q, which Tailscale cannot change; correct the annotation %s", p.ID, p.Provider, xpmeta.AnnotationKeyExternalName)
+		return managed.ExternalObservation{}, ownership.NotOwned(mg, "integration %q is with the provider %q, which Tailscale cannot change; correct the annotation %s", p.ID, p.Provider, xpmeta.AnnotationKeyExternalName)
 	}
 	_, h, err := e.secret(ctx, mg)
 	if err != nil {
@@ -98,8 +91,8 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.PostureIntegration)
 	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: d == "", Diff: d}, nil
 }
 
-func (e *external) rival(ctx context.Context, mg *v1alpha1.PostureIntegration) error {
-	return ownership.Rival(ctx, e.kube, &v1alpha1.PostureIntegrationList{}, v1alpha1.PostureIntegrationKind, mg, func(o resource.Managed) string {
+func (e *external) claimConflict(ctx context.Context, mg *v1alpha1.PostureIntegration) error {
+	return ownership.ClaimConflict(ctx, e.kube, &v1alpha1.PostureIntegrationList{}, v1alpha1.PostureIntegrationKind, mg, func(o resource.Managed) string {
 		if p, ok := o.(*v1alpha1.PostureIntegration); ok {
 			return "provider " + p.Spec.ForProvider.Provider
 		}
@@ -107,34 +100,24 @@ func (e *external) rival(ctx context.Context, mg *v1alpha1.PostureIntegration) e
 	})
 }
 
-// find returns the integration with the object's external name, else the one with
-// its provider, else nil.
-func (e *external) find(ctx context.Context, mg *v1alpha1.PostureIntegration, maxAge time.Duration) (*tailscale.PostureIntegration, error) {
-	all, err := e.api.PostureIntegrations(ctx, maxAge)
-	if err != nil {
-		return nil, errors.Wrap(err, "cannot list posture integrations")
-	}
+// integrations returns the finder of the integration with the object's external name, else
+// of the one with its provider.
+func (e *external) integrations(mg *v1alpha1.PostureIntegration) ownership.Lookup[tailscale.PostureIntegration] {
 	return ownership.Lookup[tailscale.PostureIntegration]{
 		What:     "posture integration",
-		All:      all,
+		Plural:   "posture integrations",
+		List:     e.api.PostureIntegrations,
 		ID:       func(p tailscale.PostureIntegration) string { return p.ID },
 		Get:      e.api.PostureIntegration,
 		Like:     func(p tailscale.PostureIntegration) bool { return string(p.Provider) == mg.Spec.ForProvider.Provider },
 		Recorded: mg.Status.AtProvider.ID,
-	}.Find(ctx, mg)
-}
-
-// mayManage returns an error if an integration with the object's provider is not
-// its own.
-func mayManage(mg *v1alpha1.PostureIntegration, p *tailscale.PostureIntegration) error {
-	if mg.Spec.ForProvider.AdoptionPolicy == v1alpha1.AdoptionPolicyAdopt || ownership.Attempted(mg, p.ID) {
-		return nil
+		Adopt:    mg.Spec.ForProvider.AdoptionPolicy == v1alpha1.AdoptionPolicyAdopt,
+		Exists:   "integration %q with this provider",
 	}
-	return ownership.Foreign(mg, "integration %q with this provider exists and was not made for this object; delete it, or set adoptionPolicy to Adopt", p.ID)
 }
 
-// observe keeps what was sent last: Tailscale does not tell. When the last
-// synchronisation was is left out: it changes by time alone.
+// observe keeps the hash of the secret that was sent last: Tailscale does not return it. The
+// time of the last synchronisation is omitted, because it changes by time alone.
 func observe(mg *v1alpha1.PostureIntegration, p *tailscale.PostureIntegration) {
 	failure := firstLine(p.Status.Error)
 	mg.Status.AtProvider = v1alpha1.PostureIntegrationObservation{
@@ -151,7 +134,8 @@ func observe(mg *v1alpha1.PostureIntegration, p *tailscale.PostureIntegration) {
 	mg.SetConditions(xpv2.Available())
 }
 
-// firstLine of an error: the others tell of one request, and differ each time.
+// firstLine returns the first line of an error: the others are about one request, and differ
+// each time.
 func firstLine(s string) string {
 	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
 	if len(s) > maxError {
@@ -187,18 +171,9 @@ func (e *external) secret(ctx context.Context, mg *v1alpha1.PostureIntegration) 
 
 // Create an integration, or record the one that is ours already.
 func (e *external) Create(ctx context.Context, mg *v1alpha1.PostureIntegration) (managed.ExternalCreation, error) {
-	p, err := e.find(ctx, mg, ownership.Fresh)
-	if err != nil {
+	// The next observation of a recorded integration sends the secret.
+	if recorded, err := e.integrations(mg).Record(ctx, mg, e.ours); recorded || err != nil {
 		return managed.ExternalCreation{}, err
-	}
-	if p != nil {
-		if p.ID != e.ours && p.ID != xpmeta.GetExternalName(mg) && mg.Spec.ForProvider.AdoptionPolicy != v1alpha1.AdoptionPolicyAdopt {
-			ownership.SetForeign(mg, p.ID)
-			return managed.ExternalCreation{}, mayManage(mg, p)
-		}
-		// The next observation sends the secret.
-		ownership.Created(mg, p.ID)
-		return managed.ExternalCreation{}, nil
 	}
 	secret, _, err := e.secret(ctx, mg)
 	if err != nil {
@@ -215,7 +190,7 @@ func (e *external) Create(ctx context.Context, mg *v1alpha1.PostureIntegration) 
 	if err != nil {
 		return managed.ExternalCreation{}, errors.Wrap(err, "cannot create posture integration")
 	}
-	ownership.Created(mg, id)
+	ownership.SetOwned(mg, id)
 	return managed.ExternalCreation{}, nil
 }
 
@@ -236,9 +211,9 @@ func (e *external) Update(ctx context.Context, mg *v1alpha1.PostureIntegration) 
 // Delete the integration.
 func (e *external) Delete(ctx context.Context, mg *v1alpha1.PostureIntegration) (managed.ExternalDelete, error) {
 	mg.SetConditions(xpv2.Deleting())
-	p, err := e.find(ctx, mg, ownership.Fresh)
-	if err != nil || p == nil || !ownership.Made(mg, p.ID) {
+	id, err := e.integrations(mg).FindOwned(ctx, mg)
+	if err != nil {
 		return managed.ExternalDelete{}, err
 	}
-	return managed.ExternalDelete{}, errors.Wrapf(e.api.DeletePostureIntegration(ctx, p.ID), "cannot delete posture integration %q", p.ID)
+	return managed.ExternalDelete{}, e.integrations(mg).Delete(ctx, id, e.api.DeletePostureIntegration)
 }

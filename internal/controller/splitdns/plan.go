@@ -11,15 +11,27 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/claims"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/record"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
+// annotationRecord holds the nameservers that a SplitDNS object has added, by domain.
+const annotationRecord record.Annotation = "tailnet.gateway.tailscale.com/splitdns-record"
+
 // servers are nameservers by domain.
 type servers map[string][]string
+
+// readRecord returns the nameservers that an object has added.
+func readRecord(o metav1.Object) (servers, error) {
+	r := servers{}
+	return r, annotationRecord.Read(o, &r)
+}
 
 // A situation is all that a plan depends on.
 type situation struct {
@@ -82,7 +94,7 @@ func decide(s situation) plan {
 		s.planDomain(&p, d, want)
 	}
 	for _, o := range s.siblings {
-		if r, ok := s.inherits(o, p.after); ok {
+		if r, ok := s.handOverRecord(o, p.after); ok {
 			o.record = r
 			p.handOver = append(p.handOver, o)
 		}
@@ -90,9 +102,9 @@ func decide(s situation) plan {
 	return p
 }
 
-// inherits returns the record of a sibling with what the object has added, wants no more,
+// handOverRecord returns the record of a sibling with what the object has added, wants no more,
 // and leaves because the sibling wants it, and whether that is more than it has.
-func (s situation) inherits(o sibling, kept servers) (servers, bool) {
+func (s situation) handOverRecord(o sibling, kept servers) (servers, bool) {
 	if o.object == nil {
 		return nil, false
 	}
@@ -113,9 +125,9 @@ func (s situation) inherits(o sibling, kept servers) (servers, bool) {
 }
 
 func (s situation) planDomain(p *plan, domain string, want []string) {
-	current, record := s.current[domain], s.record[domain]
+	current, added := s.current[domain], s.record[domain]
 	next := slices.DeleteFunc(slices.Clone(current), func(a string) bool {
-		return slices.Contains(record, a) && !slices.Contains(want, a) && !s.wants(domain, a)
+		return slices.Contains(added, a) && !slices.Contains(want, a) && !s.otherWants(domain, a)
 	})
 	var ours []string
 	for _, a := range want {
@@ -124,7 +136,7 @@ func (s situation) planDomain(p *plan, domain string, want []string) {
 			next = append(next, a)
 		}
 		// One that a stranger gave the domain stays when the object goes.
-		if missing || slices.Contains(record, a) || s.added(domain, a) {
+		if missing || slices.Contains(added, a) || s.otherAdded(domain, a) {
 			ours = append(ours, a)
 		}
 	}
@@ -137,20 +149,20 @@ func (s situation) planDomain(p *plan, domain string, want []string) {
 	before := ours
 	if _, writes := p.set[domain]; writes {
 		// After a crash in between either may be in the tailnet.
-		before = canonical(append(slices.Clone(ours), record...))
+		before = canonical(append(slices.Clone(ours), added...))
 	}
 	if len(before) > 0 {
 		p.before[domain] = before
 	}
 }
 
-// wants reports whether another object wants a domain to have an address.
-func (s situation) wants(domain, address string) bool {
+// otherWants reports whether another object wants a domain to have an address.
+func (s situation) otherWants(domain, address string) bool {
 	return slices.ContainsFunc(s.siblings, func(o sibling) bool { return slices.Contains(o.wanted[domain], address) })
 }
 
-// added reports whether another object has given a domain an address.
-func (s situation) added(domain, address string) bool {
+// otherAdded reports whether another object has given a domain an address.
+func (s situation) otherAdded(domain, address string) bool {
 	return slices.ContainsFunc(s.siblings, func(o sibling) bool { return slices.Contains(o.record[domain], address) })
 }
 

@@ -6,32 +6,28 @@ package splitdns
 import (
 	"context"
 
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/claims"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/clients"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/common"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/kinds"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/setup"
 )
 
-// Setup adds the controller of SplitDNS objects to a manager.
-func Setup(mgr ctrl.Manager, o common.Options) error {
-	list := func() resource.ManagedList { return &v1alpha1.SplitDNSList{} }
-	return kinds.Setup(mgr, o, kinds.Kind[*v1alpha1.SplitDNS]{
+// Kind returns how SplitDNS objects are managed. DNS objects compete with them for domains.
+func Kind(_ setup.Options) kinds.Kind[*v1alpha1.SplitDNS] {
+	return kinds.Kind[*v1alpha1.SplitDNS]{
 		GroupVersionKind: v1alpha1.SplitDNSGroupVersionKind,
 		Object:           &v1alpha1.SplitDNS{},
-		List:             list,
+		List:             func() resource.ManagedList { return &v1alpha1.SplitDNSList{} },
+		Requires:         []schema.GroupVersionKind{v1alpha1.DNSGroupVersionKind},
 		Connect: func(_ context.Context, env kinds.Env, c *clients.Connection, _ *v1alpha1.SplitDNS) (managed.TypedExternalClient[*v1alpha1.SplitDNS], error) {
 			return &external{api: c.Client, kube: env.Kube, live: env.Live}, nil
 		},
-		Untouched: func(mg *v1alpha1.SplitDNS) bool { return mg.GetAnnotations()[annotationRecord] == "" },
-		Watch: func(b *builder.Builder, env kinds.Env) *builder.Builder {
-			return claims.WatchReleased(b, env.Kube, &v1alpha1.DNS{}, list)
-		},
-	})
+		Untouched: func(mg *v1alpha1.SplitDNS) bool { return !annotationRecord.Exists(mg) },
+		Claims:    &v1alpha1.DNS{},
+	}
 }

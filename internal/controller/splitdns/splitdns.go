@@ -9,7 +9,6 @@ package splitdns
 import (
 	"context"
 	"slices"
-	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -21,22 +20,19 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/claims"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/kinds"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/record"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
-
-// fresh is the age of settings that a write depends on. Tailscale's API has nothing
-// that tells of a write in between: who loses to one writes again when it next looks.
-const fresh = time.Nanosecond
 
 // api is what this controller needs of a tailnet.
 type api interface {
 	Domain(ctx context.Context) (string, error)
-	DNS(ctx context.Context, maxAge time.Duration) (tailscale.DNS, error)
+	DNS(ctx context.Context, staleness tailscale.Staleness) (tailscale.DNS, error)
 	PatchSplitDNS(ctx context.Context, domains map[string][]string) error
 }
 
 type external struct {
-	kinds.Shared
+	kinds.NopDisconnect
 
 	api  api
 	kube client.Client
@@ -55,7 +51,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.SplitDNS) (managed.
 		})
 		return managed.ExternalObservation{ResourceExists: left, ResourceUpToDate: true}, err
 	}
-	p, err := e.look(ctx, mg, e.kube, 0)
+	p, err := e.plan(ctx, mg, e.kube, tailscale.Cached)
 	if err != nil {
 		return managed.ExternalObservation{}, err
 	}
@@ -63,8 +59,8 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.SplitDNS) (managed.
 		mg.SetConditions(xpv2.Available())
 		return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, nil
 	}
-	if !p.done() || claims.Unmade(mg) {
-		return managed.ExternalObservation{ResourceExists: !claims.Unmade(mg), Diff: p.diff()}, nil
+	if !p.done() || claims.NeedsFirstWrite(mg) {
+		return managed.ExternalObservation{ResourceExists: !claims.NeedsFirstWrite(mg), Diff: p.diff()}, nil
 	}
 	mg.SetConditions(p.ready())
 	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, nil
@@ -81,7 +77,7 @@ func (e *external) Update(ctx context.Context, mg *v1alpha1.SplitDNS) (managed.E
 	if err := e.put(ctx, mg); err != nil {
 		return managed.ExternalUpdate{}, err
 	}
-	p, err := e.look(ctx, mg, e.kube, 0)
+	p, err := e.plan(ctx, mg, e.kube, tailscale.Cached)
 	if err != nil {
 		return managed.ExternalUpdate{}, err
 	}
@@ -94,23 +90,21 @@ func (e *external) put(ctx context.Context, mg *v1alpha1.SplitDNS) error {
 		if err := e.carryOut(ctx, mg, p); err != nil {
 			return err
 		}
-		return e.save(ctx, mg, p.after)
+		return record.Save(ctx, e.kube, mg, annotationRecord, p.after)
 	})
 }
 
-// exclusively does something by a plan of fresh facts, while no other object of the
-// tailnet reads or writes them.
+// exclusively calls do with a plan of current facts, while no other object of the
+// tailnet reads or writes them. Tailscale's API has no precondition for a write by
+// another program in between: the next observation corrects a lost update.
 func (e *external) exclusively(ctx context.Context, mg *v1alpha1.SplitDNS, do func(p plan) error) error {
-	unlock, err := claims.Lock(ctx, claims.New(mg, mg.Status.AtProvider.Tailnet))
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	p, err := e.look(ctx, mg, e.live, fresh)
-	if err != nil {
-		return err
-	}
-	return do(p)
+	return claims.Exclusively(ctx, claims.New(mg, mg.Status.AtProvider.Tailnet), func() error {
+		p, err := e.plan(ctx, mg, e.live, tailscale.Current)
+		if err != nil {
+			return err
+		}
+		return do(p)
+	})
 }
 
 // Delete what the object has added. What another object wants, which has not recorded it
@@ -122,45 +116,37 @@ func (e *external) Delete(ctx context.Context, mg *v1alpha1.SplitDNS) (managed.E
 	})
 }
 
-// look reads the settings into the object's status and plans what to do.
-func (e *external) look(ctx context.Context, mg *v1alpha1.SplitDNS, kube client.Reader, maxAge time.Duration) (plan, error) {
+// plan reads the settings into the object's status and plans what to do.
+func (e *external) plan(ctx context.Context, mg *v1alpha1.SplitDNS, kube client.Reader, staleness tailscale.Staleness) (plan, error) {
 	r, err := readRecord(mg)
 	if err != nil {
 		return plan{}, err
 	}
-	d, err := e.api.DNS(ctx, maxAge)
+	d, err := e.api.DNS(ctx, staleness)
 	if err != nil {
 		return plan{}, errors.Wrap(err, "cannot get DNS settings")
 	}
 	observe(mg, d)
-	// Who may not list devices does without: it only helps to find objects that
-	// reach the same tailnet by another config.
-	if domain, err := e.api.Domain(ctx); err == nil && domain != "" {
-		mg.Status.AtProvider.Tailnet = domain
-	}
+	mg.Status.AtProvider.Tailnet = claims.Tailnet(ctx, e.api, mg.Status.AtProvider.Tailnet)
 	s := situation{current: currentServers(d.SplitDNS), record: r}
 	if !xpmeta.WasDeleted(mg) {
 		s.wanted = wantedServers(mg.Spec.ForProvider)
 	}
-	if err := meet(ctx, kube, mg, &s); err != nil {
+	if err := readSiblings(ctx, kube, mg, &s); err != nil {
 		return plan{}, err
 	}
 	return decide(s), nil
 }
 
-// meet finds out what other objects of the cluster want in the same tailnet. A DNS has
+// readSiblings finds out what other objects of the cluster want in the same tailnet. A DNS has
 // its domains to itself, whatever its age: it sets all nameservers of a domain.
-func meet(ctx context.Context, kube client.Reader, mg *v1alpha1.SplitDNS, s *situation) error {
+func readSiblings(ctx context.Context, kube client.Reader, mg *v1alpha1.SplitDNS, s *situation) error {
 	self := claims.New(mg, mg.Status.AtProvider.Tailnet)
 	siblings := &v1alpha1.SplitDNSList{}
 	if err := kube.List(ctx, siblings, client.UnsafeDisableDeepCopy); err != nil {
 		return errors.Wrap(err, "cannot list SplitDNS objects")
 	}
-	for i := range siblings.Items {
-		o := &siblings.Items[i]
-		if o.GetUID() == mg.GetUID() || !claims.Meet(self, claims.New(o, o.Status.AtProvider.Tailnet)) {
-			continue
-		}
+	for o := range claims.Siblings(self, siblings.Items, claimant) {
 		sib := sibling{object: o}
 		if claims.Writes(o) && !xpmeta.WasDeleted(o) {
 			sib.wanted = wantedServers(o.Spec.ForProvider)
@@ -178,10 +164,8 @@ func meet(ctx context.Context, kube client.Reader, mg *v1alpha1.SplitDNS, s *sit
 		return errors.Wrap(err, "cannot list DNS objects")
 	}
 	s.lost = map[string]claims.Claimant{}
-	for i := range owners.Items {
-		o := &owners.Items[i]
-		c := claims.New(o, o.Status.AtProvider.Tailnet)
-		if !claims.Writes(o) || xpmeta.WasDeleted(o) || !claims.Meet(self, c) {
+	for o, c := range claims.Siblings(self, owners.Items, ownerOf) {
+		if !claims.Writes(o) || xpmeta.WasDeleted(o) {
 			continue
 		}
 		for _, d := range o.Spec.ForProvider.SplitDNS {
@@ -191,33 +175,28 @@ func meet(ctx context.Context, kube client.Reader, mg *v1alpha1.SplitDNS, s *sit
 	return nil
 }
 
+// claimant returns an object as one of its tailnet.
+func claimant(o *v1alpha1.SplitDNS) claims.Claimant {
+	return claims.New(o, o.Status.AtProvider.Tailnet)
+}
+
+// ownerOf returns a DNS object as one of its tailnet.
+func ownerOf(o *v1alpha1.DNS) claims.Claimant { return claims.New(o, o.Status.AtProvider.Tailnet) }
+
 // carryOut records a plan and writes it.
 func (e *external) carryOut(ctx context.Context, mg *v1alpha1.SplitDNS, p plan) error {
 	for _, h := range p.handOver {
-		v, err := h.record.encode()
-		if err != nil {
-			return err
-		}
-		if err := kinds.Annotate(ctx, e.kube, h.object, annotationRecord, v); err != nil {
+		if err := record.Save(ctx, e.kube, h.object, annotationRecord, h.record); err != nil {
 			return errors.Wrapf(err, "cannot hand nameservers over to SplitDNS %q", h.object.GetName())
 		}
 	}
-	if err := e.save(ctx, mg, p.before); err != nil {
+	if err := record.Save(ctx, e.kube, mg, annotationRecord, p.before); err != nil {
 		return err
 	}
 	if len(p.set) == 0 {
 		return nil
 	}
 	return errors.Wrap(e.api.PatchSplitDNS(ctx, p.set), "cannot write split DNS")
-}
-
-// save writes the record, unless it is there already.
-func (e *external) save(ctx context.Context, mg *v1alpha1.SplitDNS, r servers) error {
-	v, err := r.encode()
-	if err != nil {
-		return err
-	}
-	return errors.Wrap(kinds.Annotate(ctx, e.kube, mg, annotationRecord, v), "cannot record what is written")
 }
 
 // observe copies: the settings are shared, and the API server's answers are decoded

@@ -43,7 +43,7 @@ type fakeAPI struct {
 
 func (f *fakeAPI) Domain(context.Context) (string, error) { return "", errBoom }
 
-func (f *fakeAPI) DNS(context.Context, time.Duration) (tailscale.DNS, error) {
+func (f *fakeAPI) DNS(context.Context, tailscale.Staleness) (tailscale.DNS, error) {
 	if f.stale != nil {
 		return tailscale.DNS{SplitDNS: f.stale}, nil
 	}

@@ -32,10 +32,10 @@ type slowAPI struct {
 	all     int
 }
 
-func (s *slowAPI) DNS(ctx context.Context, maxAge time.Duration) (tailscale.DNS, error) {
+func (s *slowAPI) DNS(ctx context.Context, staleness tailscale.Staleness) (tailscale.DNS, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	d, err := s.fakeAPI.DNS(ctx, maxAge)
+	d, err := s.fakeAPI.DNS(ctx, staleness)
 	out := map[string][]string{}
 	for k, v := range d.SplitDNS {
 		out[k] = slices.Clone(v)

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
@@ -19,9 +18,6 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
-
-// fresh is the age of settings that a write depends on.
-const fresh = time.Nanosecond
 
 // A view is what was seen of a tailnet's settings, and what follows.
 type view struct {
@@ -47,7 +43,7 @@ func (e *external) Update(ctx context.Context, mg *v1alpha1.Tailnet) (managed.Ex
 	if err := e.putSettings(ctx, mg); err != nil {
 		return managed.ExternalUpdate{}, err
 	}
-	v, err := e.lookAtSettings(ctx, mg, 0)
+	v, err := e.viewSettings(ctx, mg, 0)
 	if err != nil {
 		return managed.ExternalUpdate{}, err
 	}
@@ -56,7 +52,7 @@ func (e *external) Update(ctx context.Context, mg *v1alpha1.Tailnet) (managed.Ex
 }
 
 func (e *external) putSettings(ctx context.Context, mg *v1alpha1.Tailnet) error {
-	v, err := e.lookAtSettings(ctx, mg, fresh)
+	v, err := e.viewSettings(ctx, mg, tailscale.Current)
 	if err != nil || !v.changes {
 		return err
 	}
@@ -68,12 +64,12 @@ func (e *external) putSettings(ctx context.Context, mg *v1alpha1.Tailnet) error 
 	return nil
 }
 
-// lookAtSettings reads the settings into the object's status. Who may not read
+// viewSettings reads the settings into the object's status. Who may not read
 // them, or cannot just now, is told only if some are wanted.
-func (e *external) lookAtSettings(ctx context.Context, mg *v1alpha1.Tailnet, maxAge time.Duration) (view, error) {
+func (e *external) viewSettings(ctx context.Context, mg *v1alpha1.Tailnet, staleness tailscale.Staleness) (view, error) {
 	wanted := mg.Spec.ForProvider.Settings
 	manages := wanted != nil && claims.Writes(mg)
-	current, err := e.api.Settings(ctx, maxAge)
+	current, err := e.api.Settings(ctx, staleness)
 	forbidden := tailscale.ClassOf(err) == tailscale.ClassForbidden
 	if err != nil && !forbidden {
 		if manages {
@@ -91,7 +87,7 @@ func (e *external) lookAtSettings(ctx context.Context, mg *v1alpha1.Tailnet, max
 	if !manages {
 		return view{}, nil
 	}
-	lost, err := e.lost(ctx, mg)
+	lost, err := e.conflicts(ctx, mg)
 	if err != nil {
 		return view{}, err
 	}
@@ -103,8 +99,8 @@ func (e *external) lookAtSettings(ctx context.Context, mg *v1alpha1.Tailnet, max
 	return view{change: change, changes: change != (tailscale.Settings{}), lost: lost, hidden: hidden}, err
 }
 
-// lost returns the settings that older objects for the same tailnet have.
-func (e *external) lost(ctx context.Context, mg *v1alpha1.Tailnet) (map[string]claims.Claimant, error) {
+// conflicts returns the settings that older objects for the same tailnet have.
+func (e *external) conflicts(ctx context.Context, mg *v1alpha1.Tailnet) (map[string]claims.Claimant, error) {
 	all, err := e.list(ctx)
 	if err != nil {
 		return nil, err
@@ -124,7 +120,7 @@ func (e *external) lost(ctx context.Context, mg *v1alpha1.Tailnet) (map[string]c
 		}
 		others = append(others, c)
 	}
-	return claims.Lost(self, others), nil
+	return claims.Conflicts(self, others), nil
 }
 
 func claimant(mg *v1alpha1.Tailnet) (claims.Claimant, error) {

@@ -8,7 +8,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -19,19 +18,19 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/claims"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/clients"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/common"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/kinds"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/secrets"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/setup"
 )
 
-// Setup adds the controller of Tailnets to a manager.
-func Setup(mgr ctrl.Manager, o common.Options) error {
-	list := func() resource.ManagedList { return &v1alpha1.TailnetList{} }
-	return kinds.Setup(mgr, o, kinds.Kind[*v1alpha1.Tailnet]{
+// Kind returns how Tailnet objects are managed.
+func Kind(_ setup.Options) kinds.Kind[*v1alpha1.Tailnet] {
+	return kinds.Kind[*v1alpha1.Tailnet]{
 		GroupVersionKind: v1alpha1.TailnetGroupVersionKind,
 		Object:           &v1alpha1.Tailnet{},
-		List:             list,
+		List:             func() resource.ManagedList { return &v1alpha1.TailnetList{} },
+		LeavesNothing:    true,
 		Connector: func(env kinds.Env, connect kinds.Connect) managed.TypedExternalConnector[*v1alpha1.Tailnet] {
 			return &connector{
 				connect: func(ctx context.Context, mg resource.ModernManaged) (api, error) {
@@ -48,11 +47,12 @@ func Setup(mgr ctrl.Manager, o common.Options) error {
 				},
 			}
 		},
-		Poll: poll,
+		Poll:   poll,
+		Claims: &v1alpha1.Tailnet{},
 		Watch: func(b *builder.Builder, env kinds.Env) *builder.Builder {
-			return claims.WatchReleased(watchCredentials(b, env.Kube), env.Kube, &v1alpha1.Tailnet{}, list)
+			return watchCredentials(b, env.Kube)
 		},
-	})
+	}
 }
 
 // watchCredentials looks at Tailnets again when a Secret or a config has changed: a
@@ -61,7 +61,7 @@ func watchCredentials(b *builder.Builder, kube client.Reader) *builder.Builder {
 	desired := builder.WithPredicates(resource.DesiredStateChanged())
 	return b.
 		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(forSecret(kube)),
-			builder.WithPredicates(common.SecretsOfType(clients.SecretTypeCredentials))).
+			builder.WithPredicates(secrets.OfType(clients.SecretTypeCredentials))).
 		Watches(&v1alpha1.ClusterProviderConfig{}, handler.EnqueueRequestsFromMapFunc(forConfig(kube, v1alpha1.ClusterProviderConfigKind)), desired).
 		Watches(&v1alpha1.ProviderConfig{}, handler.EnqueueRequestsFromMapFunc(forConfig(kube, v1alpha1.ProviderConfigKind)), desired)
 }

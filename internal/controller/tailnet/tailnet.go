@@ -53,13 +53,13 @@ func poll(mg resource.Managed, interval time.Duration) time.Duration {
 
 // api is what this controller needs of a tailnet.
 type api interface {
-	Devices(ctx context.Context, maxAge time.Duration) ([]tailscale.Device, error)
-	Services(ctx context.Context, maxAge time.Duration) ([]tailscale.Service, error)
+	Devices(ctx context.Context, staleness tailscale.Staleness) ([]tailscale.Device, error)
+	Services(ctx context.Context, staleness tailscale.Staleness) ([]tailscale.Service, error)
 	Domain(ctx context.Context) (string, error)
-	MagicDNS(ctx context.Context, maxAge time.Duration) (bool, error)
+	MagicDNS(ctx context.Context, staleness tailscale.Staleness) (bool, error)
 	Organization(ctx context.Context, domain string) (tailscale.Organization, error)
 	Credential(ctx context.Context) (tailscale.CredentialInfo, error)
-	Settings(ctx context.Context, maxAge time.Duration) (tailscale.Settings, error)
+	Settings(ctx context.Context, staleness tailscale.Staleness) (tailscale.Settings, error)
 	PatchSettings(ctx context.Context, s tailscale.Settings) error
 }
 
@@ -86,7 +86,7 @@ func (c *connector) Connect(ctx context.Context, mg *v1alpha1.Tailnet) (managed.
 }
 
 type external struct {
-	kinds.Shared
+	kinds.NopDisconnect
 
 	api     api   // Nil if refused, or if the Tailnet is being deleted.
 	refused error // Why there is no API.
@@ -112,12 +112,12 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Tailnet) (managed.E
 		// What the error means is what a Tailnet is there to show.
 		return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, nil //nolint:nilerr // See above.
 	}
-	v, err := e.lookAtSettings(ctx, mg, 0)
+	v, err := e.viewSettings(ctx, mg, 0)
 	if err != nil {
 		return managed.ExternalObservation{}, err
 	}
 	// Of a Tailnet that manages nothing nothing is ever made.
-	unmade := mg.Spec.ForProvider.Settings != nil && claims.Unmade(mg)
+	unmade := mg.Spec.ForProvider.Settings != nil && claims.NeedsFirstWrite(mg)
 	if v.changes {
 		return managed.ExternalObservation{ResourceExists: !unmade}, nil
 	}
@@ -129,17 +129,16 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Tailnet) (managed.E
 }
 
 func (e *external) observe(ctx context.Context, o *v1alpha1.TailnetObservation) error {
-	// The domain is known from the first device on: don't wait for the shared
-	// list to age.
-	age := time.Duration(0)
+	// The first device shows the domain: don't wait for the shared list to age.
+	staleness := tailscale.Cached
 	if o.Name == "" {
-		age = time.Second
+		staleness = tailscale.Recent
 	}
-	devices, err := e.api.Devices(ctx, age)
+	devices, err := e.api.Devices(ctx, staleness)
 	if err != nil {
 		return errors.Wrap(err, "cannot list devices")
 	}
-	services, err := e.api.Services(ctx, 0)
+	services, err := e.api.Services(ctx, tailscale.Cached)
 	if err != nil {
 		return errors.Wrap(err, "cannot list services")
 	}
@@ -164,7 +163,7 @@ func (e *external) observe(ctx context.Context, o *v1alpha1.TailnetObservation) 
 	}
 	e.observeOrganization(ctx, o)
 	// Reading DNS settings takes a scope that nothing else needs.
-	on, err := e.api.MagicDNS(ctx, 0)
+	on, err := e.api.MagicDNS(ctx, tailscale.Cached)
 	if tailscale.ClassOf(err) == tailscale.ClassForbidden {
 		o.MagicDNS = nil
 		return nil
@@ -176,7 +175,7 @@ func (e *external) observe(ctx context.Context, o *v1alpha1.TailnetObservation) 
 	return nil
 }
 
-// credential is what is told of one. Nil if that is nothing.
+// credential returns the observation of the credential, or nil if nothing is known.
 func credential(i tailscale.CredentialInfo) *v1alpha1.CredentialObservation {
 	if len(i.Scopes) == 0 && i.Expires.IsZero() {
 		return nil
@@ -192,10 +191,10 @@ func credential(i tailscale.CredentialInfo) *v1alpha1.CredentialObservation {
 	return out
 }
 
-// maxScopes are told of. The schema has no more, and Tailscale has fewer.
+// maxScopes bounds the listed scopes. The schema has no more, and Tailscale has fewer.
 const maxScopes = 128
 
-// observeOrganization tells who owns the tailnet. Few credentials may ask and
+// observeOrganization reads the organization that owns the tailnet. Few credentials may ask and
 // nothing depends on it: a call that fails leaves what was known.
 func (e *external) observeOrganization(ctx context.Context, o *v1alpha1.TailnetObservation) {
 	org, err := e.api.Organization(ctx, o.Name)

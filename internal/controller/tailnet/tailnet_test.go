@@ -49,7 +49,7 @@ func (f *fakeAPI) Credential(context.Context) (tailscale.CredentialInfo, error) 
 	return f.credential, f.credentialErr
 }
 
-func (f *fakeAPI) Settings(context.Context, time.Duration) (tailscale.Settings, error) {
+func (f *fakeAPI) Settings(context.Context, tailscale.Staleness) (tailscale.Settings, error) {
 	return f.settings, f.settingsErr
 }
 
@@ -62,17 +62,17 @@ func (f *fakeAPI) PatchSettings(_ context.Context, s tailscale.Settings) error {
 	return nil
 }
 
-func (f *fakeAPI) Devices(context.Context, time.Duration) ([]tailscale.Device, error) {
+func (f *fakeAPI) Devices(context.Context, tailscale.Staleness) ([]tailscale.Device, error) {
 	return []tailscale.Device{{}, {ConnectedToControl: true}}, f.list
 }
 
-func (f *fakeAPI) Services(context.Context, time.Duration) ([]tailscale.Service, error) {
+func (f *fakeAPI) Services(context.Context, tailscale.Staleness) ([]tailscale.Service, error) {
 	return make([]tailscale.Service, 1), f.list
 }
 
 func (f *fakeAPI) Domain(context.Context) (string, error) { return f.domain, f.list }
 
-func (f *fakeAPI) MagicDNS(context.Context, time.Duration) (bool, error) { return true, f.dns }
+func (f *fakeAPI) MagicDNS(context.Context, tailscale.Staleness) (bool, error) { return true, f.dns }
 
 func TestObserve(t *testing.T) {
 	errBoom := errors.New("boom")

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,10 +23,6 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
-
-// freshDevices is how old the list of devices may be while a service's hosts
-// are changing.
-const freshDevices = 2 * time.Second
 
 // claims are what agents say about a service: by node ID, whether they
 // advertise it, and whether control accepted them.
@@ -46,7 +41,7 @@ type claim struct {
 	// Endpoints whose machine it is.
 	Endpoints string
 
-	// Reason and Message tell what is wrong with the certificate. Empty if nothing is.
+	// Reason and Message describe the problem of the certificate. Empty if nothing is.
 	Reason, Message string
 }
 
@@ -151,7 +146,7 @@ func (e *external) observeHosts(ctx context.Context, mg *v1alpha1.VIPService) er
 	}
 	observeCertificate(mg, cl)
 	before := mg.Status.AtProvider.Hosts
-	hosts, age := remembered(before), time.Duration(0)
+	hosts, staleness := remembered(before), tailscale.Cached
 	asked := e.hosts.due(mg.GetUID(), cl, hosts)
 	if asked {
 		if hosts, err = e.api.Hosts(ctx, name); err != nil {
@@ -160,16 +155,16 @@ func (e *external) observeHosts(ctx context.Context, mg *v1alpha1.VIPService) er
 		}
 		e.hosts.asked(mg.GetUID(), cl, hosts)
 		if !cl.settled(hosts) {
-			age = freshDevices
+			staleness = tailscale.Recent
 		}
 	}
-	devices, _, err := e.api.DevicesAt(ctx, age)
+	devices, _, err := e.api.DevicesAt(ctx, staleness)
 	if err != nil {
 		return errors.Wrap(err, "cannot list devices")
 	}
 	// A host that has just joined is not in a list from before.
 	if asked && unseen(cl, hosts, devices) || e.hosts.newcomer(mg.GetUID(), missing(cl.unlisted(hosts), devices)) {
-		if devices, _, err = e.api.DevicesAt(ctx, freshDevices); err != nil {
+		if devices, _, err = e.api.DevicesAt(ctx, tailscale.Recent); err != nil {
 			return errors.Wrap(err, "cannot list devices")
 		}
 	}

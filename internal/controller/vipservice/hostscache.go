@@ -22,7 +22,7 @@ const (
 	lastAsk  = time.Minute
 
 	// inTurn is how many services a poll interval are asked for their hosts though
-	// nothing lets expect others. The API tells hosts per service only, so asking
+	// nothing lets expect others. The API lists hosts per service only, so asking
 	// for each at each poll would cost a call each.
 	inTurn = 3
 
@@ -230,9 +230,9 @@ func (c *hostsCache) readvertised(uid types.UID, cl claims) []string {
 	return out
 }
 
-// lost counts observations of a service whose annotations are lost, and reports whether
+// countLost counts observations of a service whose annotations are lost, and reports whether
 // this is not the first one.
-func (c *hostsCache) lost(uid types.UID, lost bool) bool {
+func (c *hostsCache) countLost(uid types.UID, lost bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	a := c.entry(uid)

@@ -6,7 +6,6 @@ package vipservice
 import (
 	"context"
 	"slices"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -14,6 +13,7 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/registry"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
 // ownUID is that by which a hostsCache knows the own service of an object.
@@ -36,15 +36,15 @@ func (e *sharing) observeOwnHosts(ctx context.Context, mg *v1alpha1.VIPService, 
 		e.hosts.settle(uid)
 		return nil
 	}
-	hosts, age := e.hosts.known(uid), time.Duration(0)
+	hosts, staleness := e.hosts.known(uid), tailscale.Cached
 	if !cl.accepted() && e.hosts.due(uid, cl, hosts) {
 		if hosts, err = e.api.Hosts(ctx, name); err != nil {
 			return errors.Wrap(err, "cannot list hosts of the cluster's own service")
 		}
 		e.hosts.asked(uid, cl, hosts)
-		age = freshDevices
+		staleness = tailscale.Recent
 	}
-	devices, _, err := e.api.DevicesAt(ctx, age)
+	devices, _, err := e.api.DevicesAt(ctx, staleness)
 	if err != nil {
 		return errors.Wrap(err, "cannot list devices")
 	}

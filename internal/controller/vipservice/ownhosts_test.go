@@ -65,7 +65,7 @@ func (f *ownAPI) ApproveHost(_ context.Context, service, id string) (bool, error
 	return true, nil
 }
 
-func (f *ownAPI) DevicesAt(context.Context, time.Duration) ([]tailscale.Device, time.Time, error) {
+func (f *ownAPI) DevicesAt(context.Context, tailscale.Staleness) ([]tailscale.Device, time.Time, error) {
 	return f.devices, apiTime, nil
 }
 

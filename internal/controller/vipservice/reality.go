@@ -47,8 +47,8 @@ func lostAnnotations(mg *v1alpha1.VIPService, s *tailscale.Service) bool {
 // says so from the second time on that they are missing: once may be somebody's edit.
 func (e *external) observeAnnotations(mg *v1alpha1.VIPService, s *tailscale.Service, want tailscale.Service) {
 	c := xpv2.Condition{Type: meta.TypeAnnotationsKept, LastTransitionTime: metav1.Now()}
-	switch kept := s.Keeps(want.Annotations); {
-	case !kept && e.hosts.lost(mg.GetUID(), lostAnnotations(mg, s)):
+	switch kept := s.HasAnnotations(want.Annotations); {
+	case !kept && e.hosts.countLost(mg.GetUID(), lostAnnotations(mg, s)):
 		c.Status, c.Reason = corev1.ConditionFalse, meta.ReasonAnnotationsLost
 		c.Message = "The tailnet does not keep the annotations of the service, which say whose it is: something else edits the service, or its annotations are over a limit of Tailscale. The service works; do not share it, and find what edits it"
 	case kept && mg.GetCondition(meta.TypeAnnotationsKept).Status == corev1.ConditionFalse:

@@ -9,10 +9,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -20,15 +20,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
-	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/common"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/kinds"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/setup"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
@@ -36,14 +34,15 @@ import (
 // or a name.
 const pollUnsettled = 5 * time.Second
 
-// Setup adds the controller of VIPServices to a manager.
-func Setup(mgr ctrl.Manager, o common.Options) error {
+// Kind returns how VIPService objects are managed.
+func Kind(o setup.Options) kinds.Kind[*v1alpha1.VIPService] {
 	detaching := newDetaching()
 	hosts := newHostsCache(o.PollInterval, clock.RealClock{})
-	return kinds.Setup(mgr, o, kinds.Kind[*v1alpha1.VIPService]{
+	return kinds.Kind[*v1alpha1.VIPService]{
 		GroupVersionKind: v1alpha1.VIPServiceGroupVersionKind,
 		Object:           &v1alpha1.VIPService{},
 		List:             func() resource.ManagedList { return &v1alpha1.VIPServiceList{} },
+		Requires:         []schema.GroupVersionKind{v1alpha1.MachineGroupVersionKind},
 		Connector: func(env kinds.Env, connect kinds.Connect) managed.TypedExternalConnector[*v1alpha1.VIPService] {
 			return &connector{
 				connect: func(ctx context.Context, mg resource.ModernManaged) (connection, error) {
@@ -54,35 +53,20 @@ func Setup(mgr ctrl.Manager, o common.Options) error {
 					return connection{api: c.Client, clusterID: c.ClusterID, tailnet: mg.GetProviderConfigReference().Name}, nil
 				},
 				claims:    readClaims(env.Kube),
-				lives:     lives(env.Kube),
+				lives:     ownerExists(env.Kube),
 				hosts:     hosts,
 				detaching: detaching,
 				record:    env.Record,
 			}
 		},
-		Poll: poll(hosts),
-		Options: []managed.ReconcilerOption{
-			managed.WithInitializers(managed.InitializerFn(initialize(mgr.GetClient()))),
-			managed.WithCreationGracePeriod(0),
-		},
+		Poll:         poll(hosts),
+		ExternalName: func(v *v1alpha1.VIPService) string { return string(v.Spec.ForProvider.Name) },
 		Wrap: func(r reconcile.Reconciler) reconcile.Reconciler {
 			return &paced{Reconciler: r, detaching: detaching}
 		},
 		Watch: func(b *builder.Builder, env kinds.Env) *builder.Builder {
 			return b.Watches(&v1alpha1.Machine{}, machineEvents(env.Kube), builder.WithPredicates(reported()))
 		},
-	})
-}
-
-// initialize makes the service's name in the tailnet the external name.
-func initialize(kube client.Client) func(ctx context.Context, mg resource.Managed) error {
-	return func(ctx context.Context, mg resource.Managed) error {
-		v, ok := mg.(*v1alpha1.VIPService)
-		if !ok || xpmeta.GetExternalName(mg) == string(v.Spec.ForProvider.Name) {
-			return nil
-		}
-		xpmeta.SetExternalName(mg, string(v.Spec.ForProvider.Name))
-		return errors.Wrap(kube.Update(ctx, mg), "cannot set the external name")
 	}
 }
 

@@ -29,13 +29,6 @@ import (
 )
 
 const (
-	// recentServices is how old the list of services may be that writes are
-	// planned with. Many objects that write at once share one list.
-	recentServices = 2 * time.Second
-
-	// newServices is no age at all: the list is asked for.
-	newServices = -1
-
 	// maxConsumers and maxIgnored bound the status.
 	maxConsumers = 64
 	maxIgnored   = 16
@@ -57,7 +50,7 @@ func (e *sharing) Observe(ctx context.Context, mg *v1alpha1.VIPService) (managed
 	if xpmeta.WasDeleted(mg) {
 		return e.observeDetaching(ctx, mg)
 	}
-	v, err := e.view(ctx, 0)
+	v, err := e.view(ctx, tailscale.Cached)
 	if err != nil {
 		return managed.ExternalObservation{}, err
 	}
@@ -105,7 +98,7 @@ func (e *sharing) Observe(ctx context.Context, mg *v1alpha1.VIPService) (managed
 	}, nil
 }
 
-// observeMembers tells who shares the service.
+// observeMembers lists the clusters that share the service.
 func (e *sharing) observeMembers(mg *v1alpha1.VIPService, v registry.View, s *tailscale.Service, only bool) {
 	o := &mg.Status.AtProvider
 	members, ignored := v.Members(string(mg.Spec.ForProvider.Name))
@@ -208,14 +201,6 @@ func (e *sharing) want(ctx context.Context, mg *v1alpha1.VIPService, v registry.
 	}, nil
 }
 
-// look is how plans see the tailnet.
-func (e *sharing) look(ctx context.Context, a registry.Age) (registry.View, error) {
-	if a == registry.Now {
-		return e.view(ctx, newServices)
-	}
-	return e.view(ctx, recentServices)
-}
-
 // Create the record, and the service if there is none.
 func (e *sharing) Create(ctx context.Context, mg *v1alpha1.VIPService) (managed.ExternalCreation, error) {
 	return managed.ExternalCreation{}, e.attach(ctx, mg)
@@ -233,7 +218,7 @@ func (e *sharing) Update(ctx context.Context, mg *v1alpha1.VIPService) (managed.
 }
 
 func (e *sharing) attach(ctx context.Context, mg *v1alpha1.VIPService) error {
-	v, err := e.look(ctx, registry.Recent)
+	v, err := e.view(ctx, tailscale.Recent)
 	if err != nil {
 		return err
 	}
@@ -241,7 +226,7 @@ func (e *sharing) attach(ctx context.Context, mg *v1alpha1.VIPService) error {
 	if err != nil {
 		return err
 	}
-	r, err := registry.AttachPass(ctx, e.api, e.look, e.self(mg), want)
+	r, err := registry.AttachPass(ctx, e.api, e.view, e.self(mg), want)
 	if r.Created {
 		e.record.Event(mg, event.Normal(reasonMadeShared, "Made the shared service "+want.Service))
 	}
@@ -258,7 +243,7 @@ func (e *sharing) attach(ctx context.Context, mg *v1alpha1.VIPService) error {
 // until no request of ours can be on its way any more and nobody is left who
 // would need us to delete the service.
 func (e *sharing) observeDetaching(ctx context.Context, mg *v1alpha1.VIPService) (managed.ExternalObservation, error) {
-	v, err := e.look(ctx, registry.Recent)
+	v, err := e.view(ctx, tailscale.Recent)
 	if err != nil {
 		return managed.ExternalObservation{}, err
 	}
@@ -284,13 +269,13 @@ func leaving(mg *v1alpha1.VIPService) registry.Want {
 func (e *sharing) Delete(ctx context.Context, mg *v1alpha1.VIPService) (managed.ExternalDelete, error) {
 	mg.SetConditions(xpv2.Deleting())
 	want := leaving(mg)
-	_, since, err := registry.DetachPass(ctx, e.api, e.look, e.self(mg), want, e.detaching.get(mg.GetUID()))
+	_, since, err := registry.DetachPass(ctx, e.api, e.view, e.self(mg), want, e.detaching.get(mg.GetUID()))
 	e.detaching.set(mg.GetUID(), since)
 	wait := time.Duration(0)
 	if !since.IsZero() {
 		wait = registry.Pause - e.seen.Sub(since)
 	}
-	e.detaching.pace(client.ObjectKeyFromObject(mg), max(wait, 0)+recentServices)
+	e.detaching.pace(client.ObjectKeyFromObject(mg), max(wait, 0)+time.Duration(tailscale.Recent))
 	return managed.ExternalDelete{}, err
 }
 

@@ -47,9 +47,9 @@ func readClaims(kube client.Reader) func(ctx context.Context, namespace, service
 	}
 }
 
-// lives reports whether the object that an owner names exists in this cluster and wants
+// ownerExists reports whether the object that an owner names exists in this cluster and wants
 // a service. owner is that of an annotation.
-func lives(kube client.Reader) func(ctx context.Context, owner string) (bool, error) {
+func ownerExists(kube client.Reader) func(ctx context.Context, owner string) (bool, error) {
 	return func(ctx context.Context, owner string) (bool, error) {
 		namespace, name, ok := registry.OwnerObject(owner)
 		if !ok {

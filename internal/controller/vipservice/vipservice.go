@@ -44,8 +44,8 @@ const (
 type api interface {
 	registry.API
 
-	ServicesAt(ctx context.Context, maxAge time.Duration) ([]tailscale.Service, time.Time, error)
-	DevicesAt(ctx context.Context, maxAge time.Duration) ([]tailscale.Device, time.Time, error)
+	ServicesAt(ctx context.Context, staleness tailscale.Staleness) ([]tailscale.Service, time.Time, error)
+	DevicesAt(ctx context.Context, staleness tailscale.Staleness) ([]tailscale.Device, time.Time, error)
 	Hosts(ctx context.Context, service string) ([]tailscale.Host, error)
 	HostApproval(ctx context.Context, service, nodeID string) (tailscale.HostApproval, error)
 	ApproveHost(ctx context.Context, service, nodeID string) (bool, error)
@@ -172,14 +172,13 @@ func (e *external) observeDeleted(ctx context.Context, mg *v1alpha1.VIPService) 
 	return managed.ExternalObservation{ResourceExists: exists, ResourceUpToDate: true}, nil
 }
 
-// view returns the shared lists. Services may be as old as maxAge; zero means the
-// age that the client was made with.
-func (e *external) view(ctx context.Context, maxAge time.Duration) (registry.View, error) {
-	services, at, err := e.api.ServicesAt(ctx, maxAge)
+// view returns the shared lists: services of the given staleness, and cached devices.
+func (e *external) view(ctx context.Context, staleness tailscale.Staleness) (registry.View, error) {
+	services, at, err := e.api.ServicesAt(ctx, staleness)
 	if err != nil {
 		return registry.View{}, errors.Wrap(err, "cannot list services")
 	}
-	devices, devicesAt, err := e.api.DevicesAt(ctx, 0)
+	devices, devicesAt, err := e.api.DevicesAt(ctx, tailscale.Cached)
 	return registry.View{Services: services, ServicesAt: at, Devices: devices, DevicesAt: devicesAt}, errors.Wrap(err, "cannot list devices")
 }
 
@@ -196,7 +195,7 @@ func (e *external) observe(ctx context.Context, mg *v1alpha1.VIPService, s *tail
 	if err != nil {
 		return errors.Wrap(err, "cannot learn the tailnet's domain")
 	}
-	// It stays known when the last device goes, which told it.
+	// It stays known when the last device goes, whose name shows it.
 	if n := dnsName(s.Name, domain); n != "" {
 		o.DNSName = n
 	}

@@ -41,7 +41,7 @@ type fakeAPI struct {
 	taken         bool // A machine has every name.
 	autoApproved  bool
 	approvalCalls int
-	fresh         []tailscale.Device // What a list of a stated age says, if it differs.
+	fresh         []tailscale.Device // The devices of a recent list, if they differ.
 	err           error
 	nameless      bool // No device tells the tailnet's name.
 
@@ -52,7 +52,7 @@ type fakeAPI struct {
 	approved          []string
 }
 
-func (f *fakeAPI) ServicesAt(context.Context, time.Duration) ([]tailscale.Service, time.Time, error) {
+func (f *fakeAPI) ServicesAt(context.Context, tailscale.Staleness) ([]tailscale.Service, time.Time, error) {
 	var out []tailscale.Service
 	for _, s := range f.services {
 		out = append(out, s)
@@ -107,8 +107,8 @@ func (f *fakeAPI) ApproveHost(_ context.Context, _, id string) (bool, error) {
 	return true, f.err
 }
 
-func (f *fakeAPI) DevicesAt(_ context.Context, maxAge time.Duration) ([]tailscale.Device, time.Time, error) {
-	if maxAge > 0 && f.fresh != nil {
+func (f *fakeAPI) DevicesAt(_ context.Context, staleness tailscale.Staleness) ([]tailscale.Device, time.Time, error) {
+	if staleness != tailscale.Cached && f.fresh != nil {
 		f.freshLists++
 		return f.fresh, apiTime, f.err
 	}

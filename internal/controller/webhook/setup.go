@@ -6,32 +6,24 @@ package webhook
 import (
 	"context"
 
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
-
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/claims"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/clients"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/common"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/kinds"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/setup"
 )
 
-// Setup adds the controller of Webhooks to a manager.
-func Setup(mgr ctrl.Manager, o common.Options) error {
-	list := func() resource.ManagedList { return &v1alpha1.WebhookList{} }
-	return kinds.Setup(mgr, o, kinds.Kind[*v1alpha1.Webhook]{
+// Kind returns how Webhook objects are managed.
+func Kind(_ setup.Options) kinds.Kind[*v1alpha1.Webhook] {
+	return kinds.Kind[*v1alpha1.Webhook]{
 		GroupVersionKind: v1alpha1.WebhookGroupVersionKind,
 		Object:           &v1alpha1.Webhook{},
-		List:             list,
+		List:             func() resource.ManagedList { return &v1alpha1.WebhookList{} },
 		Connect: func(_ context.Context, env kinds.Env, c *clients.Connection, _ *v1alpha1.Webhook) (managed.TypedExternalClient[*v1alpha1.Webhook], error) {
 			return &external{api: c.Client, kube: env.Kube, record: env.Record}, nil
 		},
-		Options: []managed.ReconcilerOption{managed.WithCreationGracePeriod(0)},
-		Watch: func(b *builder.Builder, env kinds.Env) *builder.Builder {
-			return claims.WatchReleased(b, env.Kube, &v1alpha1.Webhook{}, list)
-		},
-	})
+		Claims: &v1alpha1.Webhook{},
+	}
 }

@@ -38,7 +38,7 @@ const reasonRotated event.Reason = "RotatedWebhookSecret"
 
 // api is what this controller needs of a tailnet.
 type api interface {
-	Webhooks(ctx context.Context, maxAge time.Duration) ([]tailscale.Webhook, error)
+	Webhooks(ctx context.Context, staleness tailscale.Staleness) ([]tailscale.Webhook, error)
 	Webhook(ctx context.Context, id string) (*tailscale.Webhook, error)
 	CreateWebhook(ctx context.Context, url, providerType string, subscriptions []string) (*tailscale.Webhook, error)
 	SetWebhookSubscriptions(ctx context.Context, id string, subscriptions []string) error
@@ -47,7 +47,7 @@ type api interface {
 }
 
 type external struct {
-	kinds.Shared
+	kinds.NopDisconnect
 
 	api    api
 	kube   client.Reader
@@ -62,14 +62,14 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Webhook) (managed.E
 	if xpmeta.WasDeleted(mg) {
 		return e.observeDeleted(ctx, mg)
 	}
-	if err := e.rival(ctx, mg); err != nil {
+	if err := e.claimConflict(ctx, mg); err != nil {
 		return managed.ExternalObservation{}, err
 	}
 	details, err := secrets.Connection(ctx, e.kube, mg)
 	if err != nil {
 		return managed.ExternalObservation{}, err
 	}
-	w, err := e.find(ctx, mg, 0)
+	w, err := e.webhooks(mg).Find(ctx, mg, tailscale.Cached)
 	if err != nil {
 		return managed.ExternalObservation{}, err
 	}
@@ -78,7 +78,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Webhook) (managed.E
 		return managed.ExternalObservation{ConnectionDetails: details}, nil
 	}
 	if xpmeta.GetExternalName(mg) != w.EndpointID && ownership.Manages(mg) {
-		if err := mayManage(mg, w); err != nil {
+		if err := e.webhooks(mg).MayManage(mg, w.EndpointID); err != nil {
 			return managed.ExternalObservation{}, err
 		}
 		// Only a Create can record the id.
@@ -99,21 +99,15 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Webhook) (managed.E
 }
 
 func (e *external) observeDeleted(ctx context.Context, mg *v1alpha1.Webhook) (managed.ExternalObservation, error) {
-	if err := e.rival(ctx, mg); err != nil {
-		if ownership.Lost(err) {
-			return managed.ExternalObservation{}, nil
-		}
-		return managed.ExternalObservation{}, err
+	if err := e.claimConflict(ctx, mg); err != nil {
+		return managed.ExternalObservation{}, ownership.IgnoreConflict(mg, err)
 	}
-	w, err := e.find(ctx, mg, ownership.Fresh)
-	if err != nil || w == nil {
-		return managed.ExternalObservation{}, err
-	}
-	return managed.ExternalObservation{ResourceExists: ownership.Made(mg, w.EndpointID), ResourceUpToDate: true}, nil
+	id, err := e.webhooks(mg).FindOwned(ctx, mg)
+	return managed.ExternalObservation{ResourceExists: id != "", ResourceUpToDate: true}, err
 }
 
-func (e *external) rival(ctx context.Context, mg *v1alpha1.Webhook) error {
-	return ownership.Rival(ctx, e.kube, &v1alpha1.WebhookList{}, v1alpha1.WebhookKind, mg, func(o resource.Managed) string {
+func (e *external) claimConflict(ctx context.Context, mg *v1alpha1.Webhook) error {
+	return ownership.ClaimConflict(ctx, e.kube, &v1alpha1.WebhookList{}, v1alpha1.WebhookKind, mg, func(o resource.Managed) string {
 		if w, ok := o.(*v1alpha1.Webhook); ok {
 			return "webhook to " + w.Spec.ForProvider.EndpointURL
 		}
@@ -121,29 +115,20 @@ func (e *external) rival(ctx context.Context, mg *v1alpha1.Webhook) error {
 	})
 }
 
-// find returns the webhook with the object's external name, else the one with
-// its URL, else nil.
-func (e *external) find(ctx context.Context, mg *v1alpha1.Webhook, maxAge time.Duration) (*tailscale.Webhook, error) {
-	all, err := e.api.Webhooks(ctx, maxAge)
-	if err != nil {
-		return nil, errors.Wrap(err, "cannot list webhooks")
-	}
+// webhooks returns the finder of the webhook with the object's external name, else of the
+// one with its URL.
+func (e *external) webhooks(mg *v1alpha1.Webhook) ownership.Lookup[tailscale.Webhook] {
 	return ownership.Lookup[tailscale.Webhook]{
 		What:     "webhook",
-		All:      all,
+		Plural:   "webhooks",
+		List:     e.api.Webhooks,
 		ID:       func(w tailscale.Webhook) string { return w.EndpointID },
 		Get:      e.api.Webhook,
 		Like:     func(w tailscale.Webhook) bool { return w.EndpointURL == mg.Spec.ForProvider.EndpointURL },
 		Recorded: mg.Status.AtProvider.ID,
-	}.Find(ctx, mg)
-}
-
-// mayManage returns an error if a webhook to the object's URL is not its own.
-func mayManage(mg *v1alpha1.Webhook, w *tailscale.Webhook) error {
-	if mg.Spec.ForProvider.AdoptionPolicy == v1alpha1.AdoptionPolicyAdopt || ownership.Attempted(mg, w.EndpointID) {
-		return nil
+		Adopt:    mg.Spec.ForProvider.AdoptionPolicy == v1alpha1.AdoptionPolicyAdopt,
+		Exists:   "webhook %q to this URL",
 	}
-	return ownership.Foreign(mg, "webhook %q to this URL exists and was not made for this object; delete it, or set adoptionPolicy to Adopt", w.EndpointID)
 }
 
 // unchangeable returns an error if the webhook differs in what Tailscale cannot
@@ -153,7 +138,7 @@ func unchangeable(mg *v1alpha1.Webhook, w *tailscale.Webhook) error {
 	if !ownership.Manages(mg) || (w.EndpointURL == p.EndpointURL && string(w.ProviderType) == p.ProviderType) {
 		return nil
 	}
-	return ownership.Foreign(mg, "webhook %q has the URL %q and the provider type %q, which Tailscale cannot change; say the same in the spec, or delete the webhook",
+	return ownership.NotOwned(mg, "webhook %q has the URL %q and the provider type %q, which Tailscale cannot change; say the same in the spec, or delete the webhook",
 		w.EndpointID, w.EndpointURL, w.ProviderType)
 }
 
@@ -170,24 +155,15 @@ func observe(mg *v1alpha1.Webhook, w *tailscale.Webhook) {
 
 // Create a webhook, or record the one that is ours already.
 func (e *external) Create(ctx context.Context, mg *v1alpha1.Webhook) (managed.ExternalCreation, error) {
-	w, err := e.find(ctx, mg, ownership.Fresh)
-	if err != nil {
+	if recorded, err := e.webhooks(mg).Record(ctx, mg, e.ours); recorded || err != nil {
 		return managed.ExternalCreation{}, err
 	}
-	if w != nil {
-		if w.EndpointID != e.ours && w.EndpointID != xpmeta.GetExternalName(mg) && mg.Spec.ForProvider.AdoptionPolicy != v1alpha1.AdoptionPolicyAdopt {
-			ownership.SetForeign(mg, w.EndpointID)
-			return managed.ExternalCreation{}, mayManage(mg, w)
-		}
-		ownership.Created(mg, w.EndpointID)
-		return managed.ExternalCreation{}, nil
-	}
 	p := mg.Spec.ForProvider
-	w, err = e.api.CreateWebhook(ctx, p.EndpointURL, p.ProviderType, subscriptions(mg))
+	w, err := e.api.CreateWebhook(ctx, p.EndpointURL, p.ProviderType, subscriptions(mg))
 	if err != nil {
 		return managed.ExternalCreation{}, errors.Wrap(err, "cannot create webhook")
 	}
-	ownership.Created(mg, w.EndpointID)
+	ownership.SetOwned(mg, w.EndpointID)
 	if w.Secret == nil {
 		return managed.ExternalCreation{}, nil
 	}
@@ -217,11 +193,11 @@ func (e *external) Update(ctx context.Context, mg *v1alpha1.Webhook) (managed.Ex
 // Delete the webhook.
 func (e *external) Delete(ctx context.Context, mg *v1alpha1.Webhook) (managed.ExternalDelete, error) {
 	mg.SetConditions(xpv2.Deleting())
-	w, err := e.find(ctx, mg, ownership.Fresh)
-	if err != nil || w == nil || !ownership.Made(mg, w.EndpointID) {
+	id, err := e.webhooks(mg).FindOwned(ctx, mg)
+	if err != nil {
 		return managed.ExternalDelete{}, err
 	}
-	return managed.ExternalDelete{}, errors.Wrapf(e.api.DeleteWebhook(ctx, w.EndpointID), "cannot delete webhook %q", w.EndpointID)
+	return managed.ExternalDelete{}, e.webhooks(mg).Delete(ctx, id, e.api.DeleteWebhook)
 }
 
 func connection(id, secret string) managed.ConnectionDetails {

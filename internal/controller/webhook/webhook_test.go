@@ -40,7 +40,7 @@ type tailnet struct {
 	err     error // Of every list.
 }
 
-func (n *tailnet) Webhooks(context.Context, time.Duration) ([]tailscale.Webhook, error) {
+func (n *tailnet) Webhooks(context.Context, tailscale.Staleness) ([]tailscale.Webhook, error) {
 	return n.hooks, n.err
 }
 

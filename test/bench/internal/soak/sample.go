@@ -39,7 +39,7 @@ const (
 const hookMetric = "tailscale_gateway_extension_hook_seconds"
 
 // heapAlive matches the size of the heap in its profile.
-var heapAlive = regexp.MustCompile(`# HeapAlloc = ([0-9]+)`) //nolint:gochecknoglobals // A constant.
+var heapAlive = regexp.MustCompile(`# HeapAlloc = ([0-9]+)`)
 
 // A sample has all values at a time.
 type sample struct {

@@ -77,10 +77,10 @@ func TestMendState(t *testing.T) {
 			if !tc.unseen {
 				l.setState(tc.state)
 			}
-			l.mendState(now)
-			l.mendState(now.Add(tc.after))
+			l.recoverState(now)
+			l.recoverState(now.Add(tc.after))
 			if got != tc.want {
-				t.Errorf("\n%s\nmendState(...): logged out %d times, want %d", tc.reason, got, tc.want)
+				t.Errorf("\n%s\nrecoverState(...): logged out %d times, want %d", tc.reason, got, tc.want)
 			}
 		})
 	}

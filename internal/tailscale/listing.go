@@ -34,10 +34,10 @@ func (l *list[T]) add(key string, item T) error {
 	return l.write(key, func() (fold[T], error) { return replaced(item), nil })
 }
 
-// notMade returns the error of a call that was to make an item. If the item may
+// createFailed returns the error of a call that was to make an item. If the item may
 // have been made all the same, the list is worth nothing any more.
-func (l *list[T]) notMade(err error) error {
-	if !refused(err) {
+func (l *list[T]) createFailed(err error) error {
+	if !hadNoEffect(err) {
 		l.expire()
 	}
 	return err

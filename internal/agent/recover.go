@@ -12,7 +12,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/nodestate"
 )
 
-// setState notes whether the state Secret holds a node's identity, and what
+// setState records whether the state Secret holds a node's identity, and the rules that
 // containerboot has set up.
 func (l *loop) setState(s *corev1.Secret) {
 	if err := l.kernel.setState(s, l.opts.PodIP); err != nil {
@@ -21,11 +21,11 @@ func (l *loop) setState(s *corev1.Secret) {
 	l.stateLost = s == nil || nodestate.Of(s.Data) != nodestate.Whole
 }
 
-// mendState logs the node out when its state is lost from the Secret, or a part of it: tailscaled
-// has it in memory only, so the machine would be another one after any restart, at
-// a time that nobody chose. Containerboot then logs in with the new key that the
-// provider has put into the config; without one the machine is left as it is.
-func (l *loop) mendState(now time.Time) {
+// recoverState logs the node out when the Secret has lost its state, or a part of it:
+// tailscaled has the state in memory only, so any later restart would make the machine
+// another node. After a logout, containerboot logs in with the new key that the provider has
+// put into the config. Without such a key the node stays as it is.
+func (l *loop) recoverState(now time.Time) {
 	if !l.stateLost || !l.tailnet.Running || l.drain != nil || !plan.HasAuthKey(l.base) {
 		l.logoutAt = time.Time{}
 		return
@@ -38,7 +38,7 @@ func (l *loop) mendState(now time.Time) {
 	if now.Before(l.logoutAt) {
 		return
 	}
-	l.log.Info("Logging the node out to join anew: its state is lost from the state Secret", "secret", l.opts.stateSecret().String())
+	l.log.Info("Logging the node out to join again: its state is lost from the state Secret", "secret", l.opts.stateSecret().String())
 	l.logoutAt = now.Add(l.opts.StatePatience)
 	l.logout()
 }

@@ -1,10 +1,9 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package common holds what the setups of all controllers share: options, how a
-// managed reconciler is made, and predicates. What a controller does lives in
-// its own package.
-package common
+// Package setup holds what it takes to add a controller to a manager: the options that
+// all controllers share, and the reconcilers, recorders and rate limits made of them.
+package setup
 
 import (
 	"context"
@@ -12,16 +11,12 @@ import (
 	"strings"
 	"time"
 
-	authv1 "k8s.io/api/authorization/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/controller"
@@ -34,7 +29,6 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/statemetrics"
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/permits"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
@@ -60,7 +54,7 @@ type Options struct {
 	// means all.
 	WatchNamespaces []string
 
-	// Clock that controllers tell the time by; nil means the real one.
+	// Clock of the controllers; nil means the real one.
 	Clock clock.PassiveClock
 }
 
@@ -130,49 +124,10 @@ func (o Options) RecordState(mgr ctrl.Manager, l resource.ManagedList) error {
 	return errors.Wrap(mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { return rec.Start(ctx) })), "cannot add a recorder of state metrics")
 }
 
-// May reports whether the API server lets this client do something in a namespace, or
-// in all of them when that is empty.
-func May(ctx context.Context, kube client.Client, namespace string, r schema.GroupResource, verbs ...string) (bool, error) {
-	for _, verb := range verbs {
-		review := &authv1.SelfSubjectAccessReview{Spec: authv1.SelfSubjectAccessReviewSpec{
-			ResourceAttributes: &authv1.ResourceAttributes{Namespace: namespace, Group: r.Group, Resource: r.Resource, Verb: verb},
-		}}
-		if err := kube.Create(ctx, review); err != nil {
-			return false, errors.Wrapf(err, "cannot ask for permissions on %s", r)
-		}
-		if !review.Status.Allowed {
-			return false, nil
-		}
-	}
-	return true, nil
-}
-
 // Jitter spreads the polls of many resources that were made together.
 func Jitter(hook managed.PollIntervalHook) managed.PollIntervalHook {
 	return func(mg resource.Managed, interval time.Duration) time.Duration {
 		d := hook(mg, interval)
 		return d - time.Duration(rand.Float64()*0.1*float64(d)) //nolint:gosec // No need for secure randomness.
-	}
-}
-
-// SecretsOfType lets Secrets through whose label says one of the types. Secrets
-// have no generation: every change of one counts.
-func SecretsOfType(types ...string) predicate.Predicate {
-	wanted := func(o client.Object) bool {
-		for _, t := range types {
-			if o.GetLabels()[meta.LabelSecretType] == t {
-				return true
-			}
-		}
-		return false
-	}
-	return predicate.Funcs{
-		CreateFunc:  func(e event.CreateEvent) bool { return wanted(e.Object) },
-		DeleteFunc:  func(e event.DeleteEvent) bool { return wanted(e.Object) },
-		GenericFunc: func(e event.GenericEvent) bool { return wanted(e.Object) },
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			// A resync changes nothing.
-			return e.ObjectOld.GetResourceVersion() != e.ObjectNew.GetResourceVersion() && (wanted(e.ObjectNew) || wanted(e.ObjectOld))
-		},
 	}
 }

@@ -1,0 +1,114 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const root = "../.."
+
+// copied are the folders that a scaffold changes, or needs to compile.
+var copied = []string{"go.mod", "go.sum", "apis", "internal", "hack", "test/integration", "test/apiserver", "docs/credentials.md", "examples/managed", "package/configuration", "package/configuration-claims", "package/provider", "cluster/manifests"}
+
+func copyTree(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range copied {
+		from, to := filepath.Join(root, name), filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(to), 0o750); err != nil {
+			t.Fatal(err)
+		}
+		i, err := os.Stat(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i.IsDir() {
+			err = os.CopyFS(to, os.DirFS(from))
+		} else {
+			var b []byte
+			if b, err = os.ReadFile(from); err == nil {
+				err = os.WriteFile(to, b, 0o600)
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// TestScaffold scaffolds a kind in a copy of the tree, generates its methods as make generate
+// does, and compiles, vets and tests the result.
+func TestScaffold(t *testing.T) {
+	dir := copyTree(t)
+	made, err := (&cli{Name: "UserGroup", Scope: "users", Root: dir}).run()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"apis/tailnet/v1alpha1/groupversion.go",
+		"apis/tailnet/v1alpha1/providerconfig_types.go",
+		"apis/tailnet/v1alpha1/usergroup_types.go",
+		"docs/credentials.md",
+		"examples/managed/usergroup.yaml",
+		"internal/controller/setup.go",
+		"internal/controller/usergroup/setup.go",
+		"internal/controller/usergroup/usergroup.go",
+		"internal/controller/usergroup/usergroup_test.go",
+		"internal/tailscale/client.go",
+		"internal/tailscale/usergroups.go",
+		"test/integration/cases_test.go",
+		"test/integration/kind_usergroup_test.go",
+	}
+	if diff := cmp.Diff(want, made); diff != "" {
+		t.Errorf("run(): -want, +got:\n%s", diff)
+	}
+	for _, args := range [][]string{
+		{"tool", "-modfile=hack/tools/controller-gen/go.mod", "controller-gen", "object:headerFile=hack/boilerplate.go.txt", "paths=./apis/tailnet/..."},
+		{"tool", "-modfile=hack/tools/angryjet/go.mod", "angryjet", "generate-methodsets", "--header-file=hack/boilerplate.go.txt", "./apis/tailnet/..."},
+		{"vet", "-tags=integration", "./apis/tailnet/...", "./internal/tailscale", "./internal/controller", "./internal/controller/usergroup", "./test/integration"},
+		{"test", "./internal/controller", "./internal/controller/usergroup"},
+	} {
+		cmd := exec.CommandContext(t.Context(), "go", args...)
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+	}
+	if _, err := (&cli{Name: "UserGroup", Root: dir}).run(); err == nil || !strings.Contains(err.Error(), "exists already") {
+		t.Errorf("run() again: want an error, got %v", err)
+	}
+}
+
+func TestNames(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		kind   string
+		want   names
+		err    bool
+	}{
+		"Words":  {reason: "Each form follows the words.", kind: "UserGroup", want: names{Kind: "UserGroup", Camel: "userGroup", Lower: "usergroup", Words: "user group", Path: "user-groups", Article: "a", ArticleUpper: "A", Scope: "all"}},
+		"Vowel":  {reason: "A vowel changes the article.", kind: "Invite", want: names{Kind: "Invite", Camel: "invite", Lower: "invite", Words: "invite", Path: "invites", Article: "an", ArticleUpper: "An", Scope: "all"}},
+		"Plural": {reason: "A kind is singular.", kind: "Users", err: true},
+		"Lower":  {reason: "A kind is in PascalCase.", kind: "userGroup", err: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := newNames(tc.kind, "all")
+			if (err != nil) != tc.err {
+				t.Fatalf("\n%s\nnewNames(...): %v", tc.reason, err)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("\n%s\nnewNames(...): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

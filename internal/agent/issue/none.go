@@ -1,0 +1,21 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package issue
+
+import "context"
+
+// None is the issuer of a pod that gets no certificates.
+type None struct{}
+
+// Set does nothing.
+func (None) Set(context.Context, int, []string) error { return nil }
+
+// Statuses returns no status.
+func (None) Statuses() map[string]Status { return nil }
+
+// Problems returns no problem.
+func (None) Problems() map[string]string { return nil }
+
+// Again does nothing.
+func (None) Again(context.Context, string) error { return nil }

@@ -1,0 +1,111 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+)
+
+// A role is a task that the pod has beside serving services of its tailnet. The loop has a
+// list of the roles of its pod; only the loop's goroutine calls them, except watch.
+type role interface {
+	// watch follows the role's objects of the Kubernetes API until ctx ends.
+	watch(ctx context.Context, a *Agent)
+
+	// restore takes over what an earlier run of the agent in this pod has written.
+	restore() error
+
+	// step does what is due. It returns when to call it again without a change, or zero.
+	step(ctx context.Context, now time.Time, l *loop) time.Time
+
+	// started reports whether the role knows its task.
+	started() bool
+
+	// unready returns why the pod cannot fill the role yet, or "".
+	unready(l *loop) string
+
+	// busy reports whether connections are open.
+	busy() bool
+
+	// drain extends a drain for the clients of the role.
+	drain(now time.Time, l *loop)
+
+	// report adds the state of the role to the pod's status.
+	report(s *v1alpha1.MachineAgentStatus)
+
+	// close ends the role. The loop has ended before.
+	close()
+}
+
+// plainRole is embedded in roles that need only some of the methods.
+type plainRole struct{}
+
+func (plainRole) watch(context.Context, *Agent)                    {}
+func (plainRole) restore() error                                   { return nil }
+func (plainRole) step(context.Context, time.Time, *loop) time.Time { return time.Time{} }
+func (plainRole) started() bool                                    { return true }
+func (plainRole) unready(*loop) string                             { return "" }
+func (plainRole) busy() bool                                       { return false }
+func (plainRole) drain(time.Time, *loop)                           {}
+func (plainRole) report(*v1alpha1.MachineAgentStatus)              {}
+func (plainRole) close()                                           {}
+
+// roles are those of one pod, in the order of their steps.
+type roles []role
+
+func (rs roles) restore() error {
+	for _, r := range rs {
+		if err := r.restore(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// step calls the steps of all roles, and returns when each is due again.
+func (rs roles) step(ctx context.Context, now time.Time, l *loop) []time.Time {
+	due := make([]time.Time, 0, len(rs))
+	for _, r := range rs {
+		due = append(due, r.step(ctx, now, l))
+	}
+	return due
+}
+
+func (rs roles) started() bool {
+	return !slices.ContainsFunc(rs, func(r role) bool { return !r.started() })
+}
+
+// unready returns why the first role that is not ready is not.
+func (rs roles) unready(l *loop) string {
+	for _, r := range rs {
+		if why := r.unready(l); why != "" {
+			return why
+		}
+	}
+	return ""
+}
+
+func (rs roles) busy() bool { return slices.ContainsFunc(rs, role.busy) }
+
+func (rs roles) drain(now time.Time, l *loop) {
+	for _, r := range rs {
+		r.drain(now, l)
+	}
+}
+
+func (rs roles) report(s *v1alpha1.MachineAgentStatus) {
+	for _, r := range rs {
+		r.report(s)
+	}
+}
+
+func (rs roles) close() {
+	for _, r := range rs {
+		r.close()
+	}
+}

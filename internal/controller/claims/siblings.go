@@ -1,0 +1,37 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package claims
+
+import (
+	"context"
+	"iter"
+)
+
+// Siblings returns the items that may be for the same tailnet as self, without self, each as
+// the claimant that as makes of it.
+func Siblings[T any](self Claimant, items []T, as func(*T) Claimant) iter.Seq2[*T, Claimant] {
+	return func(yield func(*T, Claimant) bool) {
+		for i := range items {
+			c := as(&items[i])
+			if c.UID == self.UID || !SharesScope(self, c) {
+				continue
+			}
+			if !yield(&items[i], c) {
+				return
+			}
+		}
+	}
+}
+
+// Tailnet returns the domain of the tailnet, or known if the API does not tell it. It only
+// helps to find objects that reach the same tailnet by another config, so a credential that
+// may not list devices can do without.
+func Tailnet(ctx context.Context, api interface {
+	Domain(ctx context.Context) (string, error)
+}, known string) string {
+	if domain, err := api.Domain(ctx); err == nil && domain != "" {
+		return domain
+	}
+	return known
+}

@@ -1,0 +1,83 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package products lists the packages and images that the project ships. Builds, the demo,
+// the install check, tests and default images take names from here; a test checks that
+// manifests, Compositions, examples and docs name nothing else.
+package products
+
+// Organization is where all products are published.
+const Organization = "ghcr.io/tailscale-gateway"
+
+// Names of products: the last part of their repositories.
+const (
+	Agent               = "agent"
+	Extension           = "extension"
+	Provider            = "provider-tailscale"
+	Function            = "function-tailscale"
+	Configuration       = "configuration-tailscale-gateway"
+	ConfigurationClaims = "configuration-tailscale-gateway-claims"
+)
+
+// A Kind is what a product is to Crossplane: a kind of package, or a plain image.
+type Kind string
+
+// Kinds of products.
+const (
+	KindImage         Kind = "image"
+	KindProvider      Kind = "provider"
+	KindFunction      Kind = "function"
+	KindConfiguration Kind = "configuration"
+)
+
+// A Product is one package or image.
+type Product struct {
+	Name string
+	Kind Kind
+
+	// Main is the Go package of the runtime binary, or empty if the product has none.
+	Main string
+
+	// Package is the folder of the package's YAML, or empty for a plain image.
+	Package string
+
+	// Flavour of the cluster's kinds that a configuration defines, or empty.
+	Flavour string
+}
+
+// Flavours of configurations.
+const (
+	FlavourNamespaced = "namespaced"
+	FlavourClaims     = "claims"
+)
+
+// All returns all products. A package comes after those that it depends on.
+func All() []Product {
+	return []Product{
+		{Name: Agent, Kind: KindImage, Main: "./cmd/agent"},
+		{Name: Extension, Kind: KindImage, Main: "./extension"},
+		{Name: Provider, Kind: KindProvider, Main: "./cmd/provider", Package: "package/provider"},
+		{Name: Function, Kind: KindFunction, Main: "./cmd/function", Package: "package/function"},
+		{Name: Configuration, Kind: KindConfiguration, Package: "package/configuration", Flavour: FlavourNamespaced},
+		{Name: ConfigurationClaims, Kind: KindConfiguration, Package: "package/configuration-claims", Flavour: FlavourClaims},
+	}
+}
+
+// Packages returns the packages that one install of a flavour brings, in the order of an
+// update: a package comes after those that it depends on.
+func Packages(flavour string) []Product {
+	var out []Product
+	for _, p := range All() {
+		if p.Package != "" && (p.Flavour == "" || p.Flavour == flavour) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// Image returns the repository of a product with a tag.
+func Image(name, tag string) string { return Organization + "/" + name + ":" + tag }
+
+// Object returns the name that Crossplane gives to a package installed by its repository:
+// the path with dashes.
+func Object(name string) string { return "tailscale-gateway-" + name }

@@ -1,0 +1,111 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package products
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	pkgmetav1 "github.com/crossplane/crossplane/apis/v2/pkg/meta/v1"
+)
+
+// root of the repository.
+const root = "../.."
+
+// mentions matches our images, and Crossplane's objects of our packages.
+var mentions = regexp.MustCompile(`(?:ghcr\.io/tailscale-gateway/|tailscale-gateway-(?:provider|function)-|\b(?:provider|function|configuration)-tailscale)[a-z-]*`)
+
+// files are those that name products without being able to import this package.
+func files(t *testing.T) []string {
+	t.Helper()
+	var out []string
+	for _, dir := range []string{"package", "cluster/manifests", "cluster/charts", "examples", "docs", "Makefile", "README.md", "CONTRIBUTING.md", "ARCHITECTURE.md"} {
+		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			// What the names of former releases became stands there.
+			if filepath.Base(path) != "upgrading.md" {
+				out = append(out, path)
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return out
+}
+
+// TestMentions checks that files name no product that is not shipped.
+func TestMentions(t *testing.T) {
+	seen := map[string]bool{}
+	for _, f := range files(t) {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range mentions.FindAllString(string(b), -1) {
+			name := strings.Trim(strings.TrimPrefix(strings.TrimPrefix(m, Organization+"/"), "tailscale-gateway-"), "-")
+			if name == "" {
+				continue
+			}
+			if !slices.ContainsFunc(All(), func(p Product) bool { return p.Name == name }) {
+				t.Errorf("%s names %q, which is no product", strings.TrimPrefix(f, root+"/"), m)
+			}
+			seen[name] = true
+		}
+	}
+	for _, p := range All() {
+		if p.Name != Agent && !seen[p.Name] {
+			t.Errorf("no manifest or page names %s", p.Name)
+		}
+	}
+}
+
+// TestMetadata checks that each package has its product's name, and that configurations
+// depend on all other packages.
+func TestMetadata(t *testing.T) {
+	for _, p := range All() {
+		if p.Package == "" {
+			continue
+		}
+		b, err := os.ReadFile(filepath.Join(root, p.Package, "crossplane.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := &pkgmetav1.Configuration{}
+		if err := yaml.Unmarshal(b, m); err != nil {
+			t.Fatal(err)
+		}
+		if m.Name != p.Name || !strings.EqualFold(m.Kind, string(p.Kind)) {
+			t.Errorf("%s: got %s %s, want %s %s", p.Package, m.Kind, m.Name, p.Kind, p.Name)
+		}
+		if p.Kind != KindConfiguration {
+			continue
+		}
+		var want, got []string
+		for _, d := range Packages(p.Flavour) {
+			if d.Name != p.Name {
+				want = append(want, Organization+"/"+d.Name)
+			}
+		}
+		for _, d := range m.Spec.DependsOn {
+			if d.Package != nil && strings.HasPrefix(*d.Package, Organization+"/") {
+				got = append(got, *d.Package)
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: dependencies: -want, +got:\n%s", p.Package, diff)
+		}
+	}
+}
