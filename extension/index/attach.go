@@ -4,7 +4,6 @@
 package index
 
 import (
-	"maps"
 	"reflect"
 	"slices"
 
@@ -138,7 +137,7 @@ func (w *world) attachment(t PolicyTarget) Attachment {
 
 // advancePolicy takes a policy over, and says what it named and names.
 func (s *Store) advancePolicy(c *change, n types.NamespacedName, todo map[consumer]struct{}) {
-	old := c.next.policies[n]
+	old := c.next.Policies.Get(n)
 	var now *RoutePolicy
 	if p := s.world.routePolicies[n]; p != nil {
 		now = &RoutePolicy{}
@@ -164,12 +163,7 @@ func (s *Store) advancePolicy(c *change, n types.NamespacedName, todo map[consum
 	}
 	c.digest(policySum(old), policySum(now))
 	c.policies = append(c.policies, n)
-	policies := clone(c, "policies", &c.next.policies)
-	if now == nil {
-		delete(policies, n)
-	} else {
-		policies[n] = now
-	}
+	c.next.Policies.Put(c.next, n, now, now == nil)
 	s.names(policyKey(n), policyConsumers(old), policyConsumers(now), todo)
 }
 
@@ -208,7 +202,7 @@ func policyConsumers(p *RoutePolicy) map[consumer]struct{} {
 
 // policyPart is what a policy adds to the digests of the Gateways where it has an effect.
 func (s *Store) policyPart(c *change, n types.NamespacedName) part {
-	p := c.next.policies[n]
+	p := c.next.Policies.Get(n)
 	if p == nil {
 		return part{}
 	}
@@ -223,6 +217,6 @@ func (s *Store) policyPart(c *change, n types.NamespacedName) part {
 func (c *change) attach() {
 	if len(c.policies) > 0 {
 		c.next.PolicyRevision++
-		c.next.attached = attachedRules(maps.Values(c.next.policies))
+		c.next.Attached.Replace(c.next, AttachRules(c.next.Policies.Values()))
 	}
 }

@@ -39,10 +39,10 @@ const (
 
 	// maxBootstrap is the size of the largest bootstrap that is read, in bytes.
 	maxBootstrap = 256 << 10
-
-	// kindBootstrap is the kind of what a Gateway's digest has for its bootstrap.
-	kindBootstrap RouteKind = "bootstrap"
 )
+
+// kindBootstrap is the kind of what a Gateway's digest has for its bootstrap.
+const kindBootstrap RouteKind = "bootstrap"
 
 // BootstrapKinds returns the kinds that decide on the bootstrap of a Gateway's Envoys, beside
 // those of Kinds.
@@ -103,6 +103,11 @@ func (p *envoyProxy) judge() {
 	if p.Bootstrap != nil {
 		p.Bootstrap = &bootstrap{authority: p.Bootstrap.judge()}
 	}
+}
+
+// hasAuthority reports whether the bootstrap of the Envoys has the authority tailscale.
+func (p *envoyProxy) hasAuthority() bool {
+	return p != nil && p.Bootstrap != nil && p.Bootstrap.authority
 }
 
 // judge reports whether the bootstrap has the authority. One that cannot be read does not.
@@ -230,17 +235,26 @@ func (w *world) putConfig(o *corev1.ConfigMap, gone bool, d *dirty) error {
 	if gone {
 		return nil
 	}
+	p, err := parseConfig(o)
+	if err != nil {
+		return errors.Wrapf(err, "cannot read %s of ConfigMap %s/%s", configKey, o.Namespace, o.Name)
+	}
+	w.defaultProxy = p
+	return nil
+}
+
+// parseConfig reads the default EnvoyProxy of Envoy Gateway's configuration. Nil is none.
+func parseConfig(o *corev1.ConfigMap) (*envoyProxy, error) {
 	var c struct {
 		EnvoyProxy *envoyProxy `json:"envoyProxy"`
 	}
 	if err := yaml.Unmarshal([]byte(o.Data[configKey]), &c); err != nil {
-		return errors.Wrapf(err, "cannot read %s of ConfigMap %s/%s", configKey, o.Namespace, o.Name)
+		return nil, err
 	}
 	if c.EnvoyProxy != nil {
 		c.EnvoyProxy.judge()
 	}
-	w.defaultProxy = c.EnvoyProxy
-	return nil
+	return c.EnvoyProxy, nil
 }
 
 // rebootstrap has all Gateways looked at again: those objects are few, and change rarely.
@@ -269,7 +283,7 @@ func (w *world) bootstrapped(gateway types.NamespacedName) bool {
 	}
 	specific := mergeProxies(ofClass, ofGateway, mergeTypeOf(ofGateway))
 	all := mergeProxies(w.defaultProxy, specific, mergeTypeOf(ofClass, ofGateway))
-	return all != nil && all.Bootstrap != nil && all.Bootstrap.authority
+	return all.hasAuthority()
 }
 
 // EnvoyGatewayConfig names the ConfigMap of Envoy Gateway's own configuration, before any
@@ -282,13 +296,13 @@ func (s *Store) EnvoyGatewayConfig(n types.NamespacedName) {
 
 // advanceBootstrap takes over what is known of the bootstrap of a Gateway's Envoys.
 func (s *Store) advanceBootstrap(c *change, gateway types.NamespacedName) {
-	old, now := c.next.bootstrapped[gateway], s.world.bootstrapped(gateway)
+	old, now := c.next.Bootstraps.Get(gateway), s.world.bootstrapped(gateway)
 	if old == now {
 		return
 	}
 	c.digest(bootstrapSum(gateway, old), bootstrapSum(gateway, now))
 	c.bootstraps = append(c.bootstraps, gateway)
-	put(clone(c, "bootstrapped", &c.next.bootstrapped), gateway, now, !now)
+	c.next.Bootstraps.Put(c.next, gateway, now, !now)
 }
 
 func bootstrapKey(gateway types.NamespacedName) RouteKey {
@@ -305,7 +319,7 @@ func bootstrapSum(gateway types.NamespacedName, has bool) any {
 
 // bootstrapPart is what it adds to the digest of the Gateway.
 func bootstrapPart(c *change, gateway types.NamespacedName) part {
-	if !c.next.bootstrapped[gateway] {
+	if !c.next.Bootstraps.Get(gateway) {
 		return part{}
 	}
 	return part{gateways: []types.NamespacedName{gateway}, sum: sum(bootstrapSum(gateway, true))}
@@ -313,7 +327,9 @@ func bootstrapPart(c *change, gateway types.NamespacedName) part {
 
 // Bootstrapped reports whether the bootstrap of a Gateway's Envoys is known to have the
 // authority tailscale.
-func (s *Snapshot) Bootstrapped(gateway types.NamespacedName) bool { return s.bootstrapped[gateway] }
+func (s *Snapshot) Bootstrapped(gateway types.NamespacedName) bool {
+	return s.tables.Bootstraps.Get(gateway)
+}
 
 // stripEnvoyProxy of all but what decides on a bootstrap.
 func stripEnvoyProxy(spec map[string]any) {

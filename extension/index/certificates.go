@@ -50,7 +50,7 @@ func (s *Snapshot) KeyPair(c *ClientCertificate) *KeyPair {
 	if c.Problem != "" {
 		return nil
 	}
-	return s.keyPairs[c.Secret]
+	return s.tables.KeyPairs.Get(c.Secret)
 }
 
 // presents are the Secrets of a policy's certificates, each once.
@@ -235,8 +235,8 @@ func (s *Store) advanceSecret(c *change, n types.NamespacedName) {
 	if h := s.world.held[n]; h != nil {
 		now = h.Pair
 	}
-	if reflect.DeepEqual(c.next.keyPairs[n], now) {
+	if reflect.DeepEqual(c.next.KeyPairs.Get(n), now) {
 		return
 	}
-	put(clone(c, "keyPairs", &c.next.keyPairs), n, now, now == nil)
+	c.next.KeyPairs.Put(c.next, n, now, now == nil)
 }

@@ -97,7 +97,7 @@ func TestCertificates(t *testing.T) {
 			for n, h := range tc.held {
 				s.SetSecret(n, &h)
 			}
-			p := s.Snapshot().policies[name("p")]
+			p := s.Snapshot().tables.Policies.Get(name("p"))
 			c := p.Rules[0].Certificate
 			got := said{Secrets: s.Secrets(), Reason: c.Reason, Problem: c.Problem, Notice: p.Notices["a"], KeyPair: s.Snapshot().KeyPair(c) != nil}
 			if len(got.Secrets) == 0 {
@@ -151,7 +151,7 @@ func TestCertificatesChange(t *testing.T) {
 		t.Errorf("Secrets are still wanted: %v", got)
 	}
 	s.SetSecret(name("client"), nil)
-	if s.Snapshot().keyPairs[name("client")] != nil {
+	if s.Snapshot().tables.KeyPairs.Get(name("client")) != nil {
 		t.Error("a key that nobody needs is kept")
 	}
 }
@@ -218,7 +218,7 @@ func TestGatewayCertificates(t *testing.T) {
 			for _, doc := range tc.docs {
 				apply(t, s, true, doc)
 			}
-			if digests := maps.Collect(s.Snapshot().GatewayDigests()); len(digests)+len(s.Snapshot().gateways)+len(s.Secrets()) > 0 {
+			if digests := maps.Collect(s.Snapshot().GatewayDigests()); len(digests)+s.Snapshot().tables.Digests.Len()+len(s.Secrets()) > 0 {
 				t.Errorf("%s\nwhen all is gone there is still %v, %v", tc.reason, digests, s.Secrets())
 			}
 		})

@@ -29,9 +29,9 @@ func httpChanges(filters []gwapiv1.HTTPRouteFilter) *Changes {
 	for _, f := range filters {
 		switch f.Type {
 		case gwapiv1.HTTPRouteFilterRequestHeaderModifier:
-			out.headers(string(f.Type), &out.Request, f.RequestHeaderModifier)
+			changeHeaders(out, string(f.Type), &out.Request, f.RequestHeaderModifier)
 		case gwapiv1.HTTPRouteFilterResponseHeaderModifier:
-			out.headers(string(f.Type), &out.Response, f.ResponseHeaderModifier)
+			changeHeaders(out, string(f.Type), &out.Response, f.ResponseHeaderModifier)
 		case gwapiv1.HTTPRouteFilterURLRewrite:
 			if f.URLRewrite == nil {
 				continue
@@ -56,9 +56,9 @@ func grpcChanges(filters []gwapiv1.GRPCRouteFilter) *Changes {
 	for _, f := range filters {
 		switch f.Type {
 		case gwapiv1.GRPCRouteFilterRequestHeaderModifier:
-			out.headers(string(f.Type), &out.Request, f.RequestHeaderModifier)
+			changeHeaders(out, string(f.Type), &out.Request, f.RequestHeaderModifier)
 		case gwapiv1.GRPCRouteFilterResponseHeaderModifier:
-			out.headers(string(f.Type), &out.Response, f.ResponseHeaderModifier)
+			changeHeaders(out, string(f.Type), &out.Response, f.ResponseHeaderModifier)
 		default:
 			out.Refused = append(out.Refused, string(f.Type))
 		}
@@ -66,8 +66,8 @@ func grpcChanges(filters []gwapiv1.GRPCRouteFilter) *Changes {
 	return out
 }
 
-// headers takes a filter's changes over.
-func (c *Changes) headers(filter string, to *HeaderChange, f *gwapiv1.HTTPHeaderFilter) {
+// changeHeaders takes a filter's changes over.
+func changeHeaders(c *Changes, filter string, to *HeaderChange, f *gwapiv1.HTTPHeaderFilter) {
 	if f == nil {
 		return
 	}

@@ -22,7 +22,7 @@ func TestDevices(t *testing.T) {
 	rules := func() *PolicyRule {
 		return s.Snapshot().AttachedRules(PolicyTarget{Route: KindHTTPRoute, NamespacedName: name("web")})[0]
 	}
-	p := s.Snapshot().policies[name("p")]
+	p := s.Snapshot().tables.Policies.Get(name("p"))
 	var search types.NamespacedName
 	for n, q := range p.Discoveries() {
 		search = n
@@ -92,7 +92,7 @@ func TestDevices(t *testing.T) {
 		if rules().Matches[0].Clients == nil {
 			t.Errorf("%s Nil would be anybody.", tc.reason)
 		}
-		p := s.Snapshot().policies[name("p")]
+		p := s.Snapshot().tables.Policies.Get(name("p"))
 		if p.Notices["a"] != tc.notice || p.Devices["a"] != tc.devices {
 			t.Errorf("%s It says %q of %d devices, want %q of %d", tc.reason, p.Notices["a"], p.Devices["a"], tc.notice, tc.devices)
 		}
@@ -102,7 +102,7 @@ func TestDevices(t *testing.T) {
 	}
 	other := strings.Replace(rule, "tag:a", "tag:c", 1)
 	apply(t, s, false, policyOf("p", other))
-	for n := range s.Snapshot().policies[name("p")].Discoveries() {
+	for n := range s.Snapshot().tables.Policies.Get(name("p")).Discoveries() {
 		if n == search {
 			t.Error("another query should have another Discovery")
 		}
@@ -113,7 +113,7 @@ func TestDevices(t *testing.T) {
 func TestDevicesOfSeveralMatches(t *testing.T) {
 	s := directStore()
 	apply(t, s, false, routeToWeb, policyOf("p", `{name: a, actions: [{type: Deny}], matches: [{tailnetDevice: {tailnet: corp, tags: ["tag:a"]}}, {tailnetDevice: {tailnet: corp, tags: ["tag:b"]}}]}`))
-	for n, q := range s.Snapshot().policies[name("p")].Discoveries() {
+	for n, q := range s.Snapshot().tables.Policies.Get(name("p")).Discoveries() {
 		if q.Tags[0] != "tag:a" {
 			continue
 		}
@@ -121,7 +121,7 @@ func TestDevicesOfSeveralMatches(t *testing.T) {
 			", labels: {"+RoutePolicyLabel+": \"\"}}\nspec: {forProvider: {}}\nstatus: {atProvider: {count: 9, truncated: true, discovered: [{addresses: [100.64.0.7]}]}}\n")
 	}
 	const want = "9 devices match, and only 1 count; ask for fewer; Devices are not known yet"
-	if got := s.Snapshot().policies[name("p")].Notices["a"]; got != want {
+	if got := s.Snapshot().tables.Policies.Get(name("p")).Notices["a"]; got != want {
 		t.Errorf("What is wrong with each match should be told: want %q, got %q", want, got)
 	}
 }

@@ -37,7 +37,7 @@ func ofEveryKind(t *testing.T) []client.Object {
 		strings.NewReplacer("name: web, generation: 1", "name: third, generation: 1", "name: gw,", "name: gw3,").Replace(routeToWeb),
 		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: config, namespace: system}\ndata: {"+configKey+": 'envoyProxy: {bootstrap: "+withAuthority+"}'}\n",
 	)
-	for n := range snapshotOf(t, routeToWeb, devices).policies[name("devices")].Discoveries() {
+	for n := range snapshotOf(t, routeToWeb, devices).tables.Policies.Get(name("devices")).Discoveries() {
 		docs = append(docs, "apiVersion: tailnet.gateway.tailscale.com/v1alpha1\nkind: Discovery\nmetadata: {name: "+n.Name+", namespace: "+n.Namespace+", labels: {"+RoutePolicyLabel+
 			": \"\"}}\nspec: {forProvider: {}}\nstatus: {atProvider: {count: 9, truncated: true, discovered: [{addresses: [100.64.0.7]}]}}\n")
 	}

@@ -40,18 +40,13 @@ func aboutGateway(o *gwapiv1.Gateway) *AboutGateway {
 }
 
 // Gateway returns nil for one that is not known.
-func (s *Snapshot) Gateway(n types.NamespacedName) *AboutGateway { return s.abouts[n] }
+func (s *Snapshot) Gateway(n types.NamespacedName) *AboutGateway { return s.tables.Gateways.Get(n) }
 
 // advanceAbout takes over what is known of a Gateway.
 func (s *Store) advanceAbout(c *change, n types.NamespacedName) {
 	now := s.world.abouts[n]
-	if reflect.DeepEqual(c.next.abouts[n], now) {
+	if reflect.DeepEqual(c.next.Gateways.Get(n), now) {
 		return
 	}
-	abouts := clone(c, "abouts", &c.next.abouts)
-	if now == nil {
-		delete(abouts, n)
-		return
-	}
-	abouts[n] = now
+	c.next.Gateways.Put(c.next, n, now, now == nil)
 }

@@ -50,13 +50,13 @@ func (s *Store) advanceCertificate(c *change, gateway types.NamespacedName) {
 		}
 	}
 	s.want(certificateKey(gateway), secrets)
-	old := c.next.certificates[gateway]
+	old := c.next.Certificates.Get(gateway)
 	if reflect.DeepEqual(old, now) {
 		return
 	}
 	c.digest(certificateSum(gateway, old), certificateSum(gateway, now))
 	c.certificates = append(c.certificates, gateway)
-	put(clone(c, "certificates", &c.next.certificates), gateway, now, now == nil)
+	c.next.Certificates.Put(c.next, gateway, now, now == nil)
 }
 
 // certificateSum is what a Gateway's certificate is in a digest.
@@ -72,7 +72,7 @@ func certificateSum(gateway types.NamespacedName, c *ClientCertificate) any {
 
 // certificatePart is what it adds to the digest of the Gateway.
 func certificatePart(c *change, gateway types.NamespacedName) part {
-	now := c.next.certificates[gateway]
+	now := c.next.Certificates.Get(gateway)
 	if now == nil {
 		return part{}
 	}
@@ -80,11 +80,11 @@ func certificatePart(c *change, gateway types.NamespacedName) part {
 }
 
 // HasCertificates reports whether any Gateway presents one to backends.
-func (s *Snapshot) HasCertificates() bool { return len(s.certificates) > 0 }
+func (s *Snapshot) HasCertificates() bool { return s.tables.Certificates.Len() > 0 }
 
 // Certificate that a Gateway presents to backends. Nil is none.
 func (s *Snapshot) Certificate(gateway types.NamespacedName) *ClientCertificate {
-	return s.certificates[gateway]
+	return s.tables.Certificates.Get(gateway)
 }
 
 // Withheld says why requests of a route are not sent to a target: a Gateway of the route
@@ -94,7 +94,7 @@ func (s *Snapshot) Withheld(r *Route, t *Target) string {
 		return ""
 	}
 	for _, g := range r.Gateways {
-		if c := s.certificates[g]; c != nil && c.Problem != "" {
+		if c := s.tables.Certificates.Get(g); c != nil && c.Problem != "" {
 			return fmt.Sprintf("Gateway %s cannot present its client certificate: %s", g, c.Problem)
 		}
 	}

@@ -6,19 +6,18 @@ package index
 import (
 	"fmt"
 	"iter"
-	"maps"
 
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A digest is the sum of its routes' parts, so that it follows from what is there,
-// whatever came first.
-type digest struct {
-	sum uint64
+// A Digest of a Gateway is the sum of its contributors' sums, so that it does not depend on
+// the order of changes.
+type Digest struct {
+	Sum uint64
 
-	// routes that it has parts of, policies and listeners among them. A certificate or a
-	// bootstrap alone is nothing to translate.
-	routes int
+	// Contributors is the number of contributors that need a translation: routes, policies
+	// and identity listeners. A certificate or a bootstrap alone needs none.
+	Contributors int
 }
 
 // A part of a route, of a policy, or of listeners, in the digests of its Gateways.
@@ -44,8 +43,8 @@ func newParts() parts {
 // listeners that are told who asks, the certificate that is presented, and whether Envoys have
 // the authority tailscale. It is equal in every process that knows the same objects. Empty for a Gateway without any of them.
 func (s *Snapshot) GatewayDigest(gateway types.NamespacedName) string {
-	d := s.gateways[gateway]
-	if d.routes == 0 {
+	d := s.tables.Digests.Get(gateway)
+	if d.Contributors == 0 {
 		return ""
 	}
 	return d.String()
@@ -54,8 +53,8 @@ func (s *Snapshot) GatewayDigest(gateway types.NamespacedName) string {
 // GatewayDigests of all Gateways that have one, in no order.
 func (s *Snapshot) GatewayDigests() iter.Seq2[types.NamespacedName, string] {
 	return func(yield func(types.NamespacedName, string) bool) {
-		for n, d := range s.gateways {
-			if d.routes > 0 && !yield(n, d.String()) {
+		for n, d := range s.tables.Digests.All() {
+			if d.Contributors > 0 && !yield(n, d.String()) {
 				return
 			}
 		}
@@ -63,7 +62,7 @@ func (s *Snapshot) GatewayDigests() iter.Seq2[types.NamespacedName, string] {
 }
 
 // String of the digest.
-func (d digest) String() string { return fmt.Sprintf("%016x", d.sum) }
+func (d Digest) String() string { return fmt.Sprintf("%016x", d.Sum) }
 
 // advanceGateways brings the digests of those Gateways up to date that a change
 // concerns.
@@ -88,12 +87,12 @@ func (s *Store) advanceGateways(c *change) {
 		todo[bootstrapKey(n)] = struct{}{}
 	}
 	if c.granted {
-		for k := range c.next.routes {
+		for k := range c.next.Routes.All() {
 			todo[k] = struct{}{}
 		}
 	}
 	for _, k := range c.reshaped {
-		now := sum(shapeSum(c.next.targets[k]))
+		now := sum(shapeSum(c.next.Targets.Get(k)))
 		grown := now - s.parts.targets[k]
 		if s.parts.targets[k] = now; now == 0 {
 			delete(s.parts.targets, k)
@@ -124,11 +123,11 @@ func (s *Store) part(c *change, k RouteKey) part {
 	case kindBootstrap:
 		return bootstrapPart(c, k.NamespacedName)
 	}
-	r := c.next.routes[k]
+	r := c.next.Routes.Get(k)
 	if r == nil {
 		return part{}
 	}
-	p := part{gateways: r.Gateways, sum: sum(routeSum(r)) + sum(c.next.pinSum(k))}
+	p := part{gateways: r.Gateways, sum: sum(routeSum(r)) + sum(settingsSum(k, c.next.Settings.Get(k)))}
 	for of := range consumers(r) {
 		p.sum += s.parts.targets[of.target]
 	}
@@ -155,14 +154,15 @@ func (s *Store) replacePart(c *change, k RouteKey, now part) {
 	if k.Kind == kindCertificate || k.Kind == kindBootstrap {
 		one = 0
 	}
-	digests := clone(c, "gateways", &c.next.gateways)
+	add := func(gateway types.NamespacedName, sum uint64, contributors int) {
+		d := c.next.Digests.Get(gateway)
+		d = Digest{Sum: d.Sum + sum, Contributors: d.Contributors + contributors}
+		c.next.Digests.Put(c.next, gateway, d, d == Digest{})
+	}
 	for _, g := range old.gateways {
-		d := digests[g]
-		digests[g] = digest{sum: d.sum - old.sum, routes: d.routes - one}
+		add(g, -old.sum, -one)
 	}
 	for _, g := range now.gateways {
-		d := digests[g]
-		digests[g] = digest{sum: d.sum + now.sum, routes: d.routes + one}
+		add(g, now.sum, one)
 	}
-	maps.DeleteFunc(digests, func(_ types.NamespacedName, d digest) bool { return d == digest{} })
 }

@@ -82,8 +82,8 @@ func (p Placement) Equal(o Placement) bool {
 	return p.LocalOnly == o.LocalOnly && p.Local == o.Local && maps.Equal(p.Sick, o.Sick) && maps.Equal(p.Waiting, o.Waiting)
 }
 
-// zero reports whether nothing is to be changed.
-func (p Placement) zero() bool { return p.Equal(Placement{}) }
+// IsZero reports whether nothing is to be changed.
+func (p Placement) IsZero() bool { return p.Equal(Placement{}) }
 
 // SetHealth says what probes have found out about targets. Others keep what was told of
 // them. Those that no route names are left out. There is one snapshot for all.
@@ -96,7 +96,7 @@ func (s *Store) SetHealth(of map[TargetKey]Placement) {
 		if len(s.namedBy[consumer{target: k}]) == 0 || s.world.placements[k].Equal(p) {
 			continue
 		}
-		if p.zero() {
+		if p.IsZero() {
 			delete(s.world.placements, k)
 		} else {
 			s.world.placements[k] = p
@@ -145,7 +145,7 @@ func candidates(sources []source) []Candidate {
 //   - Else they move behind all others. Envoy's workers learn of priorities one after the
 //     other, and find in between who is well.
 func place(sources []source, p Placement) []source {
-	if p.zero() {
+	if p.IsZero() {
 		return sources
 	}
 	sources = slices.Clone(sources)
@@ -162,7 +162,7 @@ func place(sources []source, p Placement) []source {
 		if s.weight > 0 {
 			end = max(end, s.priority+1)
 		}
-		if !last(s) && p.well(s) {
+		if !last(s) && hasHealthy(p, s) {
 			first = min(first, s.priority)
 		}
 	}
@@ -170,7 +170,7 @@ func place(sources []source, p Placement) []source {
 		return sources
 	}
 	for _, s := range sources {
-		behind = behind || s.priority > first && !last(s) && p.well(s)
+		behind = behind || s.priority > first && !last(s) && hasHealthy(p, s)
 	}
 	var out, moved []source
 	for _, s := range sources {
@@ -182,7 +182,7 @@ func place(sources []source, p Placement) []source {
 			out = append(out, s)
 			continue
 		}
-		well, sick := p.divide(s.endpoints)
+		well, sick := divide(p, s.endpoints)
 		switch {
 		case len(sick) == 0:
 		case behind || s.priority < first:
@@ -198,18 +198,18 @@ func place(sources []source, p Placement) []source {
 	return append(out, moved...)
 }
 
-// well reports whether a source has an endpoint that may get something new and is not sick.
-func (p Placement) well(s source) bool {
-	return s.weight > 0 && slices.ContainsFunc(s.endpoints, func(e zoned) bool { return e.Health != Draining && !p.sick(e) })
+// hasHealthy reports whether a source has an endpoint that may get something new and is not sick.
+func hasHealthy(p Placement, s source) bool {
+	return s.weight > 0 && slices.ContainsFunc(s.endpoints, func(e zoned) bool { return e.Health != Draining && !isSick(p, e) })
 }
 
-func (p Placement) sick(e zoned) bool { return p.Sick[Address{Host: e.Address, Port: e.Port}] }
+func isSick(p Placement, e zoned) bool { return p.Sick[Address{Host: e.Address, Port: e.Port}] }
 
 // divide endpoints into those that are well, and those that are sick, which are marked.
 // Who drains has health of its own.
-func (p Placement) divide(in []zoned) (well, sick []zoned) {
+func divide(p Placement, in []zoned) (well, sick []zoned) {
 	for _, e := range in {
-		if e.Health != Draining && p.sick(e) {
+		if e.Health != Draining && isSick(p, e) {
 			e.Health = Degraded
 			sick = append(sick, e)
 			continue

@@ -98,7 +98,7 @@ func plainPorts(o *gwapiv1.Gateway) map[string]int32 {
 // advanceIdentity takes over which listeners of a Gateway are told by headers who asks,
 // if it is served.
 func (s *Store) advanceIdentity(c *change, gateway types.NamespacedName) {
-	old, now := c.next.identified[gateway], s.world.identified(gateway)
+	old, now := c.next.IdentityListeners.Get(gateway), s.world.identified(gateway)
 	if s.serves != nil && !s.serves(gateway) {
 		now = nil
 	}
@@ -107,12 +107,7 @@ func (s *Store) advanceIdentity(c *change, gateway types.NamespacedName) {
 	}
 	c.digest(identitySum(gateway, old), identitySum(gateway, now))
 	c.identities = append(c.identities, gateway)
-	identified := clone(c, "identified", &c.next.identified)
-	if now == nil {
-		delete(identified, gateway)
-		return
-	}
-	identified[gateway] = now
+	c.next.IdentityListeners.Put(c.next, gateway, now, now == nil)
 }
 
 func identityKey(gateway types.NamespacedName) RouteKey {
@@ -132,7 +127,7 @@ func identitySum(gateway types.NamespacedName, ls []IdentityListener) any {
 
 // identityPart is what they add to the digest of the Gateway.
 func identityPart(c *change, gateway types.NamespacedName) part {
-	ls := c.next.identified[gateway]
+	ls := c.next.IdentityListeners.Get(gateway)
 	if ls == nil {
 		return part{}
 	}
@@ -140,11 +135,10 @@ func identityPart(c *change, gateway types.NamespacedName) part {
 }
 
 // HasIdentified reports whether any Gateway is told by headers who asks.
-func (s *Snapshot) HasIdentified() bool { return len(s.identified) > 0 }
+func (s *Snapshot) HasIdentified() bool { return s.tables.IdentityListeners.Len() > 0 }
 
 // Identified are the listeners of a Gateway at which proxies tell by headers who asks,
 // by name. It reports whether a TailscaleGateway wants some, be they there or not.
 func (s *Snapshot) Identified(gateway types.NamespacedName) ([]IdentityListener, bool) {
-	ls, ok := s.identified[gateway]
-	return ls, ok
+	return s.tables.IdentityListeners.Lookup(gateway)
 }

@@ -113,7 +113,7 @@ func TestKeyPairPrintsNoKey(t *testing.T) {
 		if got := fmt.Sprintf(verb, h.Pair); got != "a certificate that is valid until 2026-06-01T01:00:00Z" {
 			t.Errorf("%s prints %q", verb, got)
 		}
-		if got := fmt.Sprintf(verb, &Snapshot{keyPairs: map[types.NamespacedName]*KeyPair{name("client"): h.Pair}}); strings.Contains(got, "PRIVATE") {
+		if got := fmt.Sprintf(verb, NewSnapshot(Contents{KeyPairs: map[types.NamespacedName]*KeyPair{name("client"): h.Pair}})); strings.Contains(got, "PRIVATE") {
 			t.Errorf("%s of a snapshot prints the key", verb)
 		}
 	}

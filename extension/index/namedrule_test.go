@@ -44,7 +44,7 @@ func TestNamedRules(t *testing.T) {
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
 			s := snapshotOf(t, tc.docs...)
-			of := s.policies[name("p")]
+			of := s.tables.Policies.Get(name("p"))
 			if got := of.Notices["a"]; got != tc.want {
 				t.Errorf("%s\nwant notice %q, got %q", tc.reason, tc.want, got)
 			}
@@ -59,7 +59,7 @@ func TestNamedRules(t *testing.T) {
 // longer when it does not.
 func TestNamedRuleComesAndGoes(t *testing.T) {
 	s := NewStore()
-	said := func() string { return s.Snapshot().policies[name("p")].Notices["a"] }
+	said := func() string { return s.Snapshot().tables.Policies.Get(name("p")).Notices["a"] }
 	apply(t, s, false, policyOf("p", handledByStrict), routeToWeb)
 	const gone = "Requests are answered 500: HTTPRoute shop/strict does not exist"
 	if said() != gone {
@@ -81,7 +81,7 @@ func TestNamedRuleComesAndGoes(t *testing.T) {
 
 func TestParseNamedRule(t *testing.T) {
 	s := snapshotOf(t, policyOf("p", "{name: a, actions: [{type: Route, route: {rule: {kind: TCPRoute, name: strict, sectionName: careful}}}]}"))
-	if got, want := s.policies[name("p")].Rules[0].Problem, `actions[0]: TCPRoute strict has no rule "careful"`; got != want {
+	if got, want := s.tables.Policies.Get(name("p")).Rules[0].Problem, `actions[0]: TCPRoute strict has no rule "careful"`; got != want {
 		t.Errorf("want %q, got %q", want, got)
 	}
 }

@@ -53,8 +53,8 @@ func parseRoutePolicy(o *gatewayv1alpha1.TailscaleRoutePolicy) *RoutePolicy {
 			Policy: p.Name, Created: p.Created, Index: i,
 			Name: string(o.Spec.Rules[i].Name), Priority: o.Spec.Rules[i].Priority,
 		}
-		if err := r.parse(&o.Spec.Rules[i]); err != nil {
-			r.leaveOut(err)
+		if err := parsePolicyRule(r, &o.Spec.Rules[i]); err != nil {
+			r.Omit(err)
 		}
 		p.Rules = append(p.Rules, r)
 	}
@@ -80,7 +80,7 @@ func (w *world) checkRules(p *RoutePolicy) {
 			continue
 		}
 		if !r.Deny {
-			r.leaveOut(err)
+			r.Omit(err)
 			continue
 		}
 		for i, m := range r.Matches {
@@ -93,10 +93,7 @@ func (w *world) checkRules(p *RoutePolicy) {
 	}
 }
 
-// leaveOut a rule, which nothing looks for devices for any more.
-func (r *PolicyRule) leaveOut(err error) { r.Problem, r.Matches = err.Error(), nil }
-
-func (r *PolicyRule) parse(in *gatewayv1alpha1.RoutePolicyRule) error {
+func parsePolicyRule(r *PolicyRule, in *gatewayv1alpha1.RoutePolicyRule) error {
 	r.Deny = slices.ContainsFunc(in.Actions, func(a gatewayv1alpha1.RoutePolicyAction) bool { return a.Type == gatewayv1alpha1.ActionDeny })
 	for i := range in.Matches {
 		m, err := parsePolicyMatch(&in.Matches[i])
@@ -110,7 +107,7 @@ func (r *PolicyRule) parse(in *gatewayv1alpha1.RoutePolicyRule) error {
 		r.Matches = append(r.Matches, m)
 	}
 	for i := range in.Actions {
-		if err := r.parseAction(&in.Actions[i]); err != nil {
+		if err := parsePolicyAction(r, &in.Actions[i]); err != nil {
 			return errors.Wrapf(err, "actions[%d]", i)
 		}
 	}
@@ -210,7 +207,7 @@ var rateUnits = map[gatewayv1alpha1.RateUnit]time.Duration{ //nolint:gochecknogl
 	gatewayv1alpha1.RatePerHour:   time.Hour,
 }
 
-func (r *PolicyRule) parseAction(in *gatewayv1alpha1.RoutePolicyAction) error {
+func parsePolicyAction(r *PolicyRule, in *gatewayv1alpha1.RoutePolicyAction) error {
 	switch {
 	case in.Type == gatewayv1alpha1.ActionDeny:
 		r.Deny = true

@@ -28,7 +28,7 @@ type Share struct {
 // the settings, which change in place.
 func (s *Snapshot) OwnName(k RouteKey, rule string, t TargetKey) string {
 	name := strings.Join([]string{t.ClusterName(), string(k.Kind), k.Namespace, k.Name}, "/")
-	if rule != "" && s.pinned[k][rule] {
+	if rule != "" && s.tables.Settings.Get(k).Pinned[rule] {
 		name += "/rule/" + rule
 	}
 	return name

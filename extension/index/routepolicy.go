@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
-	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -172,6 +171,9 @@ func (r *PolicyRule) Closed() string {
 	return fmt.Sprintf("matches[%d].tailnetDevice: users choose the names of their devices, so hostnames alone let nobody in: set tags or users beside them. Until then such devices are answered 403", i)
 }
 
+// Omit leaves the rule out because of an error. Its devices are not looked for.
+func (r *PolicyRule) Omit(err error) { r.Problem, r.Matches = err.Error(), nil }
+
 // SameAction reports whether two rules do the same.
 func (r *PolicyRule) SameAction(o *PolicyRule) bool {
 	return sum(r.action()) == sum(o.action())
@@ -193,7 +195,7 @@ func compareRules(a, b *PolicyRule) int {
 }
 
 // HasPolicies reports whether there is any TailscaleRoutePolicy.
-func (s *Snapshot) HasPolicies() bool { return len(s.attached) > 0 }
+func (s *Snapshot) HasPolicies() bool { return s.tables.Attached.Len() > 0 }
 
 // PolicyRules for requests of a rule of a route at a listener of a Gateway, in the order
 // in which they are asked. Those that are left out are not among them.
@@ -202,7 +204,7 @@ func (s *Snapshot) PolicyRules(route RouteKey, rule string, gateway types.Namesp
 	of := PolicyTarget{NamespacedName: gateway, Section: listener}
 	var out []*PolicyRule
 	for _, t := range []PolicyTarget{at, at.whole(), of, of.whole()} {
-		for _, r := range s.attached[t] {
+		for _, r := range s.tables.Attached.Get(t) {
 			if !slices.Contains(out, r) {
 				out = append(out, r)
 			}
@@ -213,14 +215,14 @@ func (s *Snapshot) PolicyRules(route RouteKey, rule string, gateway types.Namesp
 
 // AttachedRules are the rules that are attached to just this target, in the order in which
 // they are asked. They are not to be changed.
-func (s *Snapshot) AttachedRules(t PolicyTarget) []*PolicyRule { return s.attached[t] }
+func (s *Snapshot) AttachedRules(t PolicyTarget) []*PolicyRule { return s.tables.Attached.Get(t) }
 
 // RoutePolicies are all that are known, in no order.
-func (s *Snapshot) RoutePolicies() iter.Seq[*RoutePolicy] { return maps.Values(s.policies) }
+func (s *Snapshot) RoutePolicies() iter.Seq[*RoutePolicy] { return s.tables.Policies.Values() }
 
-// attachedRules of policies by what they are attached to, in the order in which they are
-// asked.
-func attachedRules(policies iter.Seq[*RoutePolicy]) map[PolicyTarget][]*PolicyRule {
+// AttachRules returns the rules of policies by what they are attached to, in the order in
+// which they are evaluated.
+func AttachRules(policies iter.Seq[*RoutePolicy]) map[PolicyTarget][]*PolicyRule {
 	out := map[PolicyTarget][]*PolicyRule{}
 	for p := range policies {
 		for _, t := range p.Targets {

@@ -156,7 +156,7 @@ func TestParseRoutePolicy(t *testing.T) {
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
 			s := snapshotOf(t, policyOf("p", tc.rule))
-			p := s.policies[name("p")]
+			p := s.tables.Policies.Get(name("p"))
 			if p == nil || len(p.Rules) != 1 {
 				t.Fatalf("%s\nwant one rule, got %v", tc.reason, p)
 			}
@@ -192,7 +192,7 @@ func TestRoutePolicyAttaches(t *testing.T) {
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
 			s := snapshotOf(t, tc.docs...)
-			for _, p := range s.policies {
+			for p := range s.RoutePolicies() {
 				got := p.Targets[0]
 				got.PolicyTarget = PolicyTarget{}
 				if diff := cmp.Diff(tc.want, got); diff != "" {

@@ -64,7 +64,7 @@ type pod struct {
 
 // parseSlice without addresses that nobody may connect to. The API server refuses most of
 // them itself.
-func parseSlice(o *discoveryv1.EndpointSlice, d Dialling) *slice {
+func parseSlice(o *discoveryv1.EndpointSlice, refused func(netip.Addr) bool) *slice {
 	s := &slice{family: o.AddressType}
 	for _, p := range o.Ports {
 		if p.Port != nil {
@@ -75,7 +75,7 @@ func parseSlice(o *discoveryv1.EndpointSlice, d Dialling) *slice {
 		if len(e.Addresses) == 0 {
 			continue
 		}
-		if a, err := netip.ParseAddr(e.Addresses[0]); err == nil && d.refused(a) != "" {
+		if a, err := netip.ParseAddr(e.Addresses[0]); err == nil && refused(a) {
 			continue
 		}
 		ready := ptr.Deref(e.Conditions.Ready, true)

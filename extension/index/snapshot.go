@@ -26,49 +26,66 @@ type Snapshot struct {
 	// PolicyRevision is greater when something else is known of TailscaleRoutePolicies.
 	PolicyRevision uint64
 
-	routes  map[RouteKey]*Route
-	targets map[TargetKey]*Target
+	tables Tables
+}
 
-	// gateways are digests of what the routes of a Gateway rest on.
-	gateways map[types.NamespacedName]digest
+// Tables are the contents of a Snapshot.
+type Tables struct {
+	Routes  Table[RouteKey, *Route]
+	Targets Table[TargetKey, *Target]
 
-	// abouts are what people want to know of Gateways.
-	abouts map[types.NamespacedName]*AboutGateway
+	// Digests are those of Gateways.
+	Digests Table[types.NamespacedName, Digest]
 
-	// identified are the listeners of Gateways that are told by headers who asks.
-	identified map[types.NamespacedName][]IdentityListener
+	// Gateways are what people want to know of Gateways.
+	Gateways Table[types.NamespacedName, *AboutGateway]
 
-	// services are the endpoints of Kubernetes Services that rules name beside
+	// IdentityListeners are the listeners of Gateways that are told by headers who asks.
+	IdentityListeners Table[types.NamespacedName, []IdentityListener]
+
+	// Services are the endpoints of Kubernetes Services that rules name beside
 	// ours, by Service and port.
-	services map[ServicePort][]Locality
+	Services Table[ServicePort, []Locality]
 
-	// pinned are the routes whose clusters a policy below Gateway level has settings
-	// of. A rule's name stands for one rule, the empty one for all.
-	pinned map[RouteKey]map[string]bool
+	// Settings are what BackendTrafficPolicies ask for, by route.
+	Settings Table[RouteKey, Settings]
 
-	// tunings of endpoint lists, by route and by rule's name.
-	tunings map[RouteKey]map[string]Tuning
+	// Grants are the references across namespaces that a ReferenceGrant allows.
+	Grants Table[Grant, bool]
 
-	// wide are the names of the BackendTrafficPolicies of whole Gateways, by the routes that
-	// attach to these.
-	wide map[RouteKey][]types.NamespacedName
-
-	// granted are the references across namespaces that a ReferenceGrant allows.
-	granted map[reference]bool
-
-	// policies are the TailscaleRoutePolicies, and attached their rules by what they
+	// Policies are the TailscaleRoutePolicies, and Attached their rules by what they
 	// are attached to, in the order in which they are asked.
-	policies map[types.NamespacedName]*RoutePolicy
-	attached map[PolicyTarget][]*PolicyRule
+	Policies Table[types.NamespacedName, *RoutePolicy]
+	Attached Table[PolicyTarget, []*PolicyRule]
 
-	// keyPairs of Secrets whose certificates are presented.
-	keyPairs map[types.NamespacedName]*KeyPair
+	// KeyPairs of Secrets whose certificates are presented.
+	KeyPairs Table[types.NamespacedName, *KeyPair]
 
-	// certificates that Gateways present.
-	certificates map[types.NamespacedName]*ClientCertificate
+	// Certificates that Gateways present.
+	Certificates Table[types.NamespacedName, *ClientCertificate]
 
-	// bootstrapped are the Gateways whose Envoys have the authority tailscale.
-	bootstrapped map[types.NamespacedName]bool
+	// Bootstraps are the Gateways whose Envoys have the authority tailscale.
+	Bootstraps Table[types.NamespacedName, bool]
+}
+
+// Settings are what BackendTrafficPolicies ask for the clusters and endpoint lists of a
+// route.
+type Settings struct {
+	// Pinned are the rules whose clusters a policy below Gateway level has settings of. A
+	// rule's name stands for one rule, the empty one for all.
+	Pinned map[string]bool
+
+	// Tunings of endpoint lists, by rule's name.
+	Tunings map[string]Tuning
+
+	// Wide are the names of the BackendTrafficPolicies of whole Gateways that the route
+	// attaches to.
+	Wide []types.NamespacedName
+}
+
+// Equal reports whether both are the same.
+func (s Settings) Equal(o Settings) bool {
+	return maps.Equal(s.Pinned, o.Pinned) && maps.EqualFunc(s.Tunings, o.Tunings, Tuning.Equal) && slices.Equal(s.Wide, o.Wide)
 }
 
 // A ServicePort is a port of a Kubernetes Service.
@@ -78,16 +95,6 @@ type ServicePort struct {
 
 	// UDP reports that it is the port of UDP. A Service may have both.
 	UDP bool
-}
-
-// A reference from the routes of a namespace to an object of another one.
-type reference struct {
-	kind      RouteKind
-	namespace string
-	to        BackendKind
-
-	// object without a name stands for all of the namespace.
-	object types.NamespacedName
 }
 
 // A Grant is what a ReferenceGrant allows: routes of one kind in a namespace may
@@ -140,105 +147,121 @@ type Contents struct {
 // NewSnapshot of what is known. It keeps what it is given: nothing of it may be
 // changed after. Of several with one key the last counts.
 func NewSnapshot(c Contents) *Snapshot {
-	s := &Snapshot{
-		Revision: c.Revision,
-		routes:   make(map[RouteKey]*Route, len(c.Routes)),
-		targets:  make(map[TargetKey]*Target, len(c.Targets)),
-		services: c.Services,
-		abouts:   c.Gateways,
-		pinned:   make(map[RouteKey]map[string]bool, len(c.Pinned)),
-		tunings:  c.Tunings,
-		wide:     c.Wide,
-		granted:  make(map[reference]bool, len(c.Grants)),
-		policies: make(map[types.NamespacedName]*RoutePolicy, len(c.Policies)),
-
-		identified: c.Identified,
-		keyPairs:   c.KeyPairs,
-
-		certificates: c.Certificates,
-		bootstrapped: c.Bootstrapped,
-	}
+	t := Tables{}
+	t.Gateways = newTable(c.Gateways)
+	t.Services = newTable(c.Services)
+	t.IdentityListeners = newTable(c.Identified)
+	t.KeyPairs = newTable(c.KeyPairs)
+	t.Certificates = newTable(c.Certificates)
+	t.Bootstraps = newTable(c.Bootstrapped)
+	routes := make(map[RouteKey]*Route, len(c.Routes))
 	for _, r := range c.Routes {
-		s.routes[r.Key] = r
+		routes[r.Key] = r
 	}
+	t.Routes = newTable(routes)
+	policies := make(map[types.NamespacedName]*RoutePolicy, len(c.Policies))
 	for _, p := range c.Policies {
-		s.policies[p.Name] = p
+		policies[p.Name] = p
 	}
-	s.attached = attachedRules(maps.Values(s.policies))
-	for _, t := range c.Targets {
-		s.targets[t.Key] = t
+	t.Policies = newTable(policies)
+	t.Attached = newTable(AttachRules(t.Policies.Values()))
+	targets := make(map[TargetKey]*Target, len(c.Targets))
+	for _, of := range c.Targets {
+		targets[of.Key] = of
 	}
+	t.Targets = newTable(targets)
+	settings := map[RouteKey]Settings{}
 	for k, names := range c.Pinned {
-		s.pinned[k] = make(map[string]bool, len(names))
+		of := settings[k]
+		of.Pinned = make(map[string]bool, len(names))
 		for _, n := range names {
-			s.pinned[k][n] = true
+			of.Pinned[n] = true
 		}
+		settings[k] = of
 	}
+	for k, tunings := range c.Tunings {
+		of := settings[k]
+		of.Tunings = tunings
+		settings[k] = of
+	}
+	for k, wide := range c.Wide {
+		of := settings[k]
+		of.Wide = wide
+		settings[k] = of
+	}
+	t.Settings = newTable(settings)
+	grants := make(map[Grant]bool, len(c.Grants))
 	for _, g := range c.Grants {
-		s.granted[reference{kind: g.Kind, namespace: g.Namespace, to: g.To, object: g.Object}] = true
+		grants[g] = true
 	}
-	return s
+	t.Grants = newTable(grants)
+	return &Snapshot{Revision: c.Revision, tables: t}
 }
 
 // Route returns nil for one that is not known.
-func (s *Snapshot) Route(k RouteKey) *Route { return s.routes[k] }
+func (s *Snapshot) Route(k RouteKey) *Route { return s.tables.Routes.Get(k) }
 
 // Routes are all that are known, in no order.
-func (s *Snapshot) Routes() iter.Seq[*Route] { return maps.Values(s.routes) }
+func (s *Snapshot) Routes() iter.Seq[*Route] { return s.tables.Routes.Values() }
 
 // Target returns nil for one that no route names.
-func (s *Snapshot) Target(k TargetKey) *Target { return s.targets[k] }
+func (s *Snapshot) Target(k TargetKey) *Target { return s.tables.Targets.Get(k) }
 
 // Targets are all that routes name, in no order.
-func (s *Snapshot) Targets() iter.Seq[*Target] { return maps.Values(s.targets) }
+func (s *Snapshot) Targets() iter.Seq[*Target] { return s.tables.Targets.Values() }
 
 // Service returns the endpoints of a Kubernetes Service that a rule names beside
 // one of ours.
-func (s *Snapshot) Service(p ServicePort) []Locality { return s.services[p] }
+func (s *Snapshot) Service(p ServicePort) []Locality { return s.tables.Services.Get(p) }
 
 // Pinned reports whether a policy with settings of clusters is attached to the route, or
 // to the rule: then its clusters are its own. One that only says how requests are
 // treated, such as by timeouts and retries, pins nothing.
 func (s *Snapshot) Pinned(k RouteKey, rule string) bool {
-	p := s.pinned[k]
+	p := s.tables.Settings.Get(k).Pinned
 	return p[""] || rule != "" && p[rule]
 }
 
 // Wide reports whether a BackendTrafficPolicy is known to be for all routes of a Gateway
 // that the route attaches to. Those of Gateways that it picks by label are not known.
 func (s *Snapshot) Wide(k RouteKey, policy types.NamespacedName) bool {
-	return slices.Contains(s.wide[k], policy)
+	return slices.Contains(s.tables.Settings.Get(k).Wide, policy)
 }
 
 // Tuning that policies ask of the endpoint lists of a rule.
-func (s *Snapshot) Tuning(k RouteKey, rule string) Tuning { return s.tunings[k][rule] }
+func (s *Snapshot) Tuning(k RouteKey, rule string) Tuning {
+	return s.tables.Settings.Get(k).Tunings[rule]
+}
 
 // Permitted reports whether a route may refer to an object: in its own namespace
 // always, in others if a ReferenceGrant says so. L4 routes may never refer to one of
 // ours in another namespace: Envoy Gateway drops such references before it looks at
 // grants (internal/provider/kubernetes/routes.go).
-func (s *Snapshot) Permitted(k RouteKey, b BackendRef) bool {
+func (s *Snapshot) Permitted(k RouteKey, b BackendRef) bool { return s.tables.Permitted(k, b) }
+
+// Permitted reports whether a route may refer to an object, as that of a Snapshot.
+func (t *Tables) Permitted(k RouteKey, b BackendRef) bool {
 	if b.Namespace == k.Namespace {
 		return true
 	}
 	if b.Ours() && k.Kind != KindHTTPRoute && k.Kind != KindGRPCRoute {
 		return false
 	}
-	r := reference{kind: k.Kind, namespace: k.Namespace, to: b.Kind, object: b.NamespacedName}
+	r := Grant{Kind: k.Kind, Namespace: k.Namespace, To: b.Kind, Object: b.NamespacedName}
 	all := r
-	all.object.Name = ""
-	return s.granted[r] || s.granted[all]
+	all.Object.Name = ""
+	return t.Grants.Get(r) || t.Grants.Get(all)
 }
 
 // Counts of what is known, by a name for people.
 func (s *Snapshot) Counts() map[string]int {
 	out := map[string]int{
-		"routes":               len(s.routes),
-		"targets":              len(s.targets),
+		"routes":               s.tables.Routes.Len(),
+		"targets":              s.tables.Targets.Len(),
 		"targetsWithoutAnswer": 0,
 		"endpoints":            0,
 	}
-	for _, t := range s.targets {
+	for t := range s.tables.Targets.Values() {
 		if t.Problem != "" {
 			out["targetsWithoutAnswer"]++
 		}

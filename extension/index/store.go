@@ -168,8 +168,7 @@ func (s *Store) wanted(r ref) {
 // A change is a Snapshot in the making. Its maps are those of the one before until
 // the first write to them.
 type change struct {
-	next   Snapshot
-	cloned map[string]bool
+	next *Draft
 
 	// endpoints are the consumers whose localities are others, and routes those
 	// whose rules are, with the names that these had.
@@ -198,17 +197,6 @@ type change struct {
 	reshaped []TargetKey
 }
 
-func clone[K comparable, V any](c *change, name string, m *map[K]V) map[K]V {
-	if c.cloned[name] {
-		return *m
-	}
-	c.cloned[name] = true
-	if *m = maps.Clone(*m); *m == nil {
-		*m = map[K]V{}
-	}
-	return *m
-}
-
 // digest replaces the part of an old thing by that of a new one.
 func (c *change) digest(old, now any) {
 	if was, is := sum(old), sum(now); was != is {
@@ -228,7 +216,7 @@ func sum(v any) uint64 {
 
 // advance to the next Snapshot, whose making began then.
 func (s *Store) advance(d *dirty, began time.Time) {
-	c := &change{next: *s.snapshot.Load(), cloned: map[string]bool{}, routes: map[RouteKey][]string{}}
+	c := &change{next: s.Snapshot().Edit(), routes: map[RouteKey][]string{}}
 	todo := map[consumer]struct{}{}
 	for k := range d.routes {
 		s.advanceRoute(c, k, todo)
@@ -271,9 +259,10 @@ func (s *Store) advance(d *dirty, began time.Time) {
 		s.advanceBootstrap(c, n)
 	}
 	if d.grants {
-		if now := s.world.granted(); !maps.Equal(now, c.next.granted) {
-			c.digest(grantSum(c.next.granted), grantSum(now))
-			c.next.granted, c.granted = now, true
+		if old, now := maps.Collect(c.next.Grants.All()), s.world.granted(); !maps.Equal(now, old) {
+			c.digest(grantSum(old), grantSum(now))
+			c.next.Grants.Replace(c.next, now)
+			c.granted = true
 		}
 	}
 	if c.shapes {
@@ -281,28 +270,29 @@ func (s *Store) advance(d *dirty, began time.Time) {
 		s.retellPolicies(c)
 		s.advanceGateways(c)
 	}
-	if len(c.cloned) == 0 && !c.shapes {
+	if !c.next.Changed() && !c.shapes {
 		return
 	}
-	s.snapshot.Store(&c.next)
+	now := c.next.Finish()
+	s.snapshot.Store(now)
 	s.publish(c)
 	if c.shapes || len(c.policies) > 0 {
 		s.revise()
 	}
-	s.metrics.made(&c.next, c.shapes, time.Since(began))
+	s.metrics.made(now, c.shapes, time.Since(began))
 }
 
 // grantSum is what grants are in a digest. Without any it is nothing.
-func grantSum(m map[reference]bool) any {
+func grantSum(m map[Grant]bool) any {
 	if len(m) == 0 {
 		return nil
 	}
-	return struct{ Granted map[reference]bool }{m}
+	return struct{ Granted map[Grant]bool }{m}
 }
 
 // advanceRoute takes a route over, and says whom it named and names.
 func (s *Store) advanceRoute(c *change, k RouteKey, todo map[consumer]struct{}) {
-	old := c.next.routes[k]
+	old := c.next.Routes.Get(k)
 	var now *Route
 	if p, gateways := s.served(k); p != nil {
 		r := p.route
@@ -314,12 +304,10 @@ func (s *Store) advanceRoute(c *change, k RouteKey, todo map[consumer]struct{}) 
 	}
 	c.digest(routeSum(old), routeSum(now))
 	c.routes[k] = s.ruleNames[k]
-	routes := clone(c, "routes", &c.next.routes)
+	c.next.Routes.Put(c.next, k, now, now == nil)
 	if now == nil {
-		delete(routes, k)
 		delete(s.ruleNames, k)
 	} else {
-		routes[k] = now
 		s.ruleNames[k] = ruleNames(now)
 	}
 	s.names(k, consumers(old), consumers(now), todo)
@@ -387,13 +375,13 @@ func (s *Store) drop(c *change, of consumer) {
 	delete(s.deps, of)
 	c.endpoints = append(c.endpoints, of)
 	if of.target == (TargetKey{}) {
-		delete(clone(c, "services", &c.next.services), of.service)
+		c.next.Services.Delete(c.next, of.service)
 		return
 	}
 	delete(s.world.placements, of.target)
-	c.digest(shapeSum(c.next.targets[of.target]), nil)
+	c.digest(shapeSum(c.next.Targets.Get(of.target)), nil)
 	c.reshaped = append(c.reshaped, of.target)
-	delete(clone(c, "targets", &c.next.targets), of.target)
+	c.next.Targets.Delete(c.next, of.target)
 }
 
 // rebuild a target, or the endpoints of a Service.
@@ -434,21 +422,21 @@ func (s *Store) rebuildService(c *change, v *view, of consumer) {
 	}
 	endpoints, _, _ := v.serviceEndpoints(of.service.NamespacedName, of.service.Port, protocol)
 	now := localities([]source{{name: of.service.Name, weight: 1, endpoints: endpoints}})
-	old, ok := c.next.services[of.service]
+	old, ok := c.next.Services.Lookup(of.service)
 	if ok && reflect.DeepEqual(old, now) {
 		return
 	}
-	clone(c, "services", &c.next.services)[of.service] = now
+	c.next.Services.Set(c.next, of.service, now)
 	c.endpoints = append(c.endpoints, of)
 }
 
 func (s *Store) rebuildTarget(c *change, v *view, of consumer) {
 	now := v.build(of.target)
-	old := c.next.targets[of.target]
+	old := c.next.Targets.Get(of.target)
 	if reflect.DeepEqual(old, now) {
 		return
 	}
-	clone(c, "targets", &c.next.targets)[of.target] = now
+	c.next.Targets.Set(c.next, of.target, now)
 	if old == nil || old.Missing != now.Missing || !reflect.DeepEqual(old.Shape, now.Shape) {
 		c.digest(shapeSum(old), shapeSum(now))
 		c.reshaped = append(c.reshaped, of.target)
@@ -467,45 +455,26 @@ func shapeSum(t *Target) any {
 }
 
 func (s *Store) advancePins(c *change, k RouteKey) {
-	var rules map[string]bool
-	var tunings map[string]Tuning
-	var wide []types.NamespacedName
+	now := Settings{}
 	if p, _ := s.served(k); p != nil {
-		rules, tunings, wide = s.world.pinned(p), s.world.tunings(p), s.world.wide(p)
+		now = Settings{Pinned: s.world.pinned(p), Tunings: s.world.tunings(p), Wide: s.world.wide(p)}
 	}
-	if slices.Equal(c.next.wide[k], wide) && maps.Equal(c.next.pinned[k], rules) && maps.EqualFunc(c.next.tunings[k], tunings, Tuning.Equal) {
+	old := c.next.Settings.Get(k)
+	if old.Equal(now) {
 		return
 	}
-	old := c.next.pinSum(k)
-	replace(clone(c, "pinned", &c.next.pinned), k, rules)
-	replace(clone(c, "tunings", &c.next.tunings), k, tunings)
-	if all := clone(c, "wide", &c.next.wide); wide == nil {
-		delete(all, k)
-	} else {
-		all[k] = wide
-	}
-	c.digest(old, c.next.pinSum(k))
+	c.next.Settings.Put(c.next, k, now, now.Equal(Settings{}))
+	c.digest(settingsSum(k, old), settingsSum(k, now))
 	c.pins = append(c.pins, k)
 }
 
-// replace what a route has of its policies. Nil is nothing.
-func replace[T any](m map[RouteKey]map[string]T, k RouteKey, v map[string]T) {
-	if v == nil {
-		delete(m, k)
-		return
-	}
-	m[k] = v
-}
-
-// pinSum is what a route's policies are in a digest.
-func (s *Snapshot) pinSum(k RouteKey) any {
-	if s.pinned[k] == nil && s.tunings[k] == nil && s.wide[k] == nil {
+// settingsSum is what the settings of a route are in a digest.
+func settingsSum(k RouteKey, of Settings) any {
+	if of.Equal(Settings{}) {
 		return nil
 	}
 	return struct {
-		Route   RouteKey
-		Rules   map[string]bool
-		Tunings map[string]Tuning
-		Wide    []types.NamespacedName
-	}{k, s.pinned[k], s.tunings[k], s.wide[k]}
+		Route    RouteKey
+		Settings Settings
+	}{k, of}
 }

@@ -154,15 +154,15 @@ func TestWide(t *testing.T) {
 	mixed := RouteKey{Kind: KindHTTPRoute, NamespacedName: name("mixed")}
 	listener := strings.NewReplacer("name: gw2", "name: gw2, sectionName: a", "name: gateway", "name: listener").Replace(tuneGateway)
 	s := snapshotOf(t, mixedRoute, listenerSet, tuneGateway, tuneRoute, tuneSet, listener)
-	for _, p := range s.wide[mixed] {
+	for _, p := range s.tables.Settings.Get(mixed).Wide {
 		if !s.Wide(mixed, p) || p.Name != "gateway" {
 			t.Errorf("%s should not be known to be for the whole Gateway", p)
 		}
 	}
-	if len(s.wide[mixed]) != 1 {
-		t.Errorf("One policy should be known to be for the whole Gateway, got %v", s.wide[mixed])
+	if len(s.tables.Settings.Get(mixed).Wide) != 1 {
+		t.Errorf("One policy should be known to be for the whole Gateway, got %v", s.tables.Settings.Get(mixed).Wide)
 	}
-	if s = snapshotOf(t, mixedRoute, tuneGateway); len(s.wide) > 0 {
-		t.Errorf("Without its ListenerSet the Gateway of the route is not known, got %v", s.wide)
+	if s = snapshotOf(t, mixedRoute, tuneGateway); len(s.tables.Settings.Get(mixed).Wide) > 0 {
+		t.Errorf("Without its ListenerSet the Gateway of the route is not known, got %v", s.tables.Settings.Get(mixed).Wide)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -266,7 +267,7 @@ func (w *world) put(c Change, d *dirty) error {
 		d.ref(refService, n)
 	case *discoveryv1.EndpointSlice:
 		s := o.Labels[discoveryv1.LabelServiceName]
-		file(w, d, w.slices, refSlices, n, parseSlice(o, w.dialling), c.Gone || s == "", sibling(n, s))
+		file(w, d, w.slices, refSlices, n, parseSlice(o, func(a netip.Addr) bool { return w.dialling.refused(a) != "" }), c.Gone || s == "", sibling(n, s))
 		w.claim(filed{kind: refSlices, NamespacedName: n}, sibling(n, s), unless(c.Gone, addressesOfSlice(o)), d)
 	case *corev1.ConfigMap:
 		put(w.configMaps, n, o.Data[caKey], c.Gone)
@@ -433,8 +434,8 @@ func (w *world) gateways(parents []parent) []types.NamespacedName {
 }
 
 // granted are the references that ReferenceGrants allow.
-func (w *world) granted() map[reference]bool {
-	out := map[reference]bool{}
+func (w *world) granted() map[Grant]bool {
+	out := map[Grant]bool{}
 	for n, g := range w.grants {
 		for _, f := range g.From {
 			k, ok := routeKinds[string(f.Kind)]
@@ -446,9 +447,9 @@ func (w *world) granted() map[reference]bool {
 				if to == BackendOther {
 					continue
 				}
-				r := reference{kind: k, namespace: string(f.Namespace), to: to, object: types.NamespacedName{Namespace: n.Namespace}}
+				r := Grant{Kind: k, Namespace: string(f.Namespace), To: to, Object: types.NamespacedName{Namespace: n.Namespace}}
 				if t.Name != nil {
-					r.object.Name = string(*t.Name)
+					r.Object.Name = string(*t.Name)
 				}
 				out[r] = true
 			}
