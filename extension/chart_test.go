@@ -32,7 +32,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/yaml"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
 )
 
@@ -230,7 +230,7 @@ func variable(name string) string {
 // TestChartRoles holds the roles against what is watched: nothing less, or the
 // extension never becomes ready, and nothing more.
 func TestChartRoles(t *testing.T) {
-	s, err := index.Scheme()
+	s, err := parse.Scheme()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -246,7 +246,7 @@ func TestChartRoles(t *testing.T) {
 		// What reports say about backends (package gateways).
 		"securitypolicies.gateway.envoyproxy.io": {"get", "list", "watch"},
 	}
-	for _, o := range index.Kinds() {
+	for _, o := range parse.Kinds() {
 		gvk, err := apiutil.GVKForObject(o, s)
 		if err != nil {
 			t.Fatal(err)
@@ -256,7 +256,7 @@ func TestChartRoles(t *testing.T) {
 	if diff := cmp.Diff(want, allowed(t, "anchors=false", "gateways=false", "discoveries=false", "eds.mode=GoogleGRPC")); diff != "" {
 		t.Errorf("what the extension does without anchors, TailscaleGateways, Discoveries and EnvoyProxies: -want allowed, +allowed:\n%s", diff)
 	}
-	for _, o := range index.BootstrapKinds() {
+	for _, o := range parse.BootstrapKinds() {
 		gvk, err := apiutil.GVKForObject(o, s)
 		if err != nil {
 			t.Fatal(err)

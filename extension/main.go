@@ -28,6 +28,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/serve"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
 )
@@ -157,9 +158,9 @@ func namespacedName(flag string) *types.NamespacedName {
 
 // kinds of objects that are read.
 func (c *CLI) kinds() map[string]client.Object {
-	out := index.Kinds()
+	out := parse.Kinds()
 	if c.XDSMode == modeAuto {
-		maps.Copy(out, index.BootstrapKinds())
+		maps.Copy(out, parse.BootstrapKinds())
 	}
 	return out
 }

@@ -28,8 +28,10 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/hooks"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/notice"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/secrets"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/trigger"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/watch"
 )
 
 // farewellLimit is how long an end may wait for the API server.
@@ -80,7 +82,7 @@ func newSource(c *CLI, store *index.Store, log logging.Logger) (source, error) {
 	if only != nil {
 		namespaces = append(namespaces, only.Namespace)
 	}
-	informers, err := index.NewCache(cfg, namespaces...)
+	informers, err := watch.NewCache(cfg, namespaces...)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +90,7 @@ func newSource(c *CLI, store *index.Store, log logging.Logger) (source, error) {
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot make a client of the Kubernetes API")
 	}
-	scheme, err := index.Scheme()
+	scheme, err := parse.Scheme()
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +106,7 @@ func newSource(c *CLI, store *index.Store, log logging.Logger) (source, error) {
 		cfg:       cfg,
 		secrets:   secrets.NewWatcher(store, kube, log),
 		synced:    make(chan struct{}),
-		Source:    index.NewSource(informers, c.kinds(), store, log),
+		Source:    watch.NewSource(informers, c.kinds(), store, log),
 		contact:   newContact(d.ServerVersion, log),
 		informers: informers,
 		client:    w,
@@ -129,7 +131,7 @@ func restConfig(kubeconfig string) (*rest.Config, error) {
 // A kubeSource has its informers run with it, and what is written to the Kubernetes API
 // because of what they tell.
 type kubeSource struct {
-	*index.Source
+	*watch.Source
 	*contact
 
 	cfg       *rest.Config
@@ -231,7 +233,7 @@ func (fileSource) Farewell(logging.Logger) {}
 func (fileSource) Silence() time.Duration { return 0 }
 
 func newFileSource(dir string, all map[string]client.Object, store *index.Store, log logging.Logger) (source, error) {
-	s, err := index.Scheme()
+	s, err := parse.Scheme()
 	if err != nil {
 		return nil, err
 	}
@@ -264,7 +266,7 @@ func newFileSource(dir string, all map[string]client.Object, store *index.Store,
 
 // hold what a Secret has while the folder stays as it is.
 func hold(store *index.Store, n types.NamespacedName, s *corev1.Secret) {
-	h := index.Hold(n, s, time.Now())
+	h := parse.ParseSecret(n, s, time.Now())
 	store.SetSecret(n, &h)
 }
 

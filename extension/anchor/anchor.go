@@ -31,7 +31,9 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/keep"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/watch"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
@@ -58,7 +60,7 @@ func New(c client.Client, s *index.Store, log logging.Logger) *Anchors {
 }
 
 // Run until ctx ends. The store must be complete.
-func (a *Anchors) Run(ctx context.Context, from index.Informers) error {
+func (a *Anchors) Run(ctx context.Context, from watch.Informers) error {
 	if err := a.keeper.Watch(ctx, from, &gwapiv1.HTTPRoute{}, state); err != nil || ctx.Err() != nil {
 		return err
 	}
@@ -79,10 +81,10 @@ type place struct {
 }
 
 // wanted anchors, by name, with their states.
-func wanted(s *index.Snapshot) map[types.NamespacedName]string {
+func wanted(s *ir.Snapshot) map[types.NamespacedName]string {
 	places := map[place]map[anchored]struct{}{}
 	for r := range s.Routes() {
-		if r.Key.Kind == index.KindHTTPRoute || r.Key.Kind == index.KindGRPCRoute {
+		if r.Key.Kind == ir.KindHTTPRoute || r.Key.Kind == ir.KindGRPCRoute {
 			continue
 		}
 		for _, rule := range r.Rules {
@@ -112,9 +114,9 @@ func wanted(s *index.Snapshot) map[types.NamespacedName]string {
 	return out
 }
 
-func object(b index.BackendRef) anchored {
+func object(b ir.BackendRef) anchored {
 	kind := v1alpha1.TailscaleServicesKind
-	if b.Kind == index.BackendEndpoints {
+	if b.Kind == ir.BackendEndpoints {
 		kind = v1alpha1.TailscaleEndpointsKind
 	}
 	return anchored(kind + "/" + b.Name)
@@ -156,7 +158,7 @@ func decode(state string) (types.NamespacedName, []anchored, error) {
 // state of an HTTPRoute. It is empty for one that is no anchor.
 func state(o client.Object) string {
 	r, ok := o.(*gwapiv1.HTTPRoute)
-	if !ok || !index.IsAnchor(o) {
+	if !ok || !ir.IsAnchor(o) {
 		return ""
 	}
 	if len(r.Spec.ParentRefs) != 1 || !slices.Equal(r.Spec.Hostnames, []gwapiv1.Hostname{hostname}) {

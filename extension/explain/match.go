@@ -11,7 +11,7 @@ import (
 
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // A hostRank is how well a hostname matches: an exact one before a wildcard, a longer
@@ -58,7 +58,7 @@ func matchHost(names []string, host string) (string, hostRank, bool) {
 }
 
 // matchPath reports whether a match takes the path.
-func matchPath(m index.Match, path string) bool {
+func matchPath(m ir.Match, path string) bool {
 	switch gwapiv1.PathMatchType(m.PathType) {
 	case gwapiv1.PathMatchExact:
 		return path == m.Path
@@ -83,11 +83,11 @@ func matchPath(m index.Match, path string) bool {
 type rank struct {
 	pathType, path, headers, exactHeaders, query, exactQuery int
 
-	route *index.Route
+	route *ir.Route
 	rule  int
 }
 
-func rankOf(r *index.Route, i int, m index.Match) rank {
+func rankOf(r *ir.Route, i int, m ir.Match) rank {
 	out := rank{path: len(m.Path), headers: len(m.Headers), query: len(m.Query), route: r, rule: i}
 	switch gwapiv1.PathMatchType(m.PathType) {
 	case gwapiv1.PathMatchExact:
@@ -136,13 +136,13 @@ func (r rank) compare(o rank) int {
 }
 
 // words for a match.
-func words(m index.Match, k index.RouteKind) string {
+func words(m ir.Match, k ir.RouteKind) string {
 	switch k {
-	case index.KindTLSRoute:
+	case ir.KindTLSRoute:
 		return "the name that the client asks for by SNI"
-	case index.KindTCPRoute, index.KindUDPRoute:
+	case ir.KindTCPRoute, ir.KindUDPRoute:
 		return "all of the listener"
-	case index.KindHTTPRoute, index.KindGRPCRoute:
+	case ir.KindHTTPRoute, ir.KindGRPCRoute:
 	}
 	var out []string
 	if m.Method != "" {

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 const (
@@ -71,9 +71,9 @@ type Listed struct {
 }
 
 // Describe a page of a snapshot. Pages that there are not are the nearest that is.
-func Describe(s *index.Snapshot, filter string, page int) Overview {
+func Describe(s *ir.Snapshot, filter string, page int) Overview {
 	type entry struct {
-		route *index.Route
+		route *ir.Route
 		rule  int
 	}
 	routes := sortedRoutes(s)
@@ -117,17 +117,17 @@ func Describe(s *index.Snapshot, filter string, page int) Overview {
 }
 
 // holds reports whether the filter's text occurs in what people know a rule by.
-func holds(r *index.Route, rule *index.Rule, filter string) bool {
+func holds(r *ir.Route, rule *ir.Rule, filter string) bool {
 	if filter == "" || strings.Contains(routeName(r.Key), filter) {
 		return true
 	}
 	has := func(s string) bool { return strings.Contains(s, filter) }
 	of := target(filter)
 	return slices.ContainsFunc(r.About.Hostnames, has) || slices.ContainsFunc(r.About.Listeners, has) ||
-		slices.ContainsFunc(append(slices.Clone(rule.Backends), rule.Mirrors...), func(b index.BackendRef) bool { return has(b.String()) || leadsTo(b, r.Key.Kind, of) })
+		slices.ContainsFunc(append(slices.Clone(rule.Backends), rule.Mirrors...), func(b ir.BackendRef) bool { return has(b.String()) || leadsTo(b, r.Key.Kind, of) })
 }
 
-func gateways(s *index.Snapshot, routes []*index.Route) []Gateway {
+func gateways(s *ir.Snapshot, routes []*ir.Route) []Gateway {
 	by := map[string]*Gateway{}
 	for _, r := range routes {
 		for _, n := range r.Gateways {
@@ -167,14 +167,14 @@ func (o Overview) Next() int {
 	return o.Page + 1
 }
 
-func sortedRoutes(s *index.Snapshot) []*index.Route {
-	return slices.SortedFunc(s.Routes(), func(a, b *index.Route) int {
+func sortedRoutes(s *ir.Snapshot) []*ir.Route {
+	return slices.SortedFunc(s.Routes(), func(a, b *ir.Route) int {
 		return cmp.Or(cmp.Compare(a.Key.Kind, b.Key.Kind), cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Name, b.Key.Name))
 	})
 }
 
-func sortedTargets(s *index.Snapshot) []*index.Target {
-	return slices.SortedFunc(s.Targets(), func(a, b *index.Target) int {
+func sortedTargets(s *ir.Snapshot) []*ir.Target {
+	return slices.SortedFunc(s.Targets(), func(a, b *ir.Target) int {
 		return cmp.Or(cmp.Compare(a.Key.Kind, b.Key.Kind), cmp.Compare(a.Key.Namespace, b.Key.Namespace),
 			cmp.Compare(a.Key.Name, b.Key.Name), cmp.Compare(a.Key.Port, b.Key.Port), cmp.Compare(a.Key.Protocol, b.Key.Protocol))
 	})

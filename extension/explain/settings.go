@@ -10,7 +10,7 @@ import (
 	"sync"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/hooks"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // A Setting is a cluster that routes to a target share for Envoy Gateway made them something
@@ -93,6 +93,6 @@ func target(filter string) string {
 }
 
 // leadsTo reports whether a backend's target has a text in its name.
-func leadsTo(b index.BackendRef, kind index.RouteKind, text string) bool {
+func leadsTo(b ir.BackendRef, kind ir.RouteKind, text string) bool {
 	return b.Ours() && strings.Contains(b.Target(kind).ClusterName(), text)
 }

@@ -8,11 +8,11 @@ import (
 	"strconv"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/health"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // Verdicts tell what probes hold of a target. False if it is not probed.
-type Verdicts func(index.TargetKey) (health.Target, bool)
+type Verdicts func(ir.TargetKey) (health.Target, bool)
 
 // judge adds verdicts to rules.
 func (v Verdicts) judge(of *Rule) {
@@ -25,7 +25,7 @@ func (v Verdicts) judge(of *Rule) {
 }
 
 func (v Verdicts) judgeBackend(b *Backend) {
-	k, err := index.ParseClusterName(b.Target)
+	k, err := ir.ParseClusterName(b.Target)
 	if err != nil {
 		// It is not of our kinds, and not probed.
 		return

@@ -14,7 +14,7 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/refgrant"
 )
 
@@ -49,7 +49,7 @@ type input struct {
 	generated []client.Object
 
 	// permitted reports whether a route may name a Service.
-	permitted func(index.RouteKey, index.BackendRef) bool
+	permitted func(ir.RouteKey, ir.BackendRef) bool
 
 	// grants of all namespaces. Without one of the Gateway's only that of the same
 	// namespace is shared.

@@ -12,7 +12,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 )
 
 // leavesOut reports whether backends are published that nothing protects, and no others.
@@ -39,7 +39,7 @@ func (c *Controller) readPolicies(ctx context.Context, v *view) error {
 	if err != nil || !known {
 		return err
 	}
-	l := index.SecurityPolicies()
+	l := parse.SecurityPolicies()
 	if err := c.list(ctx, l); err != nil {
 		return errors.Wrap(err, "cannot list SecurityPolicies")
 	}
@@ -72,7 +72,7 @@ func (c *Controller) knowsSecurityPolicies(ctx context.Context) (bool, error) {
 	if c.options.Only != nil {
 		o = append(o, client.InNamespace(c.options.Only.Namespace))
 	}
-	err := c.client.List(ctx, index.SecurityPolicies(), o...)
+	err := c.client.List(ctx, parse.SecurityPolicies(), o...)
 	switch {
 	case kerrors.IsForbidden(err):
 		return false, nil

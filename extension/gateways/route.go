@@ -15,7 +15,8 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
@@ -32,7 +33,7 @@ const (
 
 // A route that a Gateway has accepted.
 type route struct {
-	*index.Route
+	*ir.Route
 
 	// kind in the API.
 	kind string
@@ -71,14 +72,14 @@ func isGenerated(o metav1.Object) bool {
 func accepted(of []client.Object, ls []listener) []*route {
 	var out []*route
 	for _, o := range of {
-		if index.IsAnchor(o) || isGenerated(o) {
+		if ir.IsAnchor(o) || isGenerated(o) {
 			continue
 		}
 		kind, status := statusOf(o)
 		if status == nil {
 			continue
 		}
-		r := &route{Route: index.ParseRoute(o), kind: kind, labels: o.GetLabels()}
+		r := &route{Route: parse.ParseRoute(o), kind: kind, labels: o.GetLabels()}
 		if r.attach(status.Parents, ls) {
 			out = append(out, r)
 		}
@@ -122,19 +123,19 @@ func conditionIs(of []metav1.Condition, t gwapiv1.RouteConditionType, s metav1.C
 }
 
 // backends of a route that are Services which it may name.
-func (r *route) backends(permitted func(index.RouteKey, index.BackendRef) bool) []index.BackendRef {
-	return r.backendsOf(permitted, func(*index.Rule) bool { return true })
+func (r *route) backends(permitted func(ir.RouteKey, ir.BackendRef) bool) []ir.BackendRef {
+	return r.backendsOf(permitted, func(*ir.Rule) bool { return true })
 }
 
 // backendsOf the rules of a route that are wanted.
-func (r *route) backendsOf(permitted func(index.RouteKey, index.BackendRef) bool, wanted func(*index.Rule) bool) []index.BackendRef {
-	var out []index.BackendRef
+func (r *route) backendsOf(permitted func(ir.RouteKey, ir.BackendRef) bool, wanted func(*ir.Rule) bool) []ir.BackendRef {
+	var out []ir.BackendRef
 	for i := range r.Rules {
 		if !wanted(&r.Rules[i]) {
 			continue
 		}
 		for _, b := range r.Rules[i].Backends {
-			if b.Kind == index.BackendService && b.Port != 0 && permitted(r.Key, b) {
+			if b.Kind == ir.BackendService && b.Port != 0 && permitted(r.Key, b) {
 				out = append(out, b)
 			}
 		}
@@ -168,7 +169,7 @@ func resolves(o *gatewayv1alpha1.TailscaleGateway) bool {
 }
 
 // reported is what a report tells of routes, and what it has no room for.
-func reported(of []*route, permitted func(index.RouteKey, index.BackendRef) bool, hosts bool) ([]tailnetv1alpha1.ReportedRoute, tailnetv1alpha1.ReportedLeftOut) {
+func reported(of []*route, permitted func(ir.RouteKey, ir.BackendRef) bool, hosts bool) ([]tailnetv1alpha1.ReportedRoute, tailnetv1alpha1.ReportedLeftOut) {
 	var out []tailnetv1alpha1.ReportedRoute
 	left := tailnetv1alpha1.ReportedLeftOut{Routes: int32(max(len(of)-maxRoutes, 0))}
 	for _, r := range of[:min(len(of), maxRoutes)] {

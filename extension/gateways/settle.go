@@ -14,7 +14,7 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 const (
@@ -124,7 +124,7 @@ func (h holders) add(of []claim, to holder) {
 func claimed(people []*route) holders {
 	out := holders{}
 	for _, r := range people {
-		if r.Key.Kind == index.KindHTTPRoute || r.Key.Kind == index.KindGRPCRoute {
+		if r.Key.Kind == ir.KindHTTPRoute || r.Key.Kind == ir.KindGRPCRoute {
 			out.add(r.claims(), holder{who: r.kind + " " + r.Key.String()})
 		}
 	}

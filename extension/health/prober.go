@@ -12,7 +12,7 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 const (
@@ -34,8 +34,8 @@ const (
 
 // A Store has targets, and takes what is found out about them. index.Store is one.
 type Store interface {
-	Snapshot() *index.Snapshot
-	SetHealth(of map[index.TargetKey]index.Placement)
+	Snapshot() *ir.Snapshot
+	SetHealth(of map[ir.TargetKey]ir.Placement)
 }
 
 // Options of a Prober.
@@ -48,7 +48,7 @@ type Options struct {
 
 	// Transition is told which targets have endpoints of another status, or other
 	// endpoints, or are gone. It must not block. May be nil.
-	Transition func(of []index.TargetKey)
+	Transition func(of []ir.TargetKey)
 
 	// Log may be nil.
 	Log logging.Logger
@@ -69,10 +69,10 @@ type Prober struct {
 	mu      sync.Mutex
 	checks  map[Check]*endpoint
 	due     queue
-	targets map[index.TargetKey]*target
+	targets map[ir.TargetKey]*target
 
 	// waiting are the targets that are to be looked at though nothing happens.
-	waiting map[index.TargetKey]*target
+	waiting map[ir.TargetKey]*target
 
 	// answered is when any host answered last, and by whom; other is the same for the
 	// last one that is not that host.
@@ -87,7 +87,7 @@ type endpoint struct {
 	Record
 
 	// of are the targets that have it.
-	of map[index.TargetKey]struct{}
+	of map[ir.TargetKey]struct{}
 
 	// next probe, and the endpoint's place among all that are due; -1 while it is
 	// probed, or is gone.
@@ -114,7 +114,7 @@ func NewProber(s Store, o Options) *Prober {
 		o.Random = rand.Float64
 	}
 	if o.Transition == nil {
-		o.Transition = func([]index.TargetKey) {}
+		o.Transition = func([]ir.TargetKey) {}
 	}
 	if o.Log == nil {
 		o.Log = logging.NewNopLogger()
@@ -125,8 +125,8 @@ func NewProber(s Store, o Options) *Prober {
 		changed: make(chan struct{}, 1),
 		done:    make(chan outcome),
 		checks:  map[Check]*endpoint{},
-		targets: map[index.TargetKey]*target{},
-		waiting: map[index.TargetKey]*target{},
+		targets: map[ir.TargetKey]*target{},
+		waiting: map[ir.TargetKey]*target{},
 	}
 	p.metrics = newMetrics(p)
 	return p
@@ -210,7 +210,7 @@ func (p *Prober) wait(now time.Time) time.Duration {
 	if len(p.due) > 0 && p.running < atOnce && p.due[0].next.Before(next) {
 		next = p.due[0].next
 	}
-	var over []index.TargetKey
+	var over []ir.TargetKey
 	for k, t := range p.waiting {
 		switch {
 		case !t.again.After(now):

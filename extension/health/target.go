@@ -6,13 +6,13 @@ package health
 import (
 	"time"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // A target is what is held of a target beside its endpoints.
 type target struct {
 	// of which snapshot it is, and the checks of its candidates, in their order.
-	of     *index.Target
+	of     *ir.Target
 	checks []Check
 
 	// away is whether other clusters stand in for local backends, by failoverTimeout;
@@ -21,7 +21,7 @@ type target struct {
 
 	// placed is where its endpoints are to stand. Anew reports that the store may have
 	// forgotten it.
-	placed index.Placement
+	placed ir.Placement
 	anew   bool
 
 	// again is when to look at it though nothing happens.
@@ -31,12 +31,12 @@ type target struct {
 // newTarget is one of which nothing is known. Other clusters may stand in until local
 // backends have shown that they are well: whoever starts while they are not must not
 // take traffic back.
-func newTarget(of *index.Target) *target {
+func newTarget(of *ir.Target) *target {
 	return &target{of: of, away: Shift{Over: true}}
 }
 
 // take over what the newest snapshot has of the target.
-func (t *target) take(of *index.Target) {
+func (t *target) take(of *ir.Target) {
 	t.of = of
 	t.checks = t.checks[:0]
 	for _, c := range of.Candidates {
@@ -73,14 +73,14 @@ func (c *tally) add(r Record, t Thresholds) {
 func (c tally) gone() bool { return c.all > 0 && c.sick == c.all }
 
 // place the target's endpoints by what is known of them, and note when to look again.
-func (t *target) place(now time.Time, records func(Check) Record) index.Placement {
+func (t *target) place(now time.Time, records func(Check) Record) ir.Placement {
 	var local, primary tally
-	out := index.Placement{}
+	out := ir.Placement{}
 	for i, c := range t.checks {
 		of, r, th := t.of.Candidates[i], records(c), thresholds(c)
 		if r.Status == Unhealthy {
 			if out.Sick == nil {
-				out.Sick = map[index.Address]bool{}
+				out.Sick = map[ir.Address]bool{}
 			}
 			out.Sick[of.Address] = true
 		}

@@ -14,7 +14,7 @@ import (
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 )
 
@@ -24,7 +24,7 @@ const presentingPrefix = policyPrefix + "client-certificate/"
 
 // present a rule's certificate to the backends of its route. Without it nothing is sent
 // to them: such a share of the requests is answered 503.
-func (e *enforcer) present(r *routev3.Route, c *index.ClientCertificate) {
+func (e *enforcer) present(r *routev3.Route, c *ir.ClientCertificate) {
 	a := r.GetRoute()
 	if a == nil {
 		// Envoy answers by itself.
@@ -45,13 +45,13 @@ func (e *enforcer) present(r *routev3.Route, c *index.ClientCertificate) {
 }
 
 // presenting is the cluster in place of another one which presents the certificate.
-func (e *enforcer) presenting(cluster string, c *index.ClientCertificate) string {
-	name := presentingPrefix + c.Secret.String() + "/" + strings.TrimPrefix(cluster, index.OursPrefix)
+func (e *enforcer) presenting(cluster string, c *ir.ClientCertificate) string {
+	name := presentingPrefix + c.Secret.String() + "/" + strings.TrimPrefix(cluster, ir.OursPrefix)
 	if e.clusters[name] != nil {
 		return name
 	}
 	pair, from := e.snapshot.KeyPair(c), e.find(cluster)
-	if pair == nil || from == nil || !strings.HasPrefix(cluster, index.OursPrefix) {
+	if pair == nil || from == nil || !strings.HasPrefix(cluster, ir.OursPrefix) {
 		// Of what is not ours Envoy Gateway has the endpoints.
 		return invalidCluster
 	}
@@ -81,7 +81,7 @@ func (t *translation) certify(r Resources) Resources {
 	r.Clusters = slices.Clone(r.Clusters)
 	for i, of := range r.Clusters {
 		_, ours := t.replaced[of.GetName()]
-		if ours = ours || strings.HasPrefix(of.GetName(), index.OursPrefix); !ours || xds.Plain(of) || strings.HasPrefix(of.GetName(), presentingPrefix) {
+		if ours = ours || strings.HasPrefix(of.GetName(), ir.OursPrefix); !ours || xds.Plain(of) || strings.HasPrefix(of.GetName(), presentingPrefix) {
 			continue
 		}
 		r.Clusters[i] = t.certified(of, secret)
@@ -108,7 +108,7 @@ func (t *translation) certified(c *clusterv3.Cluster, secret *tlsv3.Secret) *clu
 
 // certificateOf the Gateway that a message is for, and whether there is one that cannot be
 // presented. Gateways that are merged have one together, or none can be told apart.
-func (t *translation) certificateOf(r Resources) (*index.ClientCertificate, bool) {
+func (t *translation) certificateOf(r Resources) (*ir.ClientCertificate, bool) {
 	gateways := r.Gateways
 	if len(gateways) == 0 {
 		ns, name, _ := strings.Cut(gatewayOf(r), "/")

@@ -13,18 +13,18 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // presents the certificate of a Secret to the backends of the route, or to these.
-func presents(name, secret string, backends ...index.BackendRef) *index.PolicyRule {
-	return &index.PolicyRule{Name: name, Backends: backends, Certificate: &index.ClientCertificate{Secret: nn("default", secret)}}
+func presents(name, secret string, backends ...ir.BackendRef) *ir.PolicyRule {
+	return &ir.PolicyRule{Name: name, Backends: backends, Certificate: &ir.ClientCertificate{Secret: nn("default", secret)}}
 }
 
 // speakTLS has targets speak TLS.
-func speakTLS(ts []*index.Target) []*index.Target {
+func speakTLS(ts []*ir.Target) []*ir.Target {
 	for _, t := range ts {
-		t.Shape.TLS = &index.UpstreamTLS{ServerName: "web.example.com"}
+		t.Shape.TLS = &ir.UpstreamTLS{ServerName: "web.example.com"}
 	}
 	return ts
 }
@@ -39,12 +39,12 @@ func TestCertificates(t *testing.T) {
 		plain  = match0 + ": " + web
 		secret = "tailscale/client-certificate/default/client"
 	)
-	pair := index.NewKeyPair([]byte("chain"), []byte("key"), &x509.Certificate{})
-	whole := func(r *index.PolicyRule) []*index.RoutePolicy {
-		return []*index.RoutePolicy{policy("p", toRoute(""), r)}
+	pair := ir.NewKeyPair([]byte("chain"), []byte("key"), &x509.Certificate{})
+	whole := func(r *ir.PolicyRule) []*ir.RoutePolicy {
+		return []*ir.RoutePolicy{policy("p", toRoute(""), r)}
 	}
 	narrow := presents("a", "client")
-	narrow.Matches = []index.PolicyMatch{under("/x")}
+	narrow.Matches = []ir.PolicyMatch{under("/x")}
 	broken := presents("a", "client")
 	broken.Certificate.Problem = "expired"
 	type want struct {
@@ -55,14 +55,14 @@ func TestCertificates(t *testing.T) {
 	}
 	cases := map[string]struct {
 		reason  string
-		rules   []index.Rule
-		targets []*index.Target
-		rule    *index.PolicyRule
+		rules   []ir.Rule
+		targets []*ir.Target
+		rule    *ir.PolicyRule
 		want    want
 	}{
 		"Route": {
 			reason: "The backends of the route should be shown the certificate, by a cluster of their own.",
-			rules:  []index.Rule{rule(ours(0, "web", 1))}, targets: speakTLS(targets("web")), rule: narrow,
+			rules:  []ir.Rule{rule(ours(0, "web", 1))}, targets: speakTLS(targets("web")), rule: narrow,
 			want: want{
 				Routes:    []string{at + with + "services/default/web/80/http", plain},
 				Clusters:  []string{web, with + "services/default/web/80/http"},
@@ -72,7 +72,7 @@ func TestCertificates(t *testing.T) {
 		},
 		"OtherBackends": {
 			reason: "Backends of the rule should be shown it, and clusters without are not made for them.",
-			rules:  []index.Rule{rule(ours(0, "web", 1))}, targets: speakTLS(targets("web", "api")),
+			rules:  []ir.Rule{rule(ours(0, "web", 1))}, targets: speakTLS(targets("web", "api")),
 			rule: presents("a", "client", ours(0, "api", 3), ours(1, "gone", 1)),
 			want: want{
 				Routes:    []string{at + with + "policy/services/default/api/80/http=3 invalid-backend-cluster=1 else INTERNAL_SERVER_ERROR", plain},
@@ -83,27 +83,27 @@ func TestCertificates(t *testing.T) {
 		},
 		"Problem": {
 			reason: "Without a certificate nothing should be sent.",
-			rules:  []index.Rule{rule(ours(0, "web", 1))}, targets: speakTLS(targets("web")), rule: broken,
+			rules:  []ir.Rule{rule(ours(0, "web", 1))}, targets: speakTLS(targets("web")), rule: broken,
 			want: want{Routes: []string{at + "503", plain}, Clusters: []string{web}, Secrets: []string{"default/listener"}},
 		},
 		"UnknownSecret": {
 			reason: "Without its key nothing should be sent.",
-			rules:  []index.Rule{rule(ours(0, "web", 1))}, targets: speakTLS(targets("web")), rule: presents("a", "other"),
+			rules:  []ir.Rule{rule(ours(0, "web", 1))}, targets: speakTLS(targets("web")), rule: presents("a", "other"),
 			want: want{Routes: []string{at + "503", plain}, Clusters: []string{web}, Secrets: []string{"default/listener"}},
 		},
 		"NoTLS": {
 			reason: "To backends that speak no TLS nothing should be sent.",
-			rules:  []index.Rule{rule(ours(0, "web", 1))}, targets: targets("web"), rule: presents("a", "client"),
+			rules:  []ir.Rule{rule(ours(0, "web", 1))}, targets: targets("web"), rule: presents("a", "client"),
 			want: want{Routes: []string{at + "503", plain}, Clusters: []string{web}, Secrets: []string{"default/listener"}},
 		},
 		"NotOurs": {
 			reason: "To backends of others nothing should be sent.",
-			rules:  []index.Rule{rule(svc(0, 1))}, rule: presents("a", "client"),
+			rules:  []ir.Rule{rule(svc(0, 1))}, rule: presents("a", "client"),
 			want: want{Routes: []string{at + "503", match0 + ": " + rule0}, Clusters: []string{rule0}, Secrets: []string{"default/listener"}},
 		},
 		"Split": {
 			reason: "The share of others should be answered by Envoy itself.",
-			rules:  []index.Rule{rule(ours(0, "web", 3), svc(1, 1))}, targets: speakTLS(targets("web")), rule: presents("a", "client"),
+			rules:  []ir.Rule{rule(ours(0, "web", 3), svc(1, 1))}, targets: speakTLS(targets("web")), rule: presents("a", "client"),
 			want: want{
 				Routes:    []string{at + "invalid-backend-cluster=1 " + with + "services/default/web/80/http=3", match0 + ": " + rule0 + "=1 " + web + "=3"},
 				Clusters:  []string{rule0, web, with + "services/default/web/80/http"},
@@ -114,9 +114,9 @@ func TestCertificates(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := index.NewSnapshot(index.Contents{
-				Routes: []*index.Route{route(index.KindHTTPRoute, "app", tc.rules...)}, Targets: tc.targets, Policies: whole(tc.rule),
-				KeyPairs: map[types.NamespacedName]*index.KeyPair{nn("default", "client"): pair},
+			s := ir.NewSnapshot(ir.Contents{
+				Routes: []*ir.Route{route(ir.KindHTTPRoute, "app", tc.rules...)}, Targets: tc.targets, Policies: whole(tc.rule),
+				KeyPairs: map[types.NamespacedName]*ir.KeyPair{nn("default", "client"): pair},
 			})
 			in := policed()
 			in.Secrets = []*tlsv3.Secret{{Name: "default/listener"}}
@@ -179,10 +179,10 @@ func TestGatewayCertificates(t *testing.T) {
 		secret = "tailscale/client-certificate/default/gateway"
 		own    = "tailscale/client-certificate/default/client"
 	)
-	gateway := &index.ClientCertificate{Secret: nn("default", "gateway")}
-	broken := &index.ClientCertificate{Secret: nn("default", "gateway"), Problem: "expired"}
+	gateway := &ir.ClientCertificate{Secret: nn("default", "gateway")}
+	broken := &ir.ClientCertificate{Secret: nn("default", "gateway"), Problem: "expired"}
 	narrow := presents("a", "client")
-	narrow.Matches = []index.PolicyMatch{under("/x")}
+	narrow.Matches = []ir.PolicyMatch{under("/x")}
 	type want struct {
 		// Presented is which secret a cluster presents, and Refused those without
 		// endpoints.
@@ -192,31 +192,31 @@ func TestGatewayCertificates(t *testing.T) {
 	}
 	cases := map[string]struct {
 		reason       string
-		certificates map[types.NamespacedName]*index.ClientCertificate
+		certificates map[types.NamespacedName]*ir.ClientCertificate
 		gateways     []types.NamespacedName
 		want         want
 	}{
 		"None":  {reason: "Without one none should be presented but the rule's.", want: want{Presented: map[string]string{with: own}, Secrets: []string{own}}},
-		"Other": {reason: "That of another Gateway should not be.", certificates: map[types.NamespacedName]*index.ClientCertificate{nn("default", "other"): gateway}, want: want{Presented: map[string]string{with: own}, Secrets: []string{own}}},
+		"Other": {reason: "That of another Gateway should not be.", certificates: map[types.NamespacedName]*ir.ClientCertificate{nn("default", "other"): gateway}, want: want{Presented: map[string]string{with: own}, Secrets: []string{own}}},
 		"Gateway": {
 			reason:       "The Gateway's should be, and the rule's where there is one.",
-			certificates: map[types.NamespacedName]*index.ClientCertificate{nn("default", "gw"): gateway},
+			certificates: map[types.NamespacedName]*ir.ClientCertificate{nn("default", "gw"): gateway},
 			want:         want{Presented: map[string]string{web: secret, tcp: secret, with: own}, Secrets: []string{own, secret}},
 		},
 		"Problem": {
 			reason:       "Without it nothing should be sent to who speaks TLS, but what a rule presents its own for.",
-			certificates: map[types.NamespacedName]*index.ClientCertificate{nn("default", "gw"): broken},
+			certificates: map[types.NamespacedName]*ir.ClientCertificate{nn("default", "gw"): broken},
 			want:         want{Presented: map[string]string{with: own}, Refused: []string{web, tcp}, Secrets: []string{own}},
 		},
 		"Merged": {
 			reason:       "Gateways that are merged may have one together.",
-			certificates: map[types.NamespacedName]*index.ClientCertificate{nn("default", "gw"): gateway, nn("default", "other"): gateway},
+			certificates: map[types.NamespacedName]*ir.ClientCertificate{nn("default", "gw"): gateway, nn("default", "other"): gateway},
 			gateways:     []types.NamespacedName{nn("default", "gw"), nn("default", "other")},
 			want:         want{Presented: map[string]string{web: secret, tcp: secret, with: own}, Secrets: []string{own, secret}},
 		},
 		"MergedAndNot": {
 			reason:       "Where they differ it cannot be told whose requests a cluster gets.",
-			certificates: map[types.NamespacedName]*index.ClientCertificate{nn("default", "other"): gateway},
+			certificates: map[types.NamespacedName]*ir.ClientCertificate{nn("default", "other"): gateway},
 			gateways:     []types.NamespacedName{nn("default", "gw"), nn("default", "other")},
 			want:         want{Presented: map[string]string{with: own}, Refused: []string{web, tcp}, Secrets: []string{own}},
 		},
@@ -224,13 +224,13 @@ func TestGatewayCertificates(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			ts := append(speakTLS(targets("web")), targets("plain")...)
-			pair := index.NewKeyPair([]byte("chain"), []byte("key"), &x509.Certificate{})
-			s := index.NewSnapshot(index.Contents{
-				Routes: []*index.Route{
-					route(index.KindHTTPRoute, "app", rule(ours(0, "web", 1), ours(1, "plain", 1))), route(index.KindTCPRoute, "app", rule(ours(0, "web", 1))),
+			pair := ir.NewKeyPair([]byte("chain"), []byte("key"), &x509.Certificate{})
+			s := ir.NewSnapshot(ir.Contents{
+				Routes: []*ir.Route{
+					route(ir.KindHTTPRoute, "app", rule(ours(0, "web", 1), ours(1, "plain", 1))), route(ir.KindTCPRoute, "app", rule(ours(0, "web", 1))),
 				},
-				Targets: ts, Policies: []*index.RoutePolicy{policy("p", toRoute(""), narrow)}, Certificates: tc.certificates,
-				KeyPairs: map[types.NamespacedName]*index.KeyPair{nn("default", "client"): pair, nn("default", "gateway"): pair},
+				Targets: ts, Policies: []*ir.RoutePolicy{policy("p", toRoute(""), narrow)}, Certificates: tc.certificates,
+				KeyPairs: map[types.NamespacedName]*ir.KeyPair{nn("default", "client"): pair, nn("default", "gateway"): pair},
 			})
 			in := policed()
 			in.Clusters = append(in.Clusters, egCluster("tcproute/default/app/rule/-1"))

@@ -9,7 +9,7 @@ import (
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 )
 
@@ -53,9 +53,9 @@ const (
 
 // A part is what becomes of one backend of ours.
 type part struct {
-	ref    index.BackendRef
-	key    index.TargetKey
-	target *index.Target
+	ref    ir.BackendRef
+	key    ir.TargetKey
+	target *ir.Target
 
 	// template is Envoy Gateway's own cluster for it, or what an earlier hook made of
 	// that. Nil when it has left the shared one alone.
@@ -73,7 +73,7 @@ type part struct {
 	mayShare bool
 
 	// tuning of the cluster's endpoint list.
-	tuning index.Tuning
+	tuning ir.Tuning
 
 	// candidate for the target's common cluster. Nil if it may not share one.
 	candidate *candidate
@@ -99,7 +99,7 @@ type decision struct {
 
 // decide what becomes of a rule. Without a decision the rule stays as it is, for
 // that reason; without a reason, because nothing goes to ours.
-func decide(s *index.Snapshot, clusters map[string]*clusterv3.Cluster, u *use) (*decision, Reason) {
+func decide(s *ir.Snapshot, clusters map[string]*clusterv3.Cluster, u *use) (*decision, Reason) {
 	if u.rule == nil {
 		return nil, Stale
 	}
@@ -118,7 +118,7 @@ func decide(s *index.Snapshot, clusters map[string]*clusterv3.Cluster, u *use) (
 	switch {
 	case ours == 0 && len(d.mirrors) > 0:
 		return d, ""
-	case ours == 0 && slices.ContainsFunc(u.rule.Mirrors, index.BackendRef.Ours):
+	case ours == 0 && slices.ContainsFunc(u.rule.Mirrors, ir.BackendRef.Ours):
 		return nil, Unresolved
 	case ours == 0:
 		return nil, ""
@@ -130,7 +130,7 @@ func decide(s *index.Snapshot, clusters map[string]*clusterv3.Cluster, u *use) (
 			d.parts = []*part{p}
 			return d, ""
 		}
-		if u.key.route.Kind == index.KindUDPRoute {
+		if u.key.route.Kind == ir.KindUDPRoute {
 			return nil, Unsupported
 		}
 		// Those of others stay in Envoy Gateway's cluster, or clusters, of the rule.
@@ -161,8 +161,8 @@ func (u *use) whole(clusters map[string]*clusterv3.Cluster) *clusterv3.Cluster {
 }
 
 // effective backends: those that get anything.
-func effective(r *index.Rule) []index.BackendRef {
-	out := make([]index.BackendRef, 0, len(r.Backends))
+func effective(r *ir.Rule) []ir.BackendRef {
+	out := make([]ir.BackendRef, 0, len(r.Backends))
 	for _, b := range r.Backends {
 		if b.Weight > 0 {
 			out = append(out, b)
@@ -173,14 +173,14 @@ func effective(r *index.Rule) []index.BackendRef {
 
 // needsOne reports whether all backends of the rule must be in one cluster.
 func needsOne(u *use, whole *clusterv3.Cluster) bool {
-	return u.rule.Own || u.key.route.Kind == index.KindUDPRoute || xds.Sticky(whole)
+	return u.rule.Own || u.key.route.Kind == ir.KindUDPRoute || xds.Sticky(whole)
 }
 
 // servable reports whether we know the endpoints of all: those of our kinds and of
 // Services.
-func servable(refs []index.BackendRef) bool {
+func servable(refs []ir.BackendRef) bool {
 	for _, b := range refs {
-		if b.Kind == index.BackendOther {
+		if b.Kind == ir.BackendOther {
 			return false
 		}
 	}
@@ -192,7 +192,7 @@ func servable(refs []index.BackendRef) bool {
 // one cluster cannot hold them all: of some only Envoy Gateway knows the endpoints, or
 // knows which of them speak TLS; some have filters of their own; or some speak TLS or HTTP/2, and others do not or do it in
 // another way.
-func swap(s *index.Snapshot, u *use, whole *clusterv3.Cluster, refs []index.BackendRef) *part {
+func swap(s *ir.Snapshot, u *use, whole *clusterv3.Cluster, refs []ir.BackendRef) *part {
 	if whole == nil || !servable(refs) {
 		return nil
 	}
@@ -200,7 +200,7 @@ func swap(s *index.Snapshot, u *use, whole *clusterv3.Cluster, refs []index.Back
 	if u.key.http() {
 		p.own = p.list
 	}
-	if slices.ContainsFunc(refs, func(b index.BackendRef) bool { return b.Changes != nil }) {
+	if slices.ContainsFunc(refs, func(b ir.BackendRef) bool { return b.Changes != nil }) {
 		return nil
 	}
 	alike, apart := true, len(whole.GetTransportSocketMatches()) > 0
@@ -222,7 +222,7 @@ func swap(s *index.Snapshot, u *use, whole *clusterv3.Cluster, refs []index.Back
 }
 
 // newPart for a backend. Nil if it is not of ours, or cannot be resolved.
-func newPart(s *index.Snapshot, clusters map[string]*clusterv3.Cluster, u *use, b index.BackendRef) *part {
+func newPart(s *ir.Snapshot, clusters map[string]*clusterv3.Cluster, u *use, b ir.BackendRef) *part {
 	if !b.Ours() || !s.Permitted(u.key.route, b) {
 		return nil
 	}
@@ -238,7 +238,7 @@ func newPart(s *index.Snapshot, clusters map[string]*clusterv3.Cluster, u *use, 
 		p.template = clusters[each]
 	case clusters[whole] != nil:
 		p.template = clusters[whole]
-		p.pooled = slices.ContainsFunc(u.rule.Backends, func(b index.BackendRef) bool { return !b.Ours() })
+		p.pooled = slices.ContainsFunc(u.rule.Backends, func(b ir.BackendRef) bool { return !b.Ours() })
 	default:
 		p.template = clusters[u.sends(func(c string) bool { return isNth(c, p.own) || isVariant(c, p.key) })]
 	}
@@ -256,7 +256,7 @@ func newPart(s *index.Snapshot, clusters map[string]*clusterv3.Cluster, u *use, 
 }
 
 // tuned is how the endpoint list of a rule's cluster is to be.
-func tuned(s *index.Snapshot, u *use, c *clusterv3.Cluster) index.Tuning {
+func tuned(s *ir.Snapshot, u *use, c *clusterv3.Cluster) ir.Tuning {
 	return xds.Tuned(c, s.Tuning(u.key.route, u.rule.Name))
 }
 
@@ -264,7 +264,7 @@ func tuned(s *index.Snapshot, u *use, c *clusterv3.Cluster) index.Tuning {
 // clusters no settings. Its 1.9.1 refuses a mirror to kinds of an extension, and
 // answers 500 for the rule (processRequestMirrorFilter in its
 // internal/gatewayapi/filters.go); such a rule has no route here to change.
-func mirrors(s *index.Snapshot, clusters map[string]*clusterv3.Cluster, u *use) []*part {
+func mirrors(s *ir.Snapshot, clusters map[string]*clusterv3.Cluster, u *use) []*part {
 	var out []*part
 	for _, b := range u.rule.Mirrors {
 		if !b.Ours() || !s.Permitted(u.key.route, b) {

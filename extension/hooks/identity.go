@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 )
 
@@ -29,7 +29,7 @@ func (t *translation) conceal(r Resources) Resources {
 	if !t.snapshot.HasIdentified() {
 		return r
 	}
-	c := &concealer{snapshot: t.snapshot, told: map[string][]index.IdentityListener{}, exposed: map[string]bool{}}
+	c := &concealer{snapshot: t.snapshot, told: map[string][]ir.IdentityListener{}, exposed: map[string]bool{}}
 	for _, config := range r.Routes {
 		for _, v := range config.GetVirtualHosts() {
 			gateway, section := listenerOf(v)
@@ -38,7 +38,7 @@ func (t *translation) conceal(r Resources) Resources {
 				continue
 			}
 			c.exposed[config.GetName()] = true
-			if i := slices.IndexFunc(ls, func(l index.IdentityListener) bool { return l.Name == section }); i >= 0 {
+			if i := slices.IndexFunc(ls, func(l ir.IdentityListener) bool { return l.Name == section }); i >= 0 {
 				c.told[config.GetName()] = append(c.told[config.GetName()], ls[i])
 			}
 		}
@@ -50,11 +50,11 @@ func (t *translation) conceal(r Resources) Resources {
 }
 
 type concealer struct {
-	snapshot *index.Snapshot
+	snapshot *ir.Snapshot
 
 	// told are the listeners whose routes a route configuration has and that are told
 	// who asks.
-	told map[string][]index.IdentityListener
+	told map[string][]ir.IdentityListener
 
 	// exposed are the route configurations of Gateways that have such listeners.
 	exposed map[string]bool
@@ -82,7 +82,7 @@ func (c *concealer) filter(f *listenerv3.Filter, port uint32) {
 	}
 	// A ListenerSet may call a listener as the Gateway does its own, and with
 	// XDSNameSchemeV2 no name differs between the two. But it cannot have its port and other routes.
-	told := slices.ContainsFunc(c.told[config], func(l index.IdentityListener) bool { return listensAt(l.Port, port) })
+	told := slices.ContainsFunc(c.told[config], func(l ir.IdentityListener) bool { return listensAt(l.Port, port) })
 	if !c.exposed[config] || told || slices.ContainsFunc(m.GetEarlyHeaderMutationExtensions(), isConcealment) {
 		return
 	}

@@ -10,7 +10,7 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 const (
@@ -26,8 +26,8 @@ const (
 
 // matchOf is the Gateway API match that Envoy Gateway made a match of
 // (buildXdsRouteMatch in its internal/xds/translator/route.go).
-func matchOf(m *routev3.RouteMatch) index.Match {
-	var out index.Match
+func matchOf(m *routev3.RouteMatch) ir.Match {
+	var out ir.Match
 	switch p := m.GetPathSpecifier().(type) {
 	case *routev3.RouteMatch_Path:
 		out.PathType, out.Path = pathExact, p.Path
@@ -72,24 +72,24 @@ func condition(name string, m *matcherv3.StringMatcher) string {
 // rule of the snapshot: each has a fellow on the other side. A name carries only the
 // rule's index, and while the snapshot lags behind (or runs ahead of) what Envoy
 // Gateway has read, another rule may stand there.
-func sameMatches(message, rule []index.Match) bool {
+func sameMatches(message, rule []ir.Match) bool {
 	if len(rule) == 0 {
-		rule = []index.Match{{}}
+		rule = []ir.Match{{}}
 	}
 	for _, m := range message {
-		if !slices.ContainsFunc(rule, func(r index.Match) bool { return sameMatch(m, r) }) {
+		if !slices.ContainsFunc(rule, func(r ir.Match) bool { return sameMatch(m, r) }) {
 			return false
 		}
 	}
 	for _, r := range rule {
-		if !slices.ContainsFunc(message, func(m index.Match) bool { return sameMatch(m, r) }) {
+		if !slices.ContainsFunc(message, func(m ir.Match) bool { return sameMatch(m, r) }) {
 			return false
 		}
 	}
 	return true
 }
 
-func sameMatch(message, rule index.Match) bool {
+func sameMatch(message, rule ir.Match) bool {
 	if message.Method != rule.Method {
 		return false
 	}
@@ -104,7 +104,7 @@ func sameMatch(message, rule index.Match) bool {
 }
 
 // normalPath without what Envoy Gateway takes away, or fills in.
-func normalPath(m index.Match) (string, string) {
+func normalPath(m ir.Match) (string, string) {
 	if m.PathType == "" {
 		m.PathType = pathPrefix
 	}

@@ -9,21 +9,21 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // A ruleName is that of a rule of a route, at a listener of a Gateway.
 type ruleName struct {
 	gateway  types.NamespacedName
 	listener string
-	route    index.RouteKey
+	route    ir.RouteKey
 	section  string
 }
 
 // named is the first route that Envoy Gateway made of a rule, at the listener. What filters
 // it needs the listener has, and of what is made for policies there are none here. Nil if
 // there is none.
-func (e *enforcer) named(gateway types.NamespacedName, listener string, of *index.NamedRule) *routev3.Route {
+func (e *enforcer) named(gateway types.NamespacedName, listener string, of *ir.NamedRule) *routev3.Route {
 	if of == nil {
 		return nil
 	}
@@ -32,7 +32,7 @@ func (e *enforcer) named(gateway types.NamespacedName, listener string, of *inde
 	}
 	return e.rules[ruleName{
 		gateway: gateway, listener: listener, section: of.Section,
-		route: index.RouteKey{Kind: of.Route, NamespacedName: of.NamespacedName},
+		route: ir.RouteKey{Kind: of.Route, NamespacedName: of.NamespacedName},
 	}]
 }
 

@@ -17,12 +17,12 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 )
 
 // policyPrefix is what the names of policies' routes and clusters begin with.
-const policyPrefix = index.OursPrefix + "policy/"
+const policyPrefix = ir.OursPrefix + "policy/"
 
 // enforce policies: each rule that is attached to a route stands before it, once for
 // each of its matches. What Envoy Gateway itself attached to the route, such as
@@ -107,7 +107,7 @@ func (e *enforcer) before(gateway types.NamespacedName, listener string, r *rout
 	for _, rule := range e.snapshot.PolicyRules(k.route, section, gateway, listener) {
 		to, as := e.shares(k.route.Kind, rule), e.named(gateway, listener, rule.Named)
 		for i := range max(len(rule.Matches), 1) {
-			var m *index.PolicyMatch
+			var m *ir.PolicyMatch
 			if i < len(rule.Matches) {
 				m = &rule.Matches[i]
 			}
@@ -138,7 +138,7 @@ func (e *enforcer) before(gateway types.NamespacedName, listener string, r *rout
 }
 
 // shares of a rule's backends, whose clusters are made.
-func (e *enforcer) shares(kind index.RouteKind, rule *index.PolicyRule) []xds.Share {
+func (e *enforcer) shares(kind ir.RouteKind, rule *ir.PolicyRule) []xds.Share {
 	var out []xds.Share
 	for _, b := range rule.Backends {
 		c := e.base(b.Target(kind))
@@ -161,8 +161,8 @@ func (e *enforcer) shares(kind index.RouteKind, rule *index.PolicyRule) []xds.Sh
 
 // base is the cluster that all policies share which send to a target. Nil if it does not
 // exist.
-func (e *enforcer) base(k index.TargetKey) *clusterv3.Cluster {
-	name := policyPrefix + strings.TrimPrefix(k.ClusterName(), index.OursPrefix)
+func (e *enforcer) base(k ir.TargetKey) *clusterv3.Cluster {
+	name := policyPrefix + strings.TrimPrefix(k.ClusterName(), ir.OursPrefix)
 	if c, ok := e.bases[name]; ok {
 		return c
 	}

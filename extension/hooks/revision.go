@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // An Answer is what a Gateway was translated from.
@@ -25,7 +25,7 @@ type Answer struct {
 
 // answers to the TailscaleRevisions of a message: of merged Gateways there are several.
 // What cannot be read asks for nothing.
-func answers(s *index.Snapshot, rs []*pb.ExtensionResource) []Answer {
+func answers(s *ir.Snapshot, rs []*pb.ExtensionResource) []Answer {
 	var out []Answer
 	for _, r := range rs {
 		o := v1alpha1.TailscaleRevision{}

@@ -17,14 +17,14 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 )
 
 // Snapshots is where a server reads what it knows, such as an index.Store.
 type Snapshots interface {
 	// Snapshot is the newest. It is never nil, and reading it never waits.
-	Snapshot() *index.Snapshot
+	Snapshot() *ir.Snapshot
 }
 
 // A Recorder is told what each translation did. It must not wait: Envoy Gateway does
@@ -131,7 +131,7 @@ func (s *Server) PostTranslateModify(ctx context.Context, req *pb.PostTranslateM
 
 // bootstrapped reports whether the bootstrap of a Gateway's Envoys has the authority
 // tailscale. Gateways that are merged have one.
-func bootstrapped(s *index.Snapshot, gateway string) bool {
+func bootstrapped(s *ir.Snapshot, gateway string) bool {
 	namespace, name, _ := strings.Cut(gateway, "/")
 	return s.Bootstrapped(types.NamespacedName{Namespace: namespace, Name: name})
 }

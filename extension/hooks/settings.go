@@ -9,7 +9,7 @@ import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // maxSettings are how many rules with settings a translation tells of.
@@ -18,9 +18,9 @@ const maxSettings = 1024
 // Settings are what a rule's cluster has other than its target's common one, where Envoy
 // Gateway made something else for it.
 type Settings struct {
-	Route  index.RouteKey
+	Route  ir.RouteKey
 	Rule   int
-	Target index.TargetKey
+	Target ir.TargetKey
 
 	// Cluster is TARGET/settings/HASH.
 	Cluster string

@@ -17,7 +17,7 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 )
 
@@ -75,7 +75,7 @@ func (c *common) offer(of *candidate, by seniority) {
 }
 
 // common cluster of a target, which the message may have.
-func (t *translation) common(k index.TargetKey) *common {
+func (t *translation) common(k ir.TargetKey) *common {
 	of := t.commons[k]
 	if of != nil {
 		return of
@@ -161,7 +161,7 @@ const SettingsSegment = "/settings/"
 
 // isVariant reports whether a name is that of a cluster of the target with settings of
 // some of its routes.
-func isVariant(name string, k index.TargetKey) bool {
+func isVariant(name string, k ir.TargetKey) bool {
 	rest, ok := strings.CutPrefix(name, k.ClusterName())
 	return ok && strings.HasPrefix(rest, SettingsSegment)
 }
@@ -174,7 +174,7 @@ func (t *translation) variant(d *decision, p *part) (string, error) {
 		return c.variant, nil
 	}
 	of, err := xds.Cluster(p.template, xds.ClusterOptions{
-		Shape: &index.Shape{}, Protocol: p.key.Protocol, CheckHost: p.key.Name, RouteHosts: d.use.hosts, Pooled: p.pooled, Shared: true,
+		Shape: &ir.Shape{}, Protocol: p.key.Protocol, CheckHost: p.key.Name, RouteHosts: d.use.hosts, Pooled: p.pooled, Shared: true,
 	})
 	if err != nil {
 		return "", err
@@ -193,7 +193,7 @@ func (t *translation) variant(d *decision, p *part) (string, error) {
 
 // A making is what a shared cluster is made of.
 type making struct {
-	target index.TargetKey
+	target ir.TargetKey
 
 	// template is the bytes of Envoy Gateway's cluster without what a shared cluster
 	// does not keep.
@@ -203,7 +203,7 @@ type making struct {
 	list string
 
 	// http2 is what a policy asks of HTTP/2.
-	http2 index.HTTP2
+	http2 ir.HTTP2
 
 	// pooled as in part.
 	pooled bool

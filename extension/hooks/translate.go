@@ -13,7 +13,7 @@ import (
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 )
 
@@ -53,7 +53,7 @@ type Summary struct {
 
 // A LeftRule is a rule that stays as Envoy Gateway made it.
 type LeftRule struct {
-	Route  index.RouteKey
+	Route  ir.RouteKey
 	Rule   int
 	Reason Reason
 }
@@ -62,12 +62,12 @@ type LeftRule struct {
 // TailscaleRoutePolicy is attached, a TailscaleGateway has a listener with headers of
 // identity, or Envoy would refuse a route, and nothing else. It is pure apart from that:
 // the same snapshot and resources give the same bytes, and its own output is left as it is.
-func Translate(s *index.Snapshot, src xds.Source, r Resources) (Resources, Summary) {
+func Translate(s *ir.Snapshot, src xds.Source, r Resources) (Resources, Summary) {
 	t := &translation{
 		snapshot: s,
 		source:   src,
 		clusters: make(map[string]*clusterv3.Cluster, len(r.Clusters)),
-		commons:  map[index.TargetKey]*common{},
+		commons:  map[ir.TargetKey]*common{},
 		makings:  map[making]*candidate{},
 		replaced: map[string]*clusterv3.Cluster{},
 		idle:     map[string]bool{},
@@ -96,13 +96,13 @@ func Translate(s *index.Snapshot, src xds.Source, r Resources) (Resources, Summa
 
 // A translation in the making.
 type translation struct {
-	snapshot *index.Snapshot
+	snapshot *ir.Snapshot
 	source   xds.Source
 
 	// clusters of the message, by name.
 	clusters map[string]*clusterv3.Cluster
 
-	commons map[index.TargetKey]*common
+	commons map[ir.TargetKey]*common
 	makings map[making]*candidate
 
 	// replaced and new clusters, by name.
@@ -245,7 +245,7 @@ func (t *translation) list(r Resources) []*clusterv3.Cluster {
 
 func (t *translation) count(c *clusterv3.Cluster) {
 	target, _, _ := strings.Cut(c.GetName(), SettingsSegment)
-	if _, err := index.ParseClusterName(target); err == nil {
+	if _, err := ir.ParseClusterName(target); err == nil {
 		t.summary.Shared++
 		return
 	}

@@ -11,74 +11,22 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
-	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/refgrant"
 )
 
-// Secrets are watched by name, and only those whose certificates are to be presented: who
-// reads them asks the Store which these are.
-
-const kindSecret = "Secret"
-
-// A ClientCertificate is what Envoy presents to backends. Unless it can, nothing is sent.
-type ClientCertificate struct {
-	Secret types.NamespacedName
-
-	// Reason and Problem say why it cannot be presented, the latter for people.
-	Reason, Problem string
-
-	// Fingerprint is another one when the certificate is.
-	Fingerprint string
-}
-
-// isSecret reports whether a reference names a Secret.
-func isSecret(r gwapiv1.SecretObjectReference) bool {
-	return r.Name != "" && ptr.Deref(r.Group, corev1.GroupName) == corev1.GroupName && ptr.Deref(r.Kind, kindSecret) == kindSecret
-}
-
-// certificateOf a reference from a namespace.
-func certificateOf(namespace string, r gwapiv1.SecretObjectReference) *ClientCertificate {
-	return &ClientCertificate{Secret: types.NamespacedName{
-		Namespace: string(ptr.Deref(r.Namespace, gwapiv1.Namespace(namespace))), Name: string(r.Name),
-	}}
-}
-
-// KeyPair of a certificate. Nil if it cannot be presented.
-func (s *Snapshot) KeyPair(c *ClientCertificate) *KeyPair {
-	if c.Problem != "" {
-		return nil
-	}
-	return s.tables.KeyPairs.Get(c.Secret)
-}
-
-// presents are the Secrets of a policy's certificates, each once.
-func (p *RoutePolicy) presents() []types.NamespacedName {
-	var out []types.NamespacedName
-	for _, r := range p.Rules {
-		if r.Certificate != nil && r.Problem == "" && !slices.Contains(out, r.Certificate.Secret) {
-			out = append(out, r.Certificate.Secret)
-		}
-	}
-	return out
-}
-
-// foreign reports whether one is of another namespace.
-func (p *RoutePolicy) foreign() bool {
-	return slices.ContainsFunc(p.presents(), func(n types.NamespacedName) bool { return n.Namespace != p.Name.Namespace })
-}
-
 // certify a policy's rules: tell of each certificate whether it can be presented. Of one
 // that is for Gateways of other extensions it is not known.
-func (w *world) certify(p *RoutePolicy) {
+func (w *world) certify(p *ir.RoutePolicy) {
 	for i, r := range p.Rules {
 		if r.Certificate == nil || r.Problem != "" {
 			continue
 		}
 		now, c := *r, *r.Certificate
 		now.Certificate, p.Rules[i] = &c, &now
-		var h *Held
+		var h *ir.CertificateSecret
 		if len(p.Served) > 0 {
 			h = w.held[c.Secret]
 		}
@@ -88,22 +36,22 @@ func (w *world) certify(p *RoutePolicy) {
 }
 
 // judge whether a certificate can be presented. What another extension reads is not known.
-func (w *world) judge(c *ClientCertificate, by refgrant.Referrer, read bool) {
+func (w *world) judge(c *ir.ClientCertificate, by refgrant.Referrer, read bool) {
 	h := w.held[c.Secret]
 	switch {
 	case !w.permits(by, c.Secret):
-		c.Reason = ReasonNotPermitted
+		c.Reason = ir.ReasonNotPermitted
 		c.Problem = fmt.Sprintf("No ReferenceGrant in namespace %s lets a %s of namespace %s name Secret %s", c.Secret.Namespace, by.Kind, by.Namespace, c.Secret.Name)
 	case !read:
 	case h == nil:
-		c.Reason, c.Problem = ReasonPending, fmt.Sprintf("Secret %s is not known yet", c.Secret)
+		c.Reason, c.Problem = ir.ReasonPending, fmt.Sprintf("Secret %s is not known yet", c.Secret)
 	default:
-		c.Reason, c.Problem, c.Fingerprint = h.Reason, h.Problem, h.Pair.fingerprint()
+		c.Reason, c.Problem, c.Fingerprint = h.Reason, h.Problem, h.Pair.Fingerprint()
 	}
 }
 
 // notice of a rule's certificate.
-func notice(c *ClientCertificate, h *Held) string {
+func notice(c *ir.ClientCertificate, h *ir.CertificateSecret) string {
 	switch {
 	case c.Problem != "":
 		return "Requests are answered 503: " + c.Problem
@@ -127,14 +75,14 @@ func join(was, said string) string {
 
 // permits reports whether a Secret may be named.
 func (w *world) permits(by refgrant.Referrer, secret types.NamespacedName) bool {
-	return w.grants.Permit(by, corev1.GroupName, kindSecret, secret)
+	return w.grants.Permit(by, corev1.GroupName, parse.KindSecret, secret)
 }
 
 // putGrant has policies, Gateways and TailscaleGateways look again at what they may name.
 func (w *world) putGrant(d *dirty) {
 	d.grants = true
 	for n, p := range w.routePolicies {
-		if p.foreign() {
+		if p.NamesForeignSecret() {
 			d.policies[n] = struct{}{}
 		}
 	}
@@ -151,15 +99,15 @@ func (w *world) putGrant(d *dirty) {
 }
 
 // wanted Secrets of a policy are those that may be read for it.
-func (w *world) wanted(p *RoutePolicy) []types.NamespacedName {
+func (w *world) wanted(p *ir.RoutePolicy) []types.NamespacedName {
 	if p == nil || len(p.Served) == 0 {
 		return nil
 	}
-	return slices.DeleteFunc(p.presents(), func(n types.NamespacedName) bool { return !w.permits(policiesOf(p.Name.Namespace), n) })
+	return slices.DeleteFunc(p.CertificateSecrets(), func(n types.NamespacedName) bool { return !w.permits(policiesOf(p.Name.Namespace), n) })
 }
 
 // want Secrets for a policy or a Gateway, instead of those before.
-func (s *Store) want(by RouteKey, now []types.NamespacedName) {
+func (s *Store) want(by ir.RouteKey, now []types.NamespacedName) {
 	changed := false
 	for n, of := range s.wants {
 		if _, ok := of[by]; !ok || slices.Contains(now, n) {
@@ -172,7 +120,7 @@ func (s *Store) want(by RouteKey, now []types.NamespacedName) {
 	}
 	for _, n := range now {
 		if s.wants[n] == nil {
-			s.wants[n] = map[RouteKey]struct{}{}
+			s.wants[n] = map[ir.RouteKey]struct{}{}
 			changed = true
 		}
 		s.wants[n][by] = struct{}{}
@@ -194,7 +142,7 @@ func (s *Store) Secrets() []types.NamespacedName {
 	for n := range s.wants {
 		out = append(out, n)
 	}
-	slices.SortFunc(out, compareNames)
+	slices.SortFunc(out, ir.CompareNames)
 	return out
 }
 
@@ -202,7 +150,7 @@ func (s *Store) Secrets() []types.NamespacedName {
 func (s *Store) SecretsChanged() <-chan struct{} { return s.secrets }
 
 // SetSecret says what is known of a Secret. Nil means nothing.
-func (s *Store) SetSecret(n types.NamespacedName, h *Held) {
+func (s *Store) SetSecret(n types.NamespacedName, h *ir.CertificateSecret) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	began := time.Now()
@@ -231,7 +179,7 @@ func (s *Store) retellPolicies(c *change) {
 
 // advanceSecret takes over which certificate a Secret has.
 func (s *Store) advanceSecret(c *change, n types.NamespacedName) {
-	var now *KeyPair
+	var now *ir.KeyPair
 	if h := s.world.held[n]; h != nil {
 		now = h.Pair
 	}

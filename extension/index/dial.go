@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/address"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/refgrant"
 )
@@ -173,8 +175,8 @@ func (v *view) refuse(by refgrant.Referrer, a netip.Addr) refusal {
 	var out refusal
 	var of types.NamespacedName
 	for _, services := range foreign {
-		slices.SortFunc(services, compareNames)
-		if !slices.ContainsFunc(services, func(n types.NamespacedName) bool { return v.mayName(by, n) }) && (out == "" || compareNames(services[0], of) < 0) {
+		slices.SortFunc(services, ir.CompareNames)
+		if !slices.ContainsFunc(services, func(n types.NamespacedName) bool { return v.mayName(by, n) }) && (out == "" || ir.CompareNames(services[0], of) < 0) {
 			of = services[0]
 			out = ungranted(a.String(), by, of)
 		}
@@ -198,7 +200,7 @@ func (v *view) mayName(by refgrant.Referrer, n types.NamespacedName) bool {
 	if n.Namespace != by.Namespace {
 		v.saw(refGrants, types.NamespacedName{Namespace: n.Namespace})
 	}
-	return v.grants.Permit(by, corev1.GroupName, kindService, n)
+	return v.grants.Permit(by, corev1.GroupName, parse.KindService, n)
 }
 
 // ungranted is what is said of a host that is of another namespace's Service.
@@ -231,7 +233,7 @@ func serviceOf(host string) (types.NamespacedName, bool) {
 
 // direct returns the endpoints of a host for a target, and notes what is refused of it. The
 // problem is what is wrong with those that are missing.
-func (v *view) direct(t *Target, by refgrant.Referrer, host string, port int32) ([]zoned, string) {
+func (v *view) direct(t *ir.Target, by refgrant.Referrer, host string, port int32) ([]zoned, string) {
 	out, problem, refused := v.hostEndpoints(by, host, port)
 	if refused != "" {
 		t.Refused = append(t.Refused, string(refused))
@@ -249,9 +251,9 @@ func (v *view) hostEndpoints(by refgrant.Referrer, host string, port int32) (out
 		if refused = v.refuse(by, a); refused != "" {
 			return nil, "", refused
 		}
-		return []zoned{{Endpoint: Endpoint{Address: a.Unmap().String(), Port: port, Weight: 1}}}, "", ""
+		return []zoned{{Endpoint: ir.Endpoint{Address: a.Unmap().String(), Port: port, Weight: 1}}}, "", ""
 	}
-	host = canonicalHost(host)
+	host = ir.CanonicalHost(host)
 	if refused = v.refuseName(by, host); refused != "" {
 		return nil, "", refused
 	}
@@ -268,7 +270,7 @@ func (v *view) hostEndpoints(by refgrant.Referrer, host string, port int32) (out
 			refused = cmp.Or(refused, refusal(fmt.Sprintf("%s has an address that cannot be used: %s", host, why)))
 			continue
 		}
-		out = append(out, zoned{Endpoint: Endpoint{Address: s, Port: port, Hostname: host, Weight: 1}})
+		out = append(out, zoned{Endpoint: ir.Endpoint{Address: s, Port: port, Hostname: host, Weight: 1}})
 	}
 	return out, "", refused
 }

@@ -18,6 +18,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/objecttest"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 )
 
 // ofEveryKind is one object at least of each kind that the index reads, some of which
@@ -35,15 +39,15 @@ func ofEveryKind(t *testing.T) []client.Object {
 			"  parametersRef: {group: gateway.envoyproxy.io, kind: EnvoyProxy, namespace: infra, name: class}\n",
 		strings.Replace(gatewayOf("gw3"), "{gatewayClassName: envoy", "{gatewayClassName: envoy, infrastructure: {parametersRef: {group: gateway.envoyproxy.io, kind: EnvoyProxy, name: own}}", 1),
 		strings.NewReplacer("name: web, generation: 1", "name: third, generation: 1", "name: gw,", "name: gw3,").Replace(routeToWeb),
-		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: config, namespace: system}\ndata: {"+configKey+": 'envoyProxy: {bootstrap: "+withAuthority+"}'}\n",
+		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: config, namespace: system}\ndata: {"+parse.ConfigKey+": 'envoyProxy: {bootstrap: "+withAuthority+"}'}\n",
 	)
-	for n := range snapshotOf(t, routeToWeb, devices).tables.Policies.Get(name("devices")).Discoveries() {
-		docs = append(docs, "apiVersion: tailnet.gateway.tailscale.com/v1alpha1\nkind: Discovery\nmetadata: {name: "+n.Name+", namespace: "+n.Namespace+", labels: {"+RoutePolicyLabel+
+	for n := range snapshotOf(t, routeToWeb, devices).Edit().Policies.Get(name("devices")).Discoveries() {
+		docs = append(docs, "apiVersion: tailnet.gateway.tailscale.com/v1alpha1\nkind: Discovery\nmetadata: {name: "+n.Name+", namespace: "+n.Namespace+", labels: {"+ir.RoutePolicyLabel+
 			": \"\"}}\nspec: {forProvider: {}}\nstatus: {atProvider: {count: 9, truncated: true, discovered: [{addresses: [100.64.0.7]}]}}\n")
 	}
 	out := append(objects(t, docs...), proxyOf(t, "infra/own", "{bootstrap: "+withAuthority+"}"), proxyOf(t, "infra/class", "{mergeType: StrategicMerge, bootstrap: "+withAuthority+"}"))
-	kinds := Kinds()
-	maps.Copy(kinds, BootstrapKinds())
+	kinds := parse.Kinds()
+	maps.Copy(kinds, parse.BootstrapKinds())
 	for _, o := range out {
 		maps.DeleteFunc(kinds, func(_ string, k client.Object) bool {
 			return fmt.Sprintf("%T", k) == fmt.Sprintf("%T", o) && k.GetObjectKind().GroupVersionKind().Kind == kindIfUnstructured(o)
@@ -67,11 +71,11 @@ type stepper struct {
 	all    []client.Object
 	there  map[int]client.Object
 	hosts  map[string][]string
-	secret map[types.NamespacedName]*Held
+	secret map[types.NamespacedName]*ir.CertificateSecret
 }
 
 // step tells the store one thing more, and returns what, for people.
-func (p *stepper) step(s *Store, r *rand.Rand, held []*Held) string {
+func (p *stepper) step(s *Store, r *rand.Rand, held []*ir.CertificateSecret) string {
 	switch r.IntN(12) {
 	case 0:
 		addresses := [][]string{nil, {"192.0.2.1"}, {"192.0.2.1", "192.0.2.2"}, {"127.0.0.1"}}[r.IntN(4)]
@@ -125,9 +129,9 @@ func everyStore() *Store {
 func TestEveryStep(t *testing.T) {
 	t.Parallel()
 	all := ofEveryKind(t)
-	held := []*Held{nil}
+	held := []*ir.CertificateSecret{nil}
 	for range 2 {
-		h := Hold(types.NamespacedName{Namespace: "vault", Name: "client"}, tlsSecret(t, ecdsaKey(t)), heldAt)
+		h := parse.ParseSecret(types.NamespacedName{Namespace: "vault", Name: "client"}, objecttest.TLSSecret(t, objecttest.ECDSAKey(t)), objecttest.SecretTime)
 		held = append(held, &h)
 	}
 	for seed := range uint64(20) {
@@ -135,7 +139,7 @@ func TestEveryStep(t *testing.T) {
 			t.Parallel()
 			r := rand.New(rand.NewPCG(seed, 99))
 			s := everyStore()
-			p := &stepper{all: all, there: map[int]client.Object{}, hosts: map[string][]string{}, secret: map[types.NamespacedName]*Held{}}
+			p := &stepper{all: all, there: map[int]client.Object{}, hosts: map[string][]string{}, secret: map[types.NamespacedName]*ir.CertificateSecret{}}
 			// Most are there from the beginning: steps towards that say little.
 			for i := range all {
 				if r.IntN(5) > 0 {
@@ -148,7 +152,7 @@ func TestEveryStep(t *testing.T) {
 			for step := range 60 {
 				what := p.step(s, r, held)
 				fresh := p.fresh(r)
-				if diff := cmp.Diff(fresh.Snapshot(), s.Snapshot(), compareSnapshots(), cmp.AllowUnexported(KeyPair{})); diff != "" {
+				if diff := cmp.Diff(fresh.Snapshot(), s.Snapshot(), compareSnapshots(), cmp.AllowUnexported(ir.KeyPair{})); diff != "" {
 					t.Fatalf("seed %d, step %d: %s: -want, +got\n%s", seed, step, what, diff)
 				}
 				if diff := cmp.Diff(fresh.deps, s.deps, cmp.AllowUnexported(consumer{}, ref{})); diff != "" {

@@ -4,19 +4,21 @@
 package index
 
 import (
-	"fmt"
 	"reflect"
 
 	"k8s.io/apimachinery/pkg/types"
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 )
 
 // kindCertificate is the kind of what a Gateway's digest has for the certificate that it
 // presents.
-const kindCertificate RouteKind = "certificate"
+const kindCertificate ir.RouteKind = "certificate"
 
-func certificateKey(gateway types.NamespacedName) RouteKey {
-	return RouteKey{Kind: kindCertificate, NamespacedName: gateway}
+func certificateKey(gateway types.NamespacedName) ir.RouteKey {
+	return ir.RouteKey{Kind: kindCertificate, NamespacedName: gateway}
 }
 
 // putGatewayCertificate keeps what a Gateway presents to backends (Gateway API's
@@ -28,23 +30,23 @@ func (w *world) putGatewayCertificate(o *gwapiv1.Gateway, n types.NamespacedName
 		return
 	}
 	r := *o.Spec.TLS.Backend.ClientCertificateRef
-	c := certificateOf(n.Namespace, r)
-	if !isSecret(r) {
-		c.Reason, c.Problem = ReasonInvalidCertificate, "spec.tls.backend.clientCertificateRef names no Secret"
+	c := parse.ParseCertificateRef(n.Namespace, r)
+	if !parse.IsSecret(r) {
+		c.Reason, c.Problem = ir.ReasonInvalidCertificate, "spec.tls.backend.clientCertificateRef names no Secret"
 	}
 	w.certificates[n] = c
 }
 
 // advanceCertificate takes over which certificate a Gateway presents.
 func (s *Store) advanceCertificate(c *change, gateway types.NamespacedName) {
-	var now *ClientCertificate
+	var now *ir.ClientCertificate
 	var secrets []types.NamespacedName
 	if was := s.world.certificates[gateway]; was != nil && (s.serves == nil || s.serves(gateway)) {
 		copied := *was
 		now = &copied
 		if now.Problem == "" {
 			s.world.judge(now, gatewaysOf(gateway.Namespace), true)
-			if now.Reason != ReasonNotPermitted {
+			if now.Reason != ir.ReasonNotPermitted {
 				secrets = append(secrets, now.Secret)
 			}
 		}
@@ -60,13 +62,13 @@ func (s *Store) advanceCertificate(c *change, gateway types.NamespacedName) {
 }
 
 // certificateSum is what a Gateway's certificate is in a digest.
-func certificateSum(gateway types.NamespacedName, c *ClientCertificate) any {
+func certificateSum(gateway types.NamespacedName, c *ir.ClientCertificate) any {
 	if c == nil {
 		return nil
 	}
 	return struct {
 		Presents    types.NamespacedName
-		Certificate ClientCertificate
+		Certificate ir.ClientCertificate
 	}{gateway, *c}
 }
 
@@ -76,27 +78,5 @@ func certificatePart(c *change, gateway types.NamespacedName) part {
 	if now == nil {
 		return part{}
 	}
-	return part{gateways: []types.NamespacedName{gateway}, sum: sum(certificateSum(gateway, now))}
-}
-
-// HasCertificates reports whether any Gateway presents one to backends.
-func (s *Snapshot) HasCertificates() bool { return s.tables.Certificates.Len() > 0 }
-
-// Certificate that a Gateway presents to backends. Nil is none.
-func (s *Snapshot) Certificate(gateway types.NamespacedName) *ClientCertificate {
-	return s.tables.Certificates.Get(gateway)
-}
-
-// Withheld says why requests of a route are not sent to a target: a Gateway of the route
-// cannot present its certificate. Empty if that is no reason.
-func (s *Snapshot) Withheld(r *Route, t *Target) string {
-	if t.Shape.TLS == nil {
-		return ""
-	}
-	for _, g := range r.Gateways {
-		if c := s.tables.Certificates.Get(g); c != nil && c.Problem != "" {
-			return fmt.Sprintf("Gateway %s cannot present its client certificate: %s", g, c.Problem)
-		}
-	}
-	return ""
+	return part{gateways: []types.NamespacedName{gateway}, sum: ir.Sum(certificateSum(gateway, now))}
 }

@@ -7,6 +7,7 @@ import (
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/refgrant"
 )
 
@@ -15,5 +16,5 @@ func policiesOf(namespace string) refgrant.Referrer {
 }
 
 func gatewaysOf(namespace string) refgrant.Referrer {
-	return refgrant.Referrer{Group: gwapiv1.GroupName, Kind: kindGateway, Namespace: namespace}
+	return refgrant.Referrer{Group: gwapiv1.GroupName, Kind: parse.KindGateway, Namespace: namespace}
 }

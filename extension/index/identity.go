@@ -8,20 +8,14 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
-	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // kindIdentity is the kind of what a Gateway's digest has for its listeners that are
 // told by headers who asks.
-const kindIdentity RouteKind = "identity"
-
-// An IdentityListener of a Gateway is told by proxies, in headers, who asks.
-type IdentityListener struct {
-	Name string
-	Port int32
-}
+const kindIdentity ir.RouteKind = "identity"
 
 // An identity is what TailscaleGateways of a namespace want: the names of listeners that
 // are told by headers who asks.
@@ -34,17 +28,17 @@ type identity struct {
 // headers who asks, as far as they can be: those of HTTP. Nil means that none is
 // wanted, and an empty list that what is wanted is not there, or wanted by nobody who
 // may: such a listener believes whoever reaches it.
-func (w *world) identified(gateway types.NamespacedName) []IdentityListener {
-	var out []IdentityListener
+func (w *world) identified(gateway types.NamespacedName) []ir.IdentityListener {
+	var out []ir.IdentityListener
 	for _, of := range w.identities.sorted(gateway) {
 		if out == nil {
-			out = []IdentityListener{}
+			out = []ir.IdentityListener{}
 		}
 		if !w.grants.PermitGateway(of.namespace, gateway) {
 			continue
 		}
 		for _, n := range of.listeners {
-			l := IdentityListener{Name: n}
+			l := ir.IdentityListener{Name: n}
 			if g := w.abouts[gateway]; g != nil {
 				l.Port = g.Plain[n]
 			}
@@ -53,7 +47,7 @@ func (w *world) identified(gateway types.NamespacedName) []IdentityListener {
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b IdentityListener) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(out, func(a, b ir.IdentityListener) int { return strings.Compare(a.Name, b.Name) })
 	return out
 }
 
@@ -84,17 +78,6 @@ func (w *world) putTailscaleGateway(o *gatewayv1alpha1.TailscaleGateway, n types
 	d.identities[g] = struct{}{}
 }
 
-// plainPorts of a Gateway's listeners of HTTP, by name.
-func plainPorts(o *gwapiv1.Gateway) map[string]int32 {
-	out := map[string]int32{}
-	for _, l := range o.Spec.Listeners {
-		if l.Protocol == gwapiv1.HTTPProtocolType {
-			out[string(l.Name)] = l.Port
-		}
-	}
-	return out
-}
-
 // advanceIdentity takes over which listeners of a Gateway are told by headers who asks,
 // if it is served.
 func (s *Store) advanceIdentity(c *change, gateway types.NamespacedName) {
@@ -110,18 +93,18 @@ func (s *Store) advanceIdentity(c *change, gateway types.NamespacedName) {
 	c.next.IdentityListeners.Put(c.next, gateway, now, now == nil)
 }
 
-func identityKey(gateway types.NamespacedName) RouteKey {
-	return RouteKey{Kind: kindIdentity, NamespacedName: gateway}
+func identityKey(gateway types.NamespacedName) ir.RouteKey {
+	return ir.RouteKey{Kind: kindIdentity, NamespacedName: gateway}
 }
 
 // identitySum is what a Gateway's listeners are in a digest.
-func identitySum(gateway types.NamespacedName, ls []IdentityListener) any {
+func identitySum(gateway types.NamespacedName, ls []ir.IdentityListener) any {
 	if ls == nil {
 		return nil
 	}
 	return struct {
 		Identified types.NamespacedName
-		Listeners  []IdentityListener
+		Listeners  []ir.IdentityListener
 	}{gateway, ls}
 }
 
@@ -131,14 +114,5 @@ func identityPart(c *change, gateway types.NamespacedName) part {
 	if ls == nil {
 		return part{}
 	}
-	return part{gateways: []types.NamespacedName{gateway}, sum: sum(identitySum(gateway, ls))}
-}
-
-// HasIdentified reports whether any Gateway is told by headers who asks.
-func (s *Snapshot) HasIdentified() bool { return s.tables.IdentityListeners.Len() > 0 }
-
-// Identified are the listeners of a Gateway at which proxies tell by headers who asks,
-// by name. It reports whether a TailscaleGateway wants some, be they there or not.
-func (s *Snapshot) Identified(gateway types.NamespacedName) ([]IdentityListener, bool) {
-	return s.tables.IdentityListeners.Lookup(gateway)
+	return part{gateways: []types.NamespacedName{gateway}, sum: ir.Sum(identitySum(gateway, ls))}
 }

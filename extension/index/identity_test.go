@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // foreign is what another namespace says.
@@ -57,10 +59,10 @@ spec: {gatewayRef: {name: gw}, tailnets: [{name: corp, listeners: [{name: http, 
 	theirs := foreign(identityOf("a", "gw", "http"))
 	granted := grantOf(fromShop, toGateway)
 	type want struct {
-		Listeners []IdentityListener
+		Listeners []ir.IdentityListener
 		Wanted    bool
 	}
-	found := want{Listeners: []IdentityListener{{Name: "http", Port: 80}}, Wanted: true}
+	found := want{Listeners: []ir.IdentityListener{{Name: "http", Port: 80}}, Wanted: true}
 	cases := map[string]struct {
 		reason string
 		docs   []string

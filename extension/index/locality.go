@@ -8,6 +8,8 @@ import (
 	"maps"
 	"math"
 	"slices"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // A source is a backend with its endpoints, before they are grouped by zone.
@@ -28,12 +30,12 @@ type source struct {
 
 // localities of sources: one a zone, which together have the weight of the source.
 // Sources of weight 0 get none.
-func localities(sources []source) []Locality {
+func localities(sources []source) []ir.Locality {
 	sources = slices.DeleteFunc(slices.Clone(sources), func(s source) bool { return s.weight == 0 })
 	scales := scale(sources)
-	var out []Locality
+	var out []ir.Locality
 	for _, s := range sources {
-		zones := map[string][]Endpoint{}
+		zones := map[string][]ir.Endpoint{}
 		for _, e := range s.endpoints {
 			zones[e.zone] = append(zones[e.zone], e.Endpoint)
 		}
@@ -47,7 +49,7 @@ func localities(sources []source) []Locality {
 				share = float64(usableOf(zones[z])) / float64(total)
 			}
 			w := math.Round(float64(s.weight) * scales[s.priority] * share)
-			out = append(out, Locality{
+			out = append(out, ir.Locality{
 				Name:      s.name,
 				Zone:      z,
 				Priority:  s.priority,
@@ -58,7 +60,7 @@ func localities(sources []source) []Locality {
 			})
 		}
 	}
-	slices.SortStableFunc(out, func(a, b Locality) int {
+	slices.SortStableFunc(out, func(a, b ir.Locality) int {
 		return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Zone, b.Zone))
 	})
 	return out
@@ -101,17 +103,17 @@ func severalZones(in []zoned) bool {
 func usable(in []zoned) uint64 {
 	n := uint64(0)
 	for _, e := range in {
-		if e.Health != Draining {
+		if e.Health != ir.Draining {
 			n++
 		}
 	}
 	return n
 }
 
-func usableOf(in []Endpoint) uint64 {
+func usableOf(in []ir.Endpoint) uint64 {
 	n := uint64(0)
 	for _, e := range in {
-		if e.Health != Draining {
+		if e.Health != ir.Draining {
 			n++
 		}
 	}
@@ -119,6 +121,6 @@ func usableOf(in []Endpoint) uint64 {
 }
 
 // empty reports whether nothing can answer.
-func empty(ls []Locality) bool {
-	return !slices.ContainsFunc(ls, func(l Locality) bool { return usableOf(l.Endpoints) > 0 })
+func empty(ls []ir.Locality) bool {
+	return !slices.ContainsFunc(ls, func(l ir.Locality) bool { return usableOf(l.Endpoints) > 0 })
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // Metrics of a Store. They are a collector, to be registered.
@@ -43,7 +45,7 @@ func newMetrics() *Metrics {
 func (s *Store) Metrics() *Metrics { return s.metrics }
 
 // made a snapshot. Shapes reports whether more than endpoints changed.
-func (m *Metrics) made(s *Snapshot, shapes bool, took time.Duration) {
+func (m *Metrics) made(s *ir.Snapshot, shapes bool, took time.Duration) {
 	m.updates.Observe(took.Seconds())
 	m.revision.Set(float64(s.Revision))
 	if shapes {

@@ -13,11 +13,13 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/objecttest"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 )
 
 // objects of manifests.
-var objects = objecttest.With(Scheme) //nolint:gochecknoglobals // It never changes.
+var objects = objecttest.With(parse.Scheme) //nolint:gochecknoglobals // It never changes.
 
 // apply manifests to a store.
 func apply(t testing.TB, s *Store, gone bool, manifests ...string) {
@@ -32,7 +34,7 @@ func apply(t testing.TB, s *Store, gone bool, manifests ...string) {
 }
 
 // snapshotOf manifests.
-func snapshotOf(t testing.TB, manifests ...string) *Snapshot {
+func snapshotOf(t testing.TB, manifests ...string) *ir.Snapshot {
 	t.Helper()
 	s := directStore()
 	apply(t, s, false, manifests...)
@@ -43,10 +45,10 @@ func snapshotOf(t testing.TB, manifests ...string) *Snapshot {
 func compareSnapshots() cmp.Options {
 	return cmp.Options{
 		cmp.Exporter(func(of reflect.Type) bool {
-			return of == reflect.TypeFor[Snapshot]() || strings.HasPrefix(of.Name(), "Table[")
+			return of == reflect.TypeFor[ir.Snapshot]() || strings.HasPrefix(of.Name(), "Table[")
 		}),
 		cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".owner" }, cmp.Ignore()),
-		cmpopts.IgnoreFields(Snapshot{}, "Revision", "PolicyRevision"),
+		cmpopts.IgnoreFields(ir.Snapshot{}, "Revision", "PolicyRevision"),
 		cmpopts.EquateComparable(netip.Prefix{}),
 		cmpopts.EquateEmpty(),
 	}

@@ -8,6 +8,9 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 )
 
 // Serve routes of some Gateways alone: others have an extension of their own, or this one
@@ -42,12 +45,12 @@ func (s *Store) Serves(gateway types.NamespacedName) bool {
 
 // served is a route, with those of its Gateways that are. It is nil if none of them is: a
 // route of which no Gateway is known yet may be of any.
-func (s *Store) served(k RouteKey) (*parsedRoute, []types.NamespacedName) {
+func (s *Store) served(k ir.RouteKey) (*parse.RouteObject, []types.NamespacedName) {
 	p := s.world.routes[k]
 	if p == nil {
 		return nil, nil
 	}
-	of := s.world.gateways(p.parents)
+	of := s.world.gateways(p.Parents)
 	if s.serves == nil || len(of) == 0 {
 		return p, of
 	}

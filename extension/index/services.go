@@ -14,6 +14,8 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/namesake"
 )
@@ -22,10 +24,10 @@ import (
 const portHTTPS int32 = 443
 
 // build a target.
-func (v *view) build(k TargetKey) *Target {
-	t := &Target{Key: k}
+func (v *view) build(k ir.TargetKey) *ir.Target {
+	t := &ir.Target{Key: k}
 	n := types.NamespacedName{Namespace: k.Namespace, Name: k.Name}
-	if k.Kind == TargetEndpoints {
+	if k.Kind == ir.TargetEndpoints {
 		v.buildEndpoints(t, n)
 	} else {
 		v.buildServices(t, n)
@@ -48,10 +50,10 @@ func (v *view) build(k TargetKey) *Target {
 }
 
 // buildServices has local backends answer, and other clusters behind them.
-func (v *view) buildServices(t *Target, n types.NamespacedName) {
+func (v *view) buildServices(t *ir.Target, n types.NamespacedName) {
 	spec := v.services[v.saw(refServices, n)]
 	if spec == nil {
-		t.Missing, t.Problem = true, missing(kindTailscaleServices, n)
+		t.Missing, t.Problem = true, missing(parse.KindTailscaleServices, n)
 		return
 	}
 	spec, problem := v.filled(n, t.Key.Port, spec)
@@ -59,7 +61,7 @@ func (v *view) buildServices(t *Target, n types.NamespacedName) {
 		t.Missing, t.Problem = true, fmt.Sprintf("TailscaleServices %s: %s", n, problem)
 		return
 	}
-	t.Shape = servicesShape(t.Key, spec)
+	t.Shape = parse.ServicesShape(t.Key, spec)
 	backends, problem := answering(spec, t.Key)
 	if problem != "" {
 		t.Missing, t.Problem = true, fmt.Sprintf("TailscaleServices %s: %s", n, problem)
@@ -67,7 +69,7 @@ func (v *view) buildServices(t *Target, n types.NamespacedName) {
 	}
 	sources, problem := v.localSources(t, n.Namespace, spec, backends)
 	sources, remote := v.remoteSources(t, n, spec, sources)
-	t.Delays = delays(spec.LoadBalancing)
+	t.Delays = parse.Delays(spec.LoadBalancing)
 	v.locate(t, sources)
 	if !empty(t.Localities) {
 		return
@@ -82,9 +84,9 @@ func (v *view) filled(n types.NamespacedName, port int32, spec *gatewayv1alpha1.
 	if namesake.Answers(*spec) {
 		if s := v.kube[v.saw(refService, n)]; s != nil {
 			of.Exists = true
-			for _, p := range s.ports {
-				if p.protocol == corev1.ProtocolTCP {
-					of.Ports = append(of.Ports, p.port)
+			for _, p := range s.Ports {
+				if p.Protocol == corev1.ProtocolTCP {
+					of.Ports = append(of.Ports, p.Port)
 				}
 			}
 		}
@@ -107,7 +109,7 @@ func servicePort(port int32) gatewayv1alpha1.ServicePort {
 
 // answering are the backends of a port. They are as proxies have them
 // (functions/tailscaleservices), but that there may be several.
-func answering(spec *gatewayv1alpha1.TailscaleServicesSpec, k TargetKey) ([]gatewayv1alpha1.Backend, string) {
+func answering(spec *gatewayv1alpha1.TailscaleServicesSpec, k ir.TargetKey) ([]gatewayv1alpha1.Backend, string) {
 	if slices.Contains(spec.VIPService.Ports, gatewayv1alpha1.ServicePortAll) {
 		out := slices.Clone(spec.Backends)
 		for i := range out {
@@ -117,7 +119,7 @@ func answering(spec *gatewayv1alpha1.TailscaleServicesSpec, k TargetKey) ([]gate
 	}
 	wanted := servicePort(k.Port)
 	switch {
-	case k.Protocol == ProtocolUDP:
+	case k.Protocol == ir.ProtocolUDP:
 		return nil, "its ports are of TCP; set spec.vipService.ports to " + string(gatewayv1alpha1.ServicePortAll) + " for UDP"
 	case !slices.Contains(spec.VIPService.Ports, wanted):
 		return nil, fmt.Sprintf("it has no port %d; add %s to spec.vipService.ports, or correct the backendRefs of the routes that name it", k.Port, wanted)
@@ -141,7 +143,7 @@ func answering(spec *gatewayv1alpha1.TailscaleServicesSpec, k TargetKey) ([]gate
 }
 
 // localSources of backends, and what is wrong with the first that has none.
-func (v *view) localSources(t *Target, ns string, spec *gatewayv1alpha1.TailscaleServicesSpec, backends []gatewayv1alpha1.Backend) (out []source, problem string) {
+func (v *view) localSources(t *ir.Target, ns string, spec *gatewayv1alpha1.TailscaleServicesSpec, backends []gatewayv1alpha1.Backend) (out []source, problem string) {
 	h2c, taken := true, map[string]bool{}
 	ranks := priorities(spec.LoadBalancing, backends)
 	for i, b := range backends {
@@ -168,12 +170,12 @@ func (v *view) localSources(t *Target, ns string, spec *gatewayv1alpha1.Tailscal
 		problem = cmp.Or(problem, wrong)
 		out = append(out, s)
 	}
-	t.Shape.HTTP2 = t.Shape.HTTP2 || h2c && t.Key.Protocol == ProtocolHTTP
+	t.Shape.HTTP2 = t.Shape.HTTP2 || h2c && t.Key.Protocol == ir.ProtocolHTTP
 	return out, problem
 }
 
-func protocolOf(k TargetKey) corev1.Protocol {
-	if k.Protocol == ProtocolUDP {
+func protocolOf(k ir.TargetKey) corev1.Protocol {
+	if k.Protocol == ir.ProtocolUDP {
 		return corev1.ProtocolUDP
 	}
 	return corev1.ProtocolTCP
@@ -225,10 +227,10 @@ func priorities(lb *gatewayv1alpha1.LoadBalancing, backends []gatewayv1alpha1.Ba
 // remoteSources appends other clusters to local sources: behind them, or with
 // affinity Global beside them, each cluster with the weight that all of the local
 // ones have together. A cluster that several TailscaleEndpoints lead to counts once.
-func (v *view) remoteSources(t *Target, n types.NamespacedName, spec *gatewayv1alpha1.TailscaleServicesSpec, local []source) (out []source, problem string) {
+func (v *view) remoteSources(t *ir.Target, n types.NamespacedName, spec *gatewayv1alpha1.TailscaleServicesSpec, local []source) (out []source, problem string) {
 	k := t.Key
 	attachments := v.attachments.sorted(v.saw(refAttachments, n))
-	if len(attachments) == 0 || k.Protocol == ProtocolUDP {
+	if len(attachments) == 0 || k.Protocol == ir.ProtocolUDP {
 		return local, ""
 	}
 	if terminated(spec, k.Port) {
@@ -236,7 +238,7 @@ func (v *view) remoteSources(t *Target, n types.NamespacedName, spec *gatewayv1a
 		if i < 0 {
 			return local, fmt.Sprintf("other clusters end TLS at port %d, and the service's DNS name, which their certificates are for, is not known yet; look at the conditions of TailscaleServices %s", k.Port, n)
 		}
-		t.Shape.RemoteTLS = &UpstreamTLS{ServerName: canonicalHost(attachments[i].Spec.DNSName)}
+		t.Shape.RemoteTLS = &ir.UpstreamTLS{ServerName: ir.CanonicalHost(attachments[i].Spec.DNSName)}
 	}
 	ways := map[tailnetv1alpha1.ServiceName]uint64{}
 	for _, a := range attachments {
@@ -252,7 +254,7 @@ func (v *view) remoteSources(t *Target, n types.NamespacedName, spec *gatewayv1a
 		if s.weight > 0 {
 			behind = max(behind, s.priority+1)
 		}
-		if s.priority == PriorityLocal {
+		if s.priority == ir.PriorityLocal {
 			whole += s.weight
 		}
 		if equal {
@@ -261,13 +263,13 @@ func (v *view) remoteSources(t *Target, n types.NamespacedName, spec *gatewayv1a
 	}
 	whole = max(whole, 1)
 	if equal {
-		behind = PriorityLocal
+		behind = ir.PriorityLocal
 	} else {
-		behind, whole = max(behind, PriorityRemote), 1
+		behind, whole = max(behind, ir.PriorityRemote), 1
 	}
 	for _, a := range attachments {
 		s := source{name: a.Name, priority: behind, remote: true, cluster: a.Spec.ClusterID, weight: whole * multiple / ways[a.Spec.ServiceName]}
-		p := v.proxySet(sibling(n, a.Spec.Endpoints))
+		p := v.proxySet(ir.Sibling(n, a.Spec.Endpoints))
 		i := -1
 		if p != nil {
 			name := fmt.Sprintf("%s/%d", a.Name, k.Port)

@@ -4,8 +4,6 @@
 package index
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
 	"maps"
 	"reflect"
 	"slices"
@@ -15,10 +13,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/dump"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // A Change of an object.
@@ -34,13 +33,13 @@ type Change struct {
 // A consumer is what is built of other objects: a target, or the endpoints of a
 // Service that stands beside one. One of both is set.
 type consumer struct {
-	target  TargetKey
-	service ServicePort
+	target  ir.TargetKey
+	service ir.ServicePort
 }
 
 // A Store holds the newest Snapshot, and makes the next.
 type Store struct {
-	snapshot atomic.Pointer[Snapshot]
+	snapshot atomic.Pointer[ir.Snapshot]
 
 	// mu guards what follows. Readers of snapshots never take it.
 	mu    sync.Mutex
@@ -51,10 +50,10 @@ type Store struct {
 
 	// namedBy are the routes and policies that name a consumer: without any it is
 	// dropped.
-	namedBy map[consumer]map[RouteKey]struct{}
+	namedBy map[consumer]map[ir.RouteKey]struct{}
 
 	// ruleNames are the names of endpoints of a route's rules.
-	ruleNames map[RouteKey][]string
+	ruleNames map[ir.RouteKey][]string
 
 	// deps of consumers, and the same by what they depend on.
 	deps       map[consumer]map[ref]struct{}
@@ -67,7 +66,7 @@ type Store struct {
 
 	// wants are policies and Gateways by the Secrets that may be read for them, and secrets
 	// is sent to when these are others.
-	wants   map[types.NamespacedName]map[RouteKey]struct{}
+	wants   map[types.NamespacedName]map[ir.RouteKey]struct{}
 	secrets chan struct{}
 
 	// hosts is sent to when the DNS names that targets need are others.
@@ -81,24 +80,24 @@ type Store struct {
 func NewStore() *Store {
 	s := &Store{
 		world:         newWorld(),
-		namedBy:       map[consumer]map[RouteKey]struct{}{},
-		ruleNames:     map[RouteKey][]string{},
+		namedBy:       map[consumer]map[ir.RouteKey]struct{}{},
+		ruleNames:     map[ir.RouteKey][]string{},
 		deps:          map[consumer]map[ref]struct{}{},
 		dependents:    map[ref]map[consumer]struct{}{},
 		parts:         newParts(),
 		subscriptions: map[*Subscription]struct{}{},
-		wants:         map[types.NamespacedName]map[RouteKey]struct{}{},
+		wants:         map[types.NamespacedName]map[ir.RouteKey]struct{}{},
 		secrets:       make(chan struct{}, 1),
 		hosts:         make(chan struct{}, 1),
 		revised:       map[chan<- struct{}]struct{}{},
 		metrics:       newMetrics(),
 	}
-	s.snapshot.Store(&Snapshot{})
+	s.snapshot.Store(&ir.Snapshot{})
 	return s
 }
 
 // Snapshot is the newest. It is never nil.
-func (s *Store) Snapshot() *Snapshot { return s.snapshot.Load() }
+func (s *Store) Snapshot() *ir.Snapshot { return s.snapshot.Load() }
 
 // Apply changes, and make one Snapshot of them all. What cannot be read is told, and
 // the rest is applied.
@@ -124,7 +123,7 @@ func (s *Store) SetHost(host string, addresses []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	began := time.Now()
-	host = canonicalHost(host)
+	host = ir.CanonicalHost(host)
 	addresses = slices.Compact(slices.Sorted(slices.Values(addresses)))
 	if len(addresses) == 0 {
 		delete(s.world.hosts, host)
@@ -168,17 +167,17 @@ func (s *Store) wanted(r ref) {
 // A change is a Snapshot in the making. Its maps are those of the one before until
 // the first write to them.
 type change struct {
-	next *Draft
+	next *ir.Draft
 
 	// endpoints are the consumers whose localities are others, and routes those
 	// whose rules are, with the names that these had.
 	endpoints []consumer
-	routes    map[RouteKey][]string
+	routes    map[ir.RouteKey][]string
 	shapes    bool
 
 	// pins are the routes whose policies are others, and granted reports that
 	// ReferenceGrants are.
-	pins    []RouteKey
+	pins    []ir.RouteKey
 	granted bool
 
 	// identities are the Gateways of which other listeners are told who asks.
@@ -194,29 +193,20 @@ type change struct {
 	policies []types.NamespacedName
 
 	// reshaped are targets that changed for more than their endpoints.
-	reshaped []TargetKey
+	reshaped []ir.TargetKey
 }
 
 // digest replaces the part of an old thing by that of a new one.
 func (c *change) digest(old, now any) {
-	if was, is := sum(old), sum(now); was != is {
+	if was, is := ir.Sum(old), ir.Sum(now); was != is {
 		c.next.Digest += is - was
 		c.shapes = true
 	}
 }
 
-// sum of a thing. It is the same in every process.
-func sum(v any) uint64 {
-	if v == nil {
-		return 0
-	}
-	h := sha256.Sum256([]byte(dump.ForHash(v)))
-	return binary.BigEndian.Uint64(h[:])
-}
-
 // advance to the next Snapshot, whose making began then.
 func (s *Store) advance(d *dirty, began time.Time) {
-	c := &change{next: s.Snapshot().Edit(), routes: map[RouteKey][]string{}}
+	c := &change{next: s.Snapshot().Edit(), routes: map[ir.RouteKey][]string{}}
 	todo := map[consumer]struct{}{}
 	for k := range d.routes {
 		s.advanceRoute(c, k, todo)
@@ -283,19 +273,19 @@ func (s *Store) advance(d *dirty, began time.Time) {
 }
 
 // grantSum is what grants are in a digest. Without any it is nothing.
-func grantSum(m map[Grant]bool) any {
+func grantSum(m map[ir.Grant]bool) any {
 	if len(m) == 0 {
 		return nil
 	}
-	return struct{ Granted map[Grant]bool }{m}
+	return struct{ Granted map[ir.Grant]bool }{m}
 }
 
 // advanceRoute takes a route over, and says whom it named and names.
-func (s *Store) advanceRoute(c *change, k RouteKey, todo map[consumer]struct{}) {
+func (s *Store) advanceRoute(c *change, k ir.RouteKey, todo map[consumer]struct{}) {
 	old := c.next.Routes.Get(k)
-	var now *Route
+	var now *ir.Route
 	if p, gateways := s.served(k); p != nil {
-		r := p.route
+		r := p.Route
 		r.Gateways = gateways
 		now = &r
 	}
@@ -314,7 +304,7 @@ func (s *Store) advanceRoute(c *change, k RouteKey, todo map[consumer]struct{}) 
 }
 
 // names notes what a route or a policy named and names.
-func (s *Store) names(k RouteKey, old, now map[consumer]struct{}, todo map[consumer]struct{}) {
+func (s *Store) names(k ir.RouteKey, old, now map[consumer]struct{}, todo map[consumer]struct{}) {
 	for of := range old {
 		delete(s.namedBy[of], k)
 		if len(s.namedBy[of]) == 0 {
@@ -324,7 +314,7 @@ func (s *Store) names(k RouteKey, old, now map[consumer]struct{}, todo map[consu
 	}
 	for of := range now {
 		if s.namedBy[of] == nil {
-			s.namedBy[of] = map[RouteKey]struct{}{}
+			s.namedBy[of] = map[ir.RouteKey]struct{}{}
 			todo[of] = struct{}{}
 		}
 		s.namedBy[of][k] = struct{}{}
@@ -333,17 +323,17 @@ func (s *Store) names(k RouteKey, old, now map[consumer]struct{}, todo map[consu
 
 // routeSum leaves out the generation and what is for people, except the route's age: a
 // change of what nothing is made of is none.
-func routeSum(r *Route) any {
+func routeSum(r *ir.Route) any {
 	if r == nil {
 		return nil
 	}
 	out := *r
-	out.Generation, out.About = 0, About{Created: r.About.Created}
+	out.Generation, out.About = 0, ir.About{Created: r.About.Created}
 	return out
 }
 
 // consumers that a route names.
-func consumers(r *Route) map[consumer]struct{} {
+func consumers(r *ir.Route) map[consumer]struct{} {
 	out := map[consumer]struct{}{}
 	if r == nil {
 		return out
@@ -354,7 +344,7 @@ func consumers(r *Route) map[consumer]struct{} {
 			switch {
 			case b.Ours():
 				out[consumer{target: b.Target(r.Key.Kind)}] = struct{}{}
-			case b.Kind == BackendService && mixed:
+			case b.Kind == ir.BackendService && mixed:
 				out[consumer{service: b.ServicePort(r.Key.Kind)}] = struct{}{}
 			}
 		}
@@ -374,7 +364,7 @@ func (s *Store) drop(c *change, of consumer) {
 	}
 	delete(s.deps, of)
 	c.endpoints = append(c.endpoints, of)
-	if of.target == (TargetKey{}) {
+	if of.target == (ir.TargetKey{}) {
 		c.next.Services.Delete(c.next, of.service)
 		return
 	}
@@ -387,7 +377,7 @@ func (s *Store) drop(c *change, of consumer) {
 // rebuild a target, or the endpoints of a Service.
 func (s *Store) rebuild(c *change, of consumer) {
 	v := s.world.view()
-	if of.target == (TargetKey{}) {
+	if of.target == (ir.TargetKey{}) {
 		s.rebuildService(c, v, of)
 	} else {
 		s.rebuildTarget(c, v, of)
@@ -447,34 +437,34 @@ func (s *Store) rebuildTarget(c *change, v *view, of consumer) {
 }
 
 // shapeSum is what a target is in a digest.
-func shapeSum(t *Target) any {
+func shapeSum(t *ir.Target) any {
 	if t == nil {
 		return nil
 	}
-	return Target{Key: t.Key, Shape: t.Shape, Missing: t.Missing}
+	return ir.Target{Key: t.Key, Shape: t.Shape, Missing: t.Missing}
 }
 
-func (s *Store) advancePins(c *change, k RouteKey) {
-	now := Settings{}
+func (s *Store) advancePins(c *change, k ir.RouteKey) {
+	now := ir.Settings{}
 	if p, _ := s.served(k); p != nil {
-		now = Settings{Pinned: s.world.pinned(p), Tunings: s.world.tunings(p), Wide: s.world.wide(p)}
+		now = ir.Settings{Pinned: s.world.pinned(p), Tunings: s.world.tunings(p), Wide: s.world.wide(p)}
 	}
 	old := c.next.Settings.Get(k)
 	if old.Equal(now) {
 		return
 	}
-	c.next.Settings.Put(c.next, k, now, now.Equal(Settings{}))
+	c.next.Settings.Put(c.next, k, now, now.Equal(ir.Settings{}))
 	c.digest(settingsSum(k, old), settingsSum(k, now))
 	c.pins = append(c.pins, k)
 }
 
 // settingsSum is what the settings of a route are in a digest.
-func settingsSum(k RouteKey, of Settings) any {
-	if of.Equal(Settings{}) {
+func settingsSum(k ir.RouteKey, of ir.Settings) any {
+	if of.Equal(ir.Settings{}) {
 		return nil
 	}
 	return struct {
-		Route    RouteKey
-		Settings Settings
+		Route    ir.RouteKey
+		Settings ir.Settings
 	}{k, of}
 }

@@ -17,6 +17,7 @@ import (
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 const (
@@ -112,7 +113,7 @@ func TestApplyInAnyOrder(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if diff := cmp.Diff(&Snapshot{}, s.Snapshot(), compareSnapshots()); diff != "" {
+		if diff := cmp.Diff(&ir.Snapshot{}, s.Snapshot(), compareSnapshots()); diff != "" {
 			t.Fatalf("seed %d: something is left: -want, +got\n%s", seed, diff)
 		}
 		if len(s.deps)+len(s.dependents)+len(s.namedBy)+len(s.ruleNames)+len(s.world.shared)+len(s.world.joined)+len(s.world.identities) > 0 {
@@ -242,8 +243,8 @@ func TestRevision(t *testing.T) {
 func plain(names []string) []string {
 	var out []string
 	for _, n := range names {
-		if r, ok := parseRuleName(n); ok {
-			n = strings.TrimSuffix(n, "/"+r.identity)
+		if strings.HasPrefix(n, ir.RulePrefix) {
+			n = n[:strings.LastIndex(n, "/")]
 		}
 		out = append(out, n)
 	}
@@ -262,7 +263,7 @@ func TestNamesAreKnown(t *testing.T) {
 			t.Errorf("%q is told, and not known", n)
 		}
 	}
-	mixed := s.Snapshot().Route(RouteKey{Kind: KindHTTPRoute, NamespacedName: name("mixed")})
+	mixed := s.Snapshot().Route(ir.RouteKey{Kind: ir.KindHTTPRoute, NamespacedName: name("mixed")})
 	apply(t, s, true, sliceApp)
 	if n, names := mixed.RuleName(0), sub.Take(); !slices.Contains(names, n) {
 		t.Errorf("%q has changed, and is not told: %v", n, names)
@@ -302,27 +303,27 @@ func TestSubscriptionCollects(t *testing.T) {
 }
 
 func TestPermitted(t *testing.T) {
-	other := func(k BackendKind, n string) BackendRef {
-		return BackendRef{Kind: k, NamespacedName: types.NamespacedName{Namespace: "other", Name: n}}
+	other := func(k ir.BackendKind, n string) ir.BackendRef {
+		return ir.BackendRef{Kind: k, NamespacedName: types.NamespacedName{Namespace: "other", Name: n}}
 	}
 	cases := map[string]struct {
 		reason string
-		kind   RouteKind
-		ref    BackendRef
+		kind   ir.RouteKind
+		ref    ir.BackendRef
 		want   bool
 	}{
-		"SameNamespace": {reason: "One's own namespace is always permitted.", kind: KindTCPRoute, ref: BackendRef{Kind: BackendServices, NamespacedName: name("web")}, want: true},
-		"Granted":       {reason: "A grant names the object.", kind: KindHTTPRoute, ref: other(BackendServices, "web"), want: true},
-		"OtherName":     {reason: "And not another one.", kind: KindHTTPRoute, ref: other(BackendServices, "api")},
-		"OtherKind":     {reason: "Nor another kind.", kind: KindHTTPRoute, ref: other(BackendEndpoints, "web")},
-		"OtherRoute":    {reason: "Nor another kind of route.", kind: KindGRPCRoute, ref: other(BackendServices, "web")},
-		"AnyService":    {reason: "A grant without a name is for all.", kind: KindHTTPRoute, ref: other(BackendService, "app"), want: true},
-		"L4":            {reason: "Envoy Gateway drops ours in another namespace on L4.", kind: KindTCPRoute, ref: other(BackendServices, "web")},
+		"SameNamespace": {reason: "One's own namespace is always permitted.", kind: ir.KindTCPRoute, ref: ir.BackendRef{Kind: ir.BackendServices, NamespacedName: name("web")}, want: true},
+		"Granted":       {reason: "A grant names the object.", kind: ir.KindHTTPRoute, ref: other(ir.BackendServices, "web"), want: true},
+		"OtherName":     {reason: "And not another one.", kind: ir.KindHTTPRoute, ref: other(ir.BackendServices, "api")},
+		"OtherKind":     {reason: "Nor another kind.", kind: ir.KindHTTPRoute, ref: other(ir.BackendEndpoints, "web")},
+		"OtherRoute":    {reason: "Nor another kind of route.", kind: ir.KindGRPCRoute, ref: other(ir.BackendServices, "web")},
+		"AnyService":    {reason: "A grant without a name is for all.", kind: ir.KindHTTPRoute, ref: other(ir.BackendService, "app"), want: true},
+		"L4":            {reason: "Envoy Gateway drops ours in another namespace on L4.", kind: ir.KindTCPRoute, ref: other(ir.BackendServices, "web")},
 	}
 	s := snapshotOf(t, grant, strings.NewReplacer("name: web, namespace", "name: tcp, namespace", "kind: HTTPRoute", "kind: TCPRoute").Replace(grant))
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
-			if got := s.Permitted(RouteKey{Kind: tc.kind, NamespacedName: name("r")}, tc.ref); got != tc.want {
+			if got := s.Permitted(ir.RouteKey{Kind: tc.kind, NamespacedName: name("r")}, tc.ref); got != tc.want {
 				t.Errorf("%s\nwant %v, got %v", tc.reason, tc.want, got)
 			}
 		})
@@ -330,7 +331,7 @@ func TestPermitted(t *testing.T) {
 }
 
 func TestPinned(t *testing.T) {
-	mixed := RouteKey{Kind: KindHTTPRoute, NamespacedName: name("mixed")}
+	mixed := ir.RouteKey{Kind: ir.KindHTTPRoute, NamespacedName: name("mixed")}
 	with := func(settings string) []string {
 		return []string{strings.Replace(pinRule, "circuitBreaker: {maxConnections: 7}", settings, 1)}
 	}
@@ -373,7 +374,7 @@ func TestBadPolicy(t *testing.T) {
 	if err := s.Apply(Change{Object: objects(t, bad)[0]}); err == nil {
 		t.Error("a selector that cannot be read is no error")
 	}
-	if s.Snapshot().Pinned(RouteKey{Kind: KindHTTPRoute, NamespacedName: name("mixed")}, "") {
+	if s.Snapshot().Pinned(ir.RouteKey{Kind: ir.KindHTTPRoute, NamespacedName: name("mixed")}, "") {
 		t.Error("a policy that cannot be read still counts as it was")
 	}
 }
@@ -384,9 +385,9 @@ func TestSetHost(t *testing.T) {
 	if diff := cmp.Diff([]string{"old.example.com"}, s.Hosts()); diff != "" {
 		t.Errorf("hosts to resolve: -want, +got\n%s", diff)
 	}
-	key := TargetKey{Kind: TargetServices, Namespace: "shop", Name: "web", Port: 80, Protocol: ProtocolHTTP}
+	key := ir.TargetKey{Kind: ir.TargetServices, Namespace: "shop", Name: "web", Port: 80, Protocol: ir.ProtocolHTTP}
 	s.SetHost("old.example.com", []string{"192.0.2.2", "192.0.2.1", "192.0.2.2"})
-	want := []Locality{{Name: "legacy", Weight: 1, Endpoints: []Endpoint{
+	want := []ir.Locality{{Name: "legacy", Weight: 1, Endpoints: []ir.Endpoint{
 		{Address: "192.0.2.1", Port: 8080, Hostname: "old.example.com", Weight: 1},
 		{Address: "192.0.2.2", Port: 8080, Hostname: "old.example.com", Weight: 1},
 	}}}
@@ -429,7 +430,7 @@ func TestApplyAbout(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := s.Snapshot()
-	if diff := cmp.Diff([]string{"new.example.com"}, now.Route(RouteKey{Kind: KindHTTPRoute, NamespacedName: name("web")}).About.Hostnames); diff != "" {
+	if diff := cmp.Diff([]string{"new.example.com"}, now.Route(ir.RouteKey{Kind: ir.KindHTTPRoute, NamespacedName: name("web")}).About.Hostnames); diff != "" {
 		t.Errorf("-want hostnames, +got:\n%s", diff)
 	}
 	if now.Revision != before.Revision || now.Digest != before.Digest {
@@ -443,7 +444,7 @@ func TestApplyUnknown(t *testing.T) {
 	if err == nil {
 		t.Error("a Pod is taken")
 	}
-	if s.Snapshot().Route(RouteKey{Kind: KindHTTPRoute, NamespacedName: name("web")}) == nil {
+	if s.Snapshot().Route(ir.RouteKey{Kind: ir.KindHTTPRoute, NamespacedName: name("web")}) == nil {
 		t.Error("what came with a Pod is not taken")
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"sync"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // mergeAfter so many changes that nobody took, names are told apart.
@@ -118,9 +120,9 @@ func (s *Store) publish(c *change) {
 	}
 	names := make([]string, 0, most)
 	// A route may name several of them. Of one alone none can come twice.
-	seen := map[RouteKey]struct{}{}
+	seen := map[ir.RouteKey]struct{}{}
 	for _, of := range c.endpoints {
-		if of.target != (TargetKey{}) {
+		if of.target != (ir.TargetKey{}) {
 			names = append(names, of.target.ClusterName())
 		}
 		for k := range s.namedBy[of] {
@@ -154,7 +156,7 @@ func (s *Store) publish(c *change) {
 }
 
 // ruleNames are the names of endpoints that a route's rules may have.
-func ruleNames(r *Route) []string {
+func ruleNames(r *ir.Route) []string {
 	var out []string
 	for i, rule := range r.Rules {
 		if rule.Ours() && len(rule.Backends) > 1 {

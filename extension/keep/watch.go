@@ -14,7 +14,7 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/watch"
 )
 
 // retryInterval between two attempts to watch a kind that is not there yet.
@@ -23,7 +23,7 @@ const retryInterval = 10 * time.Second
 // Watch the kept objects, which are of o's kind, until ctx ends, and return when those
 // that are there have been seen, or ctx has ended. The state of an object is empty if it
 // is none of the kept ones. A kind whose CRD comes later is picked up within 10 seconds.
-func (k *Keeper) Watch(ctx context.Context, from index.Informers, o client.Object, state func(client.Object) string) error {
+func (k *Keeper) Watch(ctx context.Context, from watch.Informers, o client.Object, state func(client.Object) string) error {
 	i, err := k.informer(ctx, from, o)
 	if err != nil || ctx.Err() != nil {
 		return err
@@ -56,7 +56,7 @@ func (k *Keeper) Watch(ctx context.Context, from index.Informers, o client.Objec
 }
 
 // informer of a kind, as soon as there is one.
-func (k *Keeper) informer(ctx context.Context, from index.Informers, o client.Object) (cache.Informer, error) {
+func (k *Keeper) informer(ctx context.Context, from watch.Informers, o client.Object) (cache.Informer, error) {
 	t := time.NewTicker(retryInterval)
 	defer t.Stop()
 	told := false

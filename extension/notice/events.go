@@ -19,7 +19,7 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/keep"
 )
 
@@ -49,17 +49,17 @@ func NewEvents(w client.Client, routes client.Reader) *Events {
 }
 
 // Tell implements Speaker.
-func (e *Events) Tell(ctx context.Context, route index.RouteKey, message string) error {
+func (e *Events) Tell(ctx context.Context, route ir.RouteKey, message string) error {
 	return e.write(ctx, route, corev1.EventTypeWarning, reasonNotServed, message)
 }
 
 // TellServed implements Speaker.
-func (e *Events) TellServed(ctx context.Context, route index.RouteKey) error {
+func (e *Events) TellServed(ctx context.Context, route ir.RouteKey) error {
 	return e.write(ctx, route, corev1.EventTypeNormal, reasonServed, "All Tailscale backends of the route are served")
 }
 
 // write an event, or bring the one up to date that says the same.
-func (e *Events) write(ctx context.Context, route index.RouteKey, kind, reason, message string) error {
+func (e *Events) write(ctx context.Context, route ir.RouteKey, kind, reason, message string) error {
 	message = strings.ToValidUTF8(message[:min(len(message), maxMessage)], "")
 	o := object(route.Kind)
 	if o == nil {
@@ -102,17 +102,17 @@ func eventName(o client.Object, said string) string {
 }
 
 // object of a kind of routes. Nil for others.
-func object(k index.RouteKind) client.Object {
+func object(k ir.RouteKind) client.Object {
 	switch k {
-	case index.KindHTTPRoute:
+	case ir.KindHTTPRoute:
 		return &gwapiv1.HTTPRoute{}
-	case index.KindGRPCRoute:
+	case ir.KindGRPCRoute:
 		return &gwapiv1.GRPCRoute{}
-	case index.KindTCPRoute:
+	case ir.KindTCPRoute:
 		return &gwapiv1.TCPRoute{}
-	case index.KindUDPRoute:
+	case ir.KindUDPRoute:
 		return &gwapiv1.UDPRoute{}
-	case index.KindTLSRoute:
+	case ir.KindTLSRoute:
 		return &gwapiv1.TLSRoute{}
 	}
 	return nil

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/hooks"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 const (
@@ -29,8 +30,8 @@ const (
 
 // A Speaker tells of a problem, or that a route has none any more.
 type Speaker interface {
-	Tell(ctx context.Context, route index.RouteKey, message string) error
-	TellServed(ctx context.Context, route index.RouteKey) error
+	Tell(ctx context.Context, route ir.RouteKey, message string) error
+	TellServed(ctx context.Context, route ir.RouteKey) error
 }
 
 // Notices are what is told. Make them by New.
@@ -112,7 +113,7 @@ func (n *Notices) look(ctx context.Context, now time.Time) (time.Duration, bool)
 			n.since[p] = now
 		}
 	}
-	gone := map[index.RouteKey]bool{}
+	gone := map[ir.RouteKey]bool{}
 	for p := range n.since {
 		if _, ok := there[p]; ok {
 			continue
@@ -167,6 +168,6 @@ func (n *Notices) tell(ctx context.Context, now time.Time) (time.Duration, bool)
 	return wait, waits
 }
 
-func compareRoutes(a, b index.RouteKey) int {
+func compareRoutes(a, b ir.RouteKey) int {
 	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }

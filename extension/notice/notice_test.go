@@ -25,51 +25,53 @@ import (
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/hooks"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 )
 
-var shop = index.RouteKey{Kind: index.KindHTTPRoute, NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}}
+var shop = ir.RouteKey{Kind: ir.KindHTTPRoute, NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}}
 
 // snapshot of one route to web, at two ports, with what is wrong with each.
-func snapshot(problems ...string) *index.Snapshot {
-	r := &index.Route{Key: shop, Rules: []index.Rule{{Name: "first"}, {}}}
-	c := index.Contents{Routes: []*index.Route{r}}
+func snapshot(problems ...string) *ir.Snapshot {
+	r := &ir.Route{Key: shop, Rules: []ir.Rule{{Name: "first"}, {}}}
+	c := ir.Contents{Routes: []*ir.Route{r}}
 	for i, p := range problems {
-		b := index.BackendRef{Kind: index.BackendServices, NamespacedName: shop.NamespacedName, Port: int32(80 + i), Weight: 1}
-		r.Rules[i].Backends = []index.BackendRef{b}
-		c.Targets = append(c.Targets, &index.Target{Key: b.Target(shop.Kind), Problem: p})
+		b := ir.BackendRef{Kind: ir.BackendServices, NamespacedName: shop.NamespacedName, Port: int32(80 + i), Weight: 1}
+		r.Rules[i].Backends = []ir.BackendRef{b}
+		c.Targets = append(c.Targets, &ir.Target{Key: b.Target(shop.Kind), Problem: p})
 	}
-	return index.NewSnapshot(c)
+	return ir.NewSnapshot(c)
 }
 
 // withheld requests of a route, for its Gateway has a certificate with a problem.
-func withheld(problem string) *index.Snapshot {
+func withheld(problem string) *ir.Snapshot {
 	gw := types.NamespacedName{Namespace: "infra", Name: "gw"}
-	b := index.BackendRef{Kind: index.BackendServices, NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}, Port: 80, Weight: 1}
-	return index.NewSnapshot(index.Contents{
-		Routes:       []*index.Route{{Key: shop, Gateways: []types.NamespacedName{gw}, Rules: []index.Rule{{Backends: []index.BackendRef{b}}}}},
-		Targets:      []*index.Target{{Key: b.Target(shop.Kind), Shape: index.Shape{TLS: &index.UpstreamTLS{}}}},
-		Certificates: map[types.NamespacedName]*index.ClientCertificate{gw: {Problem: problem}},
+	b := ir.BackendRef{Kind: ir.BackendServices, NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}, Port: 80, Weight: 1}
+	return ir.NewSnapshot(ir.Contents{
+		Routes:       []*ir.Route{{Key: shop, Gateways: []types.NamespacedName{gw}, Rules: []ir.Rule{{Backends: []ir.BackendRef{b}}}}},
+		Targets:      []*ir.Target{{Key: b.Target(shop.Kind), Shape: ir.Shape{TLS: &ir.UpstreamTLS{}}}},
+		Certificates: map[types.NamespacedName]*ir.ClientCertificate{gw: {Problem: problem}},
 	})
 }
 
 // unpresentable is a certificate of a policy's rule, for a route of its Gateway.
-func unpresentable(to index.PolicyTarget, problem string) *index.Snapshot {
+func unpresentable(to ir.PolicyTarget, problem string) *ir.Snapshot {
 	gw := types.NamespacedName{Namespace: "infra", Name: "gw"}
-	return index.NewSnapshot(index.Contents{
-		Routes: []*index.Route{{Key: shop, Gateways: []types.NamespacedName{gw}, Rules: []index.Rule{{Name: "first"}}}},
-		Policies: []*index.RoutePolicy{{
-			Name: shop.NamespacedName, Targets: []index.Attachment{{PolicyTarget: to}},
-			Rules: []*index.PolicyRule{{Policy: shop.NamespacedName, Name: "present", Certificate: &index.ClientCertificate{Problem: problem}}},
+	return ir.NewSnapshot(ir.Contents{
+		Routes: []*ir.Route{{Key: shop, Gateways: []types.NamespacedName{gw}, Rules: []ir.Rule{{Name: "first"}}}},
+		Policies: []*ir.RoutePolicy{{
+			Name: shop.NamespacedName, Targets: []ir.Attachment{{PolicyTarget: to}},
+			Rules: []*ir.PolicyRule{{Policy: shop.NamespacedName, Name: "present", Certificate: &ir.ClientCertificate{Problem: problem}}},
 		}},
 	})
 }
 
 // filtered is a reference with filters that nothing is made of.
-func filtered(refused ...string) *index.Snapshot {
-	b := index.BackendRef{Kind: index.BackendServices, NamespacedName: shop.NamespacedName, Port: 80, Weight: 1, Changes: &index.Changes{Refused: refused}}
-	return index.NewSnapshot(index.Contents{
-		Routes:  []*index.Route{{Key: shop, Rules: []index.Rule{{Backends: []index.BackendRef{b}}}}},
-		Targets: []*index.Target{{Key: b.Target(shop.Kind)}},
+func filtered(refused ...string) *ir.Snapshot {
+	b := ir.BackendRef{Kind: ir.BackendServices, NamespacedName: shop.NamespacedName, Port: 80, Weight: 1, Changes: &ir.Changes{Refused: refused}}
+	return ir.NewSnapshot(ir.Contents{
+		Routes:  []*ir.Route{{Key: shop, Rules: []ir.Rule{{Backends: []ir.BackendRef{b}}}}},
+		Targets: []*ir.Target{{Key: b.Target(shop.Kind)}},
 	})
 }
 
@@ -79,7 +81,7 @@ func TestProblems(t *testing.T) {
 	}
 	cases := map[string]struct {
 		reason   string
-		snapshot *index.Snapshot
+		snapshot *ir.Snapshot
 		left     map[string][]hooks.LeftRule
 		want     []string
 	}{
@@ -100,18 +102,18 @@ func TestProblems(t *testing.T) {
 			want: []string{"Rule 0: port 80 is not served: Gateway infra/gw cannot present its client certificate: shop is closed"},
 		},
 		"PolicyOfRoute": {
-			reason: "What a policy's certificate keeps from being served is told.", snapshot: unpresentable(index.PolicyTarget{Route: shop.Kind, NamespacedName: shop.NamespacedName}, "Secret is closed"),
+			reason: "What a policy's certificate keeps from being served is told.", snapshot: unpresentable(ir.PolicyTarget{Route: shop.Kind, NamespacedName: shop.NamespacedName}, "Secret is closed"),
 			want: []string{`Rule "first": what rule "present" of TailscaleRoutePolicy shop/web matches is answered 503: Secret is closed`},
 		},
 		"PolicyOfGateway": {
-			reason: "It is for a policy of the Gateway.", snapshot: unpresentable(index.PolicyTarget{NamespacedName: types.NamespacedName{Namespace: "infra", Name: "gw"}}, "Secret is closed"),
+			reason: "It is for a policy of the Gateway.", snapshot: unpresentable(ir.PolicyTarget{NamespacedName: types.NamespacedName{Namespace: "infra", Name: "gw"}}, "Secret is closed"),
 			want: []string{`Rule "first": what rule "present" of TailscaleRoutePolicy shop/web matches is answered 503: Secret is closed`},
 		},
-		"PolicyOfOther": {reason: "That of another Gateway is not this route's.", snapshot: unpresentable(index.PolicyTarget{NamespacedName: types.NamespacedName{Namespace: "infra", Name: "other"}}, "Secret is closed")},
-		"Presented":     {reason: "What is presented is not worth a word.", snapshot: unpresentable(index.PolicyTarget{Route: shop.Kind, NamespacedName: shop.NamespacedName}, "")},
+		"PolicyOfOther": {reason: "That of another Gateway is not this route's.", snapshot: unpresentable(ir.PolicyTarget{NamespacedName: types.NamespacedName{Namespace: "infra", Name: "other"}}, "Secret is closed")},
+		"Presented":     {reason: "What is presented is not worth a word.", snapshot: unpresentable(ir.PolicyTarget{Route: shop.Kind, NamespacedName: shop.NamespacedName}, "")},
 		"Stale":         {reason: "What passes by itself is not told.", snapshot: snapshot(), left: left(0, hooks.Stale)},
 		"GoneNow":       {reason: "A rule that is there no more is not told.", snapshot: snapshot(), left: left(2, hooks.Unsupported)},
-		"NoRoute":       {reason: "Nor is a route.", snapshot: index.NewSnapshot(index.Contents{}), left: left(0, hooks.Unsupported)},
+		"NoRoute":       {reason: "Nor is a route.", snapshot: ir.NewSnapshot(ir.Contents{}), left: left(0, hooks.Unsupported)},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -133,12 +135,12 @@ func TestProblems(t *testing.T) {
 // ears hear what is told.
 type ears struct{ heard []string }
 
-func (e *ears) Tell(_ context.Context, r index.RouteKey, message string) error {
+func (e *ears) Tell(_ context.Context, r ir.RouteKey, message string) error {
 	e.heard = append(e.heard, r.Name+": "+message)
 	return nil
 }
 
-func (e *ears) TellServed(_ context.Context, r index.RouteKey) error {
+func (e *ears) TellServed(_ context.Context, r ir.RouteKey) error {
 	e.heard = append(e.heard, r.Name+" is served")
 	return nil
 }
@@ -204,7 +206,7 @@ func TestRun(t *testing.T) {
 			reason: "That a problem which was told is gone should be told.",
 			do: func(t *testing.T, w world) {
 				t.Helper()
-				w.n.Translated("infra/gw", []hooks.LeftRule{{Route: index.RouteKey{Kind: index.KindHTTPRoute, NamespacedName: shop.NamespacedName}, Reason: hooks.Patched}})
+				w.n.Translated("infra/gw", []hooks.LeftRule{{Route: ir.RouteKey{Kind: ir.KindHTTPRoute, NamespacedName: shop.NamespacedName}, Reason: hooks.Patched}})
 				apply(t, w, false, route("web"))
 				after(time.Minute)
 				apply(t, w, true, route("web"))
@@ -257,7 +259,7 @@ func TestRun(t *testing.T) {
 }
 
 func TestEvents(t *testing.T) {
-	s, err := index.Scheme()
+	s, err := parse.Scheme()
 	if err != nil {
 		t.Fatal(err)
 	}

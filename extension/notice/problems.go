@@ -8,12 +8,12 @@ import (
 	"fmt"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/hooks"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // A problem of a route, for people. It does not change while the cause does not.
 type problem struct {
-	route   index.RouteKey
+	route   ir.RouteKey
 	message string
 }
 
@@ -28,7 +28,7 @@ var remedies = map[hooks.Reason]string{ //nolint:gochecknoglobals // A constant 
 // problems that there are: backends that nothing answers for, certificates that cannot be
 // presented to them, and rules that were left. What is not permitted, the route's own
 // status says.
-func problems(s *index.Snapshot, left map[string][]hooks.LeftRule) map[problem]struct{} {
+func problems(s *ir.Snapshot, left map[string][]hooks.LeftRule) map[problem]struct{} {
 	out := map[problem]struct{}{}
 	for r := range s.Routes() {
 		for i := range r.Rules {
@@ -75,11 +75,11 @@ func problems(s *index.Snapshot, left map[string][]hooks.LeftRule) map[problem]s
 // unpresented are rules of policies for a rule of a route whose certificates cannot be
 // presented. The status of a policy tells of those that the installed extension reads: of
 // what another reads only that one knows.
-func unpresented(s *index.Snapshot, r *index.Route, i int) []*index.PolicyRule {
-	if r.Key.Kind != index.KindHTTPRoute && r.Key.Kind != index.KindGRPCRoute {
+func unpresented(s *ir.Snapshot, r *ir.Route, i int) []*ir.PolicyRule {
+	if r.Key.Kind != ir.KindHTTPRoute && r.Key.Kind != ir.KindGRPCRoute {
 		return nil
 	}
-	var out []*index.PolicyRule
+	var out []*ir.PolicyRule
 	for _, g := range r.Gateways {
 		listeners := []string{""}
 		if about := s.Gateway(g); about != nil {
@@ -97,7 +97,7 @@ func unpresented(s *index.Snapshot, r *index.Route, i int) []*index.PolicyRule {
 }
 
 // rule of a route, by its name if it has one.
-func rule(r *index.Route, i int) string {
+func rule(r *ir.Route, i int) string {
 	if name := r.Rules[i].Name; name != "" {
 		return fmt.Sprintf("Rule %q", name)
 	}

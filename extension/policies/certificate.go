@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // refs are what is known of the Secrets that a policy's rules name.
@@ -22,7 +22,7 @@ type refs struct {
 }
 
 // refsOf a policy. Nil if its rules name no Secret, or another extension reads them.
-func refsOf(p *index.RoutePolicy) *refs {
+func refsOf(p *ir.RoutePolicy) *refs {
 	if len(p.Served) == 0 {
 		return nil
 	}
@@ -57,7 +57,7 @@ func (r *refs) tell(to *[]metav1.Condition, generation int64) {
 
 // withoutTLS tells of a backend that a rule's certificate cannot be presented to, for it
 // speaks no TLS. Empty if there is none.
-func withoutTLS(s *index.Snapshot, p *index.RoutePolicy, r *index.PolicyRule) string {
+func withoutTLS(s *ir.Snapshot, p *ir.RoutePolicy, r *ir.PolicyRule) string {
 	if r.Certificate == nil || r.Certificate.Problem != "" || len(p.Served) == 0 {
 		return ""
 	}
@@ -66,9 +66,9 @@ func withoutTLS(s *index.Snapshot, p *index.RoutePolicy, r *index.PolicyRule) st
 		if n.Problem != "" {
 			return ""
 		}
-		targets = []index.Attachment{{PolicyTarget: n.PolicyTarget}}
+		targets = []ir.Attachment{{PolicyTarget: n.PolicyTarget}}
 	}
-	plain := func(k index.RouteKind, b index.BackendRef) string {
+	plain := func(k ir.RouteKind, b ir.BackendRef) string {
 		t := s.Target(b.Target(k))
 		switch {
 		case b.Weight == 0:
@@ -81,7 +81,7 @@ func withoutTLS(s *index.Snapshot, p *index.RoutePolicy, r *index.PolicyRule) st
 	}
 	for _, t := range targets {
 		for _, b := range r.Backends {
-			if said := plain(cmp.Or(t.Route, index.KindHTTPRoute), b); said != "" {
+			if said := plain(cmp.Or(t.Route, ir.KindHTTPRoute), b); said != "" {
 				return said
 			}
 		}
@@ -109,21 +109,21 @@ func withoutTLS(s *index.Snapshot, p *index.RoutePolicy, r *index.PolicyRule) st
 }
 
 // routesOf ours that a policy is attached to by a target, in the order of their names.
-func routesOf(s *index.Snapshot, t index.Attachment) []*index.Route {
+func routesOf(s *ir.Snapshot, t ir.Attachment) []*ir.Route {
 	if t.Route != "" {
-		if r := s.Route(index.RouteKey{Kind: t.Route, NamespacedName: t.NamespacedName}); r != nil {
-			return []*index.Route{r}
+		if r := s.Route(ir.RouteKey{Kind: t.Route, NamespacedName: t.NamespacedName}); r != nil {
+			return []*ir.Route{r}
 		}
 		return nil
 	}
-	var out []*index.Route
+	var out []*ir.Route
 	for r := range s.Routes() {
-		http := r.Key.Kind == index.KindHTTPRoute || r.Key.Kind == index.KindGRPCRoute
+		http := r.Key.Kind == ir.KindHTTPRoute || r.Key.Kind == ir.KindGRPCRoute
 		if http && slices.Contains(r.Gateways, t.NamespacedName) {
 			out = append(out, r)
 		}
 	}
-	slices.SortFunc(out, func(a, b *index.Route) int {
+	slices.SortFunc(out, func(a, b *ir.Route) int {
 		return cmp.Or(cmp.Compare(a.Key.Kind, b.Key.Kind), cmp.Compare(a.Key.String(), b.Key.String()))
 	})
 	return out

@@ -11,45 +11,45 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // presents a certificate, unless there is a problem with it.
-func presents(problem string, backends ...index.BackendRef) *index.PolicyRule {
-	c := &index.ClientCertificate{Secret: nn("client"), Problem: problem}
+func presents(problem string, backends ...ir.BackendRef) *ir.PolicyRule {
+	c := &ir.ClientCertificate{Secret: nn("client"), Problem: problem}
 	if problem != "" {
-		c.Reason = index.ReasonInvalidCertificate
+		c.Reason = ir.ReasonInvalidCertificate
 	}
-	return &index.PolicyRule{Name: "x", Certificate: c, Backends: backends}
+	return &ir.PolicyRule{Name: "x", Certificate: c, Backends: backends}
 }
 
 func TestCertificates(t *testing.T) {
-	web := index.BackendRef{Kind: index.BackendServices, NamespacedName: nn("web"), Port: 443, Weight: 1}
-	plain := index.BackendRef{Kind: index.BackendService, NamespacedName: nn("plain"), Port: 80, Weight: 1}
-	key := web.Target(index.KindHTTPRoute)
-	secure := &index.Target{Key: key, Shape: index.Shape{TLS: &index.UpstreamTLS{}}}
-	routeTo := func(b ...index.BackendRef) []*index.Route {
-		return []*index.Route{{
-			Key: index.RouteKey{Kind: index.KindHTTPRoute, NamespacedName: nn("web")}, Gateways: []types.NamespacedName{nn("gw")}, Rules: []index.Rule{{Backends: b}},
+	web := ir.BackendRef{Kind: ir.BackendServices, NamespacedName: nn("web"), Port: 443, Weight: 1}
+	plain := ir.BackendRef{Kind: ir.BackendService, NamespacedName: nn("plain"), Port: 80, Weight: 1}
+	key := web.Target(ir.KindHTTPRoute)
+	secure := &ir.Target{Key: key, Shape: ir.Shape{TLS: &ir.UpstreamTLS{}}}
+	routeTo := func(b ...ir.BackendRef) []*ir.Route {
+		return []*ir.Route{{
+			Key: ir.RouteKey{Kind: ir.KindHTTPRoute, NamespacedName: nn("web")}, Gateways: []types.NamespacedName{nn("gw")}, Rules: []ir.Rule{{Backends: b}},
 		}}
 	}
-	named := func(problem string) *index.PolicyRule {
+	named := func(problem string) *ir.PolicyRule {
 		r := presents("")
-		r.Named = &index.NamedRule{PolicyTarget: index.PolicyTarget{Route: index.KindHTTPRoute, NamespacedName: nn("strict"), Section: "careful"}, Problem: problem}
+		r.Named = &ir.NamedRule{PolicyTarget: ir.PolicyTarget{Route: ir.KindHTTPRoute, NamespacedName: nn("strict"), Section: "careful"}, Problem: problem}
 		return r
 	}
-	strict := func(b index.BackendRef) []*index.Route {
-		return append(routeTo(web), &index.Route{
-			Key: index.RouteKey{Kind: index.KindHTTPRoute, NamespacedName: nn("strict")}, Rules: []index.Rule{{Name: "other", Backends: []index.BackendRef{web}}, {Name: "careful", Backends: []index.BackendRef{b}}},
+	strict := func(b ir.BackendRef) []*ir.Route {
+		return append(routeTo(web), &ir.Route{
+			Key: ir.RouteKey{Kind: ir.KindHTTPRoute, NamespacedName: nn("strict")}, Rules: []ir.Rule{{Name: "other", Backends: []ir.BackendRef{web}}, {Name: "careful", Backends: []ir.BackendRef{b}}},
 		})
 	}
 	const noTLS = "Requests for default/web, port 443, are answered 503: it speaks no TLS; attach a BackendTLSPolicy to it"
 	const all = "True/ResolvedRefs: All client certificates can be presented"
 	cases := map[string]struct {
 		reason   string
-		rule     *index.PolicyRule
-		routes   []*index.Route
-		target   *index.Target
+		rule     *ir.PolicyRule
+		routes   []*ir.Route
+		target   *ir.Target
 		gateway  bool
 		foreign  bool
 		resolved string
@@ -59,9 +59,9 @@ func TestCertificates(t *testing.T) {
 		"Fine":         {reason: "What can be presented should be told.", rule: presents(""), routes: routeTo(web), target: secure, resolved: all},
 		"Problem":      {reason: "What cannot be should be, with why.", rule: presents("Secret is gone"), routes: routeTo(web), target: secure, resolved: "False/InvalidClientCertificateRef: Rule x: Secret is gone"},
 		"Foreign":      {reason: "Of what another extension reads nothing is known.", rule: presents(""), routes: routeTo(web), target: secure, foreign: true},
-		"NoTLS":        {reason: "A backend without TLS should be told.", rule: presents(""), routes: routeTo(web), target: &index.Target{Key: key}, resolved: all, message: noTLS},
-		"GatewayNoTLS": {reason: "It should be for a Gateway's policy.", rule: presents(""), routes: routeTo(web), target: &index.Target{Key: key}, gateway: true, resolved: all, message: noTLS},
-		"OwnNoTLS":     {reason: "It should be of the rule's own backends, which count alone.", rule: presents("", web), routes: routeTo(plain), target: &index.Target{Key: key}, resolved: all, message: noTLS},
+		"NoTLS":        {reason: "A backend without TLS should be told.", rule: presents(""), routes: routeTo(web), target: &ir.Target{Key: key}, resolved: all, message: noTLS},
+		"GatewayNoTLS": {reason: "It should be for a Gateway's policy.", rule: presents(""), routes: routeTo(web), target: &ir.Target{Key: key}, gateway: true, resolved: all, message: noTLS},
+		"OwnNoTLS":     {reason: "It should be of the rule's own backends, which count alone.", rule: presents("", web), routes: routeTo(plain), target: &ir.Target{Key: key}, resolved: all, message: noTLS},
 		"NotOurs":      {reason: "A backend of another kind should be told.", rule: presents(""), routes: routeTo(web, plain), target: secure, resolved: all, message: "Requests for default/plain are answered 503: it is none of our kinds, and Envoy Gateway alone presents certificates to it"},
 		"Named":        {reason: "Of a named rule its own backends count alone.", rule: named(""), routes: strict(plain), target: secure, resolved: all, message: "Requests for default/plain are answered 503: it is none of our kinds, and Envoy Gateway alone presents certificates to it"},
 		"NamedFine":    {reason: "To these it is presented.", rule: named(""), routes: strict(web), target: secure, resolved: all},
@@ -78,11 +78,11 @@ func TestCertificates(t *testing.T) {
 			if !tc.foreign {
 				p.Served = []types.NamespacedName{nn("gw")}
 			}
-			c := index.Contents{Policies: []*index.RoutePolicy{p}, Routes: tc.routes}
+			c := ir.Contents{Policies: []*ir.RoutePolicy{p}, Routes: tc.routes}
 			if tc.target != nil {
-				c.Targets = []*index.Target{tc.target}
+				c.Targets = []*ir.Target{tc.target}
 			}
-			s := states(index.NewSnapshot(c))[nn("a")].status(gatewayv1alpha1.TailscaleRoutePolicyStatus{})
+			s := states(ir.NewSnapshot(c))[nn("a")].status(gatewayv1alpha1.TailscaleRoutePolicyStatus{})
 			resolved := ""
 			if c := kmeta.FindStatusCondition(s.Ancestors[0].Conditions, "ResolvedRefs"); c != nil {
 				resolved = string(c.Status) + "/" + c.Reason + ": " + c.Message

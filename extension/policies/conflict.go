@@ -9,21 +9,21 @@ import (
 	"strings"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // A conflict is of two rules, of which the first leaves nothing to the second.
 type conflict struct {
-	first, second *index.PolicyRule
+	first, second *ir.PolicyRule
 	kind          gatewayv1alpha1.RoutePolicyConflictType
 }
 
 // conflictsOf rules that are attached to one target, in the order in which they are
 // asked: each of those that never act with the first that sees to it.
-func conflictsOf(rules []*index.PolicyRule) []conflict {
+func conflictsOf(rules []*ir.PolicyRule) []conflict {
 	var out []conflict
 	for i, r := range rules {
-		at := slices.IndexFunc(rules[:i], func(e *index.PolicyRule) bool { return covers(e, r) })
+		at := slices.IndexFunc(rules[:i], func(e *ir.PolicyRule) bool { return covers(e, r) })
 		if at < 0 {
 			continue
 		}
@@ -41,10 +41,10 @@ func conflictsOf(rules []*index.PolicyRule) []conflict {
 
 // overridden are the rules of a target that do not act where a nearer one is, for the rules
 // there do something else.
-func overridden(near, far []*index.PolicyRule) []conflict {
+func overridden(near, far []*ir.PolicyRule) []conflict {
 	var out []conflict
 	for _, r := range far {
-		at := slices.IndexFunc(near, func(e *index.PolicyRule) bool { return covers(e, r) })
+		at := slices.IndexFunc(near, func(e *ir.PolicyRule) bool { return covers(e, r) })
 		if at >= 0 && !near[at].SameAction(r) {
 			out = append(out, conflict{first: near[at], second: r, kind: gatewayv1alpha1.ConflictingAction})
 		}
@@ -55,43 +55,43 @@ func overridden(near, far []*index.PolicyRule) []conflict {
 // farther are the targets whose rules are asked after those of a target, about some of the
 // same requests (index.Snapshot.PolicyRules). Of listeners those are given that any policy
 // is attached to.
-func farther(t index.Attachment, listeners []index.PolicyTarget) []index.PolicyTarget {
-	var out []index.PolicyTarget
+func farther(t ir.Attachment, listeners []ir.PolicyTarget) []ir.PolicyTarget {
+	var out []ir.PolicyTarget
 	if t.Section != "" {
-		out = append(out, index.PolicyTarget{Route: t.Route, NamespacedName: t.NamespacedName})
+		out = append(out, ir.PolicyTarget{Route: t.Route, NamespacedName: t.NamespacedName})
 	}
 	if t.Route == "" {
 		return out
 	}
 	for _, l := range listeners {
-		if slices.Contains(t.Listeners, l) || slices.Contains(t.Listeners, index.PolicyTarget{NamespacedName: l.NamespacedName}) {
+		if slices.Contains(t.Listeners, l) || slices.Contains(t.Listeners, ir.PolicyTarget{NamespacedName: l.NamespacedName}) {
 			out = append(out, l)
 		}
 	}
 	for _, g := range t.Gateways {
-		out = append(out, index.PolicyTarget{NamespacedName: g})
+		out = append(out, ir.PolicyTarget{NamespacedName: g})
 	}
 	return out
 }
 
 // covers reports whether a rule matches all that another one does.
-func covers(a, b *index.PolicyRule) bool {
+func covers(a, b *ir.PolicyRule) bool {
 	if len(a.Matches) == 0 {
 		return true
 	}
 	bs := b.Matches
 	if len(bs) == 0 {
-		bs = []index.PolicyMatch{{}}
+		bs = []ir.PolicyMatch{{}}
 	}
 	for _, m := range bs {
-		if !slices.ContainsFunc(a.Matches, func(of index.PolicyMatch) bool { return coversMatch(of, m) }) {
+		if !slices.ContainsFunc(a.Matches, func(of ir.PolicyMatch) bool { return coversMatch(of, m) }) {
 			return false
 		}
 	}
 	return true
 }
 
-func coversMatch(a, b index.PolicyMatch) bool {
+func coversMatch(a, b ir.PolicyMatch) bool {
 	if a.Method != "" && a.Method != b.Method {
 		return false
 	}
@@ -103,7 +103,7 @@ func coversMatch(a, b index.PolicyMatch) bool {
 	return coversPath(a.Match, b.Match) && coversClients(a.Clients, b.Clients)
 }
 
-func coversPath(a, b index.Match) bool {
+func coversPath(a, b ir.Match) bool {
 	const exact, prefix = "Exact", "PathPrefix"
 	within := strings.TrimSuffix(a.Path, "/")
 	switch {

@@ -19,7 +19,7 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/keep"
 )
 
@@ -27,7 +27,7 @@ import (
 const mostDevices = 512
 
 // discoverySpec that looks for the devices of a query.
-func discoverySpec(q *index.DeviceQuery) tailnetv1alpha1.DiscoverySpec {
+func discoverySpec(q *ir.DeviceQuery) tailnetv1alpha1.DiscoverySpec {
 	out := tailnetv1alpha1.DiscoverySpec{
 		ManagedResourceSpec: xpv2.ManagedResourceSpec{ProviderConfigReference: &xpv2.ProviderConfigReference{
 			Kind: tailnetv1alpha1.ClusterProviderConfigKind, Name: q.Tailnet,
@@ -48,7 +48,7 @@ func discoverySpec(q *index.DeviceQuery) tailnetv1alpha1.DiscoverySpec {
 }
 
 // seek devices: one Discovery for each query of a policy, which goes with it.
-func (w *Writer) seek(ctx context.Context, s *index.Snapshot) error {
+func (w *Writer) seek(ctx context.Context, s *ir.Snapshot) error {
 	wanted := map[types.NamespacedName]bool{}
 	var errs []error
 	for p := range s.RoutePolicies() {
@@ -58,7 +58,7 @@ func (w *Writer) seek(ctx context.Context, s *index.Snapshot) error {
 		}
 	}
 	there := &tailnetv1alpha1.DiscoveryList{}
-	err := w.objects.List(ctx, there, client.HasLabels{index.RoutePolicyLabel})
+	err := w.objects.List(ctx, there, client.HasLabels{ir.RoutePolicyLabel})
 	if kmeta.IsNoMatchError(err) && len(wanted) == 0 {
 		// Without the provider there are none.
 		return nil
@@ -76,7 +76,7 @@ func (w *Writer) seek(ctx context.Context, s *index.Snapshot) error {
 }
 
 // look for the devices of a query, unless somebody does already.
-func (w *Writer) look(ctx context.Context, policy, n types.NamespacedName, q *index.DeviceQuery) error {
+func (w *Writer) look(ctx context.Context, policy, n types.NamespacedName, q *ir.DeviceQuery) error {
 	spec := discoverySpec(q)
 	is := &tailnetv1alpha1.Discovery{}
 	err := w.objects.Get(ctx, n, is)
@@ -95,7 +95,7 @@ func (w *Writer) look(ctx context.Context, policy, n types.NamespacedName, q *in
 		TypeMeta: metav1.TypeMeta{APIVersion: tailnetv1alpha1.SchemeGroupVersion.String(), Kind: tailnetv1alpha1.DiscoveryKind},
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: n.Namespace, Name: n.Name,
-			Labels: map[string]string{keep.ManagedByLabel: keep.ManagedBy, index.RoutePolicyLabel: ""},
+			Labels: map[string]string{keep.ManagedByLabel: keep.ManagedBy, ir.RoutePolicyLabel: ""},
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: gatewayv1alpha1.SchemeGroupVersion.String(), Kind: gatewayv1alpha1.TailscaleRoutePolicyKind, Name: p.Name, UID: p.UID,
 			}},

@@ -16,7 +16,7 @@ import (
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 func nn(name string) types.NamespacedName {
@@ -24,12 +24,12 @@ func nn(name string) types.NamespacedName {
 }
 
 // policy attached to an HTTPRoute of the Gateway gw, or to the Gateway itself.
-func policy(name, route string, rules ...*index.PolicyRule) *index.RoutePolicy {
-	t := index.Attachment{PolicyTarget: index.PolicyTarget{NamespacedName: nn("gw")}, Found: true, Gateways: []types.NamespacedName{nn("gw")}}
+func policy(name, route string, rules ...*ir.PolicyRule) *ir.RoutePolicy {
+	t := ir.Attachment{PolicyTarget: ir.PolicyTarget{NamespacedName: nn("gw")}, Found: true, Gateways: []types.NamespacedName{nn("gw")}}
 	if route != "" {
-		t.PolicyTarget = index.PolicyTarget{Route: index.KindHTTPRoute, NamespacedName: nn(route)}
+		t.PolicyTarget = ir.PolicyTarget{Route: ir.KindHTTPRoute, NamespacedName: nn(route)}
 	}
-	p := &index.RoutePolicy{Name: nn(name), Generation: 2, Targets: []index.Attachment{t}}
+	p := &ir.RoutePolicy{Name: nn(name), Generation: 2, Targets: []ir.Attachment{t}}
 	for i, r := range rules {
 		r.Policy, r.Index = p.Name, i
 		p.Rules = append(p.Rules, r)
@@ -38,32 +38,32 @@ func policy(name, route string, rules ...*index.PolicyRule) *index.RoutePolicy {
 }
 
 // at a section of its target, which for a route is at the listener http of its Gateway.
-func at(section string, p *index.RoutePolicy) *index.RoutePolicy {
+func at(section string, p *ir.RoutePolicy) *ir.RoutePolicy {
 	p.Targets[0].Section = section
 	if p.Targets[0].Route != "" {
-		p.Targets[0].Listeners = []index.PolicyTarget{{NamespacedName: nn("gw"), Section: "http"}}
+		p.Targets[0].Listeners = []ir.PolicyTarget{{NamespacedName: nn("gw"), Section: "http"}}
 	}
 	return p
 }
 
-func denies(name string, m ...index.PolicyMatch) *index.PolicyRule {
-	return &index.PolicyRule{Name: name, Deny: true, Matches: m}
+func denies(name string, m ...ir.PolicyMatch) *ir.PolicyRule {
+	return &ir.PolicyRule{Name: name, Deny: true, Matches: m}
 }
 
-func redirects(name string, m ...index.PolicyMatch) *index.PolicyRule {
-	return &index.PolicyRule{Name: name, Redirect: &index.PolicyRedirect{Path: "/"}, Matches: m}
+func redirects(name string, m ...ir.PolicyMatch) *ir.PolicyRule {
+	return &ir.PolicyRule{Name: name, Redirect: &ir.PolicyRedirect{Path: "/"}, Matches: m}
 }
 
-func first(r *index.PolicyRule) *index.PolicyRule {
+func first(r *ir.PolicyRule) *ir.PolicyRule {
 	r.Priority = 1
 	return r
 }
 
-func path(kind, p string) index.PolicyMatch {
-	return index.PolicyMatch{Match: index.Match{PathType: kind, Path: p}}
+func path(kind, p string) ir.PolicyMatch {
+	return ir.PolicyMatch{Match: ir.Match{PathType: kind, Path: p}}
 }
 
-func under(p string) index.PolicyMatch { return path("PathPrefix", p) }
+func under(p string) ir.PolicyMatch { return path("PathPrefix", p) }
 
 // said of a policy, in short.
 type said struct {
@@ -93,40 +93,40 @@ func TestStates(t *testing.T) {
 		"b": {Accepted: accepted, Active: map[string]bool{"y": true}, Conflicts: between(gatewayv1alpha1.ConflictingAction)["b"]},
 	}
 	everywhere := policy("a", "web", redirects("x", under("/1")))
-	everywhere.Targets[0].Listeners = []index.PolicyTarget{{NamespacedName: nn("gw")}}
+	everywhere.Targets[0].Listeners = []ir.PolicyTarget{{NamespacedName: nn("gw")}}
 	cases := map[string]struct {
 		reason string
-		in     []*index.RoutePolicy
+		in     []*ir.RoutePolicy
 		want   map[string]said
 	}{
 		"Fine": {
 			reason: "A policy that acts should be accepted on its Gateway.",
-			in:     []*index.RoutePolicy{policy("a", "web", denies("x", under("/1")), redirects("y", under("/2")))},
+			in:     []*ir.RoutePolicy{policy("a", "web", denies("x", under("/1")), redirects("y", under("/2")))},
 			want:   map[string]said{"a": {Accepted: accepted, Active: map[string]bool{"x": true, "y": true}}},
 		},
 		"TargetNotFound": {
 			reason: "A target that is not there should be an ancestor that says so.",
-			in:     []*index.RoutePolicy{missing},
+			in:     []*ir.RoutePolicy{missing},
 			want:   map[string]said{"a": {Accepted: map[string]gwapiv1.PolicyConditionReason{"HTTPRoute/default/web/": gwapiv1.PolicyReasonTargetNotFound}, Active: map[string]bool{"x": false}}},
 		},
 		"NoGateway": {
 			reason: "A route without a Gateway should be told.",
-			in:     []*index.RoutePolicy{alone},
+			in:     []*ir.RoutePolicy{alone},
 			want:   map[string]said{"a": {Accepted: map[string]gwapiv1.PolicyConditionReason{"HTTPRoute/default/web/": gwapiv1.PolicyReasonTargetNotFound}, Active: map[string]bool{"x": true}}},
 		},
 		"Invalid": {
 			reason: "A policy of which no rule can be used should be invalid.",
-			in:     []*index.RoutePolicy{policy("a", "web", &index.PolicyRule{Name: "x", Problem: "broken"})},
+			in:     []*ir.RoutePolicy{policy("a", "web", &ir.PolicyRule{Name: "x", Problem: "broken"})},
 			want:   map[string]said{"a": {Accepted: map[string]gwapiv1.PolicyConditionReason{gw: gwapiv1.PolicyReasonInvalid}, Active: map[string]bool{"x": false}}},
 		},
 		"PartlyInvalid": {
 			reason: "A broken rule should take no other with it.",
-			in:     []*index.RoutePolicy{policy("a", "web", &index.PolicyRule{Name: "x", Problem: "broken"}, denies("y"))},
+			in:     []*ir.RoutePolicy{policy("a", "web", &ir.PolicyRule{Name: "x", Problem: "broken"}, denies("y"))},
 			want:   map[string]said{"a": {Accepted: accepted, Active: map[string]bool{"x": false, "y": true}}},
 		},
 		"OverlappingRule": {
 			reason: "A rule that does the same on part of what another one matches should be told.",
-			in:     []*index.RoutePolicy{policy("a", "web", denies("x", under("/1"))), policy("b", "web", denies("y", path("Exact", "/1/2")))},
+			in:     []*ir.RoutePolicy{policy("a", "web", denies("x", under("/1"))), policy("b", "web", denies("y", path("Exact", "/1/2")))},
 			want: map[string]said{
 				"a": {Accepted: accepted, Active: map[string]bool{"x": true}, Conflicts: between(gatewayv1alpha1.OverlappingRule)["a"]},
 				"b": {Accepted: conflicted, Active: map[string]bool{"y": false}, Conflicts: between(gatewayv1alpha1.OverlappingRule)["b"]},
@@ -134,7 +134,7 @@ func TestStates(t *testing.T) {
 		},
 		"ConflictingAction": {
 			reason: "A higher priority should decide, and be told.",
-			in:     []*index.RoutePolicy{policy("a", "web", first(redirects("x", under("/")))), policy("b", "web", denies("y", path("RegularExpression", "/1.*")))},
+			in:     []*ir.RoutePolicy{policy("a", "web", first(redirects("x", under("/")))), policy("b", "web", denies("y", path("RegularExpression", "/1.*")))},
 			want: map[string]said{
 				"a": {Accepted: accepted, Active: map[string]bool{"x": true}, Conflicts: between(gatewayv1alpha1.ConflictingAction)["a"]},
 				"b": {Accepted: conflicted, Active: map[string]bool{"y": false}, Conflicts: between(gatewayv1alpha1.ConflictingAction)["b"]},
@@ -142,7 +142,7 @@ func TestStates(t *testing.T) {
 		},
 		"PriorityConflict": {
 			reason: "Between rules of one priority age should decide, and be told.",
-			in:     []*index.RoutePolicy{late, policy("b", "web", denies("y", under("/1/")))},
+			in:     []*ir.RoutePolicy{late, policy("b", "web", denies("y", under("/1/")))},
 			want: map[string]said{
 				"a": {Accepted: conflicted, Active: map[string]bool{"x": false}, Conflicts: []gatewayv1alpha1.RoutePolicyConflict{{Type: gatewayv1alpha1.PriorityConflict, Rule: "x", OtherPolicy: "default/b", OtherRule: "y"}}},
 				"b": {Accepted: accepted, Active: map[string]bool{"y": true}, Conflicts: []gatewayv1alpha1.RoutePolicyConflict{{Type: gatewayv1alpha1.PriorityConflict, Rule: "y", Prevails: true, OtherPolicy: "default/a", OtherRule: "x"}}},
@@ -150,59 +150,59 @@ func TestStates(t *testing.T) {
 		},
 		"Nearer": {
 			reason: "A Gateway's rule that a route's overrides should be told, and acts on other routes.",
-			in:     []*index.RoutePolicy{policy("a", "web", redirects("x", under("/1"))), policy("b", "", denies("y", under("/1/2")))},
+			in:     []*ir.RoutePolicy{policy("a", "web", redirects("x", under("/1"))), policy("b", "", denies("y", under("/1/2")))},
 			want:   nearer,
 		},
 		"NearerListener": {
 			reason: "So should one of a Gateway that a listener's overrides.",
-			in:     []*index.RoutePolicy{at("http", policy("a", "", redirects("x", under("/1")))), policy("b", "", denies("y", under("/1/2")))},
+			in:     []*ir.RoutePolicy{at("http", policy("a", "", redirects("x", under("/1")))), policy("b", "", denies("y", under("/1/2")))},
 			want:   nearer,
 		},
 		"NearerThanListener": {
 			reason: "So should one of a listener that a route's overrides.",
-			in:     []*index.RoutePolicy{at("", policy("a", "web", redirects("x", under("/1")))), at("http", policy("b", "", denies("y", under("/1/2"))))},
+			in:     []*ir.RoutePolicy{at("", policy("a", "web", redirects("x", under("/1")))), at("http", policy("b", "", denies("y", under("/1/2"))))},
 			want:   nearer,
 		},
 		"AllListeners": {
 			reason: "A route that names no listener is at all of its Gateway's.",
-			in:     []*index.RoutePolicy{everywhere, at("https", policy("b", "", denies("y", under("/1/2"))))},
+			in:     []*ir.RoutePolicy{everywhere, at("https", policy("b", "", denies("y", under("/1/2"))))},
 			want:   nearer,
 		},
 		"OtherListener": {
 			reason: "Rules of a listener that the route is not at do not meet its own.",
-			in:     []*index.RoutePolicy{at("", policy("a", "web", redirects("x"))), at("https", policy("b", "", denies("y")))},
+			in:     []*ir.RoutePolicy{at("", policy("a", "web", redirects("x"))), at("https", policy("b", "", denies("y")))},
 			want:   map[string]said{"a": {Accepted: accepted, Active: map[string]bool{"x": true}}, "b": {Accepted: accepted, Active: map[string]bool{"y": true}}},
 		},
 		"NearerRule": {
 			reason: "So should one of a route that a rule's of it overrides.",
-			in:     []*index.RoutePolicy{at("first", policy("a", "web", redirects("x", under("/1")))), policy("b", "web", denies("y", under("/1/2")))},
+			in:     []*ir.RoutePolicy{at("first", policy("a", "web", redirects("x", under("/1")))), policy("b", "web", denies("y", under("/1/2")))},
 			want:   nearer,
 		},
 		"NearerRuleThanListener": {
 			reason: "And one of a listener that a rule's of a route overrides.",
-			in:     []*index.RoutePolicy{at("first", policy("a", "web", redirects("x", under("/1")))), at("http", policy("b", "", denies("y", under("/1/2"))))},
+			in:     []*ir.RoutePolicy{at("first", policy("a", "web", redirects("x", under("/1")))), at("http", policy("b", "", denies("y", under("/1/2"))))},
 			want:   nearer,
 		},
 		"NearerRuleThanGateway": {
 			reason: "And one of the Gateway.",
-			in:     []*index.RoutePolicy{at("first", policy("a", "web", redirects("x", under("/1")))), policy("b", "", denies("y", under("/1/2")))},
+			in:     []*ir.RoutePolicy{at("first", policy("a", "web", redirects("x", under("/1")))), policy("b", "", denies("y", under("/1/2")))},
 			want:   nearer,
 		},
 		"OtherRule": {
 			reason: "Rules of two sections do not meet.",
-			in:     []*index.RoutePolicy{at("first", policy("a", "web", redirects("x"))), at("second", policy("b", "web", denies("y")))},
+			in:     []*ir.RoutePolicy{at("first", policy("a", "web", redirects("x"))), at("second", policy("b", "web", denies("y")))},
 			want:   map[string]said{"a": {Accepted: accepted, Active: map[string]bool{"x": true}}, "b": {Accepted: accepted, Active: map[string]bool{"y": true}}},
 		},
 		"OtherRoute": {
 			reason: "Rules of two routes do not meet.",
-			in:     []*index.RoutePolicy{policy("a", "web", denies("x")), policy("b", "app", redirects("y"))},
+			in:     []*ir.RoutePolicy{policy("a", "web", denies("x")), policy("b", "app", redirects("y"))},
 			want:   map[string]said{"a": {Accepted: accepted, Active: map[string]bool{"x": true}}, "b": {Accepted: accepted, Active: map[string]bool{"y": true}}},
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := map[string]said{}
-			for n, st := range states(index.NewSnapshot(index.Contents{Policies: tc.in})) {
+			for n, st := range states(ir.NewSnapshot(ir.Contents{Policies: tc.in})) {
 				s := said{Accepted: map[string]gwapiv1.PolicyConditionReason{}, Active: map[string]bool{}, Conflicts: st.conflicts}
 				for _, a := range st.ancestors {
 					s.Accepted[refString(a.ref)] = a.reason
@@ -227,17 +227,17 @@ func TestStates(t *testing.T) {
 func TestNamesAlone(t *testing.T) {
 	cases := map[string]struct {
 		reason string
-		rule   *index.PolicyRule
+		rule   *ir.PolicyRule
 		want   string
 	}{
 		"LetsIn": {
 			reason: "That the rule lets nobody in should be told.",
-			rule:   redirects("x", under("/1"), index.PolicyMatch{NamesAlone: true}),
+			rule:   redirects("x", under("/1"), ir.PolicyMatch{NamesAlone: true}),
 			want:   "matches[1].tailnetDevice: users choose the names of their devices, so hostnames alone let nobody in: set tags or users beside them. Until then such devices are answered 403",
 		},
 		"Denies": {
 			reason: "That others may be meant should be told.",
-			rule:   denies("x", index.PolicyMatch{NamesAlone: true}),
+			rule:   denies("x", ir.PolicyMatch{NamesAlone: true}),
 			want:   "matches[0].tailnetDevice: users choose the names of their devices, and who chooses another is not denied: set tags or users beside hostnames",
 		},
 	}
@@ -245,7 +245,7 @@ func TestNamesAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := policy("a", "web", tc.rule)
 			p.Notices = map[string]string{"x": "Devices are not known yet"}
-			got := stateOf(&index.Snapshot{}, p, nil)
+			got := stateOf(&ir.Snapshot{}, p, nil)
 			if diff := cmp.Diff([]gatewayv1alpha1.RoutePolicyRuleStatus{{Name: "x", Active: true, Message: tc.want}}, got.rules); diff != "" {
 				t.Errorf("%s\nrules: -want, +got:\n%s", tc.reason, diff)
 			}
@@ -257,34 +257,34 @@ func TestNamesAlone(t *testing.T) {
 }
 
 func TestCovers(t *testing.T) {
-	from := func(ps ...string) index.PolicyMatch {
-		m := index.PolicyMatch{Clients: []netip.Prefix{}}
+	from := func(ps ...string) ir.PolicyMatch {
+		m := ir.PolicyMatch{Clients: []netip.Prefix{}}
 		for _, p := range ps {
 			m.Clients = append(m.Clients, netip.MustParsePrefix(p))
 		}
 		return m
 	}
-	header := func(m index.PolicyMatch, h ...string) index.PolicyMatch {
+	header := func(m ir.PolicyMatch, h ...string) ir.PolicyMatch {
 		m.Headers = h
 		return m
 	}
 	cases := map[string]struct {
 		reason string
-		a, b   []index.PolicyMatch
+		a, b   []ir.PolicyMatch
 		want   bool
 	}{
-		"All":          {reason: "All is more than some.", b: []index.PolicyMatch{under("/1")}, want: true},
-		"Some":         {reason: "Some is not all.", a: []index.PolicyMatch{under("/1")}},
-		"Root":         {reason: "Under the root is all.", a: []index.PolicyMatch{under("/")}, want: true},
-		"Segment":      {reason: "A prefix ends with a segment.", a: []index.PolicyMatch{under("/1")}, b: []index.PolicyMatch{under("/12")}},
-		"ExactPrefix":  {reason: "One path is not all under it.", a: []index.PolicyMatch{path("Exact", "/1")}, b: []index.PolicyMatch{under("/1")}},
-		"MoreHeaders":  {reason: "More headers are fewer requests.", a: []index.PolicyMatch{header(under("/"), "a=1")}, b: []index.PolicyMatch{header(under("/"), "a=1", "b=2")}, want: true},
-		"OtherHeaders": {reason: "Other headers are other requests.", a: []index.PolicyMatch{header(under("/"), "a=1")}, b: []index.PolicyMatch{under("/")}},
-		"Range":        {reason: "A device of a range is in it.", a: []index.PolicyMatch{from("100.64.0.0/24")}, b: []index.PolicyMatch{from("100.64.0.7/32")}, want: true},
-		"Wider":        {reason: "A range is more than a device.", a: []index.PolicyMatch{from("100.64.0.7/32")}, b: []index.PolicyMatch{from("100.64.0.0/24")}},
-		"AnyoneElse":   {reason: "Devices are not everybody.", a: []index.PolicyMatch{from("100.64.0.7/32")}, b: []index.PolicyMatch{under("/")}},
-		"Nobody":       {reason: "What matches nobody now is no conflict.", a: []index.PolicyMatch{under("/")}, b: []index.PolicyMatch{from()}},
-		"EachOfSome":   {reason: "Each match must be covered.", a: []index.PolicyMatch{under("/1")}, b: []index.PolicyMatch{under("/1/2"), under("/2")}},
+		"All":          {reason: "All is more than some.", b: []ir.PolicyMatch{under("/1")}, want: true},
+		"Some":         {reason: "Some is not all.", a: []ir.PolicyMatch{under("/1")}},
+		"Root":         {reason: "Under the root is all.", a: []ir.PolicyMatch{under("/")}, want: true},
+		"Segment":      {reason: "A prefix ends with a segment.", a: []ir.PolicyMatch{under("/1")}, b: []ir.PolicyMatch{under("/12")}},
+		"ExactPrefix":  {reason: "One path is not all under it.", a: []ir.PolicyMatch{path("Exact", "/1")}, b: []ir.PolicyMatch{under("/1")}},
+		"MoreHeaders":  {reason: "More headers are fewer requests.", a: []ir.PolicyMatch{header(under("/"), "a=1")}, b: []ir.PolicyMatch{header(under("/"), "a=1", "b=2")}, want: true},
+		"OtherHeaders": {reason: "Other headers are other requests.", a: []ir.PolicyMatch{header(under("/"), "a=1")}, b: []ir.PolicyMatch{under("/")}},
+		"Range":        {reason: "A device of a range is in it.", a: []ir.PolicyMatch{from("100.64.0.0/24")}, b: []ir.PolicyMatch{from("100.64.0.7/32")}, want: true},
+		"Wider":        {reason: "A range is more than a device.", a: []ir.PolicyMatch{from("100.64.0.7/32")}, b: []ir.PolicyMatch{from("100.64.0.0/24")}},
+		"AnyoneElse":   {reason: "Devices are not everybody.", a: []ir.PolicyMatch{from("100.64.0.7/32")}, b: []ir.PolicyMatch{under("/")}},
+		"Nobody":       {reason: "What matches nobody now is no conflict.", a: []ir.PolicyMatch{under("/")}, b: []ir.PolicyMatch{from()}},
+		"EachOfSome":   {reason: "Each match must be covered.", a: []ir.PolicyMatch{under("/1")}, b: []ir.PolicyMatch{under("/1/2"), under("/2")}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -297,7 +297,7 @@ func TestCovers(t *testing.T) {
 
 // TestStatus keeps what others say, and the time of what does not change.
 func TestStatus(t *testing.T) {
-	st := states(index.NewSnapshot(index.Contents{Policies: []*index.RoutePolicy{policy("a", "web", denies("x"))}}))[nn("a")]
+	st := states(ir.NewSnapshot(ir.Contents{Policies: []*ir.RoutePolicy{policy("a", "web", denies("x"))}}))[nn("a")]
 	at := metav1.NewTime(time.Unix(1, 0))
 	was := st.status(gatewayv1alpha1.TailscaleRoutePolicyStatus{})
 	was.Ancestors[0].Conditions[0].LastTransitionTime = at
@@ -324,7 +324,7 @@ func TestFullStatus(t *testing.T) {
 	for i := range 15 {
 		crowded.Targets[0].Gateways = append(crowded.Targets[0].Gateways, nn(string(rune('a'+i))))
 	}
-	crowded.Targets = append(crowded.Targets, index.Attachment{PolicyTarget: index.PolicyTarget{Route: index.KindHTTPRoute, NamespacedName: nn("zone")}})
+	crowded.Targets = append(crowded.Targets, ir.Attachment{PolicyTarget: ir.PolicyTarget{Route: ir.KindHTTPRoute, NamespacedName: nn("zone")}})
 	cases := map[string]struct {
 		reason  string
 		others  int
@@ -345,7 +345,7 @@ func TestFullStatus(t *testing.T) {
 					AncestorRef: gwapiv1.ParentReference{Name: gwapiv1.ObjectName(string(rune('a' + i)))}, ControllerName: "other.example.com/controller",
 				})
 			}
-			got := states(index.NewSnapshot(index.Contents{Policies: []*index.RoutePolicy{crowded}}))[nn("a")].status(was)
+			got := states(ir.NewSnapshot(ir.Contents{Policies: []*ir.RoutePolicy{crowded}}))[nn("a")].status(was)
 			n := len(got.Ancestors) - tc.others
 			var shown []string
 			for _, a := range got.Ancestors[:n] {
@@ -363,7 +363,7 @@ func TestFullStatus(t *testing.T) {
 			if got.Rules[0].Message != tc.rule {
 				t.Errorf("\n%s\nthe rule says %q, want %q", tc.reason, got.Rules[0].Message, tc.rule)
 			}
-			if diff := cmp.Diff(got, states(index.NewSnapshot(index.Contents{Policies: []*index.RoutePolicy{crowded}}))[nn("a")].status(got)); diff != "" {
+			if diff := cmp.Diff(got, states(ir.NewSnapshot(ir.Contents{Policies: []*ir.RoutePolicy{crowded}}))[nn("a")].status(got)); diff != "" {
 				t.Errorf("\n%s\nit is not stable: -first, +second:\n%s", tc.reason, diff)
 			}
 		})
@@ -372,8 +372,8 @@ func TestFullStatus(t *testing.T) {
 
 // TestWidened has a Deny that denies more than it says act, and its policy say so.
 func TestWidened(t *testing.T) {
-	p := policy("a", "web", &index.PolicyRule{Name: "x", Deny: true, Widened: "matches[0]: broken", Matches: []index.PolicyMatch{{}}})
-	for _, st := range states(index.NewSnapshot(index.Contents{Policies: []*index.RoutePolicy{p}})) {
+	p := policy("a", "web", &ir.PolicyRule{Name: "x", Deny: true, Widened: "matches[0]: broken", Matches: []ir.PolicyMatch{{}}})
+	for _, st := range states(ir.NewSnapshot(ir.Contents{Policies: []*ir.RoutePolicy{p}})) {
 		if got := st.rules[0]; !got.Active || !strings.Contains(got.Message, "matches[0]: broken") {
 			t.Errorf("rule: want one that acts and says why it denies more, got %+v", got)
 		}

@@ -21,6 +21,7 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
@@ -86,7 +87,7 @@ func ours(a gwapiv1.PolicyAncestorStatus) bool {
 // tells reports whether this extension is the one that tells of a policy: it is attached to
 // its Gateway, and no extension that comes first has told of it. So all agree on one,
 // whoever begins.
-func (w *Writer) tells(p *index.RoutePolicy, was gatewayv1alpha1.TailscaleRoutePolicyStatus) bool {
+func (w *Writer) tells(p *ir.RoutePolicy, was gatewayv1alpha1.TailscaleRoutePolicyStatus) bool {
 	if w.only == nil {
 		return true
 	}
@@ -137,7 +138,7 @@ func (w *Writer) Run(ctx context.Context) {
 
 // write what is not said yet, and return how long to wait for the rest. Zero means that
 // all is said.
-func (w *Writer) write(ctx context.Context, s *index.Snapshot) time.Duration {
+func (w *Writer) write(ctx context.Context, s *ir.Snapshot) time.Duration {
 	wait := time.Duration(0)
 	if w.seeks {
 		if err := w.seek(ctx, s); err != nil && ctx.Err() == nil {
@@ -169,7 +170,7 @@ func (w *Writer) write(ctx context.Context, s *index.Snapshot) time.Duration {
 	return wait
 }
 
-func (w *Writer) settle(ctx context.Context, p *index.RoutePolicy, st *state) error {
+func (w *Writer) settle(ctx context.Context, p *ir.RoutePolicy, st *state) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	o := &gatewayv1alpha1.TailscaleRoutePolicy{}

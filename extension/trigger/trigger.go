@@ -30,6 +30,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/keep"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/watch"
 )
 
 // A Trigger keeps the TailscaleRevisions.
@@ -60,7 +61,7 @@ func New(c client.Client, s *index.Store, log logging.Logger) *Trigger {
 
 // Run until ctx ends. The store must be complete. Call Farewell after, when nothing is
 // answered any more.
-func (t *Trigger) Run(ctx context.Context, from index.Informers) error {
+func (t *Trigger) Run(ctx context.Context, from watch.Informers) error {
 	if err := t.keeper.Watch(ctx, from, &v1alpha1.TailscaleRevision{}, state); err != nil || ctx.Err() != nil {
 		return err
 	}

@@ -16,13 +16,13 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 const (
 	// certificatePrefix is what the names of secrets begin with that have client
 	// certificates.
-	certificatePrefix = index.OursPrefix + "client-certificate/"
+	certificatePrefix = ir.OursPrefix + "client-certificate/"
 
 	// withheldKey is where the metadata of a cluster has what it was.
 	withheldKey = "tailscale-gateway.withheld"
@@ -38,7 +38,7 @@ func CertificateName(n types.NamespacedName) string {
 
 // Certificate as Envoy gets it. A new one replaces it in place: connections stay, and later
 // ones are made with it.
-func Certificate(n types.NamespacedName, p *index.KeyPair) *tlsv3.Secret {
+func Certificate(n types.NamespacedName, p *ir.KeyPair) *tlsv3.Secret {
 	bytes := func(b []byte) *corev3.DataSource {
 		return &corev3.DataSource{Specifier: &corev3.DataSource_InlineBytes{InlineBytes: b}}
 	}

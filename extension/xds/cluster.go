@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 const (
@@ -38,8 +38,8 @@ type ClusterOptions struct {
 	// Shape of the target that the cluster's endpoints belong to. Nil leaves health
 	// checks, balancing and TLS as Envoy Gateway made them: the endpoints belong to
 	// several targets, or to Services beside them.
-	Shape    *index.Shape
-	Protocol index.Protocol
+	Shape    *ir.Shape
+	Protocol ir.Protocol
 
 	// CheckHost is what health checks over HTTP ask for when nobody set a host.
 	CheckHost string
@@ -49,7 +49,7 @@ type ClusterOptions struct {
 	RouteHosts map[string]bool
 
 	// HTTP2 is what a policy asks of HTTP/2, where that is spoken.
-	HTTP2 index.HTTP2
+	HTTP2 ir.HTTP2
 
 	// Pooled is set where the template is for backends of others, too, which may have
 	// asked for HTTP/2.
@@ -80,15 +80,15 @@ func Cluster(template *clusterv3.Cluster, o ClusterOptions) (*clusterv3.Cluster,
 		c.AltStatName = ""
 		raiseLimits(c)
 	}
-	if o.Protocol != index.ProtocolUDP {
+	if o.Protocol != ir.ProtocolUDP {
 		noticeDeath(c)
 	}
-	if o.Protocol == index.ProtocolGRPC || o.Shape != nil && o.Shape.HTTP2 {
+	if o.Protocol == ir.ProtocolGRPC || o.Shape != nil && o.Shape.HTTP2 {
 		if err := speakHTTP2(c, o.HTTP2); err != nil {
 			return nil, err
 		}
 	}
-	if o.Pooled && o.Protocol == index.ProtocolHTTP && o.Shape != nil && !o.Shape.HTTP2 {
+	if o.Pooled && o.Protocol == ir.ProtocolHTTP && o.Shape != nil && !o.Shape.HTTP2 {
 		if err := speakHTTP1(c); err != nil {
 			return nil, err
 		}

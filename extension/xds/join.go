@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 const (
@@ -28,7 +28,7 @@ const (
 // its part to the others. Envoy reckons health over all backends of a priority, so
 // one that fails sends part of the traffic to the others' first; that is the price
 // of one cluster.
-func Join(shares []index.Share) ([]index.Locality, uint32) {
+func Join(shares []ir.Share) ([]ir.Locality, uint32) {
 	if len(shares) == 1 {
 		return shares[0].Localities, shares[0].HealthThreshold
 	}
@@ -43,7 +43,7 @@ func Join(shares []index.Share) ([]index.Locality, uint32) {
 	}
 	unit := min(finest, max(maxWeight/total, 1))
 
-	var out []index.Locality
+	var out []ir.Locality
 	for i, s := range shares {
 		out = append(out, pack(s.Localities, strconv.Itoa(i)+"/", uint64(s.Weight)*unit)...)
 	}
@@ -54,11 +54,11 @@ func Join(shares []index.Share) ([]index.Locality, uint32) {
 // without gaps, and weights that add up to the given one in each. Where all
 // endpoints only finish what they have, Envoy must still know them, but they count
 // for nothing.
-func pack(ls []index.Locality, prefix string, weight uint64) []index.Locality {
-	var out, open []index.Locality
+func pack(ls []ir.Locality, prefix string, weight uint64) []ir.Locality {
+	var out, open []ir.Locality
 	for _, l := range merge(ls) {
 		switch {
-		case slices.ContainsFunc(l.Endpoints, func(e index.Endpoint) bool { return e.Health != index.Draining }):
+		case slices.ContainsFunc(l.Endpoints, func(e ir.Endpoint) bool { return e.Health != ir.Draining }):
 			open = append(open, l)
 		case len(l.Endpoints) > 0:
 			l.Name, l.Priority, l.Weight = prefix+l.Name, 0, 1
@@ -68,7 +68,7 @@ func pack(ls []index.Locality, prefix string, weight uint64) []index.Locality {
 	ls = open
 	var priority uint32
 	for len(ls) > 0 {
-		n := slices.IndexFunc(ls, func(l index.Locality) bool { return l.Priority != ls[0].Priority })
+		n := slices.IndexFunc(ls, func(l ir.Locality) bool { return l.Priority != ls[0].Priority })
 		if n < 0 {
 			n = len(ls)
 		}
@@ -85,7 +85,7 @@ func pack(ls []index.Locality, prefix string, weight uint64) []index.Locality {
 
 // divide gives each locality its part of the weight, and at least one. What rounding
 // leaves goes to those that lost most by it.
-func divide(weight uint64, ls []index.Locality) []uint32 {
+func divide(weight uint64, ls []ir.Locality) []uint32 {
 	var total uint64
 	for _, l := range ls {
 		total += uint64(l.Weight)

@@ -18,6 +18,7 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // A hostile policy has one rule, with one match and one action.
@@ -30,7 +31,7 @@ type hostile struct {
 }
 
 // rules that the index keeps of a policy, as hooks are given them.
-func (h hostile) rules(t *testing.T) []*index.PolicyRule {
+func (h hostile) rules(t *testing.T) []*ir.PolicyRule {
 	t.Helper()
 	const ns = "shop"
 	meta := metav1.ObjectMeta{Namespace: ns, Name: "web"}
@@ -66,7 +67,7 @@ func (h hostile) rules(t *testing.T) []*index.PolicyRule {
 		t.Fatal(err)
 	}
 	n := types.NamespacedName{Namespace: ns, Name: "web"}
-	return s.Snapshot().PolicyRules(index.RouteKey{Kind: index.KindHTTPRoute, NamespacedName: n}, "", types.NamespacedName{Namespace: ns, Name: "gw"}, "")
+	return s.Snapshot().PolicyRules(ir.RouteKey{Kind: ir.KindHTTPRoute, NamespacedName: n}, "", types.NamespacedName{Namespace: ns, Name: "gw"}, "")
 }
 
 // check that Envoy can take what is made of a policy: one route that it refuses takes its
@@ -144,18 +145,18 @@ func TestHostilePolicies(t *testing.T) {
 
 // TestCheckRule judges rules that the index would have left out.
 func TestCheckRule(t *testing.T) {
-	cases := map[string]index.PolicyRule{
-		"Expression": {Deny: true, Matches: []index.PolicyMatch{{}, {Match: index.Match{PathType: "RegularExpression", Path: `\Q/x`}}}},
-		"Header":     {Deny: true, Matches: []index.PolicyMatch{{Match: index.Match{Headers: []string{"a\n=b"}}}}},
-		"Change":     {Response: index.HeaderChange{Set: []index.Header{{Name: "a", Value: "b\n"}}}},
-		"Redirect":   {Redirect: &index.PolicyRedirect{Hostname: "a\n"}},
+	cases := map[string]ir.PolicyRule{
+		"Expression": {Deny: true, Matches: []ir.PolicyMatch{{}, {Match: ir.Match{PathType: "RegularExpression", Path: `\Q/x`}}}},
+		"Header":     {Deny: true, Matches: []ir.PolicyMatch{{Match: ir.Match{Headers: []string{"a\n=b"}}}}},
+		"Change":     {Response: ir.HeaderChange{Set: []ir.Header{{Name: "a", Value: "b\n"}}}},
+		"Redirect":   {Redirect: &ir.PolicyRedirect{Hostname: "a\n"}},
 	}
 	for n, r := range cases {
 		if err := CheckRule(&r); err == nil {
 			t.Errorf("%s: what Envoy refuses must be told", n)
 		}
 	}
-	good := &index.PolicyRule{Deny: true, Matches: []index.PolicyMatch{{Match: index.Match{PathType: "PathPrefix", Path: "/a", Headers: []string{"a=~b.*"}}}}}
+	good := &ir.PolicyRule{Deny: true, Matches: []ir.PolicyMatch{{Match: ir.Match{PathType: "PathPrefix", Path: "/a", Headers: []string{"a=~b.*"}}}}}
 	if err := CheckRule(good); err != nil {
 		t.Errorf("what Envoy takes must be taken: %v", err)
 	}
@@ -166,12 +167,12 @@ func TestCheckRule(t *testing.T) {
 func TestNamesAlone(t *testing.T) {
 	cases := map[string]struct {
 		reason string
-		rule   index.PolicyRule
+		rule   ir.PolicyRule
 	}{
-		"Route":  {reason: "No other backend should be reached.", rule: index.PolicyRule{Backends: []index.BackendRef{{Weight: 1}}}},
-		"Named":  {reason: "No other rule should be reached.", rule: index.PolicyRule{Named: &index.NamedRule{}}},
-		"LetsIn": {reason: "The route itself should not be reached.", rule: index.PolicyRule{Request: index.HeaderChange{Set: []index.Header{{Name: "X-Operator", Value: "yes"}}}}},
-		"Sent":   {reason: "Nobody should be sent elsewhere.", rule: index.PolicyRule{Redirect: &index.PolicyRedirect{Path: "/staff"}}},
+		"Route":  {reason: "No other backend should be reached.", rule: ir.PolicyRule{Backends: []ir.BackendRef{{Weight: 1}}}},
+		"Named":  {reason: "No other rule should be reached.", rule: ir.PolicyRule{Named: &ir.NamedRule{}}},
+		"LetsIn": {reason: "The route itself should not be reached.", rule: ir.PolicyRule{Request: ir.HeaderChange{Set: []ir.Header{{Name: "X-Operator", Value: "yes"}}}}},
+		"Sent":   {reason: "Nobody should be sent elsewhere.", rule: ir.PolicyRule{Redirect: &ir.PolicyRedirect{Path: "/staff"}}},
 	}
 	base := &routev3.Route{
 		Match:  &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"}},
@@ -179,7 +180,7 @@ func TestNamesAlone(t *testing.T) {
 	}
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
-			tc.rule.Matches = []index.PolicyMatch{{NamesAlone: true}, {}}
+			tc.rule.Matches = []ir.PolicyMatch{{NamesAlone: true}, {}}
 			for i, denied := range []bool{true, false} {
 				got, err := Enforce(base, &tc.rule, &tc.rule.Matches[i], []Share{{Cluster: "d", Weight: 1}}, base)
 				if err != nil {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 const (
@@ -29,7 +29,7 @@ const (
 // speakTLS to endpoints, and check that they answer to the server's name. What a
 // policy has set up stays. Endpoints that lead to other clusters may be spoken to in
 // another way, which nil leaves the same.
-func speakTLS(c *clusterv3.Cluster, t, remote *index.UpstreamTLS) error {
+func speakTLS(c *clusterv3.Cluster, t, remote *ir.UpstreamTLS) error {
 	if t != nil && Plain(c) {
 		if t.ServerName == "" {
 			if err := followName(c); err != nil {
@@ -64,7 +64,7 @@ func remoteMark() *structpb.Struct {
 }
 
 // tlsSocket that speaks TLS so.
-func tlsSocket(t *index.UpstreamTLS) (*corev3.TransportSocket, error) {
+func tlsSocket(t *ir.UpstreamTLS) (*corev3.TransportSocket, error) {
 	validation := &tlsv3.CertificateValidationContext{
 		TrustedCa:                 &corev3.DataSource{Specifier: &corev3.DataSource_Filename{Filename: systemRoots}},
 		MatchTypedSubjectAltNames: altNames(t),
@@ -92,10 +92,10 @@ func tlsSocket(t *index.UpstreamTLS) (*corev3.TransportSocket, error) {
 
 // altNames of which a certificate must have one. None leaves it to the name that the
 // request carries.
-func altNames(t *index.UpstreamTLS) []*tlsv3.SubjectAltNameMatcher {
+func altNames(t *ir.UpstreamTLS) []*tlsv3.SubjectAltNameMatcher {
 	names := t.AltNames
 	if len(names) == 0 && t.ServerName != "" {
-		names = []index.AltName{{Value: t.ServerName}}
+		names = []ir.AltName{{Value: t.ServerName}}
 	}
 	out := make([]*tlsv3.SubjectAltNameMatcher, 0, len(names))
 	for _, n := range names {

@@ -19,15 +19,15 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // Tuned is what of a policy's tuning counts for the list of a cluster. The cluster tells
 // whether the policy is applied to it: which of several is, is Envoy Gateway's choice. One
 // that has a list of ours has been decided about.
-func Tuned(c *clusterv3.Cluster, t index.Tuning) index.Tuning {
-	if list := strings.TrimPrefix(c.GetEdsClusterConfig().GetServiceName(), XDSTPPrefix); strings.HasPrefix(list, index.OursPrefix) {
-		if _, of, ok := index.ParseTuning(list); ok {
+func Tuned(c *clusterv3.Cluster, t ir.Tuning) ir.Tuning {
+	if list := strings.TrimPrefix(c.GetEdsClusterConfig().GetServiceName(), XDSTPPrefix); strings.HasPrefix(list, ir.OursPrefix) {
+		if _, of, ok := ir.ParseTuning(list); ok {
 			return of
 		}
 	}
@@ -62,7 +62,7 @@ func prefersLocal(p *clusterv3.LoadBalancingPolicy) bool {
 // weighZones has zones of each priority weigh what they are to, whatever their backends
 // weigh. These share a zone's weight as they would share all. A zone that is not named
 // weighs 1, as with Envoy Gateway.
-func weighZones(ls []index.Locality, zones []index.ZoneWeight) []index.Locality {
+func weighZones(ls []ir.Locality, zones []ir.ZoneWeight) []ir.Locality {
 	if len(zones) == 0 {
 		return ls
 	}
@@ -92,7 +92,7 @@ func weighZones(ls []index.Locality, zones []index.ZoneWeight) []index.Locality 
 	whole := min(total*finest, maxWeight)
 	out := slices.Clone(ls)
 	for k, group := range groups {
-		in := make([]index.Locality, 0, len(group))
+		in := make([]ir.Locality, 0, len(group))
 		for _, i := range group {
 			in = append(in, ls[i])
 		}

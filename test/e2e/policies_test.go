@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 const (
@@ -155,7 +155,7 @@ func leavesNoPolicy(t *testing.T) {
 	took := eventually(t, patience, "all are let in", func() string { return served(t, "client", "staff") })
 	t.Logf("all are let in %s after the policy went", took.Round(100*time.Millisecond))
 	eventually(t, patience, "nothing looks for devices any more", func() string {
-		return kubectl(t, "get", "discoveries", "-n", namespace, "-l", index.RoutePolicyLabel, "-o=name")
+		return kubectl(t, "get", "discoveries", "-n", namespace, "-l", ir.RoutePolicyLabel, "-o=name")
 	})
 	kubectl(t, "delete", "tailscalegateways", devices, "-n", namespace, "--timeout=3m")
 	kubectl(t, "delete", "clienttrafficpolicies", "tailnet", "-n", namespace)

@@ -31,7 +31,7 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 const (
@@ -199,7 +199,7 @@ func (w *world) searches(ctx context.Context, t *testing.T) []tailnetv1alpha1.Di
 	t.Helper()
 	l := &unstructured.UnstructuredList{}
 	l.SetGroupVersionKind(tailnetv1alpha1.SchemeGroupVersion.WithKind("DiscoveryList"))
-	if err := w.kube.List(ctx, l, client.HasLabels{index.RoutePolicyLabel}); err != nil {
+	if err := w.kube.List(ctx, l, client.HasLabels{ir.RoutePolicyLabel}); err != nil {
 		t.Fatal(err)
 	}
 	out := make([]tailnetv1alpha1.Discovery, len(l.Items))

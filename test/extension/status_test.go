@@ -19,7 +19,7 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // objectOf a kind of Gateway API's.
@@ -183,7 +183,7 @@ func (w *world) anchors(ctx context.Context, t *testing.T) []unstructured.Unstru
 	l := &unstructured.UnstructuredList{}
 	l.SetAPIVersion(gwapiv1.GroupVersion.String())
 	l.SetKind("HTTPRouteList")
-	if err := w.kube.List(ctx, l, client.InNamespace("default"), client.HasLabels{index.AnchorLabel}); err != nil {
+	if err := w.kube.List(ctx, l, client.InNamespace("default"), client.HasLabels{ir.AnchorLabel}); err != nil {
 		t.Fatal(err)
 	}
 	return l.Items

@@ -18,7 +18,7 @@ import (
 
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/health"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
@@ -30,18 +30,18 @@ const (
 
 // An Object of ours that is reported of.
 type Object struct {
-	Kind index.TargetKind
+	Kind ir.TargetKind
 	types.NamespacedName
 }
 
 // ObjectOf a target.
-func ObjectOf(k index.TargetKey) Object {
+func ObjectOf(k ir.TargetKey) Object {
 	return Object{Kind: k.Kind, NamespacedName: types.NamespacedName{Namespace: k.Namespace, Name: k.Name}}
 }
 
 // kind in the API.
 func (o Object) kind() string {
-	if o.Kind == index.TargetEndpoints {
+	if o.Kind == ir.TargetEndpoints {
 		return "TailscaleEndpoints"
 	}
 	return "TailscaleServices"
@@ -54,9 +54,9 @@ func (o Object) report() types.NamespacedName {
 
 // objectOf a report. False if it is of nothing of ours, or not called as ours are.
 func objectOf(r *tailnetv1alpha1.HealthReport) (Object, bool) {
-	o := Object{Kind: index.TargetServices, NamespacedName: types.NamespacedName{Namespace: r.Namespace, Name: r.Spec.For.Name}}
+	o := Object{Kind: ir.TargetServices, NamespacedName: types.NamespacedName{Namespace: r.Namespace, Name: r.Spec.For.Name}}
 	if r.Spec.For.Kind == "TailscaleEndpoints" {
-		o.Kind = index.TargetEndpoints
+		o.Kind = ir.TargetEndpoints
 	}
 	return o, r.Name == o.report().Name
 }

@@ -20,7 +20,7 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 )
 
 // An API has objects of one kind, and informers of it.
@@ -35,7 +35,7 @@ type API struct {
 // New returns an API with objects of the kind of which an empty one is given.
 func New(t *testing.T, kind client.Object, objects ...client.Object) *API {
 	t.Helper()
-	s, err := index.Scheme()
+	s, err := parse.Scheme()
 	if err != nil {
 		t.Fatal(err)
 	}
