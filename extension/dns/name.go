@@ -11,11 +11,11 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 )
 
-// A name, and what is known of it.
+// A name holds what is known of a DNS name.
 type name struct {
 	host string
 
-	// addresses that were told.
+	// addresses that were set last.
 	addresses []string
 
 	// gone reports that the last look found no address.

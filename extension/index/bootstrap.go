@@ -12,22 +12,62 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 )
 
-// kindBootstrap is the kind of what a Gateway's digest has for its bootstrap.
-const kindBootstrap ir.RouteKind = "bootstrap"
-
-// A gatewayParameters is where a Gateway has its EnvoyProxies from.
+// A gatewayParameters is where a Gateway gets its EnvoyProxies from.
 type gatewayParameters struct {
 	class string
 	proxy *types.NamespacedName
 }
 
-// putParameters keeps what a Gateway names.
-func (w *world) putParameters(o *gwapiv1.Gateway, n types.NamespacedName, gone bool, d *dirty) {
-	d.bootstraps[n] = struct{}{}
+// bootstrapObjects are the objects that decide on the bootstraps of Envoys.
+type bootstrapObjects struct {
+	// parameters of Gateways, the EnvoyProxies of GatewayClasses, and all EnvoyProxies.
+	parameters map[types.NamespacedName]gatewayParameters
+	classes    map[string]types.NamespacedName
+	proxies    map[types.NamespacedName]*parse.EnvoyProxy
+
+	// config is the name of the ConfigMap of Envoy Gateway's configuration, and defaultProxy
+	// the EnvoyProxy in it, or nil.
+	config       types.NamespacedName
+	defaultProxy *parse.EnvoyProxy
+}
+
+func newBootstrapObjects() bootstrapObjects {
+	return bootstrapObjects{
+		parameters: map[types.NamespacedName]gatewayParameters{},
+		classes:    map[string]types.NamespacedName{},
+		proxies:    map[types.NamespacedName]*parse.EnvoyProxy{},
+	}
+}
+
+// putBootstrap takes over an object that decides on the bootstrap of a Gateway's Envoys.
+func (all *objects) putBootstrap(in *input, p *pending) (bool, error) {
+	switch o := in.Object.(type) {
+	case *gwapiv1.Gateway:
+		all.putParameters(o, in.name, in.Gone, p)
+	case *gwapiv1.GatewayClass:
+		all.putClass(o, in.Gone, p)
+	case *corev1.ConfigMap:
+		if in.name != all.config {
+			return false, nil
+		}
+		return true, all.putConfig(o, in.Gone, p)
+	case *unstructured.Unstructured:
+		if gk := o.GroupVersionKind().GroupKind(); gk.Group != parse.GroupEnvoyGateway || gk.Kind != parse.KindEnvoyProxy {
+			return false, nil
+		}
+		return true, all.putEnvoyProxy(o, in.name, in.Gone, p)
+	default:
+		return false, nil
+	}
+	return true, nil
+}
+
+// putParameters takes over the class and the EnvoyProxy that a Gateway names.
+func (all *objects) putParameters(o *gwapiv1.Gateway, n types.NamespacedName, gone bool, d *pending) {
+	d.markName(bootstrapSection, n)
 	p := gatewayParameters{class: string(o.Spec.GatewayClassName)}
 	if i := o.Spec.Infrastructure; i != nil && i.ParametersRef != nil {
 		// A reference to another kind stands for an EnvoyProxy that is not there: Envoy
@@ -37,105 +77,104 @@ func (w *world) putParameters(o *gwapiv1.Gateway, n types.NamespacedName, gone b
 			p.proxy.Name = i.ParametersRef.Name
 		}
 	}
-	put(w.parameters, n, p, gone)
+	put(all.parameters, n, p, gone)
 }
 
-// putClass keeps the EnvoyProxy of a GatewayClass.
-func (w *world) putClass(o *gwapiv1.GatewayClass, gone bool, d *dirty) {
-	delete(w.classes, o.Name)
+// putClass takes over the EnvoyProxy of a GatewayClass.
+func (all *objects) putClass(o *gwapiv1.GatewayClass, gone bool, p *pending) {
+	delete(all.classes, o.Name)
 	if r := o.Spec.ParametersRef; !gone && r != nil {
 		n := types.NamespacedName{}
 		if r.Group == parse.GroupEnvoyGateway && r.Kind == parse.KindEnvoyProxy {
 			n = types.NamespacedName{Namespace: string(ptr.Deref(r.Namespace, "")), Name: r.Name}
 		}
-		w.classes[o.Name] = n
+		all.classes[o.Name] = n
 	}
-	w.rebootstrap(d)
+	all.markBootstraps(p)
 }
 
-// putEnvoyProxy keeps what an EnvoyProxy has of a bootstrap.
-func (w *world) putEnvoyProxy(o *unstructured.Unstructured, n types.NamespacedName, gone bool, d *dirty) error {
-	delete(w.proxies, n)
-	w.rebootstrap(d)
+// putEnvoyProxy takes over the part of an EnvoyProxy that decides on a bootstrap.
+func (all *objects) putEnvoyProxy(o *unstructured.Unstructured, n types.NamespacedName, gone bool, p *pending) error {
+	delete(all.proxies, n)
+	all.markBootstraps(p)
 	if gone {
 		return nil
 	}
-	p, err := parse.ParseEnvoyProxy(o)
+	proxy, err := parse.ParseEnvoyProxy(o)
 	if err != nil {
 		return errors.Wrapf(err, "cannot read %s %s", parse.KindEnvoyProxy, n)
 	}
-	w.proxies[n] = p
+	all.proxies[n] = proxy
 	return nil
 }
 
-// putConfig keeps the EnvoyProxy that is Envoy Gateway's default.
-func (w *world) putConfig(o *corev1.ConfigMap, gone bool, d *dirty) error {
-	w.defaultProxy = nil
-	w.rebootstrap(d)
+// putConfig takes over the default EnvoyProxy of Envoy Gateway.
+func (all *objects) putConfig(o *corev1.ConfigMap, gone bool, p *pending) error {
+	all.defaultProxy = nil
+	all.markBootstraps(p)
 	if gone {
 		return nil
 	}
-	p, err := parse.ParseEnvoyGatewayConfig(o)
+	proxy, err := parse.ParseEnvoyGatewayConfig(o)
 	if err != nil {
 		return errors.Wrapf(err, "cannot read %s of ConfigMap %s/%s", parse.ConfigKey, o.Namespace, o.Name)
 	}
-	w.defaultProxy = p
+	all.defaultProxy = proxy
 	return nil
 }
 
-// rebootstrap has all Gateways looked at again: those objects are few, and change rarely.
-func (w *world) rebootstrap(d *dirty) {
-	for n := range w.parameters {
-		d.bootstraps[n] = struct{}{}
+// markBootstraps marks all Gateways: the objects that call for it are few, and change rarely.
+func (all *objects) markBootstraps(p *pending) {
+	for n := range all.parameters {
+		p.markName(bootstrapSection, n)
 	}
 }
 
-// bootstrapped reports whether the bootstrap of a Gateway's Envoys has the authority.
-func (w *world) bootstrapped(gateway types.NamespacedName) bool {
-	p, ok := w.parameters[gateway]
+// bootstrapped reports whether the bootstrap of a Gateway's Envoys has the authority
+// tailscale.
+func (all *objects) bootstrapped(gateway types.NamespacedName) bool {
+	p, ok := all.parameters[gateway]
 	if !ok {
 		return false
 	}
 	var ofClass, ofGateway *parse.EnvoyProxy
-	if n, ok := w.classes[p.class]; ok {
-		if ofClass = w.proxies[n]; ofClass == nil {
+	if n, ok := all.classes[p.class]; ok {
+		if ofClass = all.proxies[n]; ofClass == nil {
 			return false
 		}
 	}
-	if merged := parse.MergeEnvoyProxies(w.defaultProxy, ofClass, parse.MergeType(ofClass)); p.proxy != nil && (merged == nil || !ptr.Deref(merged.MergeGateways, false)) {
-		if ofGateway = w.proxies[*p.proxy]; ofGateway == nil {
+	if merged := parse.MergeEnvoyProxies(all.defaultProxy, ofClass, parse.MergeType(ofClass)); p.proxy != nil && (merged == nil || !ptr.Deref(merged.MergeGateways, false)) {
+		if ofGateway = all.proxies[*p.proxy]; ofGateway == nil {
 			return false
 		}
 	}
 	specific := parse.MergeEnvoyProxies(ofClass, ofGateway, parse.MergeType(ofGateway))
-	all := parse.MergeEnvoyProxies(w.defaultProxy, specific, parse.MergeType(ofClass, ofGateway))
-	return all.HasAuthority()
+	merged := parse.MergeEnvoyProxies(all.defaultProxy, specific, parse.MergeType(ofClass, ofGateway))
+	return merged.HasAuthority()
 }
 
-// EnvoyGatewayConfig names the ConfigMap of Envoy Gateway's own configuration, before any
-// object is applied. Its default EnvoyProxy counts from then on.
+// EnvoyGatewayConfig sets the name of the ConfigMap of Envoy Gateway's own configuration,
+// which has the default EnvoyProxy. It must be called before the first change is applied.
 func (s *Store) EnvoyGatewayConfig(n types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.world.config = n
+	s.objects.config = n
 }
 
-// advanceBootstrap takes over what is known of the bootstrap of a Gateway's Envoys.
-func (s *Store) advanceBootstrap(c *change, gateway types.NamespacedName) {
-	old, now := c.next.Bootstraps.Get(gateway), s.world.bootstrapped(gateway)
-	if old == now {
-		return
+// recomputeBootstraps takes over whether the marked Gateways' Envoys have the authority.
+func (s *Store) recomputeBootstraps(e *edit) {
+	for c := range e.marked(bootstrapSection) {
+		gateway := c.NamespacedName
+		old, now := e.next.Bootstraps.Get(gateway), s.objects.bootstrapped(gateway)
+		if old == now {
+			continue
+		}
+		e.digest(c, bootstrapSum(gateway, old), bootstrapSum(gateway, now))
+		e.next.Bootstraps.Put(e.next, gateway, now, !now)
 	}
-	c.digest(bootstrapSum(gateway, old), bootstrapSum(gateway, now))
-	c.bootstraps = append(c.bootstraps, gateway)
-	c.next.Bootstraps.Put(c.next, gateway, now, !now)
 }
 
-func bootstrapKey(gateway types.NamespacedName) ir.RouteKey {
-	return ir.RouteKey{Kind: kindBootstrap, NamespacedName: gateway}
-}
-
-// bootstrapSum is what a bootstrap is in a digest.
+// bootstrapSum returns the part of a bootstrap in digests.
 func bootstrapSum(gateway types.NamespacedName, has bool) any {
 	if !has {
 		return nil
@@ -143,10 +182,7 @@ func bootstrapSum(gateway types.NamespacedName, has bool) any {
 	return struct{ Bootstrapped types.NamespacedName }{gateway}
 }
 
-// bootstrapPart is what it adds to the digest of the Gateway.
-func bootstrapPart(c *change, gateway types.NamespacedName) part {
-	if !c.next.Bootstraps.Get(gateway) {
-		return part{}
-	}
-	return part{gateways: []types.NamespacedName{gateway}, sum: ir.Sum(bootstrapSum(gateway, true))}
+// digestBootstrap returns what the bootstrap of a Gateway's Envoys contributes.
+func (s *Store) digestBootstrap(e *edit, c contributor) contribution {
+	return contributionOf(c.NamespacedName, bootstrapSum(c.NamespacedName, e.next.Bootstraps.Get(c.NamespacedName)))
 }

@@ -15,17 +15,18 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 )
 
-// putDiscovery keeps what was found for a policy.
-func (w *world) putDiscovery(o *tailnetv1alpha1.Discovery, n types.NamespacedName, gone bool, d *dirty) {
+// putDiscovery takes over what a Discovery found for a policy.
+func (all *objects) putDiscovery(o *tailnetv1alpha1.Discovery, n types.NamespacedName, gone bool, p *pending) {
 	f := parse.ParseDiscovery(o)
-	put(w.found, n, f, gone || f == nil)
-	if p, ok := w.asks[n]; ok {
-		d.policies[p] = struct{}{}
+	put(all.discovered, n, f, gone || f == nil)
+	if of, ok := all.discoverers[n]; ok {
+		p.markName(policySection, of)
 	}
 }
 
-// resolve the devices of a policy's rules.
-func (w *world) resolve(p *ir.RoutePolicy) {
+// findDevices sets the clients of the policy's matches to the addresses of the devices that
+// they select.
+func (all *objects) findDevices(p *ir.RoutePolicy) {
 	p.Notices, p.Devices = map[string]string{}, map[string]int32{}
 	for i, r := range p.Rules {
 		if !slices.ContainsFunc(r.Matches, func(m ir.PolicyMatch) bool { return m.Devices != nil }) {
@@ -38,7 +39,7 @@ func (w *world) resolve(p *ir.RoutePolicy) {
 			if m.Devices == nil {
 				continue
 			}
-			f := w.found[m.Devices.Discovery(p.Name)]
+			f := all.discovered[m.Devices.Discovery(p.Name)]
 			if f == nil {
 				f = &parse.Discovered{Problem: "Devices are not known yet"}
 			}
@@ -52,7 +53,7 @@ func (w *world) resolve(p *ir.RoutePolicy) {
 	}
 }
 
-// within are the addresses that are in one of the ranges. Nil ranges are all.
+// within returns the addresses that are in one of the ranges. Nil ranges contain all.
 func within(addresses, ranges []netip.Prefix) []netip.Prefix {
 	out := []netip.Prefix{}
 	for _, a := range addresses {

@@ -58,8 +58,8 @@ func TestGatewayDigestsFollowState(t *testing.T) {
 			if left := maps.Collect(s.Snapshot().GatewayDigests()); len(left) > 0 {
 				t.Errorf("no Gateway has such routes any more, yet there are %v", left)
 			}
-			if len(s.parts.routes)+len(s.parts.targets) > 0 {
-				t.Errorf("parts of what is gone are kept: %v", s.parts)
+			if len(s.digests.contributions)+len(s.digests.targets) > 0 {
+				t.Errorf("contributions of what is gone are kept: %v", s.digests)
 			}
 		})
 	}
@@ -161,7 +161,7 @@ func TestGatewayDigests(t *testing.T) {
 // TestAnchorIsNoRoute has the routes that others need for their status serve nothing.
 func TestAnchorIsNoRoute(t *testing.T) {
 	s := NewStore()
-	anchor := objects(t, routeToWeb)[0]
+	anchor := decode(t, routeToWeb)[0]
 	anchor.SetLabels(map[string]string{ir.AnchorLabel: "gw"})
 	if err := s.Apply(Change{Object: anchor}); err != nil {
 		t.Fatal(err)

@@ -19,8 +19,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 )
 
-// buildEndpoints has the targets of a port answer, through the egress proxies or,
-// where they are outside the tailnet, by themselves.
+// buildEndpoints builds the target of a TailscaleEndpoints. Its endpoints are the egress
+// proxies, or hosts outside of the tailnet.
 func (v *view) buildEndpoints(t *ir.Target, n types.NamespacedName) {
 	spec := v.endpoints[v.saw(refEndpoints, n)]
 	if spec == nil {
@@ -70,15 +70,15 @@ func (v *view) buildEndpoints(t *ir.Target, n types.NamespacedName) {
 	}
 }
 
-// attached reports whether a target is for the failover of a TailscaleServices, and not
-// an endpoint that routes may name.
+// attached reports whether a target belongs to the failover of a TailscaleServices, and is
+// not an endpoint that routes may name.
 func (v *view) attached(n types.NamespacedName, t tailnetv1alpha1.ProxySetTarget) bool {
 	name, _, _ := strings.Cut(t.Name, "/")
-	_, ok := v.shared[filed{kind: refAttachments, NamespacedName: v.saw(refAttachment, ir.Sibling(n, name))}]
+	_, ok := v.groups[grouped{kind: refAttachments, NamespacedName: v.saw(refAttachment, ir.Sibling(n, name))}]
 	return ok
 }
 
-// directEndpoints are those of a target that needs no proxy.
+// directEndpoints returns the endpoints of a target that needs no proxy.
 func (v *view) directEndpoints(t *ir.Target, ns, address string) ([]zoned, string) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -91,8 +91,8 @@ func (v *view) directEndpoints(t *ir.Target, ns, address string) ([]zoned, strin
 	return v.direct(t, endpointsOf(ns), host, int32(p))
 }
 
-// endpointsShape is what the endpoints behind targets ask for. They share a cluster,
-// so what one cluster cannot do is a problem.
+// endpointsShape adds the settings of the endpoints behind targets to the shape. The
+// endpoints share a cluster, so it returns a problem if their settings exclude each other.
 func endpointsShape(t *ir.Target, spec *gatewayv1alpha1.TailscaleEndpointsSpec, targets []tailnetv1alpha1.ProxySetTarget) string {
 	by := map[string]gatewayv1alpha1.Endpoint{}
 	for _, e := range spec.Endpoints {

@@ -16,15 +16,15 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 )
 
-// A zoned is an endpoint and where it is.
+// A zoned is an endpoint with its zone.
 type zoned struct {
 	zone string
 	ir.Endpoint
 }
 
-// serviceEndpoints are the endpoints of a Service's port, or what is wrong.
+// serviceEndpoints returns the endpoints of a Service's port, or the problem.
 func (v *view) serviceEndpoints(n types.NamespacedName, port int32, protocol corev1.Protocol) (out []zoned, h2c bool, problem string) {
-	s := v.kube[v.saw(refService, n)]
+	s := v.kubeServices[v.saw(refService, n)]
 	if s == nil {
 		return nil, false, fmt.Sprintf("Service %s does not exist; make it, or name another", n)
 	}
@@ -48,19 +48,19 @@ func (v *view) serviceEndpoints(n types.NamespacedName, port int32, protocol cor
 	return out, wanted.H2c, problem
 }
 
-// proxies are the pods of a set of proxies, at one of their ports. The Service that
-// governs them publishes those that are not ready too.
+// proxies returns the pods of a set of proxies at one of their ports. The governing Service
+// also publishes pods that are not ready.
 func (v *view) proxies(service types.NamespacedName, port int32) []zoned {
 	family := discoveryv1.AddressTypeIPv4
-	if s := v.kube[v.saw(refService, service)]; s != nil {
+	if s := v.kubeServices[v.saw(refService, service)]; s != nil {
 		family = s.Family
 	}
 	return v.podsOf(service, family, func(*parse.EndpointSlice) int32 { return port }, func(p parse.Endpoint) bool { return p.Serving && !p.Terminating })
 }
 
-// podsOf a Service, by address: those that are ready, and those that finish what
-// they have. Slices of its other family of addresses are for when it has no pod in
-// the first.
+// podsOf returns the pods of a Service by address: those that are ready, and those that are
+// draining. It uses the slices of the second address family only if the Service has no pod
+// in the first.
 func (v *view) podsOf(n types.NamespacedName, family discoveryv1.AddressType, port func(*parse.EndpointSlice) int32, ready func(parse.Endpoint) bool) []zoned {
 	all := v.slices.sorted(v.saw(refSlices, n))
 	second := discoveryv1.AddressTypeIPv6
@@ -96,6 +96,7 @@ func (v *view) podsOf(n types.NamespacedName, family discoveryv1.AddressType, po
 	return nil
 }
 
+// sortedZoned returns the endpoints sorted by address.
 func sortedZoned(by map[string]zoned) []zoned {
 	out := make([]zoned, 0, len(by))
 	for _, e := range by {

@@ -45,7 +45,7 @@ func ofEveryKind(t *testing.T) []client.Object {
 		docs = append(docs, "apiVersion: tailnet.gateway.tailscale.com/v1alpha1\nkind: Discovery\nmetadata: {name: "+n.Name+", namespace: "+n.Namespace+", labels: {"+ir.RoutePolicyLabel+
 			": \"\"}}\nspec: {forProvider: {}}\nstatus: {atProvider: {count: 9, truncated: true, discovered: [{addresses: [100.64.0.7]}]}}\n")
 	}
-	out := append(objects(t, docs...), proxyOf(t, "infra/own", "{bootstrap: "+withAuthority+"}"), proxyOf(t, "infra/class", "{mergeType: StrategicMerge, bootstrap: "+withAuthority+"}"))
+	out := append(decode(t, docs...), proxyOf(t, "infra/own", "{bootstrap: "+withAuthority+"}"), proxyOf(t, "infra/class", "{mergeType: StrategicMerge, bootstrap: "+withAuthority+"}"))
 	kinds := parse.Kinds()
 	maps.Copy(kinds, parse.BootstrapKinds())
 	for _, o := range out {
@@ -66,22 +66,27 @@ func kindIfUnstructured(o client.Object) string {
 	return ""
 }
 
-// A stepper has what a store was told.
+// A stepper holds what a store has got.
 type stepper struct {
 	all    []client.Object
 	there  map[int]client.Object
 	hosts  map[string][]string
 	secret map[types.NamespacedName]*ir.CertificateSecret
+	serves func(types.NamespacedName) bool
 }
 
-// step tells the store one thing more, and returns what, for people.
+// step makes a random change, and returns what it is, for people.
 func (p *stepper) step(s *Store, r *rand.Rand, held []*ir.CertificateSecret) string {
-	switch r.IntN(12) {
+	switch r.IntN(14) {
 	case 0:
 		addresses := [][]string{nil, {"192.0.2.1"}, {"192.0.2.1", "192.0.2.2"}, {"127.0.0.1"}}[r.IntN(4)]
 		p.hosts["api.example.com"] = addresses
 		s.SetHost("api.example.com", addresses)
 		return fmt.Sprintf("host %v", addresses)
+	case 2:
+		p.serves = []func(types.NamespacedName) bool{nil, func(n types.NamespacedName) bool { return n.Name != "gw" }}[r.IntN(2)]
+		s.Serve(p.serves)
+		return fmt.Sprintf("serves all: %t", p.serves == nil)
 	case 1:
 		n := []types.NamespacedName{{Namespace: "vault", Name: "client"}, {Namespace: "infra", Name: "client"}}[r.IntN(2)]
 		p.secret[n] = held[r.IntN(len(held))]
@@ -98,9 +103,10 @@ func (p *stepper) step(s *Store, r *rand.Rand, held []*ir.CertificateSecret) str
 	return fmt.Sprintf("%T %s (gone: %t, error: %v)", c.Object, client.ObjectKeyFromObject(c.Object), c.Gone, err)
 }
 
-// fresh store that hears of the same at once, in another order.
+// fresh returns a store that gets the same at once, in another order.
 func (p *stepper) fresh(r *rand.Rand) *Store {
 	s := everyStore()
+	s.Serve(p.serves)
 	var cs []Change
 	for _, i := range r.Perm(len(p.all)) {
 		if o := p.there[i]; o != nil {
@@ -117,15 +123,15 @@ func (p *stepper) fresh(r *rand.Rand) *Store {
 	return s
 }
 
-// everyStore reads the kinds of BootstrapKinds, too.
+// everyStore returns a store that reads the kinds of BootstrapKinds, too.
 func everyStore() *Store {
 	s := directStore()
 	s.EnvoyGatewayConfig(types.NamespacedName{Namespace: "system", Name: "config"})
 	return s
 }
 
-// TestEveryStep changes objects of every kind at random, and wants after each step what a
-// store gives that hears of what there is at once, in another order.
+// TestEveryStep changes objects of every kind at random. After each step, the store must equal
+// one that gets all objects at once, in another order.
 func TestEveryStep(t *testing.T) {
 	t.Parallel()
 	all := ofEveryKind(t)
@@ -155,14 +161,52 @@ func TestEveryStep(t *testing.T) {
 				if diff := cmp.Diff(fresh.Snapshot(), s.Snapshot(), compareSnapshots(), cmp.AllowUnexported(ir.KeyPair{})); diff != "" {
 					t.Fatalf("seed %d, step %d: %s: -want, +got\n%s", seed, step, what, diff)
 				}
-				if diff := cmp.Diff(fresh.deps, s.deps, cmp.AllowUnexported(consumer{}, ref{})); diff != "" {
+				if diff := cmp.Diff(fresh.lookups, s.lookups, cmp.AllowUnexported(consumer{}, ref{})); diff != "" {
 					t.Fatalf("seed %d, step %d: %s: dependencies: -want, +got\n%s", seed, step, what, diff)
+				}
+				if diff := cmp.Diff(fresh.namedBy, s.namedBy, cmp.AllowUnexported(consumer{}, contributor{})) +
+					cmp.Diff(fresh.readers, s.readers, cmp.AllowUnexported(contributor{})); diff != "" {
+					t.Fatalf("seed %d, step %d: %s: contributors: -want, +got\n%s", seed, step, what, diff)
+				}
+				if diff := cmp.Diff(fresh.digests, s.digests, cmp.AllowUnexported(digests{}, contributor{}, contribution{})); diff != "" {
+					t.Fatalf("seed %d, step %d: %s: digests: -want, +got\n%s", seed, step, what, diff)
 				}
 				if diff := cmp.Diff(fresh.Hosts(), s.Hosts()) + cmp.Diff(fresh.Secrets(), s.Secrets()); diff != "" {
 					t.Fatalf("seed %d, step %d: %s: hosts and secrets: -want, +got\n%s", seed, step, what, diff)
 				}
 			}
 		})
+	}
+}
+
+// TestEverySection checks that the objects of TestEveryStep fill every table of the snapshot, and
+// that each section of a digest contributes.
+func TestEverySection(t *testing.T) {
+	s := everyStore()
+	for _, o := range ofEveryKind(t) {
+		if err := s.Apply(Change{Object: o}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n := range s.readers {
+		h := parse.ParseSecret(n, objecttest.TLSSecret(t, objecttest.ECDSAKey(t)), objecttest.SecretTime)
+		s.SetSecret(n, &h)
+	}
+	tables := reflect.ValueOf(s.Snapshot().Edit().Tables)
+	for i := range tables.NumField() {
+		of, ok := tables.Field(i).Interface().(interface{ Len() int })
+		if n := tables.Type().Field(i).Name; !ok || of.Len() == 0 {
+			t.Errorf("table %s is empty: add an object to ofEveryKind", n)
+		}
+	}
+	contributes := [sectionCount]bool{}
+	for c := range s.digests.contributions {
+		contributes[c.section] = true
+	}
+	for id, of := range sections {
+		if of.digest != nil && !contributes[id] {
+			t.Errorf("nothing of section %d contributes to a digest: add an object to ofEveryKind", id)
+		}
 	}
 }
 

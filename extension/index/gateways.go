@@ -7,13 +7,38 @@ import (
 	"reflect"
 
 	"k8s.io/apimachinery/pkg/types"
+	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 )
 
-// advanceAbout takes over what is known of a Gateway.
-func (s *Store) advanceAbout(c *change, n types.NamespacedName) {
-	now := s.world.abouts[n]
-	if reflect.DeepEqual(c.next.Gateways.Get(n), now) {
-		return
+// gatewayObjects are the Gateways. Other sections read them too.
+type gatewayObjects struct {
+	gatewayInfo map[types.NamespacedName]*ir.Gateway
+}
+
+func newGatewayObjects() gatewayObjects {
+	return gatewayObjects{gatewayInfo: map[types.NamespacedName]*ir.Gateway{}}
+}
+
+// putGateway takes over a Gateway.
+func (all *objects) putGateway(in *input, p *pending) (bool, error) {
+	o, ok := in.Object.(*gwapiv1.Gateway)
+	if !ok {
+		return false, nil
 	}
-	c.next.Gateways.Put(c.next, n, now, now == nil)
+	put(all.gatewayInfo, in.name, parse.ParseGateway(o), in.Gone)
+	p.markName(gatewaySection, in.name)
+	return true, nil
+}
+
+// recomputeGateways takes over the marked Gateways.
+func (s *Store) recomputeGateways(e *edit) {
+	for c := range e.marked(gatewaySection) {
+		now := s.objects.gatewayInfo[c.NamespacedName]
+		if !reflect.DeepEqual(e.next.Gateways.Get(c.NamespacedName), now) {
+			e.next.Gateways.Put(e.next, c.NamespacedName, now, now == nil)
+		}
+	}
 }

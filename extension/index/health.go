@@ -12,29 +12,29 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
-// SetHealth says what probes have found out about targets. Others keep what was told of
-// them. Those that no route names are left out. There is one snapshot for all.
+// SetHealth sets the placements of targets. It keeps those of other targets, and ignores
+// targets that no route names. It makes one snapshot of all.
 func (s *Store) SetHealth(of map[ir.TargetKey]ir.Placement) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	began := time.Now()
-	d := newDirty()
+	d := newPending()
 	for k, p := range of {
-		if len(s.namedBy[consumer{target: k}]) == 0 || s.world.placements[k].Equal(p) {
+		if len(s.namedBy[consumer{target: k}]) == 0 || s.objects.placements[k].Equal(p) {
 			continue
 		}
 		if p.IsZero() {
-			delete(s.world.placements, k)
+			delete(s.objects.placements, k)
 		} else {
-			s.world.placements[k] = p
+			s.objects.placements[k] = p
 		}
 		d.targets[k] = struct{}{}
 	}
-	s.advance(d, began)
+	s.recompute(d, began)
 }
 
-// locate the endpoints of sources, as far as probes allow, and remember who is to be
-// probed.
+// locate sets the localities of a target from its sources and its placement, and the
+// candidates for probes.
 func (v *view) locate(t *ir.Target, sources []source) {
 	if t.Shape.HealthCheck != nil {
 		t.Candidates = candidates(sources)
@@ -42,7 +42,7 @@ func (v *view) locate(t *ir.Target, sources []source) {
 	t.Localities = localities(place(sources, v.placements[t.Key]))
 }
 
-// candidates are the endpoints that may get something new.
+// candidates returns the endpoints that accept new requests.
 func candidates(sources []source) []ir.Candidate {
 	var out []ir.Candidate
 	for _, s := range sources {
@@ -62,15 +62,15 @@ func candidates(sources []source) []ir.Candidate {
 	return out
 }
 
-// place endpoints by health. Those that are sick come last, but never out:
-//   - If nothing well is left nothing moves. To send traffic to who may be sick is
-//     better than to nobody.
-//   - If others that are well stand behind them, or behind the first of those, the sick
-//     keep their place and are marked as degraded. Envoy then has the traffic go over as
-//     gradually as endpoints fail, and uses the degraded only after all that are well. It
-//     goes on using them until it has found well who has just come.
-//   - Else they move behind all others. Envoy's workers learn of priorities one after the
-//     other, and find in between who is well.
+// place orders endpoints by health. Unhealthy endpoints come last, and are never removed:
+//   - If no healthy endpoint is left, nothing moves. An endpoint that may be unhealthy is better
+//     than none.
+//   - If healthy endpoints follow in a later priority, the unhealthy ones keep their priority and
+//     are marked as degraded. Envoy then moves traffic as gradually as endpoints fail, and uses
+//     degraded endpoints only after all healthy ones. It uses them until its own checks pass for
+//     endpoints that are new.
+//   - Otherwise they move behind all others. Envoy's workers learn of priorities one after the
+//     other, and still find a healthy endpoint in between.
 func place(sources []source, p ir.Placement) []source {
 	if p.IsZero() {
 		return sources
@@ -125,15 +125,17 @@ func place(sources []source, p ir.Placement) []source {
 	return append(out, moved...)
 }
 
-// hasHealthy reports whether a source has an endpoint that may get something new and is not sick.
+// hasHealthy reports whether a source has an endpoint that accepts new requests and is not
+// unhealthy.
 func hasHealthy(p ir.Placement, s source) bool {
 	return s.weight > 0 && slices.ContainsFunc(s.endpoints, func(e zoned) bool { return e.Health != ir.Draining && !isSick(p, e) })
 }
 
+// isSick reports whether probes of an endpoint fail.
 func isSick(p ir.Placement, e zoned) bool { return p.Sick[ir.Address{Host: e.Address, Port: e.Port}] }
 
-// divide endpoints into those that are well, and those that are sick, which are marked.
-// Who drains has health of its own.
+// divide separates healthy endpoints from unhealthy ones, which it marks as degraded. A
+// draining endpoint keeps that health.
 func divide(p ir.Placement, in []zoned) (well, sick []zoned) {
 	for _, e := range in {
 		if e.Health != ir.Draining && isSick(p, e) {
@@ -146,6 +148,7 @@ func divide(p ir.Placement, in []zoned) (well, sick []zoned) {
 	return well, sick
 }
 
+// sortedByAddress sorts the endpoints by address and port.
 func sortedByAddress(in []zoned) []zoned {
 	slices.SortStableFunc(in, func(a, b zoned) int {
 		return cmp.Or(cmp.Compare(a.Address, b.Address), cmp.Compare(a.Port, b.Port))

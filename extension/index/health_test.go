@@ -172,7 +172,7 @@ func TestSetHealth(t *testing.T) {
 	unknown.Name = "unknown"
 	s.SetHealth(map[ir.TargetKey]ir.Placement{k: {Sick: sick}, unknown: {Local: true}})
 	after := s.Snapshot()
-	if n := len(s.world.placements); n != 1 {
+	if n := len(s.objects.placements); n != 1 {
 		t.Errorf("%d targets have a placement, want one: who is not named has none", n)
 	}
 	if diff := cmp.Diff([]string{k.ClusterName()}, sub.Take()[:1]); diff != "" {
@@ -197,7 +197,7 @@ func TestSetHealth(t *testing.T) {
 	}
 	s.SetHealth(map[ir.TargetKey]ir.Placement{k: {Sick: sick}})
 	apply(t, s, true, all[0])
-	if len(s.world.placements) > 0 {
+	if len(s.objects.placements) > 0 {
 		t.Error("a target that nobody names has no placement any more")
 	}
 }
@@ -229,7 +229,7 @@ func TestOffline(t *testing.T) {
 	all := []string{routeTo("TCPRoute", 5432), proxySetEdge, sliceEdge, endpointsEdge}
 	s := NewStore()
 	apply(t, s, false, all...)
-	e, ok := objects(t, endpointsEdge)[0].(*gatewayv1alpha1.TailscaleEndpoints)
+	e, ok := decode(t, endpointsEdge)[0].(*gatewayv1alpha1.TailscaleEndpoints)
 	if !ok {
 		t.Fatal("endpointsEdge is of another kind")
 	}
@@ -245,8 +245,8 @@ func TestOffline(t *testing.T) {
 	}
 	e.Status = gatewayv1alpha1.TailscaleEndpointsStatus{}
 	applyObject(t, s, e)
-	if len(s.world.offline) > 0 {
-		t.Errorf("%v are offline, want none", s.world.offline[types.NamespacedName{Namespace: "shop", Name: "edge"}])
+	if len(s.objects.offline) > 0 {
+		t.Errorf("%v are offline, want none", s.objects.offline[types.NamespacedName{Namespace: "shop", Name: "edge"}])
 	}
 }
 
@@ -266,7 +266,7 @@ func TestDelays(t *testing.T) {
 	}
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
-			o, ok := objects(t, services(tc.spec))[0].(*gatewayv1alpha1.TailscaleServices)
+			o, ok := decode(t, services(tc.spec))[0].(*gatewayv1alpha1.TailscaleServices)
 			if !ok {
 				t.Fatal("it is of another kind")
 			}

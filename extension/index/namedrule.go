@@ -10,25 +10,26 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
-// lookUp the rules that a policy's rules name.
-func (w *world) lookUp(p *ir.RoutePolicy) {
+// findNamedRules sets the problems of the rules of routes that the policy's rules name.
+func (all *objects) findNamedRules(p *ir.RoutePolicy) {
 	for i, r := range p.Rules {
 		if r.Named == nil || r.Problem != "" {
 			continue
 		}
 		now, n := *r, *r.Named
 		now.Named, p.Rules[i] = &n, &now
-		if n.Problem = w.unnamed(p, &n); n.Problem != "" {
+		if n.Problem = all.unnamed(p, &n); n.Problem != "" {
 			p.Notices[r.Name] = join(p.Notices[r.Name], "Requests are answered 500: "+n.Problem)
 		}
 	}
 }
 
-// unnamed says why a rule of a route handles nothing. Empty if it does.
-func (w *world) unnamed(p *ir.RoutePolicy, n *ir.NamedRule) string {
-	at := w.attachment(n.PolicyTarget)
+// unnamed says why a rule of a route cannot handle requests for a policy. It is empty if it
+// can.
+func (all *objects) unnamed(p *ir.RoutePolicy, n *ir.NamedRule) string {
+	at := all.attachment(n.PolicyTarget)
 	switch {
-	case w.sites[n.RouteKey()] == nil:
+	case all.sites[n.RouteKey()] == nil:
 		return fmt.Sprintf("%s does not exist", n)
 	case !at.Found:
 		return fmt.Sprintf("%s has no rule %s", n, n.Section)

@@ -76,7 +76,7 @@ func TestNamedRuleComesAndGoes(t *testing.T) {
 		t.Errorf("the route has gone: want %q, got %q", gone, said())
 	}
 	apply(t, s, false, policyOf("p", "{name: a, actions: [{type: Deny}]}"))
-	if n := len(s.world.resting); n != 1 {
+	if n := len(s.objects.policyDependents); n != 1 {
 		t.Errorf("want the policy to rest on its target alone, it rests on %d routes", n)
 	}
 }

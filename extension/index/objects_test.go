@@ -18,14 +18,14 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 )
 
-// objects of manifests.
-var objects = objecttest.With(parse.Scheme) //nolint:gochecknoglobals // It never changes.
+// decode decodes manifests.
+var decode = objecttest.With(parse.Scheme) //nolint:gochecknoglobals // It never changes.
 
 // apply manifests to a store.
 func apply(t testing.TB, s *Store, gone bool, manifests ...string) {
 	t.Helper()
 	var cs []Change
-	for _, o := range objects(t, manifests...) {
+	for _, o := range decode(t, manifests...) {
 		cs = append(cs, Change{Object: o, Gone: gone})
 	}
 	if err := s.Apply(cs...); err != nil {

@@ -8,69 +8,126 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
+	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
+	gwapiv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 )
 
-// What a TailscaleRoutePolicy does rests on what it is attached to, and on the routes that
-// it names rules of, be they of ours or not. So of every HTTPRoute and GRPCRoute it is known where it attaches.
+// A TailscaleRoutePolicy depends on its targets, and on the routes that it names rules of, which
+// need not name one of our kinds. So the section reads where every HTTPRoute and GRPCRoute
+// attaches.
 
-// kindPolicy is the kind of a policy where it stands beside routes, as what names
-// targets and has a part of its Gateways' digests.
-const kindPolicy ir.RouteKind = "routepolicy"
-
-func policyKey(n types.NamespacedName) ir.RouteKey {
-	return ir.RouteKey{Kind: kindPolicy, NamespacedName: n}
-}
-
-// A site is where a route attaches, and the names of its rules.
+// A site is where a route attaches, with the names of its rules.
 type site struct {
 	parents []parse.Parent
 	rules   []string
 }
 
-// putRoutePolicy keeps a policy, and what it rests on.
-func (w *world) putRoutePolicy(o *gatewayv1alpha1.TailscaleRoutePolicy, n types.NamespacedName, gone bool, d *dirty) {
-	if old := w.routePolicies[n]; old != nil {
-		for _, t := range old.DependsOn() {
-			delete(w.resting[t], n)
-			if len(w.resting[t]) == 0 {
-				delete(w.resting, t)
-			}
-		}
-		for q := range old.Discoveries() {
-			delete(w.asks, q)
-		}
-	}
-	d.policies[n] = struct{}{}
-	if gone {
-		delete(w.routePolicies, n)
-		return
-	}
-	p := parse.ParseRoutePolicy(o)
-	w.checkRules(p)
-	w.routePolicies[n] = p
-	for q := range p.Discoveries() {
-		w.asks[q] = n
-	}
-	for _, t := range p.DependsOn() {
-		if w.resting[t] == nil {
-			w.resting[t] = map[types.NamespacedName]struct{}{}
-		}
-		w.resting[t][n] = struct{}{}
+// policyObjects are the TailscaleRoutePolicies, and what their state depends on.
+type policyObjects struct {
+	policies map[types.NamespacedName]*ir.RoutePolicy
+
+	// policyDependents are the names of policies by the routes and Gateways that they depend on.
+	policyDependents map[ir.PolicyTarget]map[types.NamespacedName]struct{}
+
+	// sites are those of all HTTPRoutes and GRPCRoutes.
+	sites map[ir.RouteKey]*site
+
+	// discovered are the results of Discoveries, and discoverers the policies that own them.
+	discovered  map[types.NamespacedName]*parse.Discovered
+	discoverers map[types.NamespacedName]types.NamespacedName
+
+	// checkRule returns an error for a rule that Envoy refuses. It may be nil.
+	checkRule func(*ir.PolicyRule) error
+}
+
+func newPolicyObjects() policyObjects {
+	return policyObjects{
+		policies:         map[types.NamespacedName]*ir.RoutePolicy{},
+		policyDependents: map[ir.PolicyTarget]map[types.NamespacedName]struct{}{},
+		sites:            map[ir.RouteKey]*site{},
+		discovered:       map[types.NamespacedName]*parse.Discovered{},
+		discoverers:      map[types.NamespacedName]types.NamespacedName{},
 	}
 }
 
-// putSite keeps where a route attaches.
-func (w *world) putSite(p *parse.RouteObject, gone bool, d *dirty) {
+// putPolicy takes over a policy or an object that the state of policies depends on.
+func (all *objects) putPolicy(in *input, p *pending) (bool, error) {
+	switch o := in.Object.(type) {
+	case *gatewayv1alpha1.TailscaleRoutePolicy:
+		all.putRoutePolicy(o, in.name, in.Gone, p)
+	case *tailnetv1alpha1.Discovery:
+		all.putDiscovery(o, in.name, in.Gone, p)
+	case *gwapiv1.Gateway:
+		all.markDependents(ir.PolicyTarget{NamespacedName: in.name}, p)
+	case *gwapiv1.ListenerSet:
+		all.markAttached(in.name, p)
+	case *gwapiv1beta1.ReferenceGrant:
+		for n, of := range all.policies {
+			if of.NamesForeignSecret() {
+				p.markName(policySection, n)
+			}
+		}
+	default:
+		if in.route == nil {
+			return false, nil
+		}
+		all.putSite(in.route, in.Gone || ir.IsAnchor(in.Object), p)
+	}
+	return true, nil
+}
+
+// servePolicies marks all policies.
+func (all *objects) servePolicies(p *pending) {
+	for n := range all.policies {
+		p.markName(policySection, n)
+	}
+}
+
+// putRoutePolicy takes over a policy, and what its state depends on.
+func (all *objects) putRoutePolicy(o *gatewayv1alpha1.TailscaleRoutePolicy, n types.NamespacedName, gone bool, d *pending) {
+	if old := all.policies[n]; old != nil {
+		for _, t := range old.DependsOn() {
+			delete(all.policyDependents[t], n)
+			if len(all.policyDependents[t]) == 0 {
+				delete(all.policyDependents, t)
+			}
+		}
+		for q := range old.Discoveries() {
+			delete(all.discoverers, q)
+		}
+	}
+	d.markName(policySection, n)
+	if gone {
+		delete(all.policies, n)
+		return
+	}
+	p := parse.ParseRoutePolicy(o)
+	all.checkRules(p)
+	all.policies[n] = p
+	for q := range p.Discoveries() {
+		all.discoverers[q] = n
+	}
+	for _, t := range p.DependsOn() {
+		if all.policyDependents[t] == nil {
+			all.policyDependents[t] = map[types.NamespacedName]struct{}{}
+		}
+		all.policyDependents[t][n] = struct{}{}
+	}
+}
+
+// putSite takes over where a route attaches.
+func (all *objects) putSite(p *parse.RouteObject, gone bool, d *pending) {
 	k := p.Route.Key
 	if k.Kind != ir.KindHTTPRoute && k.Kind != ir.KindGRPCRoute {
 		return
 	}
 	if gone {
-		delete(w.sites, k)
+		delete(all.sites, k)
 	} else {
 		of := &site{parents: p.Parents}
 		for _, r := range p.Route.Rules {
@@ -78,43 +135,43 @@ func (w *world) putSite(p *parse.RouteObject, gone bool, d *dirty) {
 				of.rules = append(of.rules, r.Name)
 			}
 		}
-		w.sites[k] = of
+		all.sites[k] = of
 	}
-	w.moved(ir.PolicyTarget{Route: k.Kind, NamespacedName: k.NamespacedName}, d)
+	all.markDependents(ir.PolicyTarget{Route: k.Kind, NamespacedName: k.NamespacedName}, d)
 }
 
-// moved has policies look again at what they are attached to, or name a rule of.
-func (w *world) moved(t ir.PolicyTarget, d *dirty) {
-	for n := range w.resting[t] {
-		d.policies[n] = struct{}{}
+// markDependents marks the policies that depend on a route or Gateway.
+func (all *objects) markDependents(t ir.PolicyTarget, p *pending) {
+	for n := range all.policyDependents[t] {
+		p.markName(policySection, n)
 	}
 }
 
-// movedSet does so for the routes that attach to a ListenerSet.
-func (w *world) movedSet(set types.NamespacedName, d *dirty) {
-	for t := range w.resting {
-		of := w.sites[t.RouteKey()]
+// markAttached marks the policies that depend on a route that attaches to a ListenerSet.
+func (all *objects) markAttached(set types.NamespacedName, p *pending) {
+	for t := range all.policyDependents {
+		of := all.sites[t.RouteKey()]
 		if of != nil && slices.ContainsFunc(of.parents, func(p parse.Parent) bool { return p.ListenerSet && p.NamespacedName == set }) {
-			w.moved(t, d)
+			all.markDependents(t, p)
 		}
 	}
 }
 
-// attachment of a policy to a target.
-func (w *world) attachment(t ir.PolicyTarget) ir.Attachment {
+// attachment returns the state of a policy's target.
+func (all *objects) attachment(t ir.PolicyTarget) ir.Attachment {
 	out := ir.Attachment{PolicyTarget: t}
 	if t.Route == "" {
-		g := w.abouts[t.NamespacedName]
+		g := all.gatewayInfo[t.NamespacedName]
 		if out.Found = g != nil && (t.Section == "" || slices.Contains(g.Sections, t.Section)); out.Found {
 			out.Gateways = []types.NamespacedName{t.NamespacedName}
 		}
 		return out
 	}
-	of := w.sites[t.RouteKey()]
+	of := all.sites[t.RouteKey()]
 	if out.Found = of != nil && (t.Section == "" || slices.Contains(of.rules, t.Section)); !out.Found {
 		return out
 	}
-	out.Gateways = w.gateways(of.parents)
+	out.Gateways = all.gateways(of.parents)
 	for _, p := range of.parents {
 		// Those of a ListenerSet are no target of a policy.
 		if !p.ListenerSet {
@@ -124,39 +181,51 @@ func (w *world) attachment(t ir.PolicyTarget) ir.Attachment {
 	return out
 }
 
-// advancePolicy takes a policy over, and says what it named and names.
-func (s *Store) advancePolicy(c *change, n types.NamespacedName, todo map[consumer]struct{}) {
-	old := c.next.Policies.Get(n)
+// recomputePolicies takes over the marked policies, and attaches the rules of all again if one
+// changed.
+func (s *Store) recomputePolicies(e *edit) {
+	for c := range e.marked(policySection) {
+		s.recomputePolicy(e, c)
+	}
+	if e.policies {
+		e.next.PolicyRevision++
+		e.next.Attached.Replace(e.next, ir.AttachRules(e.next.Policies.Values()))
+	}
+}
+
+func (s *Store) recomputePolicy(e *edit, c contributor) {
+	n := c.NamespacedName
+	old := e.next.Policies.Get(n)
 	var now *ir.RoutePolicy
-	if p := s.world.routePolicies[n]; p != nil {
+	if p := s.objects.policies[n]; p != nil {
 		now = &ir.RoutePolicy{}
 		*now = *p
 		now.Targets = nil
 		for _, t := range p.Targets {
-			at := s.world.attachment(t.PolicyTarget)
+			at := s.objects.attachment(t.PolicyTarget)
 			now.Targets = append(now.Targets, at)
 			for _, g := range at.Gateways {
-				if (s.serves == nil || s.serves(g)) && !slices.Contains(now.Served, g) {
+				if s.objects.serves(g) && !slices.Contains(now.Served, g) {
 					now.Served = append(now.Served, g)
 				}
 			}
 		}
 		now.Rules = slices.Clone(p.Rules)
-		s.world.resolve(now)
-		s.world.lookUp(now)
-		s.world.certify(now)
+		s.objects.findDevices(now)
+		s.objects.findNamedRules(now)
+		s.objects.checkCertificates(now)
 	}
-	s.want(policyKey(n), s.world.wanted(now))
+	s.readSecrets(c, s.objects.readableSecrets(now))
 	if reflect.DeepEqual(old, now) {
 		return
 	}
-	c.digest(policySum(old), policySum(now))
-	c.policies = append(c.policies, n)
-	c.next.Policies.Put(c.next, n, now, now == nil)
-	s.names(policyKey(n), policyConsumers(old), policyConsumers(now), todo)
+	e.digest(c, policySum(old), policySum(now))
+	e.policies = true
+	e.next.Policies.Put(e.next, n, now, now == nil)
+	s.name(e, c, policyConsumers(old), policyConsumers(now))
 }
 
-// policySum leaves out what nothing is made of.
+// policySum returns the part of a policy in digests. It leaves out what is for people.
 func policySum(p *ir.RoutePolicy) any {
 	if p == nil {
 		return nil
@@ -166,8 +235,8 @@ func policySum(p *ir.RoutePolicy) any {
 	return out
 }
 
-// policyConsumers are the targets that a policy's rules send to, spoken to as the routes
-// are that it is attached to.
+// policyConsumers returns the targets that a policy's rules send requests to, with the
+// protocols of the routes that the policy is attached to.
 func policyConsumers(p *ir.RoutePolicy) map[consumer]struct{} {
 	out := map[consumer]struct{}{}
 	if p == nil {
@@ -189,42 +258,36 @@ func policyConsumers(p *ir.RoutePolicy) map[consumer]struct{} {
 	return out
 }
 
-// policyPart is what a policy adds to the digests of the Gateways where it has an effect.
-func (s *Store) policyPart(c *change, n types.NamespacedName) part {
-	p := c.next.Policies.Get(n)
+// digestPolicy returns what a policy contributes to the Gateways where it takes effect.
+func (s *Store) digestPolicy(e *edit, c contributor) contribution {
+	p := e.next.Policies.Get(c.NamespacedName)
 	if p == nil {
-		return part{}
+		return contribution{}
 	}
-	out := part{gateways: p.Served, sum: ir.Sum(policySum(p))}
+	out := contribution{gateways: p.Served, sum: ir.Sum(policySum(p))}
 	for of := range policyConsumers(p) {
-		out.sum += s.parts.targets[of.target]
+		out.sum += s.digests.targets[of.target]
 	}
 	return out
 }
 
-// attach brings the rules by target up to date.
-func (c *change) attach() {
-	if len(c.policies) > 0 {
-		c.next.PolicyRevision++
-		c.next.Attached.Replace(c.next, ir.AttachRules(c.next.Policies.Values()))
-	}
-}
-
-// CheckRules sets the function that returns why Envoy would refuse what a rule becomes.
-// Such a rule is left out, and the others act. It has to be called before the first change
-// is applied.
+// CheckRules sets the function that returns an error for a rule that Envoy refuses. The
+// Store omits such a rule, and applies the others. CheckRules must be called before the
+// first change is applied.
 func (s *Store) CheckRules(fn func(*ir.PolicyRule) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.world.check = fn
+	s.objects.checkRule = fn
 }
 
-func (w *world) checkRules(p *ir.RoutePolicy) {
+// checkRules omits the rules that Envoy refuses. A Deny rule denies more instead: it loses
+// the conditions that Envoy refuses.
+func (all *objects) checkRules(p *ir.RoutePolicy) {
 	for _, r := range p.Rules {
-		if w.check == nil || r.Problem != "" {
+		if all.checkRule == nil || r.Problem != "" {
 			continue
 		}
-		err := w.check(r)
+		err := all.checkRule(r)
 		if err == nil {
 			continue
 		}
@@ -234,7 +297,7 @@ func (w *world) checkRules(p *ir.RoutePolicy) {
 		}
 		for i, m := range r.Matches {
 			one := *r
-			if one.Matches = []ir.PolicyMatch{m}; w.check(&one) != nil {
+			if one.Matches = []ir.PolicyMatch{m}; all.checkRule(&one) != nil {
 				r.Matches[i] = ir.PolicyMatch{}
 			}
 		}

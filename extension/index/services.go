@@ -20,10 +20,11 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/namesake"
 )
 
-// portHTTPS speaks TLS where a service has it and does not say which ports do.
+// portHTTPS is the port that speaks TLS if a service has it and does not name the ports that
+// do.
 const portHTTPS int32 = 443
 
-// build a target.
+// build builds a target.
 func (v *view) build(k ir.TargetKey) *ir.Target {
 	t := &ir.Target{Key: k}
 	n := types.NamespacedName{Namespace: k.Namespace, Name: k.Name}
@@ -38,18 +39,19 @@ func (v *view) build(k ir.TargetKey) *ir.Target {
 	}
 	tls, problem := v.tlsOf(k)
 	if problem != "" {
-		// To send it without TLS is what nobody asked for.
+		// Sending requests without TLS would ignore the policy.
 		t.Problem, t.Localities, t.Refused = problem, nil, nil
 		return t
 	}
 	if tls != nil {
-		// It is for all endpoints: who ends TLS elsewhere has the same certificate.
+		// It is for all endpoints: proxies of other clusters have the same certificate.
 		t.Shape.TLS, t.Shape.RemoteTLS = tls, nil
 	}
 	return t
 }
 
-// buildServices has local backends answer, and other clusters behind them.
+// buildServices builds the target of a TailscaleServices: local backends, with other
+// clusters behind them.
 func (v *view) buildServices(t *ir.Target, n types.NamespacedName) {
 	spec := v.services[v.saw(refServices, n)]
 	if spec == nil {
@@ -77,12 +79,12 @@ func (v *view) buildServices(t *ir.Target, n types.NamespacedName) {
 	t.Problem = fmt.Sprintf("TailscaleServices %s: %s", n, cmp.Or(problem, remote, "no backend has a weight above 0; give one a weight"))
 }
 
-// filled is a spec with what it leaves to the Service of its object's name, or what is
-// wrong, for a route that names a port.
+// filled returns a spec with its empty fields taken from the Service of the same name, or
+// the problem for a route that names a port.
 func (v *view) filled(n types.NamespacedName, port int32, spec *gatewayv1alpha1.TailscaleServicesSpec) (*gatewayv1alpha1.TailscaleServicesSpec, string) {
 	of := namesake.Service{Namespace: n.Namespace, Name: n.Name}
 	if namesake.Answers(*spec) {
-		if s := v.kube[v.saw(refService, n)]; s != nil {
+		if s := v.kubeServices[v.saw(refService, n)]; s != nil {
 			of.Exists = true
 			for _, p := range s.Ports {
 				if p.Protocol == corev1.ProtocolTCP {
@@ -103,12 +105,13 @@ func (v *view) filled(n types.NamespacedName, port int32, spec *gatewayv1alpha1.
 	return nil, problem.Message
 }
 
+// servicePort returns a TCP port in the form of spec.vipService.ports.
 func servicePort(port int32) gatewayv1alpha1.ServicePort {
 	return gatewayv1alpha1.ServicePort(fmt.Sprintf("tcp:%d", port))
 }
 
-// answering are the backends of a port. They are as proxies have them
-// (functions/tailscaleservices), but that there may be several.
+// answering returns the backends of a port, as proxies select them
+// (functions/tailscaleservices), except that there may be several.
 func answering(spec *gatewayv1alpha1.TailscaleServicesSpec, k ir.TargetKey) ([]gatewayv1alpha1.Backend, string) {
 	if slices.Contains(spec.VIPService.Ports, gatewayv1alpha1.ServicePortAll) {
 		out := slices.Clone(spec.Backends)
@@ -142,7 +145,8 @@ func answering(spec *gatewayv1alpha1.TailscaleServicesSpec, k ir.TargetKey) ([]g
 	return named, ""
 }
 
-// localSources of backends, and what is wrong with the first that has none.
+// localSources returns the sources of backends, and the problem of the first that has no
+// endpoint.
 func (v *view) localSources(t *ir.Target, ns string, spec *gatewayv1alpha1.TailscaleServicesSpec, backends []gatewayv1alpha1.Backend) (out []source, problem string) {
 	h2c, taken := true, map[string]bool{}
 	ranks := priorities(spec.LoadBalancing, backends)
@@ -157,7 +161,7 @@ func (v *view) localSources(t *ir.Target, ns string, spec *gatewayv1alpha1.Tails
 		var h2 bool
 		switch {
 		case b.Kind == gatewayv1alpha1.BackendKindGateway:
-			// It may be the Gateway that asks.
+			// The route may attach to the same Gateway.
 			wrong = fmt.Sprintf("backend %s is a TailscaleGateway, and a request could go in a circle; have the route name what the Gateway's routes name", b.Name)
 		case b.ProxyProtocol != "":
 			wrong = fmt.Sprintf("backend %s expects the PROXY protocol, which a Gateway does not send; remove proxyProtocol", b.Name)
@@ -174,6 +178,7 @@ func (v *view) localSources(t *ir.Target, ns string, spec *gatewayv1alpha1.Tails
 	return out, problem
 }
 
+// protocolOf returns the transport protocol of a target.
 func protocolOf(k ir.TargetKey) corev1.Protocol {
 	if k.Protocol == ir.ProtocolUDP {
 		return corev1.ProtocolUDP
@@ -181,7 +186,7 @@ func protocolOf(k ir.TargetKey) corev1.Protocol {
 	return corev1.ProtocolTCP
 }
 
-// weight of a backend.
+// weight returns the weight of a backend.
 func weight(lb *gatewayv1alpha1.LoadBalancing, b gatewayv1alpha1.Backend) uint64 {
 	w := ptr.Deref(b.Weight, 1)
 	if lb != nil && lb.Strategy == gatewayv1alpha1.StrategyWeighted {
@@ -192,8 +197,8 @@ func weight(lb *gatewayv1alpha1.LoadBalancing, b gatewayv1alpha1.Backend) uint64
 	return uint64(max(w, 0))
 }
 
-// priorities of backends, from 0 without gaps: as they say, or with strategy
-// failover in its order. Those that it does not name come last.
+// priorities returns the priorities of backends, from 0 without gaps: as in the spec, or
+// with the strategy failover in its order. Backends that the order does not name come last.
 func priorities(lb *gatewayv1alpha1.LoadBalancing, backends []gatewayv1alpha1.Backend) []uint32 {
 	wanted := make([]int32, len(backends))
 	for i, b := range backends {
@@ -224,9 +229,9 @@ func priorities(lb *gatewayv1alpha1.LoadBalancing, backends []gatewayv1alpha1.Ba
 	return out
 }
 
-// remoteSources appends other clusters to local sources: behind them, or with
-// affinity Global beside them, each cluster with the weight that all of the local
-// ones have together. A cluster that several TailscaleEndpoints lead to counts once.
+// remoteSources appends other clusters to local sources: behind them, or with affinity
+// Global beside them, each cluster with the weight of all local sources together. A cluster
+// that several TailscaleEndpoints lead to counts once.
 func (v *view) remoteSources(t *ir.Target, n types.NamespacedName, spec *gatewayv1alpha1.TailscaleServicesSpec, local []source) (out []source, problem string) {
 	k := t.Key
 	attachments := v.attachments.sorted(v.saw(refAttachments, n))
@@ -285,7 +290,7 @@ func (v *view) remoteSources(t *ir.Target, n types.NamespacedName, spec *gateway
 	return out, problem
 }
 
-// global reports whether other clusters are equal to this one.
+// global reports whether other clusters have the same priority as this one.
 func global(lb *gatewayv1alpha1.LoadBalancing) bool {
 	if lb == nil {
 		return false
@@ -293,7 +298,7 @@ func global(lb *gatewayv1alpha1.LoadBalancing) bool {
 	return lb.Affinity == gatewayv1alpha1.AffinityGlobal || lb.FailoverPolicy != nil && !ptr.Deref(lb.FailoverPolicy.PreferLocal, true)
 }
 
-// terminated reports whether proxies end TLS at a port.
+// terminated reports whether proxies terminate TLS at a port.
 func terminated(spec *gatewayv1alpha1.TailscaleServicesSpec, port int32) bool {
 	if spec.TLS == nil || spec.TLS.Mode == gatewayv1alpha1.TLSModePassthrough {
 		return false
@@ -304,7 +309,7 @@ func terminated(spec *gatewayv1alpha1.TailscaleServicesSpec, port int32) bool {
 	return port == portHTTPS || !slices.Contains(spec.VIPService.Ports, servicePort(portHTTPS))
 }
 
-// egressPods of a TailscaleEndpoints, at one of their ports.
+// egressPods returns the egress pods of a TailscaleEndpoints at one of their ports.
 func (v *view) egressPods(ns string, p *tailnetv1alpha1.ProxySetSpec, port int32) []zoned {
 	var out []zoned
 	for _, m := range p.Sets {

@@ -75,7 +75,7 @@ func everything() []string {
 // TestApplyInAnyOrder changes, adds and removes objects at random, some at once, and
 // wants what the objects that are left give when they come all together.
 func TestApplyInAnyOrder(t *testing.T) {
-	all := objects(t, everything()...)
+	all := decode(t, everything()...)
 	want := snapshotOf(t, everything()...)
 	for seed := range uint64(50) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -116,8 +116,8 @@ func TestApplyInAnyOrder(t *testing.T) {
 		if diff := cmp.Diff(&ir.Snapshot{}, s.Snapshot(), compareSnapshots()); diff != "" {
 			t.Fatalf("seed %d: something is left: -want, +got\n%s", seed, diff)
 		}
-		if len(s.deps)+len(s.dependents)+len(s.namedBy)+len(s.ruleNames)+len(s.world.shared)+len(s.world.joined)+len(s.world.identities) > 0 {
-			t.Fatalf("seed %d: dependencies are left: %v %v %v %v", seed, s.deps, s.dependents, s.namedBy, s.world.shared)
+		if len(s.lookups)+len(s.dependents)+len(s.namedBy)+len(s.ruleNames)+len(s.objects.groups)+len(s.objects.identityGateway)+len(s.objects.identities) > 0 {
+			t.Fatalf("seed %d: dependencies are left: %v %v %v %v", seed, s.lookups, s.dependents, s.namedBy, s.objects.groups)
 		}
 	}
 }
@@ -371,7 +371,7 @@ func TestBadPolicy(t *testing.T) {
 	s := NewStore()
 	apply(t, s, false, mixedRoute, pinLabels)
 	bad := strings.Replace(pinLabels, "matchLabels: {team: shop}", "matchExpressions: [{key: team, operator: Boom}]", 1)
-	if err := s.Apply(Change{Object: objects(t, bad)[0]}); err == nil {
+	if err := s.Apply(Change{Object: decode(t, bad)[0]}); err == nil {
 		t.Error("a selector that cannot be read is no error")
 	}
 	if s.Snapshot().Pinned(ir.RouteKey{Kind: ir.KindHTTPRoute, NamespacedName: name("mixed")}, "") {
@@ -420,11 +420,11 @@ func TestSetHost(t *testing.T) {
 // Envoy Gateway would translate for it.
 func TestApplyAbout(t *testing.T) {
 	s := NewStore()
-	if err := s.Apply(Change{Object: objects(t, routeToWeb)[0]}); err != nil {
+	if err := s.Apply(Change{Object: decode(t, routeToWeb)[0]}); err != nil {
 		t.Fatal(err)
 	}
 	before := s.Snapshot()
-	o := objects(t, routeToWeb)[0].(*gwapiv1.HTTPRoute)
+	o := decode(t, routeToWeb)[0].(*gwapiv1.HTTPRoute)
 	o.Spec.Hostnames = []gwapiv1.Hostname{"new.example.com"}
 	if err := s.Apply(Change{Object: o}); err != nil {
 		t.Fatal(err)
@@ -440,7 +440,7 @@ func TestApplyAbout(t *testing.T) {
 
 func TestApplyUnknown(t *testing.T) {
 	s := NewStore()
-	err := s.Apply(Change{Object: &corev1.Pod{}}, Change{Object: objects(t, routeToWeb)[0]})
+	err := s.Apply(Change{Object: &corev1.Pod{}}, Change{Object: decode(t, routeToWeb)[0]})
 	if err == nil {
 		t.Error("a Pod is taken")
 	}

@@ -26,7 +26,7 @@ func TestStrip(t *testing.T) {
 	}
 	// What a Store makes of objects is the same without it.
 	var cs []Change
-	for _, o := range objects(t, everything()...) {
+	for _, o := range decode(t, everything()...) {
 		if _, err := parse.Strip(o); err != nil {
 			t.Fatal(err)
 		}

@@ -15,27 +15,28 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 )
 
-// tlsRefs are the kinds of lookups for the policies of each kind of ours.
+// tlsRefs are the kinds of lookups for the BackendTLSPolicies of each kind of ours.
 var tlsRefs = map[gwapiv1.Kind]refKind{ //nolint:gochecknoglobals // A constant map.
 	parse.KindTailscaleServices:  refServicesTLS,
 	parse.KindTailscaleEndpoints: refEndpointsTLS,
 }
 
-func (w *world) putTLSPolicy(o *gwapiv1.BackendTLSPolicy, n types.NamespacedName, gone bool, d *dirty) {
+// putTLSPolicy takes over a BackendTLSPolicy.
+func (all *objects) putTLSPolicy(o *gwapiv1.BackendTLSPolicy, in *input, p *pending) {
 	shared := map[refKind][]types.NamespacedName{}
 	for _, t := range o.Spec.TargetRefs {
 		if k, ok := tlsRefs[t.Kind]; ok && t.Group == gatewayv1alpha1.Group {
-			shared[k] = append(shared[k], ir.Sibling(n, string(t.Name)))
+			shared[k] = append(shared[k], ir.Sibling(in.name, string(t.Name)))
 		}
 	}
 	for _, k := range []refKind{refServicesTLS, refEndpointsTLS} {
-		file(w, d, w.tls[k-refServicesTLS], k, n, o, gone, shared[k]...)
+		putGrouped(all, p, all.tls[k-refServicesTLS], k, in.name, o, in.Gone, shared[k]...)
 	}
 }
 
-// tlsOf a target, by the BackendTLSPolicy that is attached to it: one for its port
-// goes before one for all, then the older one does, then the first by name. A
-// section's name is the port's number.
+// tlsOf returns the TLS settings of a target by its BackendTLSPolicy. A policy of its port
+// takes precedence over one of all ports, then the older one, then the first by name. A
+// section's name is the number of the port.
 func (v *view) tlsOf(k ir.TargetKey) (*ir.UpstreamTLS, string) {
 	kind, refs := gwapiv1.Kind(parse.KindTailscaleServices), refServicesTLS
 	if k.Kind == ir.TargetEndpoints {
@@ -65,8 +66,8 @@ func (v *view) tlsOf(k ir.TargetKey) (*ir.UpstreamTLS, string) {
 	return v.upstreamTLS(best)
 }
 
-// upstreamTLS that a policy asks for, or what is wrong with it: then nothing may be
-// sent.
+// upstreamTLS returns the TLS settings of a policy, or its problem. With a problem nothing
+// may be sent.
 func (v *view) upstreamTLS(p *gwapiv1.BackendTLSPolicy) (*ir.UpstreamTLS, string) {
 	name := "BackendTLSPolicy " + p.Namespace + "/" + p.Name
 	val := p.Spec.Validation

@@ -36,7 +36,7 @@ func ParseSecret(n types.NamespacedName, o *corev1.Secret, now time.Time) ir.Cer
 	chain, key := o.Data[corev1.TLSCertKey], o.Data[corev1.TLSPrivateKeyKey]
 	c, err := tls.X509KeyPair(chain, key)
 	if err != nil {
-		// What is wrong with a key is not told.
+		// The error could reveal parts of the key.
 		return invalid("has no certificate with its key under %s and %s", corev1.TLSCertKey, corev1.TLSPrivateKeyKey)
 	}
 	if !presentable(c.Leaf) {

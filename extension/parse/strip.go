@@ -86,7 +86,7 @@ func stripEndpointsStatus(o *gatewayv1alpha1.TailscaleEndpoints) {
 		o.Status.EgressTargets = append(o.Status.EgressTargets, gatewayv1alpha1.EgressTargetStatus{Name: t.Name, Service: t.Service})
 	}
 	for _, d := range in.Devices {
-		// One tells the tailnet's domain.
+		// One device is enough to know the tailnet's domain.
 		if d.TailscaleFQDN != "" && (discovers || len(o.Spec.Endpoints) > 0) {
 			o.Status.Devices = []gatewayv1alpha1.DeviceStatus{{TailscaleFQDN: d.TailscaleFQDN}}
 			break
