@@ -18,11 +18,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/namesake"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/service"
 )
-
-// portHTTPS is the port that speaks TLS if a service has it and does not name the ports that
-// do.
-const portHTTPS int32 = 443
 
 // build builds a target.
 func (v *view) build(k ir.TargetKey) *ir.Target {
@@ -97,7 +94,7 @@ func (v *view) filled(n types.NamespacedName, port int32, spec *gatewayv1alpha1.
 	switch {
 	case problem == nil:
 		return &out, ""
-	case problem.Missing && slices.Contains(spec.VIPService.Ports, servicePort(port)):
+	case problem.Missing && slices.Contains(spec.VIPService.Ports, service.Port(port)):
 		// Its place is kept, as that of any backend: other clusters may answer.
 		out.Backends = []gatewayv1alpha1.Backend{{Name: n.Name, Port: port}}
 		return &out, ""
@@ -105,39 +102,26 @@ func (v *view) filled(n types.NamespacedName, port int32, spec *gatewayv1alpha1.
 	return nil, problem.Message
 }
 
-// servicePort returns a TCP port in the form of spec.vipService.ports.
-func servicePort(port int32) gatewayv1alpha1.ServicePort {
-	return gatewayv1alpha1.ServicePort(fmt.Sprintf("tcp:%d", port))
-}
-
 // answering returns the backends of a port, as proxies select them
 // (functions/tailscaleservices), except that there may be several.
 func answering(spec *gatewayv1alpha1.TailscaleServicesSpec, k ir.TargetKey) ([]gatewayv1alpha1.Backend, string) {
-	if slices.Contains(spec.VIPService.Ports, gatewayv1alpha1.ServicePortAll) {
+	if service.AllPorts(*spec) {
 		out := slices.Clone(spec.Backends)
 		for i := range out {
 			out[i].Port = k.Port
 		}
 		return out, ""
 	}
-	wanted := servicePort(k.Port)
+	wanted := service.Port(k.Port)
 	switch {
 	case k.Protocol == ir.ProtocolUDP:
 		return nil, "its ports are of TCP; set spec.vipService.ports to " + string(gatewayv1alpha1.ServicePortAll) + " for UDP"
 	case !slices.Contains(spec.VIPService.Ports, wanted):
 		return nil, fmt.Sprintf("it has no port %d; add %s to spec.vipService.ports, or correct the backendRefs of the routes that name it", k.Port, wanted)
 	}
-	var named, rest []gatewayv1alpha1.Backend
-	for _, b := range spec.Backends {
-		switch {
-		case b.VIPPort == nil:
-			rest = append(rest, b)
-		case *b.VIPPort == k.Port:
-			named = append(named, b)
-		}
-	}
-	if len(named) == 0 {
-		named = rest
+	var named []gatewayv1alpha1.Backend
+	for _, i := range service.Answering(spec.Backends, k.Port) {
+		named = append(named, spec.Backends[i])
 	}
 	if len(named) == 0 {
 		return nil, fmt.Sprintf("no backend answers port %d; add one to spec.backends with vipPort %d", k.Port, k.Port)
@@ -188,13 +172,7 @@ func protocolOf(k ir.TargetKey) corev1.Protocol {
 
 // weight returns the weight of a backend.
 func weight(lb *gatewayv1alpha1.LoadBalancing, b gatewayv1alpha1.Backend) uint64 {
-	w := ptr.Deref(b.Weight, 1)
-	if lb != nil && lb.Strategy == gatewayv1alpha1.StrategyWeighted {
-		if of, ok := lb.Weights[b.Name]; ok {
-			w = of
-		}
-	}
-	return uint64(max(w, 0))
+	return uint64(max(service.Weight(lb, b), 0))
 }
 
 // priorities returns the priorities of backends, from 0 without gaps: as in the spec, or
@@ -202,16 +180,7 @@ func weight(lb *gatewayv1alpha1.LoadBalancing, b gatewayv1alpha1.Backend) uint64
 func priorities(lb *gatewayv1alpha1.LoadBalancing, backends []gatewayv1alpha1.Backend) []uint32 {
 	wanted := make([]int32, len(backends))
 	for i, b := range backends {
-		wanted[i] = ptr.Deref(b.Priority, 0)
-		if lb == nil || lb.Strategy != gatewayv1alpha1.StrategyFailover || lb.Failover == nil {
-			continue
-		}
-		order := append([]gatewayv1alpha1.BackendName{lb.Failover.Primary}, lb.Failover.Secondary...)
-		at := slices.Index(order, gatewayv1alpha1.BackendName(b.Name))
-		if at < 0 {
-			at = len(order)
-		}
-		wanted[i] = int32(at)
+		wanted[i] = service.Priority(lb, b)
 	}
 	used := []int32{}
 	for i, w := range wanted {
@@ -238,7 +207,8 @@ func (v *view) remoteSources(t *ir.Target, n types.NamespacedName, spec *gateway
 	if len(attachments) == 0 || k.Protocol == ir.ProtocolUDP {
 		return local, ""
 	}
-	if terminated(spec, k.Port) {
+	https := slices.Contains(spec.VIPService.Ports, service.Port(service.PortHTTPS))
+	if service.TerminatesTLS(spec.TLS, https, k.Port) {
 		i := slices.IndexFunc(attachments, func(a *tailnetv1alpha1.ServiceAttachment) bool { return a.Spec.DNSName != "" })
 		if i < 0 {
 			return local, fmt.Sprintf("other clusters end TLS at port %d, and the service's DNS name, which their certificates are for, is not known yet; look at the conditions of TailscaleServices %s", k.Port, n)
@@ -296,17 +266,6 @@ func global(lb *gatewayv1alpha1.LoadBalancing) bool {
 		return false
 	}
 	return lb.Affinity == gatewayv1alpha1.AffinityGlobal || lb.FailoverPolicy != nil && !ptr.Deref(lb.FailoverPolicy.PreferLocal, true)
-}
-
-// terminated reports whether proxies terminate TLS at a port.
-func terminated(spec *gatewayv1alpha1.TailscaleServicesSpec, port int32) bool {
-	if spec.TLS == nil || spec.TLS.Mode == gatewayv1alpha1.TLSModePassthrough {
-		return false
-	}
-	if len(spec.TLS.Ports) > 0 {
-		return slices.Contains(spec.TLS.Ports, port)
-	}
-	return port == portHTTPS || !slices.Contains(spec.VIPService.Ports, servicePort(portHTTPS))
 }
 
 // egressPods returns the egress pods of a TailscaleEndpoints at one of their ports.

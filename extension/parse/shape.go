@@ -4,7 +4,6 @@
 package parse
 
 import (
-	"cmp"
 	"net"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/service"
 )
 
 // HostName returns the host name of an endpoint. It is empty for an endpoint that has only
@@ -76,25 +76,10 @@ func OfflineEndpoints(o *gatewayv1alpha1.TailscaleEndpoints) map[string]bool {
 const (
 	DefaultHealthThreshold = 70
 
-	checkInterval  = 10 * time.Second
-	checkTimeout   = 3 * time.Second
-	checkHealthy   = 2
-	checkUnhealthy = 3
-	checkPath      = "/health"
-
 	outlierFailures   = 3
 	outlierInterval   = 30 * time.Second
 	outlierEjection   = 30 * time.Second
 	outlierMaxPercent = 50
-)
-
-// Settings of the agents' probes for a service without health check
-// (functions/tailscaleservices/healthcheck.go).
-const (
-	probeInterval  = 5 * time.Second
-	probeTimeout   = 2 * time.Second
-	probeHealthy   = 1
-	probeUnhealthy = 2
 )
 
 // ServicesShape returns the cluster settings of a TailscaleServices for one of its ports.
@@ -139,15 +124,10 @@ func HealthCheck(k ir.TargetKey, h *gatewayv1alpha1.HealthCheck, p *gatewayv1alp
 	if k.Protocol == ir.ProtocolUDP || h != nil && !ptr.Deref(h.Enabled, true) {
 		return nil
 	}
-	out := &ir.HealthCheck{Interval: probeInterval, Timeout: probeTimeout, Healthy: probeHealthy, Unhealthy: probeUnhealthy}
-	if h != nil {
-		out.Interval = positive(h.Interval.Duration, checkInterval)
-		out.Timeout = positive(h.Timeout.Duration, checkTimeout)
-		out.Healthy = uint32(positive(h.HealthyThreshold, checkHealthy))
-		out.Unhealthy = uint32(positive(h.UnhealthyThreshold, checkUnhealthy))
-		if h.Enabled != nil {
-			out.Path, out.Host = cmp.Or(h.Path, checkPath), host
-		}
+	of := service.HealthCheckOf(h)
+	out := &ir.HealthCheck{Path: of.Path, Interval: of.Interval, Timeout: of.Timeout, Healthy: uint32(of.HealthyThreshold), Unhealthy: uint32(of.UnhealthyThreshold)}
+	if out.Path != "" {
+		out.Host = host
 	}
 	if p != nil {
 		out.Healthy = positive(uint32(max(ptr.Deref(p.HealthyThreshold, 0), 0)), out.Healthy)
