@@ -20,7 +20,7 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/address"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/probe"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/probe"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
 )
 
@@ -200,12 +200,5 @@ func get(ctx context.Context, c Check, t *http.Transport) error {
 	if err != nil {
 		return errors.Wrapf(err, "cannot get %q", req.URL)
 	}
-	// The status is the answer; a body may never end.
-	if err := res.Body.Close(); err != nil {
-		return errors.Wrapf(err, "cannot close answer of %q", req.URL)
-	}
-	if res.StatusCode < http.StatusOK || res.StatusCode >= http.StatusBadRequest {
-		return probe.StatusError{Code: res.StatusCode}
-	}
-	return nil
+	return probe.Verify(res)
 }

@@ -21,7 +21,7 @@ type Prober struct {
 	targets map[Target]*probing
 }
 
-// A probing is a target's goroutine and what it found.
+// A probing is the goroutine of a target and the target's status.
 type probing struct {
 	cancel context.CancelFunc
 	status Status
@@ -50,8 +50,8 @@ func NewProber(c Checker, changed func(), o ...ProberOption) *Prober {
 	return p
 }
 
-// Set makes targets the ones to probe. What is known of those that stay is
-// kept; new ones are probed at once, and until ctx ends.
+// Set replaces the targets. Those that stay keep their status, and new ones are probed at once,
+// until ctx ends.
 func (p *Prober) Set(ctx context.Context, targets []Target) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -78,7 +78,7 @@ func (p *Prober) Set(ctx context.Context, targets []Target) {
 	}
 }
 
-// Statuses returns what is known of each target.
+// Statuses returns the status of each target.
 func (p *Prober) Statuses() map[Target]Status {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -30,18 +30,19 @@ type CheckerFn func(ctx context.Context, t Target) error
 // Check calls the function.
 func (fn CheckerFn) Check(ctx context.Context, t Target) error { return fn(ctx, t) }
 
-// A StatusError is an HTTP answer outside of 2xx and 3xx.
+// A StatusError is the status of an HTTP response that is not 2xx or 3xx.
 type StatusError struct {
 	Code int
 }
 
-// Error tells the status code.
+// Error returns the status code in words.
 func (e StatusError) Error() string { return fmt.Sprintf("HTTP status %d", e.Code) }
 
 // NewNetChecker returns a Checker that opens a TCP connection, sends an HTTP GET
-// when the target has a path, or only looks its host up when it says so. Each probe has a connection of its own,
-// no proxy is used, and redirects are answers, not followed. Addresses that lead back to the
-// pod or to its node are refused, whatever name has them: what answers there is no backend.
+// if the target has a path, or only looks up its host if the target is ResolveOnly. Each probe
+// has a connection of its own, uses no proxy, and does not follow redirects. Addresses that lead
+// back to the pod or to its node are refused, whatever name resolves to them: no backend answers
+// there.
 func NewNetChecker() Checker {
 	return newNetChecker(&net.Dialer{Resolver: net.DefaultResolver, Control: address.Control})
 }
@@ -50,7 +51,7 @@ func NewNetChecker() Checker {
 type DialFunc func(ctx context.Context, network, address string) (net.Conn, error)
 
 // NewDialChecker returns a Checker like NewNetChecker, with connections that dial
-// opens. It looks no host up: targets are addresses, or names that dial knows.
+// opens. It looks up no host: targets are addresses, or names that dial resolves.
 func NewDialChecker(dial DialFunc) Checker {
 	c := newClient(dial)
 	return CheckerFn(func(ctx context.Context, t Target) error {
@@ -85,7 +86,7 @@ func newNetChecker(d *net.Dialer) Checker {
 	})
 }
 
-// resolve a target's host, and have the dialer judge each address as if it were dialled.
+// resolve looks up a target's host, and has the dialer check each address as if it were dialled.
 func resolve(ctx context.Context, d *net.Dialer, t Target) error {
 	found, err := d.Resolver.LookupNetIP(ctx, "ip", t.Host)
 	if err != nil {
@@ -121,9 +122,14 @@ func get(ctx context.Context, c *http.Client, t Target) error {
 	if err != nil {
 		return errors.Wrapf(err, "cannot get %q", req.URL)
 	}
-	// The status is the answer; a body may never end.
+	return Verify(res)
+}
+
+// Verify closes a response, and returns a StatusError unless its status is 2xx or 3xx. It does not
+// read the body, which may never end.
+func Verify(res *http.Response) error {
 	if err := res.Body.Close(); err != nil {
-		return errors.Wrapf(err, "cannot close answer of %q", req.URL)
+		return errors.Wrap(err, "cannot close the response")
 	}
 	if res.StatusCode < http.StatusOK || res.StatusCode >= http.StatusBadRequest {
 		return StatusError{Code: res.StatusCode}
@@ -131,18 +137,17 @@ func get(ctx context.Context, c *http.Client, t Target) error {
 	return nil
 }
 
-// ReasonNoSuchHost is the reason of a target whose name DNS does not know.
+// ReasonNoSuchHost is the reason for a target with a host name that does not exist in DNS.
 const ReasonNoSuchHost = "no such host"
 
-// reasonRefused begins the reason of a target whose addresses nobody may connect to.
+// reasonRefused is the prefix of the reason for a target with refused addresses.
 const reasonRefused = "its address is refused: it is "
 
-// Refused reports whether that is why a target is not well.
+// Refused reports whether the target is unhealthy because its addresses are refused.
 func (s Status) Refused() bool { return strings.HasPrefix(s.Reason, reasonRefused) }
 
-// Reason describes a failed probe in words that do not change while its cause
-// does not. Errors of package net carry ephemeral ports, which would make every
-// probe look like a transition.
+// Reason describes the error of a probe in words that are the same as long as the cause is.
+// Errors of package net contain ephemeral ports, which would make every probe a transition.
 func Reason(err error) string {
 	if err == nil {
 		return ""

@@ -1,8 +1,8 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package probe says which backends answer. It knows hosts and ports, not
-// services: what follows from a backend's health is decided in package plan.
+// Package probe finds out which backends answer. It knows hosts and ports, and not services: the
+// agent and the extension decide what follows from a backend's health.
 package probe
 
 import (
@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Pauses before the next probe of a backend that is not known to be well. They
-// are bounded by the target's own interval.
+// Pauses before the next probe of a backend that is not known to be healthy. The target's own
+// interval limits them.
 const (
 	// pauseUnsettled is short, so that a backend that has just failed is
 	// withdrawn after its thresholds' worth of moments, not of intervals.
@@ -43,13 +43,13 @@ type Target struct {
 	// Timeout of a probe.
 	Timeout time.Duration
 
-	// HealthyThreshold and UnhealthyThreshold are how many equal results in a
-	// row settle the backend's health. Less than one means one.
+	// HealthyThreshold and UnhealthyThreshold are the numbers of equal results in a row that
+	// decide the backend's health. Less than one means one.
 	HealthyThreshold   int
 	UnhealthyThreshold int
 }
 
-// Address of the target, as host:port.
+// Address returns host:port.
 func (t Target) Address() string {
 	return net.JoinHostPort(t.Host, strconv.Itoa(int(t.Port)))
 }
@@ -76,7 +76,7 @@ func (h Health) String() string {
 	return "unknown"
 }
 
-// A Status is what is known of a backend.
+// A Status is the known health of a backend.
 type Status struct {
 	Health Health
 
