@@ -165,10 +165,10 @@ func (c *CLI) kinds() map[string]client.Object {
 	return out
 }
 
-// dialling is what Envoys may connect to by themselves. Who reads files runs them on a
+// dialPolicy returns what Envoys may connect to without a proxy. A user with files runs Envoys on a
 // machine of their own.
-func (c *CLI) dialling() index.Dialling {
-	return index.Dialling{Direct: c.DirectTargets, Loopback: c.FromFiles != ""}
+func (c *CLI) dialPolicy() index.DialPolicy {
+	return index.DialPolicy{Direct: c.DirectTargets, Loopback: c.FromFiles != ""}
 }
 
 // Run the extension until it is told to end.

@@ -35,7 +35,7 @@ type prober struct {
 // newProber returns one that tells nobody if there is no leader.
 func newProber(c *CLI, src *kubeSource, l *leader, store *index.Store, log logging.Logger) (*prober, error) {
 	p := &prober{store: store, log: log}
-	p.Prober = health.NewProber(store, health.Options{Log: log, Checker: health.NetChecker{Loopback: c.dialling().Loopback}, Transition: func(of []ir.TargetKey) {
+	p.Prober = health.NewProber(store, health.Options{Log: log, Checker: health.NetChecker{Loopback: c.dialPolicy().Loopback}, Transition: func(of []ir.TargetKey) {
 		if p.writer != nil {
 			p.writer.Changed(of)
 		}

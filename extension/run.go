@@ -82,7 +82,7 @@ func run(ctx context.Context, c *CLI, log logging.Logger) error {
 		return err
 	}
 	store := index.NewStore()
-	store.Dial(c.dialling())
+	store.SetDialPolicy(c.dialPolicy())
 	store.CheckRules(xds.CheckRule)
 	src, err := newSource(c, store, log)
 	if err != nil {

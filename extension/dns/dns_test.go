@@ -31,7 +31,7 @@ func TestDNS(t *testing.T) {
 		"both.example.com": {"192.0.2.1"},
 		"six.example.com":  {"2001:db8::1"},
 	} {
-		got, err := r.look(t.Context(), host)
+		got, err := r.lookUp(t.Context(), host)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,7 +39,7 @@ func TestDNS(t *testing.T) {
 			t.Errorf("%s: -want, +got\n%s", host, diff)
 		}
 	}
-	_, err := r.look(t.Context(), "none.example.com")
+	_, err := r.lookUp(t.Context(), "none.example.com")
 	var dns *net.DNSError
 	if !errors.As(err, &dns) || !dns.IsNotFound {
 		t.Errorf("want that the name does not exist, got %v", err)

@@ -18,19 +18,19 @@ type name struct {
 	// addresses that were set last.
 	addresses []string
 
-	// gone reports that the last look found no address.
+	// gone reports that the last look-up found no address.
 	gone bool
 
-	// failing reports that the last look told nothing of use. It is logged when that
-	// begins and when it ends.
+	// failing reports that the last look-up failed. It is logged when that begins and when
+	// it ends.
 	failing bool
 }
 
-// take what a look found, and tell it if it is new. It returns false if another look
-// should follow soon: what was known stays in use while no server answers, and until
-// two looks in a row have found nothing, for a server that has just started may not
-// know its names yet.
-func (n *name) take(h Hosts, addresses []string, err error, log logging.Logger) bool {
+// update takes the result of a look-up, and sets the addresses if they changed. It returns
+// false if another look-up should follow soon: the known addresses stay in use while no
+// server answers, and until two look-ups in a row have found none, because a server that has
+// just started may not know its names yet.
+func (n *name) update(h Hosts, addresses []string, err error, log logging.Logger) bool {
 	var dns *net.DNSError
 	missing := err == nil && len(addresses) == 0 || errors.As(err, &dns) && dns.IsNotFound
 	switch {
@@ -54,7 +54,7 @@ func (n *name) take(h Hosts, addresses []string, err error, log logging.Logger) 
 	return !missing
 }
 
-// set the addresses if they are others.
+// set sets the addresses if they changed.
 func (n *name) set(h Hosts, addresses []string) {
 	if slices.Equal(n.addresses, addresses) {
 		return
@@ -63,6 +63,7 @@ func (n *name) set(h Hosts, addresses []string) {
 	h.SetHost(n.host, addresses)
 }
 
+// fails logs the first failure in a row.
 func (n *name) fails(log logging.Logger, err error) {
 	if !n.failing {
 		log.Info("Cannot find the addresses of a backend's name, and will try again", "host", n.host, "in-use", n.addresses, "error", err)

@@ -16,40 +16,39 @@ import (
 )
 
 const (
-	// defaultInterval between two looks at a name. The system's resolver tells no
-	// lifetimes; kubelets and Envoy Gateway's own names are no fresher.
+	// defaultInterval is the time between two look-ups of a name. The system's resolver
+	// returns no lifetimes; kubelets and Envoy Gateway's own names are no fresher.
 	defaultInterval = 30 * time.Second
 
-	// defaultRetry is the pause after a look that failed, and after the first that
-	// finds a name gone.
+	// defaultRetry is the pause after a look-up that failed, and after the first that finds
+	// a name gone.
 	defaultRetry = 5 * time.Second
 
-	// timeout of a look, with all that the resolver tries.
+	// timeout of a look-up, with all attempts of the resolver.
 	timeout = 10 * time.Second
 
-	// parallel looks at most: thousands of names are not asked for at once.
+	// parallel is the limit of concurrent look-ups.
 	parallel = 16
 
-	// spread is the part of an interval by which looks come later, at most, so that
-	// they do not stay together.
+	// spread is the part of an interval by which look-ups are delayed, at most, so that they
+	// do not stay together.
 	spread = 0.1
 )
 
-// Hosts are the names that are wanted, and take their addresses. An index.Store is
-// one.
+// Hosts are the names to look up. An index.Store implements it.
 type Hosts interface {
 	// Hosts are the names, each once.
 	Hosts() []string
 
-	// HostsChanged is sent to when they may be others.
+	// HostsChanged gets a value when they may have changed.
 	HostsChanged() <-chan struct{}
 
-	// SetHost tells the addresses of a name. None means that it has none.
+	// SetHost sets the addresses of a name. An empty list means that it has none.
 	SetHost(host string, addresses []string)
 }
 
-// A Lookup finds the addresses of a name, of both families. It is
-// net.Resolver.LookupNetIP for the network ip.
+// A Lookup finds the addresses of a name, of both families. It is net.Resolver.LookupNetIP
+// for the network ip.
 type Lookup func(ctx context.Context, host string) ([]netip.Addr, error)
 
 // Options of a Resolver.
@@ -57,10 +56,10 @@ type Options struct {
 	// Lookup is the system's resolver by default.
 	Lookup Lookup
 
-	// Interval between two looks at a name. Zero means 30 seconds.
+	// Interval between two look-ups of a name. Zero means 30 seconds.
 	Interval time.Duration
 
-	// Retry is the pause after a look that failed. Zero means 5 seconds.
+	// Retry is the pause after a look-up that failed. Zero means 5 seconds.
 	Retry time.Duration
 
 	// Log may be nil.
@@ -72,11 +71,11 @@ type Resolver struct {
 	hosts Hosts
 	opts  Options
 
-	// slots are as many as there may be looks at once.
+	// slots limit the concurrent look-ups.
 	slots chan struct{}
 }
 
-// New returns a resolver. Have Run running.
+// New returns a Resolver. It does nothing until Run runs.
 func New(h Hosts, o Options) *Resolver {
 	if o.Lookup == nil {
 		o.Lookup = func(ctx context.Context, host string) ([]netip.Addr, error) {
@@ -101,8 +100,8 @@ type follower struct {
 	ended  chan struct{}
 }
 
-// Run until ctx ends. Each name has a goroutine, which mostly waits. Names that
-// nobody wants any more are forgotten.
+// Run runs until ctx ends. Each name has a goroutine, which mostly waits. Run forgets names
+// that are not wanted any more.
 func (r *Resolver) Run(ctx context.Context) error {
 	running := map[string]follower{}
 	defer func() {
@@ -110,7 +109,7 @@ func (r *Resolver) Run(ctx context.Context) error {
 			<-f.ended
 		}
 	}()
-	// Before the wait, so that no name is waited for that has not heard.
+	// Cancelled before the wait, so that every goroutine ends.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	for {
@@ -137,6 +136,7 @@ func (r *Resolver) Run(ctx context.Context) error {
 	}
 }
 
+// start starts the goroutine of a name.
 func (r *Resolver) start(ctx context.Context, host string) follower {
 	ctx, cancel := context.WithCancel(ctx)
 	f := follower{cancel: cancel, ended: make(chan struct{})}
@@ -147,16 +147,16 @@ func (r *Resolver) start(ctx context.Context, host string) follower {
 	return f
 }
 
-// follow a name until ctx ends.
+// follow looks up a name until ctx ends.
 func (r *Resolver) follow(ctx context.Context, host string) {
 	n := &name{host: host}
 	for {
-		addresses, err := r.look(ctx, host)
+		addresses, err := r.lookUp(ctx, host)
 		if ctx.Err() != nil {
 			return
 		}
 		pause := r.opts.Interval
-		if !n.take(r.hosts, addresses, err, r.opts.Log) {
+		if !n.update(r.hosts, addresses, err, r.opts.Log) {
 			pause = r.opts.Retry
 		}
 		t := time.NewTimer(wait.Jitter(pause, spread))
@@ -169,8 +169,8 @@ func (r *Resolver) follow(ctx context.Context, host string) {
 	}
 }
 
-// look once, when there is a slot.
-func (r *Resolver) look(ctx context.Context, host string) ([]string, error) {
+// lookUp looks up a name once, when there is a slot.
+func (r *Resolver) lookUp(ctx context.Context, host string) ([]string, error) {
 	select {
 	case <-ctx.Done():
 		return nil, ctx.Err()
@@ -183,13 +183,13 @@ func (r *Resolver) look(ctx context.Context, host string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return usable(found), nil
+	return preferIPv4(found), nil
 }
 
-// usable addresses: those of IPv4, or of IPv6 if there are no others. It is what Envoy
-// Gateway has Envoy do with the names of its own Backends, for a cluster that has no
-// way to the other family must not lose a part of its requests.
-func usable(found []netip.Addr) []string {
+// preferIPv4 returns the IPv4 addresses, or those of IPv6 if there are no others. Envoy
+// Gateway has Envoy do the same with the names of its own Backends: a cluster without
+// connectivity in one family must not lose a part of its requests.
+func preferIPv4(found []netip.Addr) []string {
 	var v4, v6 []string
 	for _, a := range found {
 		if a = a.Unmap(); a.Is4() {

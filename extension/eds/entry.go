@@ -30,7 +30,7 @@ type entry struct {
 	tuning     ir.Tuning
 
 	// shares that the resource was made of.
-	shares []ir.Share
+	shares []ir.EndpointShare
 
 	// own reports that the name is the one that hooks give the list where nothing changes
 	// it.
@@ -86,7 +86,7 @@ func (e *entry) refresh(s *ir.Snapshot) (bool, error) {
 
 // sameShare is cheap: snapshots share what did not change. A false no only costs the
 // making of the same bytes.
-func sameShare(a, b ir.Share) bool {
+func sameShare(a, b ir.EndpointShare) bool {
 	if a.Weight != b.Weight || a.HealthThreshold != b.HealthThreshold || len(a.Localities) != len(b.Localities) {
 		return false
 	}
@@ -95,7 +95,7 @@ func sameShare(a, b ir.Share) bool {
 
 // newResource is pure. The version is a hash of the bytes, so it is the same in
 // every replica.
-func newResource(name string, shares []ir.Share, t ir.Tuning) (*discovery.Resource, error) {
+func newResource(name string, shares []ir.EndpointShare, t ir.Tuning) (*discovery.Resource, error) {
 	ls, threshold := xds.Join(shares)
 	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(xds.Assignment(name, ls, threshold, t))
 	if err != nil {

@@ -124,7 +124,7 @@ func routeName(k ir.RouteKey) string {
 
 func describeRule(s *ir.Snapshot, r *ir.Route, i int) Rule {
 	rule := &r.Rules[i]
-	out := Rule{Route: routeName(r.Key), Index: i, Name: rule.Name, Listeners: r.About.Listeners, Backends: []Backend{}, Matches: []string{}}
+	out := Rule{Route: routeName(r.Key), Index: i, Name: rule.Name, Listeners: r.Info.Listeners, Backends: []Backend{}, Matches: []string{}}
 	if len(rule.Matches) == 0 {
 		out.Matches = append(out.Matches, words(ir.Match{}, r.Key.Kind))
 	}
@@ -136,7 +136,7 @@ func describeRule(s *ir.Snapshot, r *ir.Route, i int) Rule {
 		total += uint64(b.Weight)
 	}
 	switch {
-	case rule.Own:
+	case rule.Exclusive:
 		out.Own = "the rule asks for something that a shared cluster cannot give, such as session persistence, or shares an L4 route with other rules"
 	case s.Pinned(r.Key, rule.Name):
 		out.Own = "a BackendTrafficPolicy with settings of clusters is attached to the route or to this rule"
@@ -166,7 +166,7 @@ func describeRule(s *ir.Snapshot, r *ir.Route, i int) Rule {
 // it presents one.
 func policyRuleName(r *ir.PolicyRule) string {
 	out := r.Policy.String() + " " + r.Name
-	if said := r.Closed(); said != "" {
+	if said := r.DenialNotice(); said != "" {
 		return out + ": " + said
 	}
 	switch n := r.Named; {
@@ -190,7 +190,7 @@ func policyRuleName(r *ir.PolicyRule) string {
 // asks for that, where we have the endpoints of all, else one for each.
 func ownCluster(s *ir.Snapshot, r *ir.Route, i int, b ir.BackendRef) string {
 	rule, kind := &r.Rules[i], r.Key.Kind
-	several, together := 0, rule.Own || kind == ir.KindUDPRoute
+	several, together := 0, rule.Exclusive || kind == ir.KindUDPRoute
 	for _, of := range rule.Backends {
 		if of.Weight > 0 {
 			several++
@@ -202,7 +202,7 @@ func ownCluster(s *ir.Snapshot, r *ir.Route, i int, b ir.BackendRef) string {
 	case http && several > 1 && together:
 		return r.RuleName(i)
 	case http:
-		return s.OwnName(r.Key, rule.Name, b.Target(kind))
+		return s.RouteClusterName(r.Key, rule.Name, b.Target(kind))
 	case several > 1 && !together:
 		return r.Key.ClusterName(i) + "/backend/" + strconv.Itoa(b.Index)
 	}

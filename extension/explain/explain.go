@@ -78,7 +78,7 @@ func Explain(s *ir.Snapshot, q Query) Answer {
 		if !q.asksFor(r.Key.Kind) {
 			continue
 		}
-		host, hr, ok := matchHost(r.About.Hostnames, q.Host)
+		host, hr, ok := matchHost(r.Info.Hostnames, q.Host)
 		if !ok || hr.compare(best) < 0 {
 			continue
 		}

@@ -23,7 +23,7 @@ func route(k ir.RouteKind, n string, hosts []string, rules ...ir.Rule) *ir.Route
 	return &ir.Route{
 		Key:      ir.RouteKey{Kind: k, NamespacedName: named(n)},
 		Gateways: []types.NamespacedName{named("gw")},
-		About:    ir.About{Hostnames: hosts, Listeners: []string{"Gateway shop/gw"}},
+		Info:     ir.RouteInfo{Hostnames: hosts, Listeners: []string{"Gateway shop/gw"}},
 		Rules:    rules,
 	}
 }
@@ -87,7 +87,7 @@ func TestExplainPolicyRules(t *testing.T) {
 func TestExplainOrder(t *testing.T) {
 	old, young := time.Unix(1, 0), time.Unix(2, 0)
 	aged := func(r *ir.Route, at time.Time) *ir.Route {
-		r.About.Created = at
+		r.Info.Created = at
 		return r
 	}
 	web := []string{"web.example.com"}
@@ -240,7 +240,7 @@ func TestExplainBackends(t *testing.T) {
 		ours("web", 2), ours("none", 1),
 		{Kind: ir.BackendServices, NamespacedName: types.NamespacedName{Namespace: "other", Name: "web"}, Port: 80},
 		{Kind: ir.BackendService, NamespacedName: named("plain"), Port: 8080, Weight: 1},
-	}, Own: true}
+	}, Exclusive: true}
 	r := route(ir.KindHTTPRoute, "a", nil, mixed)
 	a := Explain(ir.NewSnapshot(ir.Contents{
 		Revision: 7,
@@ -286,7 +286,7 @@ func TestExplainBackends(t *testing.T) {
 func TestExplainCluster(t *testing.T) {
 	const web = "tailscale/services/shop/web/80/"
 	other := ir.BackendRef{Kind: ir.BackendOther, NamespacedName: named("bucket"), Weight: 1, Index: 1}
-	own := ir.Rule{Name: "called", Own: true, Backends: []ir.BackendRef{ours("web", 1)}}
+	own := ir.Rule{Name: "called", Exclusive: true, Backends: []ir.BackendRef{ours("web", 1)}}
 	mixed := own
 	mixed.Backends = append(mixed.Backends[:1:1], other)
 	cases := map[string]struct {

@@ -128,7 +128,7 @@ func (r rank) compare(o rank) int {
 		cmp.Compare(r.exactHeaders, o.exactHeaders),
 		cmp.Compare(r.query, o.query),
 		cmp.Compare(r.exactQuery, o.exactQuery),
-		o.route.About.Created.Compare(r.route.About.Created),
+		o.route.Info.Created.Compare(r.route.Info.Created),
 		cmp.Compare(o.route.Key.Namespace, r.route.Key.Namespace),
 		cmp.Compare(o.route.Key.Name, r.route.Key.Name),
 		cmp.Compare(o.rule, r.rule),

@@ -97,7 +97,7 @@ func Describe(s *ir.Snapshot, filter string, page int) Overview {
 	o.Page = min(max(page, 1), o.Pages)
 	first := (o.Page - 1) * pageSize
 	for _, e := range all[first:min(first+pageSize, len(all))] {
-		l := Listed{Rule: describeRule(s, e.route, e.rule), Hostnames: e.route.About.Hostnames, Gateways: []string{}}
+		l := Listed{Rule: describeRule(s, e.route, e.rule), Hostnames: e.route.Info.Hostnames, Gateways: []string{}}
 		for _, g := range e.route.Gateways {
 			l.Gateways = append(l.Gateways, g.String())
 		}
@@ -123,7 +123,7 @@ func holds(r *ir.Route, rule *ir.Rule, filter string) bool {
 	}
 	has := func(s string) bool { return strings.Contains(s, filter) }
 	of := target(filter)
-	return slices.ContainsFunc(r.About.Hostnames, has) || slices.ContainsFunc(r.About.Listeners, has) ||
+	return slices.ContainsFunc(r.Info.Hostnames, has) || slices.ContainsFunc(r.Info.Listeners, has) ||
 		slices.ContainsFunc(append(slices.Clone(rule.Backends), rule.Mirrors...), func(b ir.BackendRef) bool { return has(b.String()) || leadsTo(b, r.Key.Kind, of) })
 }
 
@@ -140,7 +140,7 @@ func gateways(s *ir.Snapshot, routes []*ir.Route) []Gateway {
 				by[g.Name] = g
 			}
 			g.Routes++
-			for _, l := range r.About.Listeners {
+			for _, l := range r.Info.Listeners {
 				if !slices.Contains(g.Listeners, l) {
 					g.Listeners = append(g.Listeners, l)
 				}

@@ -23,7 +23,7 @@ func wide(name string, ports, hosts, backends int) *route {
 		out.listeners = append(out.listeners, listener{port: int32(i + 1)})
 	}
 	for i := range hosts {
-		out.About.Hostnames = append(out.About.Hostnames, fmt.Sprintf("h%d.example.com", i))
+		out.Info.Hostnames = append(out.Info.Hostnames, fmt.Sprintf("h%d.example.com", i))
 	}
 	for i := range backends {
 		b := ir.BackendRef{Kind: ir.BackendService, NamespacedName: types.NamespacedName{Namespace: "shop", Name: "app"}, Port: int32(i + 1)}

@@ -106,7 +106,7 @@ func protocols(k ir.RouteKind) []gwapiv1.ProtocolType {
 // takes reports whether a listener takes a route that its Gateway has accepted. Labels of
 // namespaces are not known here: one that selects namespaces is taken to have accepted.
 func (l listener) takes(r *route) bool {
-	if !slices.Contains(protocols(r.Key.Kind), l.protocol) || !l.meets(r.About.Hostnames) {
+	if !slices.Contains(protocols(r.Key.Kind), l.protocol) || !l.meets(r.Info.Hostnames) {
 		return false
 	}
 	if l.allowed == nil {

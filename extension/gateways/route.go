@@ -147,7 +147,7 @@ func (r *route) backendsOf(permitted func(ir.RouteKey, ir.BackendRef) bool, want
 func (r *route) hostnames() []string {
 	var out []string
 	for _, l := range r.listeners {
-		out = append(out, slices.DeleteFunc(l.hosts(r.About.Hostnames), func(h string) bool { return h == "" })...)
+		out = append(out, slices.DeleteFunc(l.hosts(r.Info.Hostnames), func(h string) bool { return h == "" })...)
 	}
 	slices.Sort(out)
 	return slices.Compact(out)

@@ -136,7 +136,7 @@ func (r *route) claims() []claim {
 	var out []claim
 	for _, prefix := range prefixes(r) {
 		for _, l := range r.listeners {
-			for _, h := range l.hosts(r.About.Hostnames) {
+			for _, h := range l.hosts(r.Info.Hostnames) {
 				out = append(out, claim{parent: l.parent, listener: l.name, host: h, prefix: prefix})
 			}
 		}

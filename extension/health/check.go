@@ -93,7 +93,7 @@ func (fn CheckerFn) Check(ctx context.Context, c Check) Result { return fn(ctx, 
 // used, and redirects are answers, not followed. It connects to no address that Envoys must
 // not connect to.
 type NetChecker struct {
-	// Loopback addresses are as good as others, as index.Dialling has it.
+	// Loopback addresses are as good as others, as index.DialPolicy does.
 	Loopback bool
 }
 

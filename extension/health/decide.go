@@ -219,7 +219,7 @@ func (p *Prober) place(now time.Time, of []ir.TargetKey) {
 
 // log what was decided for a target.
 func (p *Prober) log(k ir.TargetKey, was, now ir.Placement) {
-	kv := []any{"xds-cluster", k.ClusterName(), "sick", len(now.Sick)}
+	kv := []any{"xds-cluster", k.ClusterName(), "sick", len(now.Unhealthy)}
 	switch {
 	case was.LocalOnly && !now.LocalOnly && !now.Local:
 		p.opts.Log.Info("Local backends have failed for the failoverTimeout: other clusters stand in", kv...)

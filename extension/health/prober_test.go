@@ -175,10 +175,10 @@ func TestTransitions(t *testing.T) {
 		}
 		l.net.set("a", bad)
 		after(15 * time.Second)
-		l.want(t, "three errors in a row make an endpoint sick", ir.Placement{Sick: sick("a")})
+		l.want(t, "three errors in a row make an endpoint sick", ir.Placement{Unhealthy: sick("a")})
 		l.net.set("b", dead)
 		after(30 * time.Second)
-		l.want(t, "so do failures to connect, while others are reached", ir.Placement{Sick: sick("a", "b")})
+		l.want(t, "so do failures to connect, while others are reached", ir.Placement{Unhealthy: sick("a", "b")})
 		got, _ := l.p.Target(key("web"))
 		if got.Tier != TierRemote {
 			t.Errorf("%s answers, want other clusters", got.Tier)
@@ -217,12 +217,12 @@ func TestFailoverTimeout(t *testing.T) {
 		l.want(t, "once local backends are well they do not", ir.Placement{LocalOnly: true})
 		l.net.set("a", bad)
 		after(30 * time.Second)
-		l.want(t, "nor while these have failed for less than the timeout", ir.Placement{LocalOnly: true, Sick: sick("a")})
+		l.want(t, "nor while these have failed for less than the timeout", ir.Placement{LocalOnly: true, Unhealthy: sick("a")})
 		if got, _ := l.p.Target(key("web")); got.Tier != TierLastResort {
 			t.Errorf("%s answers, want who is left", got.Tier)
 		}
 		after(time.Minute)
-		l.want(t, "then they do", ir.Placement{Sick: sick("a")})
+		l.want(t, "then they do", ir.Placement{Unhealthy: sick("a")})
 		l.net.set("a", ok)
 		after(30 * time.Second)
 		l.want(t, "who is well again waits", ir.Placement{Local: true})
@@ -239,7 +239,7 @@ func TestPrimary(t *testing.T) {
 		after(30 * time.Second)
 		l.net.set("p", bad)
 		after(30 * time.Second)
-		l.want(t, "the primary is sick", ir.Placement{Sick: sick("p")})
+		l.want(t, "the primary is sick", ir.Placement{Unhealthy: sick("p")})
 		l.net.set("p", ok)
 		after(30 * time.Second)
 		l.want(t, "it is well, and waits", ir.Placement{Waiting: map[string]bool{"p": true}})
@@ -270,7 +270,7 @@ func TestTargetsComeAndGo(t *testing.T) {
 		if p := l.store.of(key("api")); !p.Equal(ir.Placement{}) {
 			t.Errorf("a target that is gone was told of: %+v", p)
 		}
-		l.want(t, "the other is", ir.Placement{Sick: sick("a")})
+		l.want(t, "the other is", ir.Placement{Unhealthy: sick("a")})
 		l.store.set()
 		l.p.Changed()
 		after(20 * time.Second)
@@ -284,7 +284,7 @@ func TestTargetsComeAndGo(t *testing.T) {
 		l.store.set(web)
 		l.p.Changed()
 		after(time.Minute)
-		l.want(t, "who comes back is judged anew", ir.Placement{Sick: sick("a")})
+		l.want(t, "who comes back is judged anew", ir.Placement{Unhealthy: sick("a")})
 	})
 }
 
@@ -300,7 +300,7 @@ func TestOfflineDevice(t *testing.T) {
 		l.store.set(&off)
 		l.p.Changed()
 		after(time.Second)
-		l.want(t, "a device that is offline in the tailnet is sick before any probe fails", ir.Placement{Sick: sick("a")})
+		l.want(t, "a device that is offline in the tailnet is sick before any probe fails", ir.Placement{Unhealthy: sick("a")})
 		l.store.set(web)
 		l.p.Changed()
 		after(time.Second)

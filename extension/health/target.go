@@ -79,10 +79,10 @@ func (t *target) place(now time.Time, records func(Check) Record) ir.Placement {
 	for i, c := range t.checks {
 		of, r, th := t.of.Candidates[i], records(c), thresholds(c)
 		if r.Status == Unhealthy {
-			if out.Sick == nil {
-				out.Sick = map[ir.Address]bool{}
+			if out.Unhealthy == nil {
+				out.Unhealthy = map[ir.Address]bool{}
 			}
-			out.Sick[of.Address] = true
+			out.Unhealthy[of.Address] = true
 		}
 		if !of.Remote {
 			local.add(r, th)

@@ -173,7 +173,7 @@ func effective(r *ir.Rule) []ir.BackendRef {
 
 // needsOne reports whether all backends of the rule must be in one cluster.
 func needsOne(u *use, whole *clusterv3.Cluster) bool {
-	return u.rule.Own || u.key.route.Kind == ir.KindUDPRoute || xds.Sticky(whole)
+	return u.rule.Exclusive || u.key.route.Kind == ir.KindUDPRoute || xds.Sticky(whole)
 }
 
 // servable reports whether we know the endpoints of all: those of our kinds and of
@@ -230,8 +230,8 @@ func newPart(s *ir.Snapshot, clusters map[string]*clusterv3.Cluster, u *use, b i
 	if p.target = s.Target(p.key); p.target == nil || p.target.Missing {
 		return nil
 	}
-	p.mayShare = !u.rule.Own && b.Changes == nil && !s.Pinned(u.key.route, u.rule.Name)
-	p.own, p.list = s.OwnName(u.key.route, u.rule.Name, p.key), p.key.ClusterName()
+	p.mayShare = !u.rule.Exclusive && b.Changes == nil && !s.Pinned(u.key.route, u.rule.Name)
+	p.own, p.list = s.RouteClusterName(u.key.route, u.rule.Name, p.key), p.key.ClusterName()
 	each, whole := u.key.backend(b.Index), u.key.cluster()
 	switch {
 	case clusters[each] != nil:

@@ -116,7 +116,7 @@ func vary(c ir.Contents, seed uint64) ir.Contents {
 }
 
 func varyRule(r *rand.Rand, rule ir.Rule) ir.Rule {
-	rule.Own = r.IntN(3) == 0
+	rule.Exclusive = r.IntN(3) == 0
 	backends := rule.Backends
 	rule.Backends = nil
 	for _, b := range backends {

@@ -58,7 +58,7 @@ func echoes(t *testing.T, req *pb.PostTranslateModifyRequest) {
 	s := NewServer(fixed{ir.NewSnapshot(ir.Contents{
 		Routes: plainRoutes(req.GetRoutes()),
 		// Another Gateway's listener is told who asks.
-		Identified: map[types.NamespacedName][]ir.IdentityListener{nn("elsewhere", "gateway-1"): {{Name: "listener-1", Port: 80}}},
+		IdentityListeners: map[types.NamespacedName][]ir.IdentityListener{nn("elsewhere", "gateway-1"): {{Name: "listener-1", Port: 80}}},
 	})}, testSources)
 	rsp, err := s.PostTranslateModify(context.Background(), req)
 	if err != nil {

@@ -26,14 +26,14 @@ const (
 // conceal headers that tell who asks, of Gateways where a listener is told so: at all
 // others a client could make them up, and who routes lead to could not tell.
 func (t *translation) conceal(r Resources) Resources {
-	if !t.snapshot.HasIdentified() {
+	if !t.snapshot.HasIdentityListeners() {
 		return r
 	}
 	c := &concealer{snapshot: t.snapshot, told: map[string][]ir.IdentityListener{}, exposed: map[string]bool{}}
 	for _, config := range r.Routes {
 		for _, v := range config.GetVirtualHosts() {
 			gateway, section := listenerOf(v)
-			ls, ok := c.snapshot.Identified(gateway)
+			ls, ok := c.snapshot.IdentityListeners(gateway)
 			if !ok {
 				continue
 			}

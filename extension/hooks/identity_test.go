@@ -58,7 +58,7 @@ func TestConceal(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			before := marshal(t, tc.in)
-			s := ir.NewSnapshot(ir.Contents{Identified: tc.identified})
+			s := ir.NewSnapshot(ir.Contents{IdentityListeners: tc.identified})
 			out, _ := Translate(s, testSource, tc.in)
 			once := marshal(t, out)
 			if !tc.want {

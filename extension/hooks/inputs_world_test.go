@@ -44,7 +44,7 @@ func (r *replaced) known() []object {
 func storeOf(t *testing.T, os []object) *index.Store {
 	t.Helper()
 	s := index.NewStore()
-	s.Dial(index.Dialling{Direct: true})
+	s.SetDialPolicy(index.DialPolicy{Direct: true})
 	s.CheckRules(xds.CheckRule)
 	kinds := parse.Kinds()
 	maps.Copy(kinds, parse.BootstrapKinds())

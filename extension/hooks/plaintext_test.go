@@ -90,7 +90,7 @@ func (p plaintextCase) problems(t *testing.T) []string {
 		k.rule = l4Rule
 	}
 	r := rule(p.refs...)
-	r.Own = p.own
+	r.Exclusive = p.own
 	contents := ir.Contents{Routes: []*ir.Route{route(p.kind, "app", r)}, Targets: targets("web", "db")}
 	for _, of := range contents.Targets {
 		s := p.web

@@ -133,7 +133,7 @@ func (s *Server) PostTranslateModify(ctx context.Context, req *pb.PostTranslateM
 // tailscale. Gateways that are merged have one.
 func bootstrapped(s *ir.Snapshot, gateway string) bool {
 	namespace, name, _ := strings.Cut(gateway, "/")
-	return s.Bootstrapped(types.NamespacedName{Namespace: namespace, Name: name})
+	return s.HasAuthority(types.NamespacedName{Namespace: namespace, Name: name})
 }
 
 // Gateway that a hook's request is for, as namespace/name. Empty if it does not tell.

@@ -94,8 +94,8 @@ func (t *translation) common(k ir.TargetKey) *common {
 // its cluster.
 func (t *translation) share(ds []*decision) {
 	for _, d := range ds {
-		by := seniority{rank: rankGateway, created: d.use.route.About.Created, rule: d.use.key}
-		if slices.ContainsFunc(d.use.policies, func(n types.NamespacedName) bool { return !t.snapshot.Wide(d.use.key.route, n) }) {
+		by := seniority{rank: rankGateway, created: d.use.route.Info.Created, rule: d.use.key}
+		if slices.ContainsFunc(d.use.policies, func(n types.NamespacedName) bool { return !t.snapshot.HasGatewayPolicy(d.use.key.route, n) }) {
 			by.rank = rankNarrow
 		}
 		for _, p := range d.parts {

@@ -52,7 +52,7 @@ func applied(policy string) *corev3.Metadata {
 // for the whole Gateway.
 func clustersOf(t *testing.T, shape ir.Shape, tenants ...tenant) (map[string]string, int) {
 	t.Helper()
-	c := ir.Contents{Targets: targets("web"), Wide: map[ir.RouteKey][]types.NamespacedName{}}
+	c := ir.Contents{Targets: targets("web"), GatewayPolicies: map[ir.RouteKey][]types.NamespacedName{}}
 	for _, of := range c.Targets {
 		of.Shape = shape
 	}
@@ -61,7 +61,7 @@ func clustersOf(t *testing.T, shape ir.Shape, tenants ...tenant) (map[string]str
 	for _, of := range tenants {
 		own := "httproute/default/" + of.name + "/rule/0"
 		c.Routes = append(c.Routes, aged(of.age, route(ir.KindHTTPRoute, of.name, rule(ours(0, "web", 1)))))
-		c.Wide[routeKey(ir.KindHTTPRoute, of.name)] = []types.NamespacedName{nn("default", "gateway")}
+		c.GatewayPolicies[routeKey(ir.KindHTTPRoute, of.name)] = []types.NamespacedName{nn("default", "gateway")}
 		r := egRoute(own+"/match/0/"+of.name, prefix("/"), to(own))
 		if of.policy != "" {
 			r.Metadata = applied(of.policy)
@@ -151,7 +151,7 @@ func TestCommonCluster(t *testing.T) {
 
 // TestSettingsTold shows what a translation says of rules whose clusters have other settings.
 func TestSettingsTold(t *testing.T) {
-	c := ir.Contents{Targets: targets("web"), Wide: map[ir.RouteKey][]types.NamespacedName{}}
+	c := ir.Contents{Targets: targets("web"), GatewayPolicies: map[ir.RouteKey][]types.NamespacedName{}}
 	var clusters []*clusterv3.Cluster
 	var routes []*routev3.Route
 	for i, name := range []string{"old", "slow"} {

@@ -28,9 +28,9 @@ func TestSourceOfGateway(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := NewServer(fixed{ir.NewSnapshot(ir.Contents{
-				Routes:       []*ir.Route{route(ir.KindHTTPRoute, "app", rule(ours(0, "web", 1)))},
-				Targets:      targets("web"),
-				Bootstrapped: map[types.NamespacedName]bool{tc.bootstrapped: true},
+				Routes:     []*ir.Route{route(ir.KindHTTPRoute, "app", rule(ours(0, "web", 1)))},
+				Targets:    targets("web"),
+				Bootstraps: map[types.NamespacedName]bool{tc.bootstrapped: true},
 			})}, func(bootstrapped bool) xds.Source {
 				if bootstrapped {
 					return xds.XDSTP()

@@ -58,7 +58,7 @@ func withMatch(r ir.Rule, m ...ir.Match) ir.Rule {
 }
 
 func owned(r ir.Rule) ir.Rule {
-	r.Own = true
+	r.Exclusive = true
 	return r
 }
 
@@ -69,7 +69,7 @@ func withMirrors(r ir.Rule, m ...ir.BackendRef) ir.Rule {
 
 // aged is a route that was made then.
 func aged(seconds int64, r *ir.Route) *ir.Route {
-	r.About.Created = time.Unix(seconds, 0).UTC()
+	r.Info.Created = time.Unix(seconds, 0).UTC()
 	return r
 }
 

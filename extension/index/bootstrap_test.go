@@ -113,7 +113,7 @@ func TestBootstrapped(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				if got := s.Snapshot().Bootstrapped(gw); got != tc.want {
+				if got := s.Snapshot().HasAuthority(gw); got != tc.want {
 					t.Fatalf("%s: Bootstrapped(...): want %t, got %t", tc.reason, tc.want, got)
 				}
 				// Without the objects there is nothing.
@@ -122,7 +122,7 @@ func TestBootstrapped(t *testing.T) {
 						t.Fatalf("cannot take %T away", c.Object)
 					}
 				}
-				if s.Snapshot().Bootstrapped(gw) {
+				if s.Snapshot().HasAuthority(gw) {
 					t.Fatal("Bootstrapped(...): a Gateway that is gone is")
 				}
 			}

@@ -43,7 +43,7 @@ func (all *objects) findDevices(p *ir.RoutePolicy) {
 			if f == nil {
 				f = &parse.Discovered{Problem: "Devices are not known yet"}
 			}
-			m.Clients = within(f.Addresses, m.Clients)
+			m.Clients = inRanges(f.Addresses, m.Clients)
 			p.Devices[r.Name] += f.Devices
 			if !strings.Contains(p.Notices[r.Name], f.Problem) {
 				p.Notices[r.Name] = join(p.Notices[r.Name], f.Problem)
@@ -54,7 +54,7 @@ func (all *objects) findDevices(p *ir.RoutePolicy) {
 }
 
 // within returns the addresses that are in one of the ranges. Nil ranges contain all.
-func within(addresses, ranges []netip.Prefix) []netip.Prefix {
+func inRanges(addresses, ranges []netip.Prefix) []netip.Prefix {
 	out := []netip.Prefix{}
 	for _, a := range addresses {
 		if ranges == nil || slices.ContainsFunc(ranges, func(r netip.Prefix) bool { return r.Contains(a.Addr()) }) {

@@ -26,9 +26,9 @@ import (
 // keep the tenants' own pods from, so each address is checked here, after each change of a
 // name's addresses.
 
-// Dialling is what Envoys may connect to without a proxy because a tenant names it. The zero
-// value allows no host.
-type Dialling struct {
+// A DialPolicy is what Envoys may connect to without a proxy because a tenant names it. The
+// zero value allows no host.
+type DialPolicy struct {
 	// Direct allows hosts outside of the tailnet.
 	Direct bool
 
@@ -38,17 +38,17 @@ type Dialling struct {
 	Loopback bool
 }
 
-// Dial sets what Envoys may connect to without a proxy. It must be called before the first
-// change is applied.
-func (s *Store) Dial(d Dialling) {
+// SetDialPolicy sets what Envoys may connect to without a proxy. It must be called before
+// the first change is applied.
+func (s *Store) SetDialPolicy(d DialPolicy) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.objects.dialling = d
+	s.objects.dialPolicy = d
 }
 
 // refused returns why connections to an address are refused. It is empty if they are
 // allowed.
-func (d Dialling) refused(a netip.Addr) string {
+func (d DialPolicy) refused(a netip.Addr) string {
 	if d.Loopback && a.Unmap().IsLoopback() {
 		return ""
 	}
@@ -57,7 +57,7 @@ func (d Dialling) refused(a netip.Addr) string {
 
 // refusedHost returns why connections to a host are refused before it is looked up. It is
 // empty if they are allowed.
-func (d Dialling) refusedHost(host string) string {
+func (d DialPolicy) refusedHost(host string) string {
 	why := address.RefusedHost(host)
 	if a, err := netip.ParseAddr(host); err == nil {
 		why = d.refused(a)
@@ -98,7 +98,7 @@ func newOwners() owners {
 // claim replaces the addresses of an object, and marks the targets that depend on one of the
 // old or new addresses. It does nothing if Envoys may connect to no address.
 func (all *objects) claim(by grouped, service types.NamespacedName, addresses []netip.Addr, p *pending) {
-	if !all.dialling.Direct {
+	if !all.dialPolicy.Direct {
 		return
 	}
 	o := &all.owners
@@ -134,8 +134,8 @@ func addressesOfSlice(o *discoveryv1.EndpointSlice) []netip.Addr {
 	return parseAddresses(out)
 }
 
-// unless returns the addresses of an object that is not gone.
-func unless(gone bool, addresses []netip.Addr) []netip.Addr {
+// unlessGone returns the addresses of an object that is not gone.
+func unlessGone(gone bool, addresses []netip.Addr) []netip.Addr {
 	if gone {
 		return nil
 	}
@@ -161,7 +161,7 @@ type refusal string
 
 // refuse returns why objects of a kind may not have Envoy connect to an address.
 func (v *view) refuse(by refgrant.Referrer, a netip.Addr) refusal {
-	if why := v.dialling.refused(a); why != "" {
+	if why := v.dialPolicy.refused(a); why != "" {
 		return refusal(fmt.Sprintf("%s is refused: it is %s, which Envoy must not connect to; name another host", a, why))
 	}
 	forms := []netip.Addr{a}
@@ -170,7 +170,7 @@ func (v *view) refuse(by refgrant.Referrer, a netip.Addr) refusal {
 	}
 	foreign := map[string][]types.NamespacedName{}
 	for _, f := range forms {
-		v.saw(refAddress, types.NamespacedName{Name: f.String()})
+		v.lookup(refAddress, types.NamespacedName{Name: f.String()})
 		for _, c := range v.owners.claims[f] {
 			if c.service.Namespace != by.Namespace {
 				foreign[c.service.Namespace] = append(foreign[c.service.Namespace], c.service)
@@ -192,7 +192,7 @@ func (v *view) refuse(by refgrant.Referrer, a netip.Addr) refusal {
 // refuseName returns why objects of a kind may not have Envoy connect to a host name, such
 // as that of a Service of another namespace without a ReferenceGrant.
 func (v *view) refuseName(by refgrant.Referrer, host string) refusal {
-	if why := v.dialling.refusedHost(host); why != "" {
+	if why := v.dialPolicy.refusedHost(host); why != "" {
 		return refusal(fmt.Sprintf("%s is refused: it is %s, which Envoy must not connect to; name another host", host, why))
 	}
 	if n, ok := serviceOf(host); ok && !v.mayName(by, n) {
@@ -204,7 +204,7 @@ func (v *view) refuseName(by refgrant.Referrer, host string) refusal {
 // mayName reports whether objects of a kind may name a Service.
 func (v *view) mayName(by refgrant.Referrer, n types.NamespacedName) bool {
 	if n.Namespace != by.Namespace {
-		v.saw(refGrants, types.NamespacedName{Namespace: n.Namespace})
+		v.lookup(refGrants, types.NamespacedName{Namespace: n.Namespace})
 	}
 	return v.grants.Permit(by, corev1.GroupName, parse.KindService, n)
 }
@@ -239,7 +239,7 @@ func serviceOf(host string) (types.NamespacedName, bool) {
 
 // direct returns the endpoints of a host for a target, and notes refused addresses in the
 // target. The problem is that of the missing endpoints.
-func (v *view) direct(t *ir.Target, by refgrant.Referrer, host string, port int32) ([]zoned, string) {
+func (v *view) direct(t *ir.Target, by refgrant.Referrer, host string, port int32) ([]zonedEndpoint, string) {
 	out, problem, refused := v.hostEndpoints(by, host, port)
 	if refused != "" {
 		t.Refused = append(t.Refused, string(refused))
@@ -249,21 +249,21 @@ func (v *view) direct(t *ir.Target, by refgrant.Referrer, host string, port int3
 
 // hostEndpoints returns the addresses of a host as far as Envoys may connect to them, and
 // the problem or refusal of the others. Package dns looks up names.
-func (v *view) hostEndpoints(by refgrant.Referrer, host string, port int32) (out []zoned, problem string, refused refusal) {
-	if !v.dialling.Direct {
+func (v *view) hostEndpoints(by refgrant.Referrer, host string, port int32) (out []zonedEndpoint, problem string, refused refusal) {
+	if !v.dialPolicy.Direct {
 		return nil, "", refusal(fmt.Sprintf("%s is refused: Envoy would connect to it by itself, outside of the tailnet, which is turned off; have the platform team set directTargets to true in the extension's chart", host))
 	}
 	if a, err := netip.ParseAddr(host); err == nil {
 		if refused = v.refuse(by, a); refused != "" {
 			return nil, "", refused
 		}
-		return []zoned{{Endpoint: ir.Endpoint{Address: a.Unmap().String(), Port: port, Weight: 1}}}, "", ""
+		return []zonedEndpoint{{Endpoint: ir.Endpoint{Address: a.Unmap().String(), Port: port, Weight: 1}}}, "", ""
 	}
 	host = ir.CanonicalHost(host)
 	if refused = v.refuseName(by, host); refused != "" {
 		return nil, "", refused
 	}
-	addresses := v.hosts[v.saw(refHost, types.NamespacedName{Name: host}).Name]
+	addresses := v.hosts[v.lookup(refHost, types.NamespacedName{Name: host}).Name]
 	if len(addresses) == 0 {
 		return nil, fmt.Sprintf("the address of %s is not known; look whether the name exists, or set an address", host), ""
 	}
@@ -276,7 +276,7 @@ func (v *view) hostEndpoints(by refgrant.Referrer, host string, port int32) (out
 			refused = cmp.Or(refused, refusal(fmt.Sprintf("%s has an address that cannot be used: %s", host, why)))
 			continue
 		}
-		out = append(out, zoned{Endpoint: ir.Endpoint{Address: s, Port: port, Hostname: host, Weight: 1}})
+		out = append(out, zonedEndpoint{Endpoint: ir.Endpoint{Address: s, Port: port, Hostname: host, Weight: 1}})
 	}
 	return out, "", refused
 }

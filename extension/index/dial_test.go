@@ -336,7 +336,7 @@ func TestDialling(t *testing.T) {
 	proxied = strings.Replace(proxied, "  targets:", "  sets:\n  - {name: edge-out, direction: Egress, replicas: 2}\n  targets:", 1)
 	cases := map[string]struct {
 		reason  string
-		allowed Dialling
+		allowed DialPolicy
 		objects []string
 		target  func(*ir.Snapshot) *ir.Target
 		want    []string
@@ -368,14 +368,14 @@ func TestDialling(t *testing.T) {
 		},
 		"LoopbackOfOnesOwn": {
 			reason:  "On a machine of the user's own its loopback addresses are as good as others.",
-			allowed: Dialling{Direct: true, Loopback: true},
+			allowed: DialPolicy{Direct: true, Loopback: true},
 			objects: []string{routeToWeb, external("127.0.0.1")},
 			target:  webAt,
 			want:    []string{"127.0.0.1"},
 		},
 		"LinkLocalOfOnesOwn": {
 			reason:  "Link-local ones are not.",
-			allowed: Dialling{Direct: true, Loopback: true},
+			allowed: DialPolicy{Direct: true, Loopback: true},
 			objects: []string{routeToWeb, external("169.254.169.254")},
 			target:  webAt,
 			problem: "is refused: it is a link-local address",
@@ -384,7 +384,7 @@ func TestDialling(t *testing.T) {
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
 			s := NewStore()
-			s.Dial(tc.allowed)
+			s.SetDialPolicy(tc.allowed)
 			apply(t, s, false, tc.objects...)
 			got := tc.target(s.Snapshot())
 			if diff := cmp.Diff(tc.want, addressesOf(got)); diff != "" {
@@ -413,6 +413,6 @@ func TestRefusedInPart(t *testing.T) {
 // directStore is one whose Envoys may connect outside of the tailnet by themselves.
 func directStore() *Store {
 	s := NewStore()
-	s.Dial(Dialling{Direct: true})
+	s.SetDialPolicy(DialPolicy{Direct: true})
 	return s
 }

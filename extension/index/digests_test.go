@@ -81,7 +81,7 @@ func TestAboutGateway(t *testing.T) {
 	apply(t, s, false, everything()...)
 	before := s.Snapshot()
 	apply(t, s, false, gateway)
-	want := &ir.Gateway{Class: "envoy", Listeners: []string{"http: HTTP 80", "https: HTTPS 443 *.example.com"}, Sections: []string{"http", "https"}, Plain: map[string]int32{"http": 80}}
+	want := &ir.Gateway{Class: "envoy", Listeners: []string{"http: HTTP 80", "https: HTTPS 443 *.example.com"}, Sections: []string{"http", "https"}, HTTPPorts: map[string]int32{"http": 80}}
 	if diff := cmp.Diff(want, s.Snapshot().Gateway(gw)); diff != "" {
 		t.Errorf("a Gateway that came: -want, +got:\n%s", diff)
 	}

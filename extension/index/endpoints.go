@@ -22,7 +22,7 @@ import (
 // buildEndpoints builds the target of a TailscaleEndpoints. Its endpoints are the egress
 // proxies, or hosts outside of the tailnet.
 func (v *view) buildEndpoints(t *ir.Target, n types.NamespacedName) {
-	spec := v.endpoints[v.saw(refEndpoints, n)]
+	spec := v.endpoints[v.lookup(refEndpoints, n)]
 	if spec == nil {
 		t.Missing, t.Problem = true, missing(parse.KindTailscaleEndpoints, n)
 		return
@@ -74,12 +74,12 @@ func (v *view) buildEndpoints(t *ir.Target, n types.NamespacedName) {
 // not an endpoint that routes may name.
 func (v *view) attached(n types.NamespacedName, t tailnetv1alpha1.ProxySetTarget) bool {
 	name, _, _ := strings.Cut(t.Name, "/")
-	_, ok := v.groups[grouped{kind: refAttachments, NamespacedName: v.saw(refAttachment, ir.Sibling(n, name))}]
+	_, ok := v.groups[grouped{kind: refAttachments, NamespacedName: v.lookup(refAttachment, ir.Sibling(n, name))}]
 	return ok
 }
 
 // directEndpoints returns the endpoints of a target that needs no proxy.
-func (v *view) directEndpoints(t *ir.Target, ns, address string) ([]zoned, string) {
+func (v *view) directEndpoints(t *ir.Target, ns, address string) ([]zonedEndpoint, string) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, fmt.Sprintf("%q is not host:port; correct externalTarget", address)

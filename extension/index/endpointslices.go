@@ -16,15 +16,15 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 )
 
-// A zoned is an endpoint with its zone.
-type zoned struct {
+// A zonedEndpoint is an endpoint with its zone.
+type zonedEndpoint struct {
 	zone string
 	ir.Endpoint
 }
 
 // serviceEndpoints returns the endpoints of a Service's port, or the problem.
-func (v *view) serviceEndpoints(n types.NamespacedName, port int32, protocol corev1.Protocol) (out []zoned, h2c bool, problem string) {
-	s := v.kubeServices[v.saw(refService, n)]
+func (v *view) serviceEndpoints(n types.NamespacedName, port int32, protocol corev1.Protocol) (out []zonedEndpoint, h2c bool, problem string) {
+	s := v.kubeServices[v.lookup(refService, n)]
 	if s == nil {
 		return nil, false, fmt.Sprintf("Service %s does not exist; make it, or name another", n)
 	}
@@ -50,9 +50,9 @@ func (v *view) serviceEndpoints(n types.NamespacedName, port int32, protocol cor
 
 // proxies returns the pods of a set of proxies at one of their ports. The governing Service
 // also publishes pods that are not ready.
-func (v *view) proxies(service types.NamespacedName, port int32) []zoned {
+func (v *view) proxies(service types.NamespacedName, port int32) []zonedEndpoint {
 	family := discoveryv1.AddressTypeIPv4
-	if s := v.kubeServices[v.saw(refService, service)]; s != nil {
+	if s := v.kubeServices[v.lookup(refService, service)]; s != nil {
 		family = s.Family
 	}
 	return v.podsOf(service, family, func(*parse.EndpointSlice) int32 { return port }, func(p parse.Endpoint) bool { return p.Serving && !p.Terminating })
@@ -61,21 +61,21 @@ func (v *view) proxies(service types.NamespacedName, port int32) []zoned {
 // podsOf returns the pods of a Service by address: those that are ready, and those that are
 // draining. It uses the slices of the second address family only if the Service has no pod
 // in the first.
-func (v *view) podsOf(n types.NamespacedName, family discoveryv1.AddressType, port func(*parse.EndpointSlice) int32, ready func(parse.Endpoint) bool) []zoned {
-	all := v.slices.sorted(v.saw(refSlices, n))
+func (v *view) podsOf(n types.NamespacedName, family discoveryv1.AddressType, port func(*parse.EndpointSlice) int32, ready func(parse.Endpoint) bool) []zonedEndpoint {
+	all := v.slices.sorted(v.lookup(refSlices, n))
 	second := discoveryv1.AddressTypeIPv6
 	if family == second {
 		second = discoveryv1.AddressTypeIPv4
 	}
 	for _, f := range []discoveryv1.AddressType{family, second} {
-		by := map[string]zoned{}
+		by := map[string]zonedEndpoint{}
 		for _, s := range all {
 			p := port(s)
 			if s.Family != f || p == 0 {
 				continue
 			}
 			for _, of := range s.Endpoints {
-				e := zoned{zone: of.Zone, Endpoint: ir.Endpoint{Address: of.Address, Port: p, Weight: 1}}
+				e := zonedEndpoint{zone: of.Zone, Endpoint: ir.Endpoint{Address: of.Address, Port: p, Weight: 1}}
 				switch {
 				case ready(of):
 				case of.Terminating && of.Serving:
@@ -97,11 +97,11 @@ func (v *view) podsOf(n types.NamespacedName, family discoveryv1.AddressType, po
 }
 
 // sortedZoned returns the endpoints sorted by address.
-func sortedZoned(by map[string]zoned) []zoned {
-	out := make([]zoned, 0, len(by))
+func sortedZoned(by map[string]zonedEndpoint) []zonedEndpoint {
+	out := make([]zonedEndpoint, 0, len(by))
 	for _, e := range by {
 		out = append(out, e)
 	}
-	slices.SortFunc(out, func(a, b zoned) int { return cmp.Compare(a.Address, b.Address) })
+	slices.SortFunc(out, func(a, b zonedEndpoint) int { return cmp.Compare(a.Address, b.Address) })
 	return out
 }

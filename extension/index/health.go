@@ -128,17 +128,19 @@ func place(sources []source, p ir.Placement) []source {
 // hasHealthy reports whether a source has an endpoint that accepts new requests and is not
 // unhealthy.
 func hasHealthy(p ir.Placement, s source) bool {
-	return s.weight > 0 && slices.ContainsFunc(s.endpoints, func(e zoned) bool { return e.Health != ir.Draining && !isSick(p, e) })
+	return s.weight > 0 && slices.ContainsFunc(s.endpoints, func(e zonedEndpoint) bool { return e.Health != ir.Draining && !isUnhealthy(p, e) })
 }
 
-// isSick reports whether probes of an endpoint fail.
-func isSick(p ir.Placement, e zoned) bool { return p.Sick[ir.Address{Host: e.Address, Port: e.Port}] }
+// isUnhealthy reports whether probes of an endpoint fail.
+func isUnhealthy(p ir.Placement, e zonedEndpoint) bool {
+	return p.Unhealthy[ir.Address{Host: e.Address, Port: e.Port}]
+}
 
 // divide separates healthy endpoints from unhealthy ones, which it marks as degraded. A
 // draining endpoint keeps that health.
-func divide(p ir.Placement, in []zoned) (well, sick []zoned) {
+func divide(p ir.Placement, in []zonedEndpoint) (well, sick []zonedEndpoint) {
 	for _, e := range in {
-		if e.Health != ir.Draining && isSick(p, e) {
+		if e.Health != ir.Draining && isUnhealthy(p, e) {
 			e.Health = ir.Degraded
 			sick = append(sick, e)
 			continue
@@ -149,8 +151,8 @@ func divide(p ir.Placement, in []zoned) (well, sick []zoned) {
 }
 
 // sortedByAddress sorts the endpoints by address and port.
-func sortedByAddress(in []zoned) []zoned {
-	slices.SortStableFunc(in, func(a, b zoned) int {
+func sortedByAddress(in []zonedEndpoint) []zonedEndpoint {
+	slices.SortStableFunc(in, func(a, b zonedEndpoint) int {
 		return cmp.Or(cmp.Compare(a.Address, b.Address), cmp.Compare(a.Port, b.Port))
 	})
 	return in

@@ -20,10 +20,10 @@ import (
 )
 
 // hosts are endpoints by address alone.
-func hosts(addresses ...string) []zoned {
-	var out []zoned
+func hosts(addresses ...string) []zonedEndpoint {
+	var out []zonedEndpoint
 	for _, a := range addresses {
-		out = append(out, zoned{Endpoint: ir.Endpoint{Address: a}})
+		out = append(out, zonedEndpoint{Endpoint: ir.Endpoint{Address: a}})
 	}
 	return out
 }
@@ -46,21 +46,21 @@ func TestPlace(t *testing.T) {
 		want    []string
 	}{
 		"Well":    {reason: "Nothing is to be moved.", sources: []source{local, other}, want: []string{"0 app a", "0 app b", "1 other x"}},
-		"Gradual": {reason: "Where other clusters stand ready, traffic goes over as gradually as endpoints fail: Envoy must see how many there are.", sources: []source{local, other}, p: ir.Placement{Sick: sickAt("a")}, want: []string{"0 app a degraded", "0 app b", "1 other x"}},
+		"Gradual": {reason: "Where other clusters stand ready, traffic goes over as gradually as endpoints fail: Envoy must see how many there are.", sources: []source{local, other}, p: ir.Placement{Unhealthy: sickAt("a")}, want: []string{"0 app a degraded", "0 app b", "1 other x"}},
 		"AllLocal": {
 			reason:  "Other clusters come before local ones that are all sick. These keep their place: they answer until Envoy has found well who has just come.",
-			sources: []source{local, other}, p: ir.Placement{Sick: sickAt("a", "b")},
+			sources: []source{local, other}, p: ir.Placement{Unhealthy: sickAt("a", "b")},
 			want: []string{"0 app a degraded", "0 app b degraded", "1 other x"},
 		},
-		"Alone":     {reason: "Without others who is well takes all.", sources: []source{local}, p: ir.Placement{Sick: sickAt("a")}, want: []string{"0 app b", "2 app a degraded"}},
-		"AllAlone":  {reason: "If all are sick nothing moves.", sources: []source{local}, p: ir.Placement{Sick: sickAt("a", "b")}, want: []string{"0 app a", "0 app b"}},
-		"All":       {reason: "Those of other clusters count.", sources: []source{local, other}, p: ir.Placement{Sick: sickAt("a", "b", "x")}, want: []string{"0 app a", "0 app b", "1 other x"}},
-		"Remote":    {reason: "Other clusters that are sick come after local ones that are not.", sources: []source{local, other}, p: ir.Placement{Sick: sickAt("x")}, want: []string{"0 app a", "0 app b", "1 other -", "2 other x degraded"}},
-		"LocalOnly": {reason: "Until failoverTimeout is over other clusters are not there.", sources: []source{local, other}, p: ir.Placement{LocalOnly: true, Sick: sickAt("a", "b")}, want: []string{"0 app a", "0 app b", "1 other -"}},
+		"Alone":     {reason: "Without others who is well takes all.", sources: []source{local}, p: ir.Placement{Unhealthy: sickAt("a")}, want: []string{"0 app b", "2 app a degraded"}},
+		"AllAlone":  {reason: "If all are sick nothing moves.", sources: []source{local}, p: ir.Placement{Unhealthy: sickAt("a", "b")}, want: []string{"0 app a", "0 app b"}},
+		"All":       {reason: "Those of other clusters count.", sources: []source{local, other}, p: ir.Placement{Unhealthy: sickAt("a", "b", "x")}, want: []string{"0 app a", "0 app b", "1 other x"}},
+		"Remote":    {reason: "Other clusters that are sick come after local ones that are not.", sources: []source{local, other}, p: ir.Placement{Unhealthy: sickAt("x")}, want: []string{"0 app a", "0 app b", "1 other -", "2 other x degraded"}},
+		"LocalOnly": {reason: "Until failoverTimeout is over other clusters are not there.", sources: []source{local, other}, p: ir.Placement{LocalOnly: true, Unhealthy: sickAt("a", "b")}, want: []string{"0 app a", "0 app b", "1 other -"}},
 		"NoLocal":   {reason: "They are there when no local endpoint is.", sources: []source{{name: "app", weight: 1}, other}, p: ir.Placement{LocalOnly: true}, want: []string{"0 app -", "1 other x"}},
 		"Failback":  {reason: "Who has come back waits behind those who stand in.", sources: []source{local, other}, p: ir.Placement{Local: true}, want: []string{"0 app -", "1 other x", "2 app a", "2 app b"}},
 		"FailbackToNobody": {
-			reason: "He does not wait when they are sick.", sources: []source{local, other}, p: ir.Placement{Local: true, Sick: sickAt("x")},
+			reason: "He does not wait when they are sick.", sources: []source{local, other}, p: ir.Placement{Local: true, Unhealthy: sickAt("x")},
 			want: []string{"0 app a", "0 app b", "1 other x"},
 		},
 		"Primary": {
@@ -70,13 +70,13 @@ func TestPlace(t *testing.T) {
 		},
 		"WeightZero": {
 			reason:  "A backend that is to get nothing stands in for nobody.",
-			sources: []source{local, {name: "none", priority: 1, endpoints: hosts("n")}}, p: ir.Placement{Sick: sickAt("a", "b")},
+			sources: []source{local, {name: "none", priority: 1, endpoints: hosts("n")}}, p: ir.Placement{Unhealthy: sickAt("a", "b")},
 			want: []string{"0 app a", "0 app b"},
 		},
 		"Draining": {
 			reason:  "Who drains is left alone, and stands in for nobody.",
-			sources: []source{{name: "app", weight: 1, endpoints: append(hosts("a"), zoned{Endpoint: ir.Endpoint{Address: "d", Health: ir.Draining}})}},
-			p:       ir.Placement{Sick: sickAt("a", "d")},
+			sources: []source{{name: "app", weight: 1, endpoints: append(hosts("a"), zonedEndpoint{Endpoint: ir.Endpoint{Address: "d", Health: ir.Draining}})}},
+			p:       ir.Placement{Unhealthy: sickAt("a", "d")},
 			want:    []string{"0 app a", "0 app d draining"},
 		},
 	}
@@ -110,23 +110,23 @@ func TestPlaceLosesNobody(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 5000 {
 		var in []source
-		p := ir.Placement{LocalOnly: r.IntN(4) == 0, Local: r.IntN(4) == 0, Sick: map[ir.Address]bool{}}
+		p := ir.Placement{LocalOnly: r.IntN(4) == 0, Local: r.IntN(4) == 0, Unhealthy: map[ir.Address]bool{}}
 		count := map[string]int{}
 		for i := range 1 + r.IntN(4) {
 			s := source{name: strconv.Itoa(i), weight: uint64(r.IntN(3)), priority: uint32(r.IntN(3)), remote: r.IntN(2) == 0}
 			for j := range r.IntN(4) {
 				a := fmt.Sprintf("%d.%d", i, j)
 				s.endpoints = append(s.endpoints, hosts(a)...)
-				p.Sick[ir.Address{Host: a}] = r.IntN(2) == 0
+				p.Unhealthy[ir.Address{Host: a}] = r.IntN(2) == 0
 				if s.weight > 0 && (!p.LocalOnly || !s.remote) {
 					count[a]++
 				}
 			}
 			in = append(in, s)
 		}
-		for a, sick := range p.Sick {
+		for a, sick := range p.Unhealthy {
 			if !sick {
-				delete(p.Sick, a)
+				delete(p.Unhealthy, a)
 			}
 		}
 		before := localities(in)
@@ -170,7 +170,7 @@ func TestSetHealth(t *testing.T) {
 	defer sub.Close()
 	unknown := k
 	unknown.Name = "unknown"
-	s.SetHealth(map[ir.TargetKey]ir.Placement{k: {Sick: sick}, unknown: {Local: true}})
+	s.SetHealth(map[ir.TargetKey]ir.Placement{k: {Unhealthy: sick}, unknown: {Local: true}})
 	after := s.Snapshot()
 	if n := len(s.objects.placements); n != 1 {
 		t.Errorf("%d targets have a placement, want one: who is not named has none", n)
@@ -187,7 +187,7 @@ func TestSetHealth(t *testing.T) {
 	if diff := cmp.Diff(well.Candidates, after.Target(k).Candidates); diff != "" {
 		t.Errorf("who is sick is probed on: -want, +got\n%s", diff)
 	}
-	s.SetHealth(map[ir.TargetKey]ir.Placement{k: {Sick: sick}})
+	s.SetHealth(map[ir.TargetKey]ir.Placement{k: {Unhealthy: sick}})
 	if s.Snapshot() != after {
 		t.Error("what was told before is no change")
 	}
@@ -195,7 +195,7 @@ func TestSetHealth(t *testing.T) {
 	if diff := cmp.Diff(well.Localities, s.Snapshot().Target(k).Localities); diff != "" {
 		t.Errorf("who is well again stands where he did: -want, +got\n%s", diff)
 	}
-	s.SetHealth(map[ir.TargetKey]ir.Placement{k: {Sick: sick}})
+	s.SetHealth(map[ir.TargetKey]ir.Placement{k: {Unhealthy: sick}})
 	apply(t, s, true, all[0])
 	if len(s.objects.placements) > 0 {
 		t.Error("a target that nobody names has no placement any more")

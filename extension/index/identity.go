@@ -102,7 +102,7 @@ func (all *objects) identityListeners(gateway types.NamespacedName) []ir.Identit
 		for _, n := range of.listeners {
 			l := ir.IdentityListener{Name: n}
 			if g := all.gatewayInfo[gateway]; g != nil {
-				l.Port = g.Plain[n]
+				l.Port = g.HTTPPorts[n]
 			}
 			if l.Port != 0 && !slices.Contains(out, l) {
 				out = append(out, l)

@@ -101,7 +101,7 @@ spec: {gatewayRef: {name: gw}, tailnets: [{name: corp, listeners: [{name: http, 
 				apply(t, s, true, tc.gone)
 			}
 			got := want{}
-			if got.Listeners, got.Wanted = s.Snapshot().Identified(gw); len(got.Listeners) == 0 {
+			if got.Listeners, got.Wanted = s.Snapshot().IdentityListeners(gw); len(got.Listeners) == 0 {
 				got.Listeners = nil
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {

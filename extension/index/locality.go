@@ -17,7 +17,7 @@ type source struct {
 	name      string
 	priority  uint32
 	weight    uint64
-	endpoints []zoned
+	endpoints []zonedEndpoint
 
 	// remote reports that the source leads to another cluster, proxied that its endpoints
 	// are egress proxies although it does not, and offline that the tailnet reports its
@@ -97,12 +97,12 @@ func lcm(a, b uint64) uint64 {
 }
 
 // severalZones reports whether the endpoints are in more than one zone.
-func severalZones(in []zoned) bool {
-	return slices.ContainsFunc(in, func(e zoned) bool { return e.zone != in[0].zone })
+func severalZones(in []zonedEndpoint) bool {
+	return slices.ContainsFunc(in, func(e zonedEndpoint) bool { return e.zone != in[0].zone })
 }
 
 // usable counts the endpoints that accept new requests.
-func usable(in []zoned) uint64 {
+func usable(in []zonedEndpoint) uint64 {
 	n := uint64(0)
 	for _, e := range in {
 		if e.Health != ir.Draining {

@@ -15,11 +15,11 @@ import (
 )
 
 // in zones, as many endpoints as each says.
-func in(zones ...int) []zoned {
-	var out []zoned
+func in(zones ...int) []zonedEndpoint {
+	var out []zonedEndpoint
 	for z, n := range zones {
 		for i := range n {
-			out = append(out, zoned{zone: strconv.Itoa(z), Endpoint: ir.Endpoint{Address: fmt.Sprintf("10.0.%d.%d", z, i)}})
+			out = append(out, zonedEndpoint{zone: strconv.Itoa(z), Endpoint: ir.Endpoint{Address: fmt.Sprintf("10.0.%d.%d", z, i)}})
 		}
 	}
 	return out

@@ -18,15 +18,15 @@ func (all *objects) findNamedRules(p *ir.RoutePolicy) {
 		}
 		now, n := *r, *r.Named
 		now.Named, p.Rules[i] = &n, &now
-		if n.Problem = all.unnamed(p, &n); n.Problem != "" {
+		if n.Problem = all.namedRuleProblem(p, &n); n.Problem != "" {
 			p.Notices[r.Name] = join(p.Notices[r.Name], "Requests are answered 500: "+n.Problem)
 		}
 	}
 }
 
-// unnamed says why a rule of a route cannot handle requests for a policy. It is empty if it
+// namedRuleProblem says why a rule of a route cannot handle requests for a policy. It is empty if it
 // can.
-func (all *objects) unnamed(p *ir.RoutePolicy, n *ir.NamedRule) string {
+func (all *objects) namedRuleProblem(p *ir.RoutePolicy, n *ir.NamedRule) string {
 	at := all.attachment(n.PolicyTarget)
 	switch {
 	case all.sites[n.RouteKey()] == nil:

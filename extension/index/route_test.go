@@ -55,11 +55,11 @@ spec:
 			want: &ir.Route{
 				Generation: 7,
 				Gateways:   []types.NamespacedName{{Namespace: "infra", Name: "gw"}, {Namespace: "infra", Name: "gw2"}, name("gw")},
-				About:      ir.About{Listeners: []string{"Gateway infra/gw https port 8443", "Gateway shop/gw", "ListenerSet shop/more", "ListenerSet shop/unknown"}},
+				Info:       ir.RouteInfo{Listeners: []string{"Gateway infra/gw https port 8443", "Gateway shop/gw", "ListenerSet shop/more", "ListenerSet shop/unknown"}},
 				Rules: []ir.Rule{
 					{
-						Name: "first",
-						Own:  true,
+						Name:      "first",
+						Exclusive: true,
 						Matches: []ir.Match{
 							{Path: "/a", PathType: "Exact", Method: "GET", Headers: []string{"x-a=a", "x-b=~b"}, Query: []string{"Q=1", "p=~x"}},
 							{Path: "/b", PathType: "PathPrefix"},
@@ -119,7 +119,7 @@ spec:
   - backendRefs: [{group: gateway.tailscale.com, kind: TailscaleServices, name: web, port: 80}]
 `,
 			key: ir.RouteKey{Kind: ir.KindTLSRoute, NamespacedName: name("web")},
-			want: &ir.Route{About: ir.About{Hostnames: []string{"a.example.com"}}, Rules: []ir.Rule{{Own: true, Backends: []ir.BackendRef{
+			want: &ir.Route{Info: ir.RouteInfo{Hostnames: []string{"a.example.com"}}, Rules: []ir.Rule{{Exclusive: true, Backends: []ir.BackendRef{
 				{Kind: ir.BackendService, NamespacedName: name("app"), Port: 8080, Weight: 1},
 				{Kind: ir.BackendServices, NamespacedName: name("web"), Port: 80, Weight: 1, Index: 1},
 			}}}},

@@ -130,7 +130,7 @@ func TestParseRoutePolicy(t *testing.T) {
 			reason: "Names that users choose should let nobody in, beside addresses neither.",
 			rule:   `{name: a, actions: [{type: RateLimit, rateLimit: {requests: 7, unit: Minute}}], matches: [{tailnetDevice: {tailnet: corp, hostnames: ["b-*", "a-*"], addresses: [100.64.0.0/10]}}]}`,
 			want: ir.PolicyRule{Name: "a", RateLimit: &ir.RateLimit{Requests: 7, Per: time.Minute}, Matches: []ir.PolicyMatch{{
-				Devices: &ir.DeviceQuery{Tailnet: "corp", Hostnames: []string{"a-*", "b-*"}}, Clients: []netip.Prefix{}, NamesAlone: true,
+				Devices: &ir.DeviceQuery{Tailnet: "corp", Hostnames: []string{"a-*", "b-*"}}, Clients: []netip.Prefix{}, NamesOnly: true,
 			}}},
 		},
 		"NamesOfUsers": {

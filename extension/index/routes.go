@@ -144,7 +144,7 @@ func routeSum(r *ir.Route) any {
 		return nil
 	}
 	out := *r
-	out.Generation, out.About = 0, ir.About{Created: r.About.Created}
+	out.Generation, out.Info = 0, ir.RouteInfo{Created: r.Info.Created}
 	return out
 }
 

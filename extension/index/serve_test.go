@@ -59,7 +59,7 @@ func TestServe(t *testing.T) {
 				}
 			}
 			for _, g := range []types.NamespacedName{{Namespace: "infra", Name: "gw"}, gw2} {
-				if _, told := after.Snapshot().Identified(g); told != (tc.serves == nil || tc.serves(g)) {
+				if _, told := after.Snapshot().IdentityListeners(g); told != (tc.serves == nil || tc.serves(g)) {
 					t.Errorf("\n%s\nlisteners of %s are told who asks: %t", tc.reason, g, told)
 				}
 			}

@@ -50,7 +50,7 @@ func (v *view) build(k ir.TargetKey) *ir.Target {
 // buildServices builds the target of a TailscaleServices: local backends, with other
 // clusters behind them.
 func (v *view) buildServices(t *ir.Target, n types.NamespacedName) {
-	spec := v.services[v.saw(refServices, n)]
+	spec := v.services[v.lookup(refServices, n)]
 	if spec == nil {
 		t.Missing, t.Problem = true, missing(parse.KindTailscaleServices, n)
 		return
@@ -81,7 +81,7 @@ func (v *view) buildServices(t *ir.Target, n types.NamespacedName) {
 func (v *view) filled(n types.NamespacedName, port int32, spec *gatewayv1alpha1.TailscaleServicesSpec) (*gatewayv1alpha1.TailscaleServicesSpec, string) {
 	of := namesake.Service{Namespace: n.Namespace, Name: n.Name}
 	if namesake.Answers(*spec) {
-		if s := v.kubeServices[v.saw(refService, n)]; s != nil {
+		if s := v.kubeServices[v.lookup(refService, n)]; s != nil {
 			of.Exists = true
 			for _, p := range s.Ports {
 				if p.Protocol == corev1.ProtocolTCP {
@@ -203,7 +203,7 @@ func priorities(lb *gatewayv1alpha1.LoadBalancing, backends []gatewayv1alpha1.Ba
 // that several TailscaleEndpoints lead to counts once.
 func (v *view) remoteSources(t *ir.Target, n types.NamespacedName, spec *gatewayv1alpha1.TailscaleServicesSpec, local []source) (out []source, problem string) {
 	k := t.Key
-	attachments := v.attachments.sorted(v.saw(refAttachments, n))
+	attachments := v.attachments.sorted(v.lookup(refAttachments, n))
 	if len(attachments) == 0 || k.Protocol == ir.ProtocolUDP {
 		return local, ""
 	}
@@ -269,8 +269,8 @@ func global(lb *gatewayv1alpha1.LoadBalancing) bool {
 }
 
 // egressPods returns the egress pods of a TailscaleEndpoints at one of their ports.
-func (v *view) egressPods(ns string, p *tailnetv1alpha1.ProxySetSpec, port int32) []zoned {
-	var out []zoned
+func (v *view) egressPods(ns string, p *tailnetv1alpha1.ProxySetSpec, port int32) []zonedEndpoint {
+	var out []zonedEndpoint
 	for _, m := range p.Sets {
 		if m.Direction == tailnetv1alpha1.DirectionEgress {
 			out = append(out, v.proxies(types.NamespacedName{Namespace: ns, Name: names.Service(m.Name)}, port)...)

@@ -430,7 +430,7 @@ func TestApplyAbout(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := s.Snapshot()
-	if diff := cmp.Diff([]string{"new.example.com"}, now.Route(ir.RouteKey{Kind: ir.KindHTTPRoute, NamespacedName: name("web")}).About.Hostnames); diff != "" {
+	if diff := cmp.Diff([]string{"new.example.com"}, now.Route(ir.RouteKey{Kind: ir.KindHTTPRoute, NamespacedName: name("web")}).Info.Hostnames); diff != "" {
 		t.Errorf("-want hostnames, +got:\n%s", diff)
 	}
 	if now.Revision != before.Revision || now.Digest != before.Digest {

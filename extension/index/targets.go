@@ -36,10 +36,10 @@ type targetObjects struct {
 	// offline are the endpoints of a TailscaleEndpoints whose devices are offline.
 	offline map[types.NamespacedName]map[string]bool
 
-	// dialling is what Envoys may connect to without a proxy, and owners has the objects
+	// dialPolicy is what Envoys may connect to without a proxy, and owners has the objects
 	// with an address, if they may connect to any.
-	dialling Dialling
-	owners   owners
+	dialPolicy DialPolicy
+	owners     owners
 
 	// placements are the results of probing targets.
 	placements map[ir.TargetKey]ir.Placement
@@ -93,13 +93,13 @@ func (all *objects) putTarget(in *input, p *pending) (bool, error) {
 		p.ref(refAttachment, n)
 	case *corev1.Service:
 		put(all.kubeServices, n, parse.ParseService(o), in.Gone)
-		all.claim(grouped{kind: refService, NamespacedName: n}, n, unless(in.Gone, addressesOfService(o)), p)
+		all.claim(grouped{kind: refService, NamespacedName: n}, n, unlessGone(in.Gone, addressesOfService(o)), p)
 		p.ref(refService, n)
 	case *discoveryv1.EndpointSlice:
 		s := o.Labels[discoveryv1.LabelServiceName]
-		refused := func(a netip.Addr) bool { return all.dialling.refused(a) != "" }
+		refused := func(a netip.Addr) bool { return all.dialPolicy.refused(a) != "" }
 		putGrouped(all, p, all.slices, refSlices, n, parse.ParseEndpointSlice(o, refused), in.Gone || s == "", ir.Sibling(n, s))
-		all.claim(grouped{kind: refSlices, NamespacedName: n}, ir.Sibling(n, s), unless(in.Gone, addressesOfSlice(o)), p)
+		all.claim(grouped{kind: refSlices, NamespacedName: n}, ir.Sibling(n, s), unlessGone(in.Gone, addressesOfSlice(o)), p)
 	case *corev1.ConfigMap:
 		put(all.configMaps, n, o.Data[parse.CAKey], in.Gone)
 		p.ref(refConfigMap, n)
@@ -203,18 +203,18 @@ func (s *Store) rebuild(e *edit, of consumer) {
 		s.rebuildTarget(e, v, of)
 	}
 	for r := range s.lookups[of] {
-		if _, ok := v.seen[r]; !ok {
+		if _, ok := v.lookups[r]; !ok {
 			s.forget(of, r)
 		}
 	}
-	for r := range v.seen {
+	for r := range v.lookups {
 		if s.dependents[r] == nil {
 			s.dependents[r] = map[consumer]struct{}{}
 			s.hostsChanged(r)
 		}
 		s.dependents[r][of] = struct{}{}
 	}
-	s.lookups[of] = v.seen
+	s.lookups[of] = v.lookups
 }
 
 // forget notes that a consumer does not depend on a lookup any more.

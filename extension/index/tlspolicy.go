@@ -44,7 +44,7 @@ func (v *view) tlsOf(k ir.TargetKey) (*ir.UpstreamTLS, string) {
 	}
 	var best *gwapiv1.BackendTLSPolicy
 	exact := false
-	for _, p := range v.tls[refs-refServicesTLS].sorted(v.saw(refs, types.NamespacedName{Namespace: k.Namespace, Name: k.Name})) {
+	for _, p := range v.tls[refs-refServicesTLS].sorted(v.lookup(refs, types.NamespacedName{Namespace: k.Namespace, Name: k.Name})) {
 		for _, t := range p.Spec.TargetRefs {
 			if t.Group != gatewayv1alpha1.Group || t.Kind != kind || string(t.Name) != k.Name {
 				continue
@@ -83,7 +83,7 @@ func (v *view) upstreamTLS(p *gwapiv1.BackendTLSPolicy) (*ir.UpstreamTLS, string
 		if r.Group != "" || r.Kind != parse.KindConfigMap {
 			return nil, name + " has a certificate that is not in a ConfigMap; put it into one, with the key " + parse.CAKey
 		}
-		ca := v.configMaps[v.saw(refConfigMap, types.NamespacedName{Namespace: p.Namespace, Name: string(r.Name)})]
+		ca := v.configMaps[v.lookup(refConfigMap, types.NamespacedName{Namespace: p.Namespace, Name: string(r.Name)})]
 		if ca == "" {
 			return nil, name + " names ConfigMap " + string(r.Name) + ", which has no key " + parse.CAKey + "; add it"
 		}

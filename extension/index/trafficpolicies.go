@@ -70,7 +70,7 @@ func (s *Store) recomputeSettings(e *edit) {
 		k := c.route()
 		now := ir.Settings{}
 		if r, _ := s.objects.servedRoute(k); r != nil {
-			now = ir.Settings{Pinned: s.objects.pinned(r), Tunings: s.objects.tunings(r), Wide: s.objects.wide(r)}
+			now = ir.Settings{Pinned: s.objects.pinned(r), Tunings: s.objects.tunings(r), GatewayPolicies: s.objects.gatewayPolicies(r)}
 		}
 		old := e.next.Settings.Get(k)
 		if old.Equal(now) {
@@ -124,7 +124,7 @@ func (all *objects) tunings(r *parse.RouteObject) map[string]ir.Tuning {
 		names[rule.Name] = true
 	}
 	var out map[string]ir.Tuning
-	above := all.above(r)
+	above := all.parentPolicy(r)
 	for name := range names {
 		t := nearest(near, r, name).MergeOver(above)
 		if t.Equal(ir.Tuning{}) {
@@ -156,14 +156,14 @@ func nearest(of []*parse.TrafficPolicy, r *parse.RouteObject, rule string) *pars
 	return best
 }
 
-// above returns the policy of the first parent of a route that has one, or nil.
-func (all *objects) above(r *parse.RouteObject) *parse.TrafficPolicy {
+// parentPolicy returns the policy of the first parent of a route that has one, or nil.
+func (all *objects) parentPolicy(r *parse.RouteObject) *parse.TrafficPolicy {
 	for _, of := range r.Parents {
 		var best *parse.TrafficPolicy
-		nearest := beyond
+		nearest := notApplicable
 		for _, p := range all.trafficPolicies {
 			d := all.distance(p, of)
-			if d < nearest || d == nearest && d != beyond && p.OlderThan(best) {
+			if d < nearest || d == nearest && d != notApplicable && p.OlderThan(best) {
 				best, nearest = p, d
 			}
 		}
@@ -174,8 +174,8 @@ func (all *objects) above(r *parse.RouteObject) *parse.TrafficPolicy {
 	return nil
 }
 
-// wide returns the names of the policies of whole Gateways that a route attaches to, sorted.
-func (all *objects) wide(r *parse.RouteObject) []types.NamespacedName {
+// gatewayPolicies returns the names of the policies of whole Gateways that a route attaches to, sorted.
+func (all *objects) gatewayPolicies(r *parse.RouteObject) []types.NamespacedName {
 	of := all.gateways(r.Parents)
 	var out []types.NamespacedName
 	for n, p := range all.trafficPolicies {
@@ -187,14 +187,14 @@ func (all *objects) wide(r *parse.RouteObject) []types.NamespacedName {
 	return out
 }
 
-// beyond is larger than any distance of a policy that applies.
-const beyond = 3
+// notApplicable is larger than any distance of a policy that applies.
+const notApplicable = 3
 
 // distance returns how far a policy is from where a route attaches: 0 for a listener, 1 for
 // the Gateway or the ListenerSet, 2 for the ListenerSet's Gateway. A route that names no
 // listener attaches to all.
 func (all *objects) distance(p *parse.TrafficPolicy, of parse.Parent) int {
-	out := beyond
+	out := notApplicable
 	g, set := all.listenerSets[of.NamespacedName]
 	for at := range p.Places {
 		switch {
@@ -217,5 +217,5 @@ func (all *objects) concerns(p *parse.TrafficPolicy, r *parse.RouteObject) bool 
 	if p == nil {
 		return false
 	}
-	return p.Rules(r) != nil || slices.ContainsFunc(r.Parents, func(of parse.Parent) bool { return all.distance(p, of) < beyond })
+	return p.Rules(r) != nil || slices.ContainsFunc(r.Parents, func(of parse.Parent) bool { return all.distance(p, of) < notApplicable })
 }

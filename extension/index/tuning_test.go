@@ -121,15 +121,15 @@ func TestWide(t *testing.T) {
 	mixed := ir.RouteKey{Kind: ir.KindHTTPRoute, NamespacedName: name("mixed")}
 	listener := strings.NewReplacer("name: gw2", "name: gw2, sectionName: a", "name: gateway", "name: listener").Replace(tuneGateway)
 	s := snapshotOf(t, mixedRoute, listenerSet, tuneGateway, tuneRoute, tuneSet, listener)
-	for _, p := range s.Edit().Settings.Get(mixed).Wide {
-		if !s.Wide(mixed, p) || p.Name != "gateway" {
+	for _, p := range s.Edit().Settings.Get(mixed).GatewayPolicies {
+		if !s.HasGatewayPolicy(mixed, p) || p.Name != "gateway" {
 			t.Errorf("%s should not be known to be for the whole Gateway", p)
 		}
 	}
-	if len(s.Edit().Settings.Get(mixed).Wide) != 1 {
-		t.Errorf("One policy should be known to be for the whole Gateway, got %v", s.Edit().Settings.Get(mixed).Wide)
+	if len(s.Edit().Settings.Get(mixed).GatewayPolicies) != 1 {
+		t.Errorf("One policy should be known to be for the whole Gateway, got %v", s.Edit().Settings.Get(mixed).GatewayPolicies)
 	}
-	if s = snapshotOf(t, mixedRoute, tuneGateway); len(s.Edit().Settings.Get(mixed).Wide) > 0 {
-		t.Errorf("Without its ListenerSet the Gateway of the route is not known, got %v", s.Edit().Settings.Get(mixed).Wide)
+	if s = snapshotOf(t, mixedRoute, tuneGateway); len(s.Edit().Settings.Get(mixed).GatewayPolicies) > 0 {
+		t.Errorf("Without its ListenerSet the Gateway of the route is not known, got %v", s.Edit().Settings.Get(mixed).GatewayPolicies)
 	}
 }

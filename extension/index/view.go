@@ -47,20 +47,20 @@ type ref struct {
 type view struct {
 	*objects
 
-	seen map[ref]struct{}
+	lookups map[ref]struct{}
 }
 
-func (all *objects) view() *view { return &view{objects: all, seen: map[ref]struct{}{}} }
+func (all *objects) view() *view { return &view{objects: all, lookups: map[ref]struct{}{}} }
 
-// saw records a lookup and returns its name.
-func (v *view) saw(k refKind, n types.NamespacedName) types.NamespacedName {
-	v.seen[ref{kind: k, NamespacedName: n}] = struct{}{}
+// lookup records a lookup and returns its name.
+func (v *view) lookup(k refKind, n types.NamespacedName) types.NamespacedName {
+	v.lookups[ref{kind: k, NamespacedName: n}] = struct{}{}
 	return n
 }
 
 // proxySet returns the ProxySet of a TailscaleEndpoints, or nil.
 func (v *view) proxySet(n types.NamespacedName) *tailnetv1alpha1.ProxySetSpec {
-	if of := v.proxySets.sorted(v.saw(refProxySet, n)); len(of) > 0 {
+	if of := v.proxySets.sorted(v.lookup(refProxySet, n)); len(of) > 0 {
 		return of[0]
 	}
 	return nil

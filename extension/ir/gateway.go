@@ -19,8 +19,8 @@ type Gateway struct {
 	// Sections are the names of the listeners.
 	Sections []string
 
-	// Plain are the ports of HTTP listeners without TLS, by the listeners' names.
-	Plain map[string]int32
+	// HTTPPorts are the ports of HTTP listeners without TLS, by the listeners' names.
+	HTTPPorts map[string]int32
 }
 
 // Gateway returns a Gateway, or nil if it is not known.
@@ -33,17 +33,17 @@ type IdentityListener struct {
 	Port int32
 }
 
-// HasIdentified reports whether any Gateway has an IdentityListener.
-func (s *Snapshot) HasIdentified() bool { return s.tables.IdentityListeners.Len() > 0 }
+// HasIdentityListeners reports whether any Gateway has an IdentityListener.
+func (s *Snapshot) HasIdentityListeners() bool { return s.tables.IdentityListeners.Len() > 0 }
 
 // Identified returns the identity listeners of a Gateway, by name. It also reports whether a
 // TailscaleGateway asks for identity listeners, even if the Gateway has none of them.
-func (s *Snapshot) Identified(gateway types.NamespacedName) ([]IdentityListener, bool) {
+func (s *Snapshot) IdentityListeners(gateway types.NamespacedName) ([]IdentityListener, bool) {
 	return s.tables.IdentityListeners.Lookup(gateway)
 }
 
 // Bootstrapped reports whether the bootstrap of a Gateway's Envoys is known to have the
 // authority tailscale.
-func (s *Snapshot) Bootstrapped(gateway types.NamespacedName) bool {
+func (s *Snapshot) HasAuthority(gateway types.NamespacedName) bool {
 	return s.tables.Bootstraps.Get(gateway)
 }

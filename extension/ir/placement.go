@@ -54,8 +54,8 @@ type Delays struct {
 // A Placement is the result of probing the endpoints of a target. The zero value changes
 // nothing. A Placement must not be changed after it is passed on.
 type Placement struct {
-	// Sick endpoints get traffic only if no other endpoint is left.
-	Sick map[Address]bool
+	// Unhealthy endpoints get traffic only if no other endpoint is left.
+	Unhealthy map[Address]bool
 
 	// LocalOnly excludes the endpoints of other clusters if there is a local one.
 	LocalOnly bool
@@ -68,7 +68,7 @@ type Placement struct {
 
 // Equal reports whether two Placements are the same.
 func (p Placement) Equal(o Placement) bool {
-	return p.LocalOnly == o.LocalOnly && p.Local == o.Local && maps.Equal(p.Sick, o.Sick) && maps.Equal(p.Waiting, o.Waiting)
+	return p.LocalOnly == o.LocalOnly && p.Local == o.Local && maps.Equal(p.Unhealthy, o.Unhealthy) && maps.Equal(p.Waiting, o.Waiting)
 }
 
 // IsZero reports whether the Placement changes nothing.

@@ -161,9 +161,9 @@ type Rule struct {
 	// Mirrors are the targets of RequestMirror filters.
 	Mirrors []BackendRef
 
-	// Own reports that the rule has settings that a cluster shared with other routes cannot
-	// have, such as session persistence.
-	Own bool
+	// Exclusive reports that the rule has settings that a cluster shared with other routes
+	// cannot have, such as session persistence.
+	Exclusive bool
 }
 
 // Ours reports whether a backend or a mirror of the rule is of our kinds.
@@ -176,9 +176,9 @@ func (r Rule) OursBackend() bool {
 	return slices.ContainsFunc(r.Backends, BackendRef.Ours)
 }
 
-// An About is information on a route for people, in addition to what Envoy's configuration
-// needs.
-type About struct {
+// A RouteInfo is information on a route for people, in addition to what Envoy's
+// configuration needs.
+type RouteInfo struct {
 	// Created is the creation time of the route. The older of two routes with the same match
 	// takes precedence, and the settings of a shared cluster are those of the oldest route
 	// to its target.
@@ -200,8 +200,8 @@ type Route struct {
 	// Gateways that the route attaches to.
 	Gateways []types.NamespacedName
 
-	// About is for people. Only the age affects Envoy's configuration.
-	About About
+	// Info is for people. Only the age affects Envoy's configuration.
+	Info RouteInfo
 
 	// Rules in order. An L4 route has one rule with the backends of all: Envoy Gateway makes
 	// one cluster of them.

@@ -167,9 +167,9 @@ type PolicyMatch struct {
 	// empty list no client.
 	Clients []netip.Prefix
 
-	// NamesAlone reports that only names select the devices, and users choose the names of
+	// NamesOnly reports that only names select the devices, and users choose the names of
 	// their devices. A rule of any action denies what meets the match.
-	NamesAlone bool
+	NamesOnly bool
 }
 
 // A PolicyRedirect is the target of a redirect. Empty fields keep the part of the request.
@@ -231,10 +231,11 @@ func (n *NamedRule) String() string {
 	return n.NamespacedName.String()
 }
 
-// Closed says why the rule denies requests that its author did not mean to deny, or what
-// makes the set of denied clients certain. It is shown to people, and empty for most rules.
-func (r *PolicyRule) Closed() string {
-	i := slices.IndexFunc(r.Matches, func(m PolicyMatch) bool { return m.NamesAlone })
+// DenialNotice says why the rule denies requests that its author did not mean to deny, or
+// what makes the set of denied clients certain. It is shown to people, and empty for most
+// rules.
+func (r *PolicyRule) DenialNotice() string {
+	i := slices.IndexFunc(r.Matches, func(m PolicyMatch) bool { return m.NamesOnly })
 	switch {
 	case r.Problem == "" && r.Widened != "":
 		return "What cannot be a condition is none, so more is denied: " + r.Widened

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// A Share is the part of an endpoint list that a backend has.
-type Share struct {
+// An EndpointShare is the part of an endpoint list that a backend has.
+type EndpointShare struct {
 	// Weight among the shares. It is never 0.
 	Weight uint32
 
@@ -21,12 +21,12 @@ type Share struct {
 	Localities []Locality
 }
 
-// OwnName returns the name of the cluster that a route's rules have for a target if their
+// RouteClusterName returns the name of the cluster that a route's rules have for a target if their
 // settings keep them from sharing one: TARGET/KIND/NAMESPACE/NAME, and /rule/RULE if a
 // policy is attached to the rule by name. TARGET is the name of the shared cluster and of
 // its endpoint list. The name has no index, which another rule may take, and no settings,
 // which change in place.
-func (s *Snapshot) OwnName(k RouteKey, rule string, t TargetKey) string {
+func (s *Snapshot) RouteClusterName(k RouteKey, rule string, t TargetKey) string {
 	name := strings.Join([]string{t.ClusterName(), string(k.Kind), k.Namespace, k.Name}, "/")
 	if rule != "" && s.tables.Settings.Get(k).Pinned[rule] {
 		name += "/rule/" + rule
@@ -109,7 +109,7 @@ func parseRuleName(name string) (ruleName, bool) {
 
 // Shares resolves the name of an endpoint list, of a target or of a rule. No other function
 // resolves such names. It returns false if no known route uses the list.
-func (s *Snapshot) Shares(name string) ([]Share, bool) {
+func (s *Snapshot) Shares(name string) ([]EndpointShare, bool) {
 	if n, ok := parseRuleName(name); ok {
 		return s.ruleShares(n)
 	}
@@ -121,16 +121,16 @@ func (s *Snapshot) Shares(name string) ([]Share, bool) {
 	if t == nil {
 		return nil, false
 	}
-	return []Share{targetShare(t, 1)}, true
+	return []EndpointShare{targetShare(t, 1)}, true
 }
 
 // ruleShares returns the shares of a rule's backends.
-func (s *Snapshot) ruleShares(n ruleName) ([]Share, bool) {
+func (s *Snapshot) ruleShares(n ruleName) ([]EndpointShare, bool) {
 	rule := s.findRule(n)
 	if rule == nil {
 		return nil, false
 	}
-	shares := make([]Share, 0, len(rule.Backends))
+	shares := make([]EndpointShare, 0, len(rule.Backends))
 	for _, b := range rule.Backends {
 		shares = s.backendShare(shares, n.route, b)
 	}
@@ -157,12 +157,12 @@ func (s *Snapshot) findRule(n ruleName) *Rule {
 }
 
 // backendShare appends the share of a backend, if the backend has one.
-func (s *Snapshot) backendShare(shares []Share, k RouteKey, b BackendRef) []Share {
+func (s *Snapshot) backendShare(shares []EndpointShare, k RouteKey, b BackendRef) []EndpointShare {
 	switch {
 	case b.Weight == 0 || !s.Permitted(k, b):
 		return shares
 	case b.Kind == BackendService:
-		return append(shares, Share{Weight: b.Weight, Localities: s.Service(b.ServicePort(k.Kind))})
+		return append(shares, EndpointShare{Weight: b.Weight, Localities: s.Service(b.ServicePort(k.Kind))})
 	case !b.Ours():
 		return shares
 	}
@@ -174,6 +174,6 @@ func (s *Snapshot) backendShare(shares []Share, k RouteKey, b BackendRef) []Shar
 }
 
 // targetShare returns the share of a target.
-func targetShare(t *Target, weight uint32) Share {
-	return Share{Weight: weight, HealthThreshold: t.Shape.HealthThreshold, Localities: t.Localities}
+func targetShare(t *Target, weight uint32) EndpointShare {
+	return EndpointShare{Weight: weight, HealthThreshold: t.Shape.HealthThreshold, Localities: t.Localities}
 }

@@ -59,15 +59,15 @@ func TestShares(t *testing.T) {
 		Services: map[ServicePort][]Locality{{NamespacedName: named("shop", "plain"), Port: 80}: at("10.0.0.5")},
 		Grants:   []Grant{{Kind: KindHTTPRoute, Namespace: "shop", To: BackendServices, Object: named("other", "far")}},
 	})
-	web := Share{Weight: 7, HealthThreshold: 70, Localities: at("10.0.0.1")}
-	plain := Share{Weight: 3, Localities: at("10.0.0.5")}
-	weigh := func(w uint32, s Share) Share {
+	web := EndpointShare{Weight: 7, HealthThreshold: 70, Localities: at("10.0.0.1")}
+	plain := EndpointShare{Weight: 3, Localities: at("10.0.0.5")}
+	weigh := func(w uint32, s EndpointShare) EndpointShare {
 		s.Weight = w
 		return s
 	}
 
 	type want struct {
-		shares []Share
+		shares []EndpointShare
 		known  bool
 	}
 	cases := map[string]struct {
@@ -78,7 +78,7 @@ func TestShares(t *testing.T) {
 		"Target": {
 			reason: "A shared cluster's name should be its target.",
 			name:   "tailscale/services/shop/web/80/http",
-			want:   want{shares: []Share{weigh(1, web)}, known: true},
+			want:   want{shares: []EndpointShare{weigh(1, web)}, known: true},
 		},
 		"UnknownTarget": {
 			reason: "A target that no route names should be unknown.",
@@ -87,22 +87,22 @@ func TestShares(t *testing.T) {
 		"Rule": {
 			reason: "A rule should be all of its backends that have a weight and that we have endpoints for.",
 			name:   name(0, mixed),
-			want:   want{shares: []Share{web, plain}, known: true},
+			want:   want{shares: []EndpointShare{web, plain}, known: true},
 		},
 		"MovedRule": {
 			reason: "A rule should be found by its backends when another one stands at its index.",
 			name:   name(0, second),
-			want:   want{shares: []Share{weigh(1, web), {Weight: 5, HealthThreshold: 70, Localities: at("10.0.0.3")}}, known: true},
+			want:   want{shares: []EndpointShare{weigh(1, web), {Weight: 5, HealthThreshold: 70, Localities: at("10.0.0.3")}}, known: true},
 		},
 		"NewWeights": {
 			reason: "Weights should not be part of a rule's identity, so that they change in place.",
 			name:   name(1, mixed, twin),
-			want:   want{shares: []Share{weigh(1, web), {Weight: 5, HealthThreshold: 70, Localities: at("10.0.0.3")}}, known: true},
+			want:   want{shares: []EndpointShare{weigh(1, web), {Weight: 5, HealthThreshold: 70, Localities: at("10.0.0.3")}}, known: true},
 		},
 		"Twin": {
 			reason: "Of two rules with the same backends each should have its own weights.",
 			name:   name(1, second, twin),
-			want:   want{shares: []Share{weigh(2, web), {Weight: 5, HealthThreshold: 70, Localities: at("10.0.0.3")}}, known: true},
+			want:   want{shares: []EndpointShare{weigh(2, web), {Weight: 5, HealthThreshold: 70, Localities: at("10.0.0.3")}}, known: true},
 		},
 		"NoTwin": {
 			reason: "One more than there are should be unknown.",
@@ -119,7 +119,7 @@ func TestShares(t *testing.T) {
 		"L4": {
 			reason: "Routes of L4 have one cluster, and refer to nothing in other namespaces.",
 			name:   l4.RuleName(0),
-			want:   want{shares: []Share{{Weight: 1, HealthThreshold: 70, Localities: at("10.0.0.2")}}, known: true},
+			want:   want{shares: []EndpointShare{{Weight: 1, HealthThreshold: 70, Localities: at("10.0.0.2")}}, known: true},
 		},
 		"NoRoute": {
 			reason: "A route that we have not heard of should be unknown.",
@@ -151,7 +151,7 @@ func TestForeignService(t *testing.T) {
 	for _, k := range []RouteKind{KindHTTPRoute, KindGRPCRoute, KindTCPRoute, KindUDPRoute, KindTLSRoute} {
 		ours := BackendRef{Kind: BackendServices, NamespacedName: name("web"), Port: 80, Weight: 1}
 		plain := BackendRef{Kind: BackendService, NamespacedName: types.NamespacedName{Namespace: "bank", Name: "db"}, Port: 80, Weight: 1, Index: 1}
-		r := &Route{Key: RouteKey{Kind: k, NamespacedName: name("r")}, Rules: []Rule{{Own: true, Backends: []BackendRef{ours, plain}}}}
+		r := &Route{Key: RouteKey{Kind: k, NamespacedName: name("r")}, Rules: []Rule{{Exclusive: true, Backends: []BackendRef{ours, plain}}}}
 		c := Contents{
 			Routes:   []*Route{r},
 			Targets:  []*Target{{Key: ours.Target(k), Localities: []Locality{{Name: "web"}}}},
@@ -191,8 +191,8 @@ func TestOwnName(t *testing.T) {
 	s := NewSnapshot(Contents{Pinned: map[RouteKey][]string{k: {"", "pinned"}}})
 	const name = "tailscale/services/shop/web/80/http/httproute/shop/r"
 	for rule, want := range map[string]string{"": name, "other": name, "pinned": name + "/rule/pinned"} {
-		if got := s.OwnName(k, rule, web); got != want {
-			t.Errorf("OwnName of rule %q: want %s, got %s", rule, want, got)
+		if got := s.RouteClusterName(k, rule, web); got != want {
+			t.Errorf("RouteClusterName of rule %q: want %s, got %s", rule, want, got)
 		}
 	}
 }

@@ -79,14 +79,14 @@ type Settings struct {
 	// Tunings of endpoint lists, by the rule's name.
 	Tunings map[string]Tuning
 
-	// Wide are the names of the BackendTrafficPolicies of whole Gateways that the route
-	// attaches to.
-	Wide []types.NamespacedName
+	// GatewayPolicies are the names of the BackendTrafficPolicies of whole Gateways that the
+	// route attaches to.
+	GatewayPolicies []types.NamespacedName
 }
 
 // Equal reports whether both are the same.
 func (s Settings) Equal(o Settings) bool {
-	return maps.Equal(s.Pinned, o.Pinned) && maps.EqualFunc(s.Tunings, o.Tunings, Tuning.Equal) && slices.Equal(s.Wide, o.Wide)
+	return maps.Equal(s.Pinned, o.Pinned) && maps.EqualFunc(s.Tunings, o.Tunings, Tuning.Equal) && slices.Equal(s.GatewayPolicies, o.GatewayPolicies)
 }
 
 // A ServicePort is a port of a Kubernetes Service.
@@ -123,9 +123,9 @@ type Contents struct {
 	// rules without a name.
 	Tunings map[RouteKey]map[string]Tuning
 
-	// Wide are the names of the BackendTrafficPolicies of whole Gateways, by the routes that
-	// attach to these.
-	Wide map[RouteKey][]types.NamespacedName
+	// GatewayPolicies are the names of the BackendTrafficPolicies of whole Gateways, by the
+	// routes that attach to these.
+	GatewayPolicies map[RouteKey][]types.NamespacedName
 
 	Grants []Grant
 
@@ -133,8 +133,8 @@ type Contents struct {
 
 	Policies []*RoutePolicy
 
-	// Identified are the listeners of Gateways to which proxies send the client's identity.
-	Identified map[types.NamespacedName][]IdentityListener
+	// IdentityListeners are the listeners of Gateways to which proxies send the client's identity.
+	IdentityListeners map[types.NamespacedName][]IdentityListener
 
 	// KeyPairs are the client certificates by Secret.
 	KeyPairs map[types.NamespacedName]*KeyPair
@@ -142,8 +142,8 @@ type Contents struct {
 	// Certificates are the client certificates that Gateways present.
 	Certificates map[types.NamespacedName]*ClientCertificate
 
-	// Bootstrapped are the Gateways whose Envoys have the authority tailscale.
-	Bootstrapped map[types.NamespacedName]bool
+	// Bootstraps are the Gateways whose Envoys have the authority tailscale.
+	Bootstraps map[types.NamespacedName]bool
 }
 
 // NewSnapshot returns a Snapshot of contents, which must not be changed afterwards. Of
@@ -152,10 +152,10 @@ func NewSnapshot(c Contents) *Snapshot {
 	t := Tables{}
 	t.Gateways = newTable(c.Gateways)
 	t.Services = newTable(c.Services)
-	t.IdentityListeners = newTable(c.Identified)
+	t.IdentityListeners = newTable(c.IdentityListeners)
 	t.KeyPairs = newTable(c.KeyPairs)
 	t.Certificates = newTable(c.Certificates)
-	t.Bootstraps = newTable(c.Bootstrapped)
+	t.Bootstraps = newTable(c.Bootstraps)
 	routes := make(map[RouteKey]*Route, len(c.Routes))
 	for _, r := range c.Routes {
 		routes[r.Key] = r
@@ -186,9 +186,9 @@ func NewSnapshot(c Contents) *Snapshot {
 		of.Tunings = tunings
 		settings[k] = of
 	}
-	for k, wide := range c.Wide {
+	for k, wide := range c.GatewayPolicies {
 		of := settings[k]
-		of.Wide = wide
+		of.GatewayPolicies = wide
 		settings[k] = of
 	}
 	t.Settings = newTable(settings)
@@ -224,10 +224,11 @@ func (s *Snapshot) Pinned(k RouteKey, rule string) bool {
 	return p[""] || rule != "" && p[rule]
 }
 
-// Wide reports whether a BackendTrafficPolicy is known to apply to all routes of a Gateway
-// that the route attaches to. Policies that select Gateways by labels are not known.
-func (s *Snapshot) Wide(k RouteKey, policy types.NamespacedName) bool {
-	return slices.Contains(s.tables.Settings.Get(k).Wide, policy)
+// HasGatewayPolicy reports whether a BackendTrafficPolicy is known to apply to all routes of
+// a Gateway that the route attaches to. Policies that select Gateways by labels are not
+// known.
+func (s *Snapshot) HasGatewayPolicy(k RouteKey, policy types.NamespacedName) bool {
+	return slices.Contains(s.tables.Settings.Get(k).GatewayPolicies, policy)
 }
 
 // Tuning returns what policies ask of the endpoint lists of a rule.

@@ -13,7 +13,7 @@ import (
 
 // ParseGateway returns what the extension needs to know of a Gateway.
 func ParseGateway(o *gwapiv1.Gateway) *ir.Gateway {
-	out := &ir.Gateway{Class: string(o.Spec.GatewayClassName), Plain: plainPorts(o)}
+	out := &ir.Gateway{Class: string(o.Spec.GatewayClassName), HTTPPorts: plainPorts(o)}
 	for _, l := range o.Spec.Listeners {
 		s := fmt.Sprintf("%s: %s %d", l.Name, l.Protocol, l.Port)
 		if l.Hostname != nil {

@@ -60,7 +60,7 @@ func ParseRouteObject(o client.Object) *RouteObject {
 	p := &RouteObject{Labels: o.GetLabels(), Route: ir.Route{
 		Key:        ir.RouteKey{NamespacedName: client.ObjectKeyFromObject(o)},
 		Generation: o.GetGeneration(),
-		About:      ir.About{Created: o.GetCreationTimestamp().UTC()},
+		Info:       ir.RouteInfo{Created: o.GetCreationTimestamp().UTC()},
 	}}
 	ns := o.GetNamespace()
 	var parents []gwapiv1.ParentReference
@@ -96,9 +96,9 @@ func ParseRouteObject(o client.Object) *RouteObject {
 	}
 	p.Parents = parseParents(ns, parents)
 	for _, h := range hosts {
-		p.Route.About.Hostnames = append(p.Route.About.Hostnames, string(h))
+		p.Route.Info.Hostnames = append(p.Route.Info.Hostnames, string(h))
 	}
-	p.Route.About.Listeners = listenerNames(ns, parents)
+	p.Route.Info.Listeners = listenerNames(ns, parents)
 	return p
 }
 
@@ -129,7 +129,7 @@ func (p *RouteObject) addL4(ns string, name *gwapiv1.SectionName, refs []gwapiv1
 		p.Route.Rules = []ir.Rule{{Name: string(ptr.Deref(name, ""))}}
 	}
 	r := &p.Route.Rules[0]
-	r.Own = len(r.Backends) > 0
+	r.Exclusive = len(r.Backends) > 0
 	for _, b := range refs {
 		r.Backends = append(r.Backends, parseBackend(ns, b, len(r.Backends), nil))
 	}
@@ -155,7 +155,7 @@ func parseParents(ns string, refs []gwapiv1.ParentReference) []Parent {
 
 // parseHTTPRule parses a rule of an HTTPRoute.
 func parseHTTPRule(ns string, in gwapiv1.HTTPRouteRule) ir.Rule {
-	r := ir.Rule{Name: string(ptr.Deref(in.Name, "")), Own: in.SessionPersistence != nil}
+	r := ir.Rule{Name: string(ptr.Deref(in.Name, "")), Exclusive: in.SessionPersistence != nil}
 	for _, m := range in.Matches {
 		out := ir.Match{Method: string(ptr.Deref(m.Method, ""))}
 		if m.Path != nil {
@@ -193,7 +193,7 @@ func condition(name, value string, regular bool) string {
 
 // parseGRPCRule parses a rule of a GRPCRoute.
 func parseGRPCRule(ns string, in gwapiv1.GRPCRouteRule) ir.Rule {
-	r := ir.Rule{Name: string(ptr.Deref(in.Name, "")), Own: in.SessionPersistence != nil}
+	r := ir.Rule{Name: string(ptr.Deref(in.Name, "")), Exclusive: in.SessionPersistence != nil}
 	for _, m := range in.Matches {
 		out := parseGRPCMethod(m.Method)
 		for _, h := range m.Headers {

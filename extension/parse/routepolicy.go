@@ -151,7 +151,7 @@ func parsePolicyMatch(in *gatewayv1alpha1.RoutePolicyMatch) (ir.PolicyMatch, err
 		}
 		out.Devices = queryOf(in.TailnetDevice)
 		// The schema refuses it, but older objects may have been stored without that rule.
-		out.NamesAlone = len(in.TailnetDevice.Hostnames) > 0 && len(in.TailnetDevice.Tags) == 0 && len(in.TailnetDevice.Users) == 0
+		out.NamesOnly = len(in.TailnetDevice.Hostnames) > 0 && len(in.TailnetDevice.Tags) == 0 && len(in.TailnetDevice.Users) == 0
 	}
 	return out, nil
 }

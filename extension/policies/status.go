@@ -122,7 +122,7 @@ func stateOf(snapshot *ir.Snapshot, p *ir.RoutePolicy, idle map[ir.PolicyTarget]
 		}
 		switch {
 		case s.Active:
-			s.Message = cmp.Or(r.Closed(), withoutTLS(snapshot, p, r), p.Notices[r.Name])
+			s.Message = cmp.Or(r.DenialNotice(), withoutTLS(snapshot, p, r), p.Notices[r.Name])
 		case s.Message == "":
 			s.Message = "No target is there"
 		}
@@ -182,7 +182,7 @@ func ancestorsOf(p *ir.RoutePolicy, acts map[string]bool) []ancestor {
 // closedRule says which rule does not let in whom it says, and why. Empty if each does.
 func closedRule(p *ir.RoutePolicy) string {
 	for _, r := range p.Rules {
-		if said := r.Closed(); said != "" {
+		if said := r.DenialNotice(); said != "" {
 			return fmt.Sprintf("Rule %s: %s", r.Name, said)
 		}
 	}

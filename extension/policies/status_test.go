@@ -232,12 +232,12 @@ func TestNamesAlone(t *testing.T) {
 	}{
 		"LetsIn": {
 			reason: "That the rule lets nobody in should be told.",
-			rule:   redirects("x", under("/1"), ir.PolicyMatch{NamesAlone: true}),
+			rule:   redirects("x", under("/1"), ir.PolicyMatch{NamesOnly: true}),
 			want:   "matches[1].tailnetDevice: users choose the names of their devices, so hostnames alone let nobody in: set tags or users beside them. Until then such devices are answered 403",
 		},
 		"Denies": {
 			reason: "That others may be meant should be told.",
-			rule:   denies("x", ir.PolicyMatch{NamesAlone: true}),
+			rule:   denies("x", ir.PolicyMatch{NamesOnly: true}),
 			want:   "matches[0].tailnetDevice: users choose the names of their devices, and who chooses another is not denied: set tags or users beside hostnames",
 		},
 	}

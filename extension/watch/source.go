@@ -28,12 +28,12 @@ import (
 // retryInterval is the time between two attempts to watch kinds that do not exist yet.
 const retryInterval = 10 * time.Second
 
-// outlast is how long a route stays known after it was deleted. Envoy Gateway learns of the
-// deletion soon, too. If it translated the route once more while the route is unknown here,
-// it would give Envoy a cluster of its own for it, and remove that with the next
+// deletionDelay is how long a route stays known after it was deleted. Envoy Gateway learns
+// of the deletion soon, too. If it translated the route once more while the route is unknown
+// here, it would give Envoy a cluster of its own for it, and remove that with the next
 // translation: Envoy then waits 15 seconds for the endpoints of that cluster, and applies no
 // other change of clusters meanwhile (seen with Envoy 1.39.1).
-const outlast = 3 * time.Second
+const deletionDelay = 3 * time.Second
 
 // Informers are the source of objects. A cache.Cache implements it.
 type Informers interface {
@@ -46,22 +46,22 @@ type Source struct {
 	store     *index.Store
 	log       logging.Logger
 
-	// all are the kinds to watch.
-	all map[string]client.Object
+	// kinds are those to watch.
+	kinds map[string]client.Object
 
 	// mu guards the fields below.
 	mu sync.Mutex
 
-	// kinds are those that are not watched yet, with the reason.
-	kinds map[string]error
+	// unwatched are the kinds that are not watched yet, with the reason.
+	unwatched map[string]error
 
 	// listing are the kinds that are watched and not listed yet.
 	listing map[string]struct{}
 
 	pending []index.Change
 
-	// leaving are deleted routes, with the time at which to forget them.
-	leaving map[routeID]leave
+	// deletions are those of routes, with the time at which to apply them.
+	deletions map[routeID]deletion
 
 	wake   chan struct{}
 	synced chan struct{}
@@ -73,8 +73,8 @@ type routeID struct {
 	client.ObjectKey
 }
 
-// A leave is a deletion that is applied later.
-type leave struct {
+// A deletion of a route is applied later.
+type deletion struct {
 	change index.Change
 	at     time.Time
 }
@@ -84,17 +84,17 @@ type leave struct {
 func NewSource(i Informers, kinds map[string]client.Object, s *index.Store, log logging.Logger) *Source {
 	out := &Source{
 		informers: i,
-		all:       kinds,
+		kinds:     kinds,
 		store:     s,
 		log:       log,
-		kinds:     map[string]error{},
+		unwatched: map[string]error{},
 		listing:   map[string]struct{}{},
-		leaving:   map[routeID]leave{},
+		deletions: map[routeID]deletion{},
 		wake:      make(chan struct{}, 1),
 		synced:    make(chan struct{}),
 	}
 	for k := range kinds {
-		out.kinds[k] = errors.New("is not watched yet")
+		out.unwatched[k] = errors.New("is not watched yet")
 	}
 	return out
 }
@@ -137,7 +137,7 @@ func (s *Source) Waiting() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var out []string
-	for k, err := range s.kinds {
+	for k, err := range s.unwatched {
 		out = append(out, fmt.Sprintf("%s: %v", k, err))
 	}
 	for k := range s.listing {
@@ -150,22 +150,22 @@ func (s *Source) Waiting() []string {
 // watch starts to watch the kinds that are not watched yet.
 func (s *Source) watch(ctx context.Context) {
 	s.mu.Lock()
-	missing := slices.Sorted(maps.Keys(s.kinds))
+	missing := slices.Sorted(maps.Keys(s.unwatched))
 	s.mu.Unlock()
 	for _, k := range missing {
-		err := s.watchKind(ctx, k, s.all[k])
+		err := s.watchKind(ctx, k, s.kinds[k])
 		s.mu.Lock()
 		if err == nil {
-			delete(s.kinds, k)
+			delete(s.unwatched, k)
 		} else {
-			s.kinds[k] = err
+			s.unwatched[k] = err
 		}
 		s.mu.Unlock()
 		if err != nil && !meta.IsNoMatchError(err) && ctx.Err() == nil {
 			s.log.Info("Cannot watch a kind, and will try again", "kind", k, "error", err)
 		}
 	}
-	s.wakeUp()
+	s.notify()
 }
 
 // watchKind watches a kind, and waits in the background until it is listed.
@@ -198,7 +198,7 @@ func (s *Source) watchKind(ctx context.Context, kind string, o client.Object) er
 		s.mu.Lock()
 		delete(s.listing, kind)
 		s.mu.Unlock()
-		s.wakeUp()
+		s.notify()
 	}()
 	return nil
 }
@@ -214,13 +214,13 @@ func (s *Source) changed(in any, gone bool) {
 		return
 	}
 	s.mu.Lock()
-	s.take(index.Change{Object: o, Gone: gone})
+	s.enqueue(index.Change{Object: o, Gone: gone})
 	s.mu.Unlock()
-	s.wakeUp()
+	s.notify()
 }
 
-// take queues a change. It delays deletions of routes. The caller holds the lock.
-func (s *Source) take(c index.Change) {
+// enqueue queues a change. It delays deletions of routes. The caller holds the lock.
+func (s *Source) enqueue(c index.Change) {
 	if !isRoute(c.Object) {
 		s.pending = append(s.pending, c)
 		return
@@ -228,12 +228,12 @@ func (s *Source) take(c index.Change) {
 	id := routeID{kind: reflect.TypeOf(c.Object), ObjectKey: client.ObjectKeyFromObject(c.Object)}
 	if !c.Gone {
 		// It is back.
-		delete(s.leaving, id)
+		delete(s.deletions, id)
 		s.pending = append(s.pending, c)
 		return
 	}
-	s.leaving[id] = leave{change: c, at: time.Now().Add(outlast)}
-	time.AfterFunc(outlast, s.wakeUp)
+	s.deletions[id] = deletion{change: c, at: time.Now().Add(deletionDelay)}
+	time.AfterFunc(deletionDelay, s.notify)
 }
 
 // isRoute reports whether an object is a route.
@@ -245,21 +245,21 @@ func isRoute(o client.Object) bool {
 	return false
 }
 
-// left returns the deletions that are due. The caller holds the lock.
-func (s *Source) left() []index.Change {
+// dueDeletions returns the deletions that are due. The caller holds the lock.
+func (s *Source) dueDeletions() []index.Change {
 	var out []index.Change
 	now := time.Now()
-	for id, l := range s.leaving {
+	for id, l := range s.deletions {
 		if !l.at.After(now) {
 			out = append(out, l.change)
-			delete(s.leaving, id)
+			delete(s.deletions, id)
 		}
 	}
 	return out
 }
 
-// wakeUp has Start apply pending changes.
-func (s *Source) wakeUp() {
+// notify has Start apply pending changes.
+func (s *Source) notify() {
 	select {
 	case s.wake <- struct{}{}:
 	default:
@@ -273,7 +273,7 @@ func (s *Source) flush() {
 		s.mu.Unlock()
 		return
 	}
-	changes := slices.Concat(s.pending, s.left())
+	changes := slices.Concat(s.pending, s.dueDeletions())
 	s.pending = nil
 	s.mu.Unlock()
 	if len(changes) > 0 {
@@ -289,7 +289,7 @@ func (s *Source) flush() {
 // listed reports whether every kind that the API server knows is listed. The caller holds
 // the lock.
 func (s *Source) listed() bool {
-	for _, err := range s.kinds {
+	for _, err := range s.unwatched {
 		if !meta.IsNoMatchError(err) {
 			return false
 		}

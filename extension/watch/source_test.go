@@ -148,7 +148,7 @@ func TestSource(t *testing.T) {
 		if st.Snapshot().Route(key) == nil {
 			t.Error("a deleted route is gone before Envoy Gateway can know")
 		}
-		<-time.After(outlast)
+		<-time.After(deletionDelay)
 		synctest.Wait()
 		if st.Snapshot().Route(key) != nil {
 			t.Error("a route that is gone is still there")
@@ -157,9 +157,9 @@ func TestSource(t *testing.T) {
 		// One that comes back stays.
 		f.of["HTTPRoute"].Add(route)
 		f.of["HTTPRoute"].Delete(route)
-		<-time.After(outlast / 2)
+		<-time.After(deletionDelay / 2)
 		f.of["HTTPRoute"].Add(route)
-		<-time.After(outlast)
+		<-time.After(deletionDelay)
 		synctest.Wait()
 		if st.Snapshot().Route(key) == nil {
 			t.Error("a route that was deleted and made again is not there")

@@ -168,7 +168,7 @@ func TestJoin(t *testing.T) {
 	one := []ir.Locality{{Name: "local", Priority: 1, Weight: 9, Endpoints: endpoints("10.0.0.1")}}
 	cases := map[string]struct {
 		reason string
-		shares []ir.Share
+		shares []ir.EndpointShare
 		want   want
 	}{
 		"None": {
@@ -176,12 +176,12 @@ func TestJoin(t *testing.T) {
 		},
 		"One": {
 			reason: "A single share should be left as it is.",
-			shares: []ir.Share{{Weight: 3, HealthThreshold: 70, Localities: one}},
+			shares: []ir.EndpointShare{{Weight: 3, HealthThreshold: 70, Localities: one}},
 			want:   want{localities: one, threshold: 70},
 		},
 		"ExactWeights": {
 			reason: "Each share should have its part at the first priority, whatever its own is, divided by zones as they weigh.",
-			shares: []ir.Share{
+			shares: []ir.EndpointShare{
 				{Weight: 70, HealthThreshold: 60, Localities: one},
 				{Weight: 30, HealthThreshold: 80, Localities: []ir.Locality{
 					{Name: "a", Weight: 1, Endpoints: endpoints("10.0.0.2")},
@@ -201,7 +201,7 @@ func TestJoin(t *testing.T) {
 		},
 		"Rounding": {
 			reason: "What rounding leaves should go to zones, so that the share keeps its weight.",
-			shares: []ir.Share{
+			shares: []ir.EndpointShare{
 				{Weight: 1, Localities: one},
 				{Weight: 1, Localities: []ir.Locality{
 					{Name: "a", Weight: 1, Endpoints: endpoints("10.0.0.2")},
@@ -218,7 +218,7 @@ func TestJoin(t *testing.T) {
 		},
 		"GreatWeights": {
 			reason: "Gateway API's greatest weights should stay within what Envoy can add up.",
-			shares: []ir.Share{
+			shares: []ir.EndpointShare{
 				{Weight: 1_000_000_000, Localities: one},
 				{Weight: 1_000_000_000, Localities: one},
 			},
@@ -229,7 +229,7 @@ func TestJoin(t *testing.T) {
 		},
 		"Draining": {
 			reason: "A share whose near endpoints only finish what they have should have its part further away.",
-			shares: []ir.Share{
+			shares: []ir.EndpointShare{
 				{Weight: 1, Localities: one},
 				{Weight: 1, Localities: []ir.Locality{
 					{Name: "near", Weight: 1, Endpoints: []ir.Endpoint{{Address: "10.0.0.2", Port: 80, Health: ir.Draining}}},
@@ -244,7 +244,7 @@ func TestJoin(t *testing.T) {
 		},
 		"NothingThere": {
 			reason: "A share without endpoints should leave its part to the others.",
-			shares: []ir.Share{{Weight: 9}, {Weight: 1, Localities: one}},
+			shares: []ir.EndpointShare{{Weight: 9}, {Weight: 1, Localities: one}},
 			want: want{localities: []ir.Locality{
 				{Name: "1/local", Weight: 1000, Endpoints: endpoints("10.0.0.1")},
 			}},

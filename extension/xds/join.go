@@ -28,7 +28,7 @@ const (
 // its part to the others. Envoy reckons health over all backends of a priority, so
 // one that fails sends part of the traffic to the others' first; that is the price
 // of one cluster.
-func Join(shares []ir.Share) ([]ir.Locality, uint32) {
+func Join(shares []ir.EndpointShare) ([]ir.Locality, uint32) {
 	if len(shares) == 1 {
 		return shares[0].Localities, shares[0].HealthThreshold
 	}

@@ -40,7 +40,7 @@ type Share struct {
 // match as well. The route is left as it is. To is where the rule's backends are, and as
 // is a route of the rule that it names.
 func Enforce(r *routev3.Route, rule *ir.PolicyRule, m *ir.PolicyMatch, to []Share, as *routev3.Route) (*routev3.Route, error) {
-	if m != nil && m.NamesAlone {
+	if m != nil && m.NamesOnly {
 		rule = &ir.PolicyRule{Deny: true}
 	}
 	from, named := r, rule.Named != nil && stands(as, r)

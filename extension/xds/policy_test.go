@@ -180,7 +180,7 @@ func TestNamesAlone(t *testing.T) {
 	}
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
-			tc.rule.Matches = []ir.PolicyMatch{{NamesAlone: true}, {}}
+			tc.rule.Matches = []ir.PolicyMatch{{NamesOnly: true}, {}}
 			for i, denied := range []bool{true, false} {
 				got, err := Enforce(base, &tc.rule, &tc.rule.Matches[i], []Share{{Cluster: "d", Weight: 1}}, base)
 				if err != nil {
