@@ -200,5 +200,9 @@ func get(ctx context.Context, c Check, t *http.Transport) error {
 	if err != nil {
 		return errors.Wrapf(err, "cannot get %q", req.URL)
 	}
-	return probe.Verify(res)
+	// The status is the answer; a body may never end.
+	if err := res.Body.Close(); err != nil {
+		return errors.Wrapf(err, "cannot close answer of %q", req.URL)
+	}
+	return probe.CheckStatus(res.StatusCode)
 }

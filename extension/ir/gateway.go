@@ -36,13 +36,13 @@ type IdentityListener struct {
 // HasIdentityListeners reports whether any Gateway has an IdentityListener.
 func (s *Snapshot) HasIdentityListeners() bool { return s.tables.IdentityListeners.Len() > 0 }
 
-// Identified returns the identity listeners of a Gateway, by name. It also reports whether a
+// IdentityListeners returns the identity listeners of a Gateway, by name. It also reports whether a
 // TailscaleGateway asks for identity listeners, even if the Gateway has none of them.
 func (s *Snapshot) IdentityListeners(gateway types.NamespacedName) ([]IdentityListener, bool) {
 	return s.tables.IdentityListeners.Lookup(gateway)
 }
 
-// Bootstrapped reports whether the bootstrap of a Gateway's Envoys is known to have the
+// HasAuthority reports whether the bootstrap of a Gateway's Envoys is known to have the
 // authority tailscale.
 func (s *Snapshot) HasAuthority(gateway types.NamespacedName) bool {
 	return s.tables.Bootstraps.Get(gateway)

@@ -122,17 +122,17 @@ func get(ctx context.Context, c *http.Client, t Target) error {
 	if err != nil {
 		return errors.Wrapf(err, "cannot get %q", req.URL)
 	}
-	return Verify(res)
+	// The status is the answer; a body may never end.
+	if err := res.Body.Close(); err != nil {
+		return errors.Wrapf(err, "cannot close answer of %q", req.URL)
+	}
+	return CheckStatus(res.StatusCode)
 }
 
-// Verify closes a response, and returns a StatusError unless its status is 2xx or 3xx. It does not
-// read the body, which may never end.
-func Verify(res *http.Response) error {
-	if err := res.Body.Close(); err != nil {
-		return errors.Wrap(err, "cannot close the response")
-	}
-	if res.StatusCode < http.StatusOK || res.StatusCode >= http.StatusBadRequest {
-		return StatusError{Code: res.StatusCode}
+// CheckStatus returns a StatusError for an HTTP status that is not 2xx or 3xx.
+func CheckStatus(code int) error {
+	if code < http.StatusOK || code >= http.StatusBadRequest {
+		return StatusError{Code: code}
 	}
 	return nil
 }
