@@ -128,10 +128,11 @@ func (s *Store) recomputeRoutes(e *edit) {
 		e.digest(c, routeSum(old), routeSum(now))
 		e.routes[c] = s.ruleNames[c]
 		e.next.Routes.Put(e.next, k, now, now == nil)
-		if now == nil {
-			delete(s.ruleNames, c)
-		} else {
-			s.ruleNames[c] = ruleNames(now)
+		delete(s.ruleNames, c)
+		if now != nil {
+			if names := ruleNames(now); len(names) > 0 {
+				s.ruleNames[c] = names
+			}
 		}
 		s.name(e, c, consumers(old), consumers(now))
 	}

@@ -41,7 +41,7 @@ type Store struct {
 	// dropped.
 	namedBy map[consumer]map[contributor]struct{}
 
-	// ruleNames are the names of the endpoint lists of a route's rules.
+	// ruleNames are the names of the endpoint lists of a route's rules, if it has any.
 	ruleNames map[contributor][]string
 
 	// lookups of consumers, and the consumers by lookup.
