@@ -31,7 +31,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/yaml"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/golden"
 	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
 )
@@ -215,7 +215,7 @@ func variable(name string) string {
 // TestChartRoles compares the roles with the watched kinds: a missing permission keeps the
 // extension from becoming ready, and no other may be granted.
 func TestChartRoles(t *testing.T) {
-	s, err := index.Scheme()
+	s, err := parse.Scheme()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,7 +231,7 @@ func TestChartRoles(t *testing.T) {
 		// Kinds that reports describe beside backends (package gateways).
 		"securitypolicies.gateway.envoyproxy.io": {"get", "list", "watch"},
 	}
-	for _, o := range index.Kinds() {
+	for _, o := range parse.Kinds() {
 		gvk, err := apiutil.GVKForObject(o, s)
 		if err != nil {
 			t.Fatal(err)
@@ -241,7 +241,7 @@ func TestChartRoles(t *testing.T) {
 	if diff := cmp.Diff(want, allowed(t, "anchors=false", "gateways=false", "discoveries=false", "eds.mode=GoogleGRPC")); diff != "" {
 		t.Errorf("what the extension does without anchors, TailscaleGateways, Discoveries and EnvoyProxies: -want allowed, +allowed:\n%s", diff)
 	}
-	for _, o := range index.BootstrapKinds() {
+	for _, o := range parse.BootstrapKinds() {
 		gvk, err := apiutil.GVKForObject(o, s)
 		if err != nil {
 			t.Fatal(err)

@@ -15,14 +15,16 @@ import (
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/gateways"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/observe"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
 )
 
 // newGateways returns the controller of the extension's part of TailscaleGateways, and adds it to
 // the leader's duties.
 func newGateways(c *CLI, src *kubeSource, l *leader, store *index.Store, hooks func(gateway string) observe.Hooks, log logging.Logger) (*gateways.Controller, error) {
-	s, err := index.Scheme()
+	s, err := parse.Scheme()
 	if err != nil {
 		return nil, err
 	}
@@ -36,7 +38,7 @@ func newGateways(c *CLI, src *kubeSource, l *leader, store *index.Store, hooks f
 	o := gateways.Options{
 		Version: version.Version,
 		Only:    c.only(),
-		Permitted: func(r index.RouteKey, b index.BackendRef) bool {
+		Permitted: func(r ir.RouteKey, b ir.BackendRef) bool {
 			return store.Snapshot().Permitted(r, b)
 		},
 		Hooks: func(gateway string) *tailnetv1alpha1.ReportedHooks { return reportedHooks(hooks(gateway)) },

@@ -22,6 +22,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/serve"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/logs"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
@@ -140,17 +141,17 @@ func namespacedName(flag string) *types.NamespacedName {
 
 // kinds returns the kinds of objects to read.
 func (c *CLI) kinds() map[string]client.Object {
-	out := index.Kinds()
+	out := parse.Kinds()
 	if c.XDSMode == modeAuto {
-		maps.Copy(out, index.BootstrapKinds())
+		maps.Copy(out, parse.BootstrapKinds())
 	}
 	return out
 }
 
-// dialling returns the addresses that Envoys may connect to directly. With files the extension and
+// dialPolicy returns the addresses that Envoys may connect to directly. With files the extension and
 // Envoys run on a developer's machine.
-func (c *CLI) dialling() index.Dialling {
-	return index.Dialling{Direct: c.DirectTargets, Loopback: c.FromFiles != ""}
+func (c *CLI) dialPolicy() index.DialPolicy {
+	return index.DialPolicy{Direct: c.DirectTargets, Loopback: c.FromFiles != ""}
 }
 
 // Run runs the extension until it gets a signal to terminate.

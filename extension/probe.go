@@ -17,6 +17,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/health"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/health/report"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // reportRetry is the pause after a failure to start reports.
@@ -34,7 +35,7 @@ type prober struct {
 // newProber returns a prober, which writes no reports without a leader.
 func newProber(c *CLI, src *kubeSource, l *leader, store *index.Store, log logging.Logger) (*prober, error) {
 	p := &prober{store: store, log: log}
-	p.Prober = health.NewProber(store, health.Options{Log: log, Checker: health.NetChecker{Loopback: c.dialling().Loopback}, Transition: func(of []index.TargetKey) {
+	p.Prober = health.NewProber(store, health.Options{Log: log, Checker: health.NetChecker{Loopback: c.dialPolicy().Loopback}, Transition: func(of []ir.TargetKey) {
 		if p.writer != nil {
 			p.writer.Changed(of)
 		}

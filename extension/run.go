@@ -15,6 +15,7 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
+	"github.com/tailscale-gateway/tailscale-gateway/extension/dns"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/eds"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/explain"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/gateways"
@@ -22,7 +23,6 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/observe"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/policies"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/resolve"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/serve"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/trace"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
@@ -80,7 +80,7 @@ func run(ctx context.Context, c *CLI, log logging.Logger) error {
 		return err
 	}
 	store := index.NewStore()
-	store.Dial(c.dialling())
+	store.SetDialPolicy(c.dialPolicy())
 	store.CheckRules(xds.CheckRule)
 	src, err := newSource(c, store, log)
 	if err != nil {
@@ -160,7 +160,7 @@ func run(ctx context.Context, c *CLI, log logging.Logger) error {
 	below.Go(func() error { return observe.Run(base, l.observe, withHealth(obs.Handler(c.Pprof), prober)) })
 	below.Go(func() error { return src.Start(base) })
 	below.Go(func() error { return follow(base, store, endpoints) })
-	below.Go(func() error { return resolve.New(store, resolve.Options{Log: log}).Run(base) })
+	below.Go(func() error { return dns.New(store, dns.Options{Log: log}).Run(base) })
 	below.Go(func() error { return certs.run(base, src.Again) })
 	if c.Probe {
 		below.Go(func() error { return prober.run(base, src.Synced()) })

@@ -27,9 +27,11 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/files"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/hooks"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/placeholder"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/resync"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/secrets"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/watch"
 )
 
 // farewellLimit is the time that a shutdown may wait for the API server.
@@ -79,7 +81,7 @@ func newSource(c *CLI, store *index.Store, log logging.Logger) (source, error) {
 	if only != nil {
 		namespaces = append(namespaces, only.Namespace)
 	}
-	informers, err := index.NewCache(cfg, namespaces...)
+	informers, err := watch.NewCache(cfg, namespaces...)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +89,7 @@ func newSource(c *CLI, store *index.Store, log logging.Logger) (source, error) {
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot make a client of the Kubernetes API")
 	}
-	scheme, err := index.Scheme()
+	scheme, err := parse.Scheme()
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +105,7 @@ func newSource(c *CLI, store *index.Store, log logging.Logger) (source, error) {
 		cfg:       cfg,
 		secrets:   secrets.NewWatcher(store, kube, log),
 		synced:    make(chan struct{}),
-		Source:    index.NewSource(informers, c.kinds(), store, log),
+		Source:    watch.NewSource(informers, c.kinds(), store, log),
 		contact:   newContact(d.ServerVersion, log),
 		informers: informers,
 		client:    w,
@@ -127,7 +129,7 @@ func restConfig(kubeconfig string) (*rest.Config, error) {
 
 // A kubeSource runs informers, and the writers that depend on them.
 type kubeSource struct {
-	*index.Source
+	*watch.Source
 	*contact
 
 	cfg       *rest.Config
@@ -232,7 +234,7 @@ func (fileSource) Farewell(logging.Logger) {}
 func (fileSource) Silence() time.Duration { return 0 }
 
 func newFileSource(dir string, all map[string]client.Object, store *index.Store, log logging.Logger) (source, error) {
-	s, err := index.Scheme()
+	s, err := parse.Scheme()
 	if err != nil {
 		return nil, err
 	}
@@ -265,7 +267,7 @@ func newFileSource(dir string, all map[string]client.Object, store *index.Store,
 
 // hold stores a Secret's state, which stays while the folder does.
 func hold(store *index.Store, n types.NamespacedName, s *corev1.Secret) {
-	h := index.Hold(n, s, time.Now())
+	h := parse.ParseSecret(n, s, time.Now())
 	store.SetSecret(n, &h)
 }
 

@@ -24,8 +24,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/kube"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/network"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/probe"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/logs"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/probe"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
 )

@@ -22,7 +22,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // distinct is the number of targets, and so of streams, that an Envoy has in the worst case.
@@ -76,12 +76,12 @@ func actEnvoy(address string) error {
 	return conn.Close()
 }
 
-func benchKey(i int) index.TargetKey { return key("web-" + strconv.Itoa(i)) }
+func benchKey(i int) ir.TargetKey { return key("web-" + strconv.Itoa(i)) }
 
-func benchContents() index.Contents {
-	var c index.Contents
+func benchContents() ir.Contents {
+	var c ir.Contents
 	for i := range distinct {
-		c.Targets = append(c.Targets, &index.Target{Key: benchKey(i), Localities: localities("10.0.0.1", "10.0.0.2", "10.0.0.3")})
+		c.Targets = append(c.Targets, &ir.Target{Key: benchKey(i), Localities: localities("10.0.0.1", "10.0.0.2", "10.0.0.3")})
 	}
 	return c
 }
@@ -97,9 +97,9 @@ func memory() uint64 {
 
 // BenchmarkStreams measures the memory of a stream in the server, in kB: extension.stream_kb.
 func BenchmarkStreams(b *testing.B) {
-	snapshot := index.NewSnapshot(benchContents())
+	snapshot := ir.NewSnapshot(benchContents())
 	for range b.N {
-		s := NewServer(func() *index.Snapshot { return snapshot }, Options{})
+		s := NewServer(func() *ir.Snapshot { return snapshot }, Options{})
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			b.Fatal(err)
@@ -154,8 +154,8 @@ func BenchmarkChange(b *testing.B) {
 			for i := range distinct {
 				c.Routes = append(c.Routes, benchRoute(i))
 			}
-			var snapshot atomic.Pointer[index.Snapshot]
-			snapshot.Store(index.NewSnapshot(c))
+			var snapshot atomic.Pointer[ir.Snapshot]
+			snapshot.Store(ir.NewSnapshot(c))
 			s := NewServer(snapshot.Load, Options{})
 			sent := make(chan struct{}, distinct)
 			for i := range distinct {
@@ -174,8 +174,8 @@ func BenchmarkChange(b *testing.B) {
 			var worst time.Duration
 			for i := 0; b.Loop(); i++ {
 				b.StopTimer()
-				c.Targets[i%distinct] = &index.Target{Key: benchKey(i % distinct), Localities: localities(fmt.Sprintf("10.1.%d.%d", i/250%250, i%250))}
-				snapshot.Store(index.NewSnapshot(c))
+				c.Targets[i%distinct] = &ir.Target{Key: benchKey(i % distinct), Localities: localities(fmt.Sprintf("10.1.%d.%d", i/250%250, i%250))}
+				snapshot.Store(ir.NewSnapshot(c))
 				b.StartTimer()
 				start := time.Now()
 				s.refresh()
@@ -188,12 +188,12 @@ func BenchmarkChange(b *testing.B) {
 }
 
 // benchRoute returns a route with one rule and two backends.
-func benchRoute(i int) *index.Route {
+func benchRoute(i int) *ir.Route {
 	n := strconv.Itoa(i)
 	a, b := ours("web-"+n, 1), ours("none", 0)
 	b.Index = 1
-	return &index.Route{
-		Key:   index.RouteKey{Kind: index.KindHTTPRoute, NamespacedName: named("r-" + n)},
-		Rules: []index.Rule{{Backends: []index.BackendRef{a, b}}},
+	return &ir.Route{
+		Key:   ir.RouteKey{Kind: ir.KindHTTPRoute, NamespacedName: named("r-" + n)},
+		Rules: []ir.Rule{{Backends: []ir.BackendRef{a, b}}},
 	}
 }

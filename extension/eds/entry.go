@@ -15,7 +15,7 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 )
 
@@ -27,10 +27,10 @@ const versionLength = 16
 type entry struct {
 	// name in Envoy's subscription, and list that it stands for, with this tuning.
 	name, list string
-	tuning     index.Tuning
+	tuning     ir.Tuning
 
 	// shares from which the resource was made.
-	shares []index.Share
+	shares []ir.EndpointShare
 
 	// own reports that the name is the one that hooks use for the untuned list.
 	own bool
@@ -67,7 +67,7 @@ func (e *entry) size() int {
 }
 
 // refresh updates the entry, and reports whether its bytes changed.
-func (e *entry) refresh(s *index.Snapshot) (bool, error) {
+func (e *entry) refresh(s *ir.Snapshot) (bool, error) {
 	shares, known := s.Shares(e.list)
 	if !known || e.known && slices.EqualFunc(e.shares, shares, sameShare) {
 		return false, nil
@@ -86,7 +86,7 @@ func (e *entry) refresh(s *index.Snapshot) (bool, error) {
 
 // sameShare compares shares cheaply: snapshots share unchanged parts. A false negative only costs
 // building the same bytes again.
-func sameShare(a, b index.Share) bool {
+func sameShare(a, b ir.EndpointShare) bool {
 	if a.Weight != b.Weight || a.HealthThreshold != b.HealthThreshold || len(a.Localities) != len(b.Localities) {
 		return false
 	}
@@ -95,7 +95,7 @@ func sameShare(a, b index.Share) bool {
 
 // newResource builds a resource. It is pure. The version is a hash of the bytes, so it is the same
 // in every replica.
-func newResource(name string, shares []index.Share, t index.Tuning) (*discovery.Resource, error) {
+func newResource(name string, shares []ir.EndpointShare, t ir.Tuning) (*discovery.Resource, error) {
 	ls, threshold := xds.Join(shares)
 	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(xds.Assignment(name, ls, threshold, t))
 	if err != nil {

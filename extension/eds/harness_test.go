@@ -19,7 +19,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // A harness is a server with a real client, in a synctest bubble.
@@ -27,21 +27,21 @@ type harness struct {
 	t        *testing.T
 	server   *Server
 	conn     *grpc.ClientConn
-	snapshot atomic.Pointer[index.Snapshot]
+	snapshot atomic.Pointer[ir.Snapshot]
 }
 
 // run calls f with a server that serves the contents.
-func run(t *testing.T, c index.Contents, f func(*harness)) {
+func run(t *testing.T, c ir.Contents, f func(*harness)) {
 	t.Helper()
 	runWithin(t, Limits{}, c, f)
 }
 
 // runWithin calls f with a server that has limits.
-func runWithin(t *testing.T, l Limits, c index.Contents, f func(*harness)) {
+func runWithin(t *testing.T, l Limits, c ir.Contents, f func(*harness)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		h := &harness{t: t}
-		h.snapshot.Store(index.NewSnapshot(c))
+		h.snapshot.Store(ir.NewSnapshot(c))
 		h.server = NewServer(h.snapshot.Load, Options{Limits: l})
 
 		l := bufconn.Listen(1 << 16)
@@ -84,8 +84,8 @@ func runWithin(t *testing.T, l Limits, c index.Contents, f func(*harness)) {
 }
 
 // change replaces the snapshot.
-func (h *harness) change(c index.Contents) {
-	h.snapshot.Store(index.NewSnapshot(c))
+func (h *harness) change(c ir.Contents) {
+	h.snapshot.Store(ir.NewSnapshot(c))
 	h.server.Changed()
 }
 
@@ -183,28 +183,28 @@ func (c *client) addresses() map[string][]string {
 	return out
 }
 
-func key(name string) index.TargetKey {
-	return index.TargetKey{Kind: index.TargetServices, Namespace: "shop", Name: name, Port: 80, Protocol: index.ProtocolHTTP}
+func key(name string) ir.TargetKey {
+	return ir.TargetKey{Kind: ir.TargetServices, Namespace: "shop", Name: name, Port: 80, Protocol: ir.ProtocolHTTP}
 }
 
-func localities(addresses ...string) []index.Locality {
-	l := index.Locality{Name: "local", Weight: 1}
+func localities(addresses ...string) []ir.Locality {
+	l := ir.Locality{Name: "local", Weight: 1}
 	for _, a := range addresses {
-		l.Endpoints = append(l.Endpoints, index.Endpoint{Address: a, Port: 8080})
+		l.Endpoints = append(l.Endpoints, ir.Endpoint{Address: a, Port: 8080})
 	}
-	return []index.Locality{l}
+	return []ir.Locality{l}
 }
 
-func target(name string, addresses ...string) *index.Target {
-	return &index.Target{Key: key(name), Localities: localities(addresses...)}
+func target(name string, addresses ...string) *ir.Target {
+	return &ir.Target{Key: key(name), Localities: localities(addresses...)}
 }
 
-func targets(ts ...*index.Target) index.Contents { return index.Contents{Targets: ts} }
+func targets(ts ...*ir.Target) ir.Contents { return ir.Contents{Targets: ts} }
 
 func named(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: "shop", Name: name}
 }
 
-func ours(name string, weight uint32) index.BackendRef {
-	return index.BackendRef{Kind: index.BackendServices, NamespacedName: named(name), Port: 80, Weight: weight}
+func ours(name string, weight uint32) ir.BackendRef {
+	return ir.BackendRef{Kind: ir.BackendServices, NamespacedName: named(name), Port: 80, Weight: weight}
 }

@@ -19,7 +19,7 @@ import (
 	grpcstatus "google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/structpb"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 )
 
@@ -38,7 +38,7 @@ func TestHostileNames(t *testing.T) {
 		},
 		"Tuned": {
 			reason: "A client may subscribe to a list with any port for health checks.",
-			name:   func(i int) string { return index.Tuning{HealthPort: uint32(i%65535) + 1}.Name(web) },
+			name:   func(i int) string { return ir.Tuning{HealthPort: uint32(i%65535) + 1}.Name(web) },
 		},
 		"Parameters": {
 			reason: "A name may have any parameters.",
@@ -100,7 +100,7 @@ func TestHostileNames(t *testing.T) {
 // TestDoubtfulBecomesKnown checks a replica that lags: a name that becomes known is no longer
 // charged.
 func TestDoubtfulBecomesKnown(t *testing.T) {
-	run(t, index.Contents{}, func(h *harness) {
+	run(t, ir.Contents{}, func(h *harness) {
 		c := h.endpoints()
 		c.subscribe(key("web").ClusterName())
 		synctest.Wait()
@@ -118,7 +118,7 @@ func TestDoubtfulBecomesKnown(t *testing.T) {
 // TestHostileStreams has a client open streams and subscriptions without end.
 func TestHostileStreams(t *testing.T) {
 	const streams, subscriptions = 8, 20
-	var all []*index.Target
+	var all []*ir.Target
 	var names []string
 	for i := range subscriptions {
 		all = append(all, target("web-"+strconv.Itoa(i), "10.0.0.1"))
@@ -195,7 +195,7 @@ func TestHostileSizes(t *testing.T) {
 // TestChurn has a client subscribe to names and drop them at once, for longer than the patience
 // with an unknown name.
 func TestChurn(t *testing.T) {
-	run(t, index.Contents{}, func(h *harness) {
+	run(t, ir.Contents{}, func(h *harness) {
 		c := h.aggregated()
 		for i := range 10000 {
 			name := key("none-" + strconv.Itoa(i)).ClusterName()

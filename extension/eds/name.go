@@ -9,7 +9,7 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 )
 
@@ -23,27 +23,27 @@ const (
 
 // listName returns the endpoint list for a subscription, and its tuning. A wildcard is an error: no
 // Envoy needs the lists of all others.
-func listName(name string) (string, index.Tuning, error) {
+func listName(name string) (string, ir.Tuning, error) {
 	if name == wildcard || strings.HasSuffix(name, "/"+wildcard) {
-		return "", index.Tuning{}, errors.New("endpoints are served by name only, not by a wildcard")
+		return "", ir.Tuning{}, errors.New("endpoints are served by name only, not by a wildcard")
 	}
 	list := name
 	if strings.HasPrefix(name, xdstpScheme) {
 		path, ok := strings.CutPrefix(name, xds.XDSTPPrefix)
 		if !ok {
-			return "", index.Tuning{}, errors.Errorf("%q does not have the authority and type %q", name, xds.XDSTPPrefix)
+			return "", ir.Tuning{}, errors.Errorf("%q does not have the authority and type %q", name, xds.XDSTPPrefix)
 		}
 		// Envoy may add parameters of its node, and directives.
 		path, _, _ = strings.Cut(path, "#")
 		path, _, _ = strings.Cut(path, "?")
 		var err error
 		if list, err = url.PathUnescape(path); err != nil {
-			return "", index.Tuning{}, errors.Wrapf(err, "cannot decode %q", name)
+			return "", ir.Tuning{}, errors.Wrapf(err, "cannot decode %q", name)
 		}
 	}
-	if of, tuning, ok := index.ParseTuning(list); ok {
+	if of, tuning, ok := ir.ParseTuning(list); ok {
 		return of, tuning, nil
 	}
 	// A newer replica may know its meaning. To this one it is an unknown list.
-	return list, index.Tuning{}, nil
+	return list, ir.Tuning{}, nil
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 )
 
@@ -59,7 +59,7 @@ type Options struct {
 type Server struct {
 	endpointservice.UnimplementedEndpointDiscoveryServiceServer
 
-	snapshot func() *index.Snapshot
+	snapshot func() *ir.Snapshot
 	opts     Options
 	metrics  *Metrics
 
@@ -72,7 +72,7 @@ type Server struct {
 }
 
 // NewServer returns a server of the newest snapshot.
-func NewServer(snapshot func() *index.Snapshot, o Options) *Server {
+func NewServer(snapshot func() *ir.Snapshot, o Options) *Server {
 	if o.Debounce == 0 {
 		o.Debounce = defaultDebounce
 	}

@@ -20,7 +20,7 @@ import (
 	grpcstatus "google.golang.org/grpc/status"
 	"google.golang.org/protobuf/testing/protocmp"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 )
 
@@ -31,7 +31,7 @@ func TestAnswer(t *testing.T) {
 
 	cases := map[string]struct {
 		reason   string
-		contents index.Contents
+		contents ir.Contents
 		request  *discovery.DeltaDiscoveryRequest
 		now      map[string][]string
 		later    map[string][]string
@@ -156,7 +156,7 @@ func TestRefuse(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			run(t, index.Contents{}, func(h *harness) {
+			run(t, ir.Contents{}, func(h *harness) {
 				c := h.aggregated()
 				c.request(tc.request)
 				if got := grpcstatus.Code(<-c.failed); got != codes.InvalidArgument {
@@ -229,7 +229,7 @@ func TestChange(t *testing.T) {
 
 func TestLateKnowledge(t *testing.T) {
 	web := key("web").ClusterName()
-	run(t, index.Contents{}, func(h *harness) {
+	run(t, ir.Contents{}, func(h *harness) {
 		c := h.endpoints()
 		c.subscribe(web)
 		// Another replica was ahead of this one: the name becomes known in time, and no empty list
@@ -327,14 +327,14 @@ func TestXDSTP(t *testing.T) {
 }
 
 func TestRuleOfMovedIndex(t *testing.T) {
-	old := index.Rule{Backends: []index.BackendRef{ours("web", 1), ours("api", 3)}}
-	inserted := index.Rule{Backends: []index.BackendRef{ours("admin", 1)}}
-	route := func(rules ...index.Rule) *index.Route {
-		return &index.Route{Key: index.RouteKey{Kind: index.KindHTTPRoute, NamespacedName: named("web")}, Rules: rules}
+	old := ir.Rule{Backends: []ir.BackendRef{ours("web", 1), ours("api", 3)}}
+	inserted := ir.Rule{Backends: []ir.BackendRef{ours("admin", 1)}}
+	route := func(rules ...ir.Rule) *ir.Route {
+		return &ir.Route{Key: ir.RouteKey{Kind: ir.KindHTTPRoute, NamespacedName: named("web")}, Rules: rules}
 	}
-	contents := func(rules ...index.Rule) index.Contents {
+	contents := func(rules ...ir.Rule) ir.Contents {
 		c := targets(target("web", "10.0.0.1"), target("api", "10.0.0.2"), target("admin", "10.0.0.3"))
-		c.Routes = []*index.Route{route(rules...)}
+		c.Routes = []*ir.Route{route(rules...)}
 		return c
 	}
 	name := route(old).RuleName(0)
@@ -359,14 +359,14 @@ func TestRuleOfMovedIndex(t *testing.T) {
 
 func TestManyNames(t *testing.T) {
 	const n = 3000
-	var c index.Contents
+	var c ir.Contents
 	names := make([]string, 0, n)
 	for i := range n {
 		name := fmt.Sprintf("web-%d", i)
 		// Some 700 bytes each.
 		ts := target(name)
 		for j := range 20 {
-			ts.Localities[0].Endpoints = append(ts.Localities[0].Endpoints, index.Endpoint{Address: fmt.Sprintf("10.0.1.%d", j), Port: 80})
+			ts.Localities[0].Endpoints = append(ts.Localities[0].Endpoints, ir.Endpoint{Address: fmt.Sprintf("10.0.1.%d", j), Port: 80})
 		}
 		c.Targets = append(c.Targets, ts)
 		names = append(names, xds.XDSTPName(key(name).ClusterName()))
@@ -404,12 +404,12 @@ func TestReplicasAgree(t *testing.T) {
 func TestSlowEnvoy(t *testing.T) {
 	const changes = 30
 	web := key("web").ClusterName()
-	contents := func(i int) index.Contents {
+	contents := func(i int) ir.Contents {
 		// Some 70 kB: more than gRPC buffers for a client that does not read.
 		c := targets(target("web", fmt.Sprintf("10.0.0.%d", i)))
 		for j := range 2500 {
 			c.Targets[0].Localities[0].Endpoints = append(c.Targets[0].Localities[0].Endpoints,
-				index.Endpoint{Address: fmt.Sprintf("10.1.%d.%d", j/250, j%250), Port: 80})
+				ir.Endpoint{Address: fmt.Sprintf("10.1.%d.%d", j/250, j%250), Port: 80})
 		}
 		return c
 	}

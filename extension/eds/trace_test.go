@@ -15,7 +15,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // TestPushSpans checks that a push has one span, and that a snapshot without changes to subscribed
@@ -23,9 +23,9 @@ import (
 func TestPushSpans(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		spans := tracetest.NewInMemoryExporter()
-		var snapshot atomic.Pointer[index.Snapshot]
+		var snapshot atomic.Pointer[ir.Snapshot]
 		set := func(address string) {
-			snapshot.Store(index.NewSnapshot(index.Contents{Targets: []*index.Target{{Key: key("web"), Localities: localities(address)}}}))
+			snapshot.Store(ir.NewSnapshot(ir.Contents{Targets: []*ir.Target{{Key: key("web"), Localities: localities(address)}}}))
 		}
 		set("10.0.0.1")
 		s := NewServer(snapshot.Load, Options{Tracer: sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans)).Tracer("")})

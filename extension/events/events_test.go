@@ -25,52 +25,54 @@ import (
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/hooks"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 )
 
-var shop = index.RouteKey{Kind: index.KindHTTPRoute, NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}}
+var shop = ir.RouteKey{Kind: ir.KindHTTPRoute, NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}}
 
 // snapshot returns a snapshot of one route to two ports of web, each with a problem.
-func snapshot(problems ...string) *index.Snapshot {
-	r := &index.Route{Key: shop, Rules: []index.Rule{{Name: "first"}, {}}}
-	c := index.Contents{Routes: []*index.Route{r}}
+func snapshot(problems ...string) *ir.Snapshot {
+	r := &ir.Route{Key: shop, Rules: []ir.Rule{{Name: "first"}, {}}}
+	c := ir.Contents{Routes: []*ir.Route{r}}
 	for i, p := range problems {
-		b := index.BackendRef{Kind: index.BackendServices, NamespacedName: shop.NamespacedName, Port: int32(80 + i), Weight: 1}
-		r.Rules[i].Backends = []index.BackendRef{b}
-		c.Targets = append(c.Targets, &index.Target{Key: b.Target(shop.Kind), Problem: p})
+		b := ir.BackendRef{Kind: ir.BackendServices, NamespacedName: shop.NamespacedName, Port: int32(80 + i), Weight: 1}
+		r.Rules[i].Backends = []ir.BackendRef{b}
+		c.Targets = append(c.Targets, &ir.Target{Key: b.Target(shop.Kind), Problem: p})
 	}
-	return index.NewSnapshot(c)
+	return ir.NewSnapshot(c)
 }
 
 // withheld returns a snapshot of a route whose Gateway has a client certificate with a problem.
-func withheld(problem string) *index.Snapshot {
+func withheld(problem string) *ir.Snapshot {
 	gw := types.NamespacedName{Namespace: "infra", Name: "gw"}
-	b := index.BackendRef{Kind: index.BackendServices, NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}, Port: 80, Weight: 1}
-	return index.NewSnapshot(index.Contents{
-		Routes:       []*index.Route{{Key: shop, Gateways: []types.NamespacedName{gw}, Rules: []index.Rule{{Backends: []index.BackendRef{b}}}}},
-		Targets:      []*index.Target{{Key: b.Target(shop.Kind), Shape: index.Shape{TLS: &index.UpstreamTLS{}}}},
-		Certificates: map[types.NamespacedName]*index.ClientCertificate{gw: {Problem: problem}},
+	b := ir.BackendRef{Kind: ir.BackendServices, NamespacedName: types.NamespacedName{Namespace: "shop", Name: "web"}, Port: 80, Weight: 1}
+	return ir.NewSnapshot(ir.Contents{
+		Routes:       []*ir.Route{{Key: shop, Gateways: []types.NamespacedName{gw}, Rules: []ir.Rule{{Backends: []ir.BackendRef{b}}}}},
+		Targets:      []*ir.Target{{Key: b.Target(shop.Kind), Shape: ir.Shape{TLS: &ir.UpstreamTLS{}}}},
+		Certificates: map[types.NamespacedName]*ir.ClientCertificate{gw: {Problem: problem}},
 	})
 }
 
 // unpresentable returns a snapshot of a route and a policy rule whose client certificate has a
 // problem.
-func unpresentable(to index.PolicyTarget, problem string) *index.Snapshot {
+func unpresentable(to ir.PolicyTarget, problem string) *ir.Snapshot {
 	gw := types.NamespacedName{Namespace: "infra", Name: "gw"}
-	return index.NewSnapshot(index.Contents{
-		Routes: []*index.Route{{Key: shop, Gateways: []types.NamespacedName{gw}, Rules: []index.Rule{{Name: "first"}}}},
-		Policies: []*index.RoutePolicy{{
-			Name: shop.NamespacedName, Targets: []index.Attachment{{PolicyTarget: to}},
-			Rules: []*index.PolicyRule{{Policy: shop.NamespacedName, Name: "present", Certificate: &index.ClientCertificate{Problem: problem}}},
+	return ir.NewSnapshot(ir.Contents{
+		Routes: []*ir.Route{{Key: shop, Gateways: []types.NamespacedName{gw}, Rules: []ir.Rule{{Name: "first"}}}},
+		Policies: []*ir.RoutePolicy{{
+			Name: shop.NamespacedName, Targets: []ir.Attachment{{PolicyTarget: to}},
+			Rules: []*ir.PolicyRule{{Policy: shop.NamespacedName, Name: "present", Certificate: &ir.ClientCertificate{Problem: problem}}},
 		}},
 	})
 }
 
 // filtered returns a snapshot of a route with a reference that has unsupported filters.
-func filtered(refused ...string) *index.Snapshot {
-	b := index.BackendRef{Kind: index.BackendServices, NamespacedName: shop.NamespacedName, Port: 80, Weight: 1, Changes: &index.Changes{Refused: refused}}
-	return index.NewSnapshot(index.Contents{
-		Routes:  []*index.Route{{Key: shop, Rules: []index.Rule{{Backends: []index.BackendRef{b}}}}},
-		Targets: []*index.Target{{Key: b.Target(shop.Kind)}},
+func filtered(refused ...string) *ir.Snapshot {
+	b := ir.BackendRef{Kind: ir.BackendServices, NamespacedName: shop.NamespacedName, Port: 80, Weight: 1, Changes: &ir.Changes{Refused: refused}}
+	return ir.NewSnapshot(ir.Contents{
+		Routes:  []*ir.Route{{Key: shop, Rules: []ir.Rule{{Backends: []ir.BackendRef{b}}}}},
+		Targets: []*ir.Target{{Key: b.Target(shop.Kind)}},
 	})
 }
 
@@ -80,7 +82,7 @@ func TestProblems(t *testing.T) {
 	}
 	cases := map[string]struct {
 		reason   string
-		snapshot *index.Snapshot
+		snapshot *ir.Snapshot
 		left     map[string][]hooks.LeftRule
 		want     []string
 	}{
@@ -101,18 +103,18 @@ func TestProblems(t *testing.T) {
 			want: []string{"Rule 0: port 80 is not served: Gateway infra/gw cannot present its client certificate: shop is closed"},
 		},
 		"PolicyOfRoute": {
-			reason: "A certificate with a problem is a problem of the route that the policy targets.", snapshot: unpresentable(index.PolicyTarget{Route: shop.Kind, NamespacedName: shop.NamespacedName}, "Secret is closed"),
+			reason: "A certificate with a problem is a problem of the route that the policy targets.", snapshot: unpresentable(ir.PolicyTarget{Route: shop.Kind, NamespacedName: shop.NamespacedName}, "Secret is closed"),
 			want: []string{`Rule "first": requests that match rule "present" of TailscaleRoutePolicy shop/web get a 503 response: Secret is closed`},
 		},
 		"PolicyOfGateway": {
-			reason: "A certificate with a problem is a problem of the routes of the Gateway that the policy targets.", snapshot: unpresentable(index.PolicyTarget{NamespacedName: types.NamespacedName{Namespace: "infra", Name: "gw"}}, "Secret is closed"),
+			reason: "A certificate with a problem is a problem of the routes of the Gateway that the policy targets.", snapshot: unpresentable(ir.PolicyTarget{NamespacedName: types.NamespacedName{Namespace: "infra", Name: "gw"}}, "Secret is closed"),
 			want: []string{`Rule "first": requests that match rule "present" of TailscaleRoutePolicy shop/web get a 503 response: Secret is closed`},
 		},
-		"PolicyOfOther": {reason: "A policy of another Gateway does not affect the route.", snapshot: unpresentable(index.PolicyTarget{NamespacedName: types.NamespacedName{Namespace: "infra", Name: "other"}}, "Secret is closed")},
-		"Presented":     {reason: "A certificate without a problem is not reported.", snapshot: unpresentable(index.PolicyTarget{Route: shop.Kind, NamespacedName: shop.NamespacedName}, "")},
+		"PolicyOfOther": {reason: "A policy of another Gateway does not affect the route.", snapshot: unpresentable(ir.PolicyTarget{NamespacedName: types.NamespacedName{Namespace: "infra", Name: "other"}}, "Secret is closed")},
+		"Presented":     {reason: "A certificate without a problem is not reported.", snapshot: unpresentable(ir.PolicyTarget{Route: shop.Kind, NamespacedName: shop.NamespacedName}, "")},
 		"Stale":         {reason: "A stale rule needs no action, and is not reported.", snapshot: snapshot(), left: left(0, hooks.Stale)},
 		"GoneNow":       {reason: "A rule that no longer exists is not reported.", snapshot: snapshot(), left: left(2, hooks.Unsupported)},
-		"NoRoute":       {reason: "A route that no longer exists is not reported.", snapshot: index.NewSnapshot(index.Contents{}), left: left(0, hooks.Unsupported)},
+		"NoRoute":       {reason: "A route that no longer exists is not reported.", snapshot: ir.NewSnapshot(ir.Contents{}), left: left(0, hooks.Unsupported)},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -134,12 +136,12 @@ func TestProblems(t *testing.T) {
 // A fakeRecorder is a Recorder that collects what it records.
 type fakeRecorder struct{ recorded []string }
 
-func (e *fakeRecorder) RecordProblem(_ context.Context, r index.RouteKey, message string) error {
+func (e *fakeRecorder) RecordProblem(_ context.Context, r ir.RouteKey, message string) error {
 	e.recorded = append(e.recorded, r.Name+": "+message)
 	return nil
 }
 
-func (e *fakeRecorder) RecordServed(_ context.Context, r index.RouteKey) error {
+func (e *fakeRecorder) RecordServed(_ context.Context, r ir.RouteKey) error {
 	e.recorded = append(e.recorded, r.Name+" is served")
 	return nil
 }
@@ -205,7 +207,7 @@ func TestRun(t *testing.T) {
 			reason: "The end of a reported problem is reported.",
 			do: func(t *testing.T, f fixture) {
 				t.Helper()
-				f.reporter.Translated("infra/gw", []hooks.LeftRule{{Route: index.RouteKey{Kind: index.KindHTTPRoute, NamespacedName: shop.NamespacedName}, Reason: hooks.Patched}})
+				f.reporter.Translated("infra/gw", []hooks.LeftRule{{Route: ir.RouteKey{Kind: ir.KindHTTPRoute, NamespacedName: shop.NamespacedName}, Reason: hooks.Patched}})
 				apply(t, f, false, route("web"))
 				after(time.Minute)
 				apply(t, f, true, route("web"))
@@ -258,7 +260,7 @@ func TestRun(t *testing.T) {
 }
 
 func TestEvents(t *testing.T) {
-	s, err := index.Scheme()
+	s, err := parse.Scheme()
 	if err != nil {
 		t.Fatal(err)
 	}

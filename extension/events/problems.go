@@ -8,12 +8,12 @@ import (
 	"fmt"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/hooks"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // A problem of a route. The message is the same as long as the cause is the same.
 type problem struct {
-	route   index.RouteKey
+	route   ir.RouteKey
 	message string
 }
 
@@ -28,7 +28,7 @@ var remedies = map[hooks.Reason]string{ //nolint:gochecknoglobals // A constant 
 // problems returns the problems of all routes: backends without endpoints, client certificates
 // that cannot be presented, and rules that the hooks left unchanged. The status of a route
 // already reports references that are not permitted.
-func problems(s *index.Snapshot, unchanged map[string][]hooks.LeftRule) map[problem]struct{} {
+func problems(s *ir.Snapshot, unchanged map[string][]hooks.LeftRule) map[problem]struct{} {
 	out := map[problem]struct{}{}
 	for r := range s.Routes() {
 		for i := range r.Rules {
@@ -75,11 +75,11 @@ func problems(s *index.Snapshot, unchanged map[string][]hooks.LeftRule) map[prob
 // withoutCertificate returns the policy rules for a rule of a route whose client certificates
 // cannot be presented. The status of a policy covers only the certificates that the installed
 // extension reads; a dedicated extension reports its own here.
-func withoutCertificate(s *index.Snapshot, r *index.Route, i int) []*index.PolicyRule {
-	if r.Key.Kind != index.KindHTTPRoute && r.Key.Kind != index.KindGRPCRoute {
+func withoutCertificate(s *ir.Snapshot, r *ir.Route, i int) []*ir.PolicyRule {
+	if r.Key.Kind != ir.KindHTTPRoute && r.Key.Kind != ir.KindGRPCRoute {
 		return nil
 	}
-	var out []*index.PolicyRule
+	var out []*ir.PolicyRule
 	for _, g := range r.Gateways {
 		listeners := []string{""}
 		if gateway := s.Gateway(g); gateway != nil {
@@ -97,7 +97,7 @@ func withoutCertificate(s *index.Snapshot, r *index.Route, i int) []*index.Polic
 }
 
 // rule returns the name of a rule for messages, or its index if it has no name.
-func rule(r *index.Route, i int) string {
+func rule(r *ir.Route, i int) string {
 	if name := r.Rules[i].Name; name != "" {
 		return fmt.Sprintf("Rule %q", name)
 	}

@@ -19,7 +19,7 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/reconcile"
 )
 
@@ -50,17 +50,17 @@ func NewEventRecorder(w client.Client, routes client.Reader) *EventRecorder {
 }
 
 // RecordProblem implements Recorder.
-func (e *EventRecorder) RecordProblem(ctx context.Context, route index.RouteKey, message string) error {
+func (e *EventRecorder) RecordProblem(ctx context.Context, route ir.RouteKey, message string) error {
 	return e.write(ctx, route, corev1.EventTypeWarning, reasonNotServed, message)
 }
 
 // RecordServed implements Recorder.
-func (e *EventRecorder) RecordServed(ctx context.Context, route index.RouteKey) error {
+func (e *EventRecorder) RecordServed(ctx context.Context, route ir.RouteKey) error {
 	return e.write(ctx, route, corev1.EventTypeNormal, reasonServed, "All Tailscale backends of the route are served")
 }
 
 // write creates an event, or updates the time of the existing event with the same text.
-func (e *EventRecorder) write(ctx context.Context, route index.RouteKey, kind, reason, message string) error {
+func (e *EventRecorder) write(ctx context.Context, route ir.RouteKey, kind, reason, message string) error {
 	message = strings.ToValidUTF8(message[:min(len(message), maxMessage)], "")
 	o := object(route.Kind)
 	if o == nil {
@@ -103,17 +103,17 @@ func eventName(o client.Object, text string) string {
 }
 
 // object returns an empty route of a kind, and nil for other kinds.
-func object(k index.RouteKind) client.Object {
+func object(k ir.RouteKind) client.Object {
 	switch k {
-	case index.KindHTTPRoute:
+	case ir.KindHTTPRoute:
 		return &gwapiv1.HTTPRoute{}
-	case index.KindGRPCRoute:
+	case ir.KindGRPCRoute:
 		return &gwapiv1.GRPCRoute{}
-	case index.KindTCPRoute:
+	case ir.KindTCPRoute:
 		return &gwapiv1.TCPRoute{}
-	case index.KindUDPRoute:
+	case ir.KindUDPRoute:
 		return &gwapiv1.UDPRoute{}
-	case index.KindTLSRoute:
+	case ir.KindTLSRoute:
 		return &gwapiv1.TLSRoute{}
 	}
 	return nil

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/hooks"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 const (
@@ -29,8 +30,8 @@ const (
 
 // A Recorder records a problem of a route, or that the route has no problems any more.
 type Recorder interface {
-	RecordProblem(ctx context.Context, route index.RouteKey, message string) error
-	RecordServed(ctx context.Context, route index.RouteKey) error
+	RecordProblem(ctx context.Context, route ir.RouteKey, message string) error
+	RecordServed(ctx context.Context, route ir.RouteKey) error
 }
 
 // A Reporter reports problems of routes to a Recorder. Create one with New.
@@ -115,7 +116,7 @@ func (r *Reporter) check(ctx context.Context, now time.Time) (time.Duration, boo
 			r.since[p] = now
 		}
 	}
-	gone := map[index.RouteKey]bool{}
+	gone := map[ir.RouteKey]bool{}
 	for p := range r.since {
 		if _, ok := current[p]; ok {
 			continue
@@ -171,6 +172,6 @@ func (r *Reporter) report(ctx context.Context, now time.Time) (time.Duration, bo
 }
 
 // compareRoutes compares by kind, namespace and name.
-func compareRoutes(a, b index.RouteKey) int {
+func compareRoutes(a, b ir.RouteKey) int {
 	return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }

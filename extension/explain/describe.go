@@ -12,16 +12,16 @@ import (
 	"strconv"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/health"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // kindNames maps kinds to their usual spelling.
-var kindNames = map[index.RouteKind]string{ //nolint:gochecknoglobals // A constant map.
-	index.KindHTTPRoute: "HTTPRoute",
-	index.KindGRPCRoute: "GRPCRoute",
-	index.KindTCPRoute:  "TCPRoute",
-	index.KindUDPRoute:  "UDPRoute",
-	index.KindTLSRoute:  "TLSRoute",
+var kindNames = map[ir.RouteKind]string{ //nolint:gochecknoglobals // A constant map.
+	ir.KindHTTPRoute: "HTTPRoute",
+	ir.KindGRPCRoute: "GRPCRoute",
+	ir.KindTCPRoute:  "TCPRoute",
+	ir.KindUDPRoute:  "UDPRoute",
+	ir.KindTLSRoute:  "TLSRoute",
 }
 
 // A Rule of a route.
@@ -120,15 +120,15 @@ type Probed struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-func routeName(k index.RouteKey) string {
+func routeName(k ir.RouteKey) string {
 	return fmt.Sprintf("%s %s", kindNames[k.Kind], k.NamespacedName)
 }
 
-func describeRule(s *index.Snapshot, r *index.Route, i int) Rule {
+func describeRule(s *ir.Snapshot, r *ir.Route, i int) Rule {
 	rule := &r.Rules[i]
-	out := Rule{Route: routeName(r.Key), Index: i, Name: rule.Name, Listeners: r.About.Listeners, Backends: []Backend{}, Matches: []string{}}
+	out := Rule{Route: routeName(r.Key), Index: i, Name: rule.Name, Listeners: r.Info.Listeners, Backends: []Backend{}, Matches: []string{}}
 	if len(rule.Matches) == 0 {
-		out.Matches = append(out.Matches, words(index.Match{}, r.Key.Kind))
+		out.Matches = append(out.Matches, words(ir.Match{}, r.Key.Kind))
 	}
 	for _, m := range rule.Matches {
 		out.Matches = append(out.Matches, words(m, r.Key.Kind))
@@ -138,7 +138,7 @@ func describeRule(s *index.Snapshot, r *index.Route, i int) Rule {
 		total += uint64(b.Weight)
 	}
 	switch {
-	case rule.Own:
+	case rule.Exclusive:
 		out.Own = "the rule has settings that a shared cluster cannot have, such as session persistence, or shares an L4 route with other rules"
 	case s.Pinned(r.Key, rule.Name):
 		out.Own = "a BackendTrafficPolicy with settings of clusters is attached to the route or to this rule"
@@ -166,9 +166,9 @@ func describeRule(s *index.Snapshot, r *index.Route, i int) Rule {
 
 // policyRuleName returns the name of a policy's rule, with the rule that it names, and with its
 // certificate if it presents one.
-func policyRuleName(r *index.PolicyRule) string {
+func policyRuleName(r *ir.PolicyRule) string {
 	out := r.Policy.String() + " " + r.Name
-	if said := r.Closed(); said != "" {
+	if said := r.DenialNotice(); said != "" {
 		return out + ": " + said
 	}
 	switch n := r.Named; {
@@ -191,30 +191,30 @@ func policyRuleName(r *index.PolicyRule) string {
 // ownCluster returns the name of a backend's separate cluster, as package hooks makes it: one for
 // all backends of a rule that requires it if the extension has the endpoints of all, otherwise one
 // for each.
-func ownCluster(s *index.Snapshot, r *index.Route, i int, b index.BackendRef) string {
+func ownCluster(s *ir.Snapshot, r *ir.Route, i int, b ir.BackendRef) string {
 	rule, kind := &r.Rules[i], r.Key.Kind
-	several, together := 0, rule.Own || kind == index.KindUDPRoute
+	several, together := 0, rule.Exclusive || kind == ir.KindUDPRoute
 	for _, of := range rule.Backends {
 		if of.Weight > 0 {
 			several++
-			together = together && of.Kind != index.BackendOther
+			together = together && of.Kind != ir.BackendOther
 		}
 	}
-	http := kind == index.KindHTTPRoute || kind == index.KindGRPCRoute
+	http := kind == ir.KindHTTPRoute || kind == ir.KindGRPCRoute
 	switch {
 	case http && several > 1 && together:
 		return r.RuleName(i)
 	case http:
-		return s.OwnName(r.Key, rule.Name, b.Target(kind))
+		return s.RouteClusterName(r.Key, rule.Name, b.Target(kind))
 	case several > 1 && !together:
 		return r.Key.ClusterName(i) + "/backend/" + strconv.Itoa(b.Index)
 	}
 	return r.Key.ClusterName(i)
 }
 
-func describeBackend(s *index.Snapshot, r *index.Route, b index.BackendRef, total uint64) Backend {
-	kind := map[index.BackendKind]string{
-		index.BackendService: "Service", index.BackendServices: "TailscaleServices", index.BackendEndpoints: "TailscaleEndpoints",
+func describeBackend(s *ir.Snapshot, r *ir.Route, b ir.BackendRef, total uint64) Backend {
+	kind := map[ir.BackendKind]string{
+		ir.BackendService: "Service", ir.BackendServices: "TailscaleServices", ir.BackendEndpoints: "TailscaleEndpoints",
 	}[b.Kind]
 	out := Backend{Name: fmt.Sprintf("%s %s:%d", cmp.Or(kind, "Other"), b.NamespacedName, b.Port)}
 	if total > 0 {
@@ -238,7 +238,7 @@ func describeBackend(s *index.Snapshot, r *index.Route, b index.BackendRef, tota
 	return out
 }
 
-func describeTarget(out *Backend, t *index.Target) {
+func describeTarget(out *Backend, t *ir.Target) {
 	out.Problem, out.Refused = t.Problem, t.Refused
 	if h := t.Shape.HealthCheck; h != nil {
 		what := "a TCP connection"
@@ -257,23 +257,23 @@ func describeTarget(out *Backend, t *index.Target) {
 }
 
 func meaning(priority uint32) string {
-	if priority == index.PriorityLocal {
+	if priority == ir.PriorityLocal {
 		return "first"
 	}
 	return fmt.Sprintf("only as far as priorities below %d have too few healthy endpoints", priority)
 }
 
-func healthName(h index.Health) string {
+func healthName(h ir.Health) string {
 	switch h {
-	case index.Healthy:
+	case ir.Healthy:
 		return "healthy"
-	case index.Unhealthy:
+	case ir.Unhealthy:
 		return "unhealthy"
-	case index.Draining:
+	case ir.Draining:
 		return "draining"
-	case index.Degraded:
+	case ir.Degraded:
 		return "degraded, used when no other is left"
-	case index.HealthUnknown:
+	case ir.HealthUnknown:
 	}
 	return "decided by Envoy's own checks"
 }

@@ -7,7 +7,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // maxFound is the greatest number of rules in an answer.
@@ -68,7 +68,7 @@ type Found struct {
 }
 
 // Explain returns where a request goes.
-func Explain(s *index.Snapshot, q Query) Answer {
+func Explain(s *ir.Snapshot, q Query) Answer {
 	a := Answer{Query: q, Revision: s.Revision, Rules: []Found{}}
 	var found []Found
 	best := hostRank{}
@@ -76,7 +76,7 @@ func Explain(s *index.Snapshot, q Query) Answer {
 		if !q.asksFor(r.Key.Kind) {
 			continue
 		}
-		host, hr, ok := matchHost(r.About.Hostnames, q.Host)
+		host, hr, ok := matchHost(r.Info.Hostnames, q.Host)
 		if !ok || hr.compare(best) < 0 {
 			continue
 		}
@@ -107,19 +107,19 @@ func Explain(s *index.Snapshot, q Query) Answer {
 	return a
 }
 
-func (q Query) asksFor(k index.RouteKind) bool {
+func (q Query) asksFor(k ir.RouteKind) bool {
 	if q.Path == "" {
-		return k == index.KindTLSRoute
+		return k == ir.KindTLSRoute
 	}
-	return k == index.KindHTTPRoute || k == index.KindGRPCRoute
+	return k == ir.KindHTTPRoute || k == ir.KindGRPCRoute
 }
 
 // matchRule returns the matches of a rule that the request meets.
-func matchRule(r *index.Route, i int, host string, q Query) []Found {
+func matchRule(r *ir.Route, i int, host string, q Query) []Found {
 	rule := &r.Rules[i]
 	matches := rule.Matches
 	if len(matches) == 0 {
-		matches = []index.Match{{}}
+		matches = []ir.Match{{}}
 	}
 	var out []Found
 	for _, m := range matches {

@@ -10,45 +10,45 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 func named(n string) types.NamespacedName { return types.NamespacedName{Namespace: "shop", Name: n} }
 
-func ours(n string, weight uint32) index.BackendRef {
-	return index.BackendRef{Kind: index.BackendServices, NamespacedName: named(n), Port: 80, Weight: weight}
+func ours(n string, weight uint32) ir.BackendRef {
+	return ir.BackendRef{Kind: ir.BackendServices, NamespacedName: named(n), Port: 80, Weight: weight}
 }
 
-func route(k index.RouteKind, n string, hosts []string, rules ...index.Rule) *index.Route {
-	return &index.Route{
-		Key:      index.RouteKey{Kind: k, NamespacedName: named(n)},
+func route(k ir.RouteKind, n string, hosts []string, rules ...ir.Rule) *ir.Route {
+	return &ir.Route{
+		Key:      ir.RouteKey{Kind: k, NamespacedName: named(n)},
 		Gateways: []types.NamespacedName{named("gw")},
-		About:    index.About{Hostnames: hosts, Listeners: []string{"Gateway shop/gw"}},
+		Info:     ir.RouteInfo{Hostnames: hosts, Listeners: []string{"Gateway shop/gw"}},
 		Rules:    rules,
 	}
 }
 
-func rule(b string, ms ...index.Match) index.Rule {
-	return index.Rule{Matches: ms, Backends: []index.BackendRef{ours(b, 1)}}
+func rule(b string, ms ...ir.Match) ir.Rule {
+	return ir.Rule{Matches: ms, Backends: []ir.BackendRef{ours(b, 1)}}
 }
 
-func prefix(p string) index.Match { return index.Match{PathType: "PathPrefix", Path: p} }
+func prefix(p string) ir.Match { return ir.Match{PathType: "PathPrefix", Path: p} }
 
 // TestExplainPolicies checks which rules of policies apply before a rule, the most specific first.
 func TestExplainPolicies(t *testing.T) {
-	of := func(name string, to index.PolicyTarget, rules ...string) *index.RoutePolicy {
-		p := &index.RoutePolicy{Name: named(name), Targets: []index.Attachment{{PolicyTarget: to, Found: true}}}
+	of := func(name string, to ir.PolicyTarget, rules ...string) *ir.RoutePolicy {
+		p := &ir.RoutePolicy{Name: named(name), Targets: []ir.Attachment{{PolicyTarget: to, Found: true}}}
 		for i, r := range rules {
-			p.Rules = append(p.Rules, &index.PolicyRule{Policy: p.Name, Name: r, Index: i, Deny: true})
+			p.Rules = append(p.Rules, &ir.PolicyRule{Policy: p.Name, Name: r, Index: i, Deny: true})
 		}
 		return p
 	}
-	s := index.NewSnapshot(index.Contents{
-		Routes: []*index.Route{route(index.KindHTTPRoute, "a", nil, rule("web"))},
-		Policies: []*index.RoutePolicy{
-			of("far", index.PolicyTarget{NamespacedName: named("gw")}, "c"),
-			of("near", index.PolicyTarget{Route: index.KindHTTPRoute, NamespacedName: named("a")}, "a", "b"),
-			of("other", index.PolicyTarget{Route: index.KindHTTPRoute, NamespacedName: named("b")}, "d"),
+	s := ir.NewSnapshot(ir.Contents{
+		Routes: []*ir.Route{route(ir.KindHTTPRoute, "a", nil, rule("web"))},
+		Policies: []*ir.RoutePolicy{
+			of("far", ir.PolicyTarget{NamespacedName: named("gw")}, "c"),
+			of("near", ir.PolicyTarget{Route: ir.KindHTTPRoute, NamespacedName: named("a")}, "a", "b"),
+			of("other", ir.PolicyTarget{Route: ir.KindHTTPRoute, NamespacedName: named("b")}, "d"),
 		},
 	})
 	got := Explain(s, Query{Host: "web.example.com", Path: "/"}).Rules
@@ -62,17 +62,17 @@ func TestExplainPolicies(t *testing.T) {
 
 // TestExplainPolicyRules checks the description of policies' rules.
 func TestExplainPolicyRules(t *testing.T) {
-	strict := index.PolicyTarget{Route: index.KindHTTPRoute, NamespacedName: named("strict"), Section: "careful"}
-	client := &index.ClientCertificate{Secret: named("client")}
+	strict := ir.PolicyTarget{Route: ir.KindHTTPRoute, NamespacedName: named("strict"), Section: "careful"}
+	client := &ir.ClientCertificate{Secret: named("client")}
 	cases := map[string]struct {
 		reason string
-		rule   *index.PolicyRule
+		rule   *ir.PolicyRule
 		want   string
 	}{
-		"Plain":       {reason: "A rule should be described by its name.", rule: &index.PolicyRule{Deny: true}, want: "shop/p a"},
-		"Named":       {reason: "A rule with a named rule should be described with it.", rule: &index.PolicyRule{Named: &index.NamedRule{PolicyTarget: strict}}, want: "shop/p a: as rule careful of HTTPRoute shop/strict"},
-		"NamedGone":   {reason: "A rule that answers 500 should be described with the reason.", rule: &index.PolicyRule{Named: &index.NamedRule{PolicyTarget: strict, Problem: "it is gone"}}, want: "shop/p a: answers 500, it is gone"},
-		"Certificate": {reason: "A certificate should be described beside the named rule.", rule: &index.PolicyRule{Named: &index.NamedRule{PolicyTarget: strict}, Certificate: client}, want: "shop/p a: as rule careful of HTTPRoute shop/strict: presents the certificate of Secret shop/client"},
+		"Plain":       {reason: "A rule should be described by its name.", rule: &ir.PolicyRule{Deny: true}, want: "shop/p a"},
+		"Named":       {reason: "A rule with a named rule should be described with it.", rule: &ir.PolicyRule{Named: &ir.NamedRule{PolicyTarget: strict}}, want: "shop/p a: as rule careful of HTTPRoute shop/strict"},
+		"NamedGone":   {reason: "A rule that answers 500 should be described with the reason.", rule: &ir.PolicyRule{Named: &ir.NamedRule{PolicyTarget: strict, Problem: "it is gone"}}, want: "shop/p a: answers 500, it is gone"},
+		"Certificate": {reason: "A certificate should be described beside the named rule.", rule: &ir.PolicyRule{Named: &ir.NamedRule{PolicyTarget: strict}, Certificate: client}, want: "shop/p a: as rule careful of HTTPRoute shop/strict: presents the certificate of Secret shop/client"},
 	}
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
@@ -86,8 +86,8 @@ func TestExplainPolicyRules(t *testing.T) {
 
 func TestExplainOrder(t *testing.T) {
 	old, young := time.Unix(1, 0), time.Unix(2, 0)
-	aged := func(r *index.Route, at time.Time) *index.Route {
-		r.About.Created = at
+	aged := func(r *ir.Route, at time.Time) *ir.Route {
+		r.Info.Created = at
 		return r
 	}
 	web := []string{"web.example.com"}
@@ -98,16 +98,16 @@ func TestExplainOrder(t *testing.T) {
 	}
 	cases := map[string]struct {
 		reason string
-		routes []*index.Route
+		routes []*ir.Route
 		query  Query
 		want   []found
 		note   string
 	}{
 		"ExactHost": {
 			reason: "An exact hostname should precede a wildcard with a longer path: Envoy considers no other host.",
-			routes: []*index.Route{
-				route(index.KindHTTPRoute, "a", []string{"*.example.com"}, rule("web", prefix("/long"))),
-				route(index.KindHTTPRoute, "b", web, rule("web", prefix("/"))),
+			routes: []*ir.Route{
+				route(ir.KindHTTPRoute, "a", []string{"*.example.com"}, rule("web", prefix("/long"))),
+				route(ir.KindHTTPRoute, "b", web, rule("web", prefix("/"))),
 			},
 			query: Query{Host: "web.example.com", Path: "/long/x"},
 			want:  []found{{Route: "HTTPRoute shop/b"}},
@@ -115,9 +115,9 @@ func TestExplainOrder(t *testing.T) {
 		},
 		"NoOtherHost": {
 			reason: "If the most specific host has no rule for the path, less specific ones should not match.",
-			routes: []*index.Route{
-				route(index.KindHTTPRoute, "a", []string{"*.example.com"}, rule("web", prefix("/"))),
-				route(index.KindHTTPRoute, "b", web, rule("web", prefix("/b"))),
+			routes: []*ir.Route{
+				route(ir.KindHTTPRoute, "a", []string{"*.example.com"}, rule("web", prefix("/"))),
+				route(ir.KindHTTPRoute, "b", web, rule("web", prefix("/b"))),
 			},
 			query: Query{Host: "web.example.com", Path: "/a"},
 			want:  []found{},
@@ -125,9 +125,9 @@ func TestExplainOrder(t *testing.T) {
 		},
 		"LongerWildcard": {
 			reason: "The longer of two wildcards should match, and a wildcard should never match the bare domain.",
-			routes: []*index.Route{
-				route(index.KindHTTPRoute, "a", []string{"*.example.com"}, rule("web")),
-				route(index.KindHTTPRoute, "b", []string{"*.eu.example.com"}, rule("web")),
+			routes: []*ir.Route{
+				route(ir.KindHTTPRoute, "a", []string{"*.example.com"}, rule("web")),
+				route(ir.KindHTTPRoute, "b", []string{"*.eu.example.com"}, rule("web")),
 			},
 			query: Query{Host: "Shop.EU.example.com", Path: "/"},
 			want:  []found{{Route: "HTTPRoute shop/b"}},
@@ -135,9 +135,9 @@ func TestExplainOrder(t *testing.T) {
 		},
 		"PathTypes": {
 			reason: "An exact path should precede a regular expression, and that a prefix, in one route or several.",
-			routes: []*index.Route{
-				route(index.KindHTTPRoute, "a", web, rule("web", prefix("/buy")), rule("web", index.Match{PathType: "RegularExpression", Path: "/b.*"})),
-				route(index.KindHTTPRoute, "b", web, rule("web", index.Match{PathType: "Exact", Path: "/buy"})),
+			routes: []*ir.Route{
+				route(ir.KindHTTPRoute, "a", web, rule("web", prefix("/buy")), rule("web", ir.Match{PathType: "RegularExpression", Path: "/b.*"})),
+				route(ir.KindHTTPRoute, "b", web, rule("web", ir.Match{PathType: "Exact", Path: "/buy"})),
 			},
 			query: Query{Host: "web.example.com", Path: "/buy"},
 			want:  []found{{Route: "HTTPRoute shop/b"}},
@@ -145,17 +145,17 @@ func TestExplainOrder(t *testing.T) {
 		},
 		"Segments": {
 			reason: "A prefix ends at a slash.",
-			routes: []*index.Route{route(index.KindHTTPRoute, "a", web, rule("web", prefix("/buy")), rule("web", prefix("/")))},
+			routes: []*ir.Route{route(ir.KindHTTPRoute, "a", web, rule("web", prefix("/buy")), rule("web", prefix("/")))},
 			query:  Query{Host: "web.example.com", Path: "/buyer"},
 			want:   []found{{Route: "HTTPRoute shop/a", Index: 1}},
 			note:   noteRest,
 		},
 		"Conditions": {
 			reason: "A condition that the query does not state should be listed, and matches without one should follow.",
-			routes: []*index.Route{route(index.KindHTTPRoute, "a", web,
+			routes: []*ir.Route{route(ir.KindHTTPRoute, "a", web,
 				rule("web", prefix("/")),
-				rule("web", index.Match{PathType: "PathPrefix", Path: "/", Headers: []string{"x-canary=yes"}}),
-				rule("web", index.Match{PathType: "PathPrefix", Path: "/", Query: []string{"v=2"}}),
+				rule("web", ir.Match{PathType: "PathPrefix", Path: "/", Headers: []string{"x-canary=yes"}}),
+				rule("web", ir.Match{PathType: "PathPrefix", Path: "/", Query: []string{"v=2"}}),
 			)},
 			query: Query{Host: "web.example.com", Path: "/"},
 			want: []found{
@@ -167,17 +167,17 @@ func TestExplainOrder(t *testing.T) {
 		},
 		"Method": {
 			reason: "A rule for a method should precede one for all methods, and not match another method.",
-			routes: []*index.Route{route(index.KindHTTPRoute, "a", web,
-				rule("web"), rule("web", index.Match{Method: "GET"}), rule("web", index.Match{Method: "POST"}))},
+			routes: []*ir.Route{route(ir.KindHTTPRoute, "a", web,
+				rule("web"), rule("web", ir.Match{Method: "GET"}), rule("web", ir.Match{Method: "POST"}))},
 			query: Query{Host: "web.example.com", Path: "/"},
 			want:  []found{{Route: "HTTPRoute shop/a", Index: 1}},
 			note:  noteRest,
 		},
 		"Older": {
 			reason: "Among equals the older route should come first, then the first by name.",
-			routes: []*index.Route{
-				aged(route(index.KindHTTPRoute, "a", web, rule("web")), young),
-				aged(route(index.KindHTTPRoute, "b", web, rule("web")), old),
+			routes: []*ir.Route{
+				aged(route(ir.KindHTTPRoute, "a", web, rule("web")), young),
+				aged(route(ir.KindHTTPRoute, "b", web, rule("web")), old),
 			},
 			query: Query{Host: "web.example.com", Path: "/"},
 			want:  []found{{Route: "HTTPRoute shop/b"}},
@@ -185,16 +185,16 @@ func TestExplainOrder(t *testing.T) {
 		},
 		"GRPC": {
 			reason: "A GRPCRoute's rules are paths.",
-			routes: []*index.Route{route(index.KindGRPCRoute, "a", web, rule("web", index.Match{PathType: "Exact", Path: "/shop.Cart/Add"}))},
+			routes: []*ir.Route{route(ir.KindGRPCRoute, "a", web, rule("web", ir.Match{PathType: "Exact", Path: "/shop.Cart/Add"}))},
 			query:  Query{Host: "web.example.com", Path: "/shop.Cart/Add", Method: "POST"},
 			want:   []found{{Route: "GRPCRoute shop/a"}},
 			note:   noteRest,
 		},
 		"TLS": {
 			reason: "A query without a path should match TLS passthrough, by host only.",
-			routes: []*index.Route{
-				route(index.KindHTTPRoute, "a", web, rule("web")),
-				route(index.KindTLSRoute, "b", web, rule("web")),
+			routes: []*ir.Route{
+				route(ir.KindHTTPRoute, "a", web, rule("web")),
+				route(ir.KindTLSRoute, "b", web, rule("web")),
 			},
 			query: Query{Host: "web.example.com"},
 			want:  []found{{Route: "TLSRoute shop/b"}},
@@ -202,14 +202,14 @@ func TestExplainOrder(t *testing.T) {
 		},
 		"AnyHost": {
 			reason: "A route without hostnames should match hosts that no other route has.",
-			routes: []*index.Route{route(index.KindHTTPRoute, "a", nil, rule("web")), route(index.KindHTTPRoute, "b", web, rule("web"))},
+			routes: []*ir.Route{route(ir.KindHTTPRoute, "a", nil, rule("web")), route(ir.KindHTTPRoute, "b", web, rule("web"))},
 			query:  Query{Host: "other.example.com", Path: "/"},
 			want:   []found{{Route: "HTTPRoute shop/a"}},
 			note:   noteRest,
 		},
 		"BadExpression": {
 			reason: "An invalid expression should match nothing.",
-			routes: []*index.Route{route(index.KindHTTPRoute, "a", web, rule("web", index.Match{PathType: "RegularExpression", Path: "("}))},
+			routes: []*ir.Route{route(ir.KindHTTPRoute, "a", web, rule("web", ir.Match{PathType: "RegularExpression", Path: "("}))},
 			query:  Query{Host: "web.example.com", Path: "/("},
 			want:   []found{},
 			note:   noteNone,
@@ -217,7 +217,7 @@ func TestExplainOrder(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			a := Explain(index.NewSnapshot(index.Contents{Routes: tc.routes}), tc.query)
+			a := Explain(ir.NewSnapshot(ir.Contents{Routes: tc.routes}), tc.query)
 			got := []found{}
 			for _, f := range a.Rules {
 				got = append(got, found{Route: f.Route, Index: f.Index, Only: f.Only})
@@ -233,26 +233,26 @@ func TestExplainOrder(t *testing.T) {
 }
 
 func TestExplainBackends(t *testing.T) {
-	web := index.TargetKey{Kind: index.TargetServices, Namespace: "shop", Name: "web", Port: 80, Protocol: index.ProtocolHTTP}
+	web := ir.TargetKey{Kind: ir.TargetServices, Namespace: "shop", Name: "web", Port: 80, Protocol: ir.ProtocolHTTP}
 	none := web
 	none.Name = "none"
-	mixed := index.Rule{Backends: []index.BackendRef{
+	mixed := ir.Rule{Backends: []ir.BackendRef{
 		ours("web", 2), ours("none", 1),
-		{Kind: index.BackendServices, NamespacedName: types.NamespacedName{Namespace: "other", Name: "web"}, Port: 80},
-		{Kind: index.BackendService, NamespacedName: named("plain"), Port: 8080, Weight: 1},
-	}, Own: true}
-	r := route(index.KindHTTPRoute, "a", nil, mixed)
-	a := Explain(index.NewSnapshot(index.Contents{
+		{Kind: ir.BackendServices, NamespacedName: types.NamespacedName{Namespace: "other", Name: "web"}, Port: 80},
+		{Kind: ir.BackendService, NamespacedName: named("plain"), Port: 8080, Weight: 1},
+	}, Exclusive: true}
+	r := route(ir.KindHTTPRoute, "a", nil, mixed)
+	a := Explain(ir.NewSnapshot(ir.Contents{
 		Revision: 7,
-		Routes:   []*index.Route{r},
-		Targets: []*index.Target{
+		Routes:   []*ir.Route{r},
+		Targets: []*ir.Target{
 			{Key: none, Missing: true, Problem: "it does not exist"},
 			{
 				Key:   web,
-				Shape: index.Shape{HealthCheck: &index.HealthCheck{Path: "/health", Interval: 5 * time.Second, Timeout: time.Second, Healthy: 1, Unhealthy: 2}},
-				Localities: []index.Locality{
-					{Name: "web", Zone: "a", Weight: 1, Endpoints: []index.Endpoint{{Address: "10.0.0.1", Port: 8080, Health: index.Healthy}}},
-					{Name: "far", Priority: index.PriorityRemote, Weight: 1, Endpoints: []index.Endpoint{{Address: "fd00::1", Port: 10007}}},
+				Shape: ir.Shape{HealthCheck: &ir.HealthCheck{Path: "/health", Interval: 5 * time.Second, Timeout: time.Second, Healthy: 1, Unhealthy: 2}},
+				Localities: []ir.Locality{
+					{Name: "web", Zone: "a", Weight: 1, Endpoints: []ir.Endpoint{{Address: "10.0.0.1", Port: 8080, Health: ir.Healthy}}},
+					{Name: "far", Priority: ir.PriorityRemote, Weight: 1, Endpoints: []ir.Endpoint{{Address: "fd00::1", Port: 10007}}},
 				},
 			},
 		},
@@ -285,29 +285,29 @@ func TestExplainBackends(t *testing.T) {
 // TestExplainCluster checks the cluster names against those that package hooks uses.
 func TestExplainCluster(t *testing.T) {
 	const web = "tailscale/services/shop/web/80/"
-	other := index.BackendRef{Kind: index.BackendOther, NamespacedName: named("bucket"), Weight: 1, Index: 1}
-	own := index.Rule{Name: "called", Own: true, Backends: []index.BackendRef{ours("web", 1)}}
+	other := ir.BackendRef{Kind: ir.BackendOther, NamespacedName: named("bucket"), Weight: 1, Index: 1}
+	own := ir.Rule{Name: "called", Exclusive: true, Backends: []ir.BackendRef{ours("web", 1)}}
 	mixed := own
 	mixed.Backends = append(mixed.Backends[:1:1], other)
 	cases := map[string]struct {
 		reason string
-		kind   index.RouteKind
-		rule   index.Rule
+		kind   ir.RouteKind
+		rule   ir.Rule
 		pinned []string
 		want   string
 	}{
-		"Shared":  {reason: "A rule without settings should share.", kind: index.KindHTTPRoute, rule: rule("web"), want: web + "http"},
-		"Own":     {reason: "One with settings should have its route's cluster.", kind: index.KindHTTPRoute, rule: own, want: web + "http/httproute/shop/a"},
-		"Pinned":  {reason: "One with a policy of the route should have its route's cluster.", kind: index.KindGRPCRoute, rule: rule("web"), pinned: []string{""}, want: web + "grpc/grpcroute/shop/a"},
-		"OfRule":  {reason: "A policy of the rule should give the rule a separate cluster.", kind: index.KindHTTPRoute, rule: own, pinned: []string{"called"}, want: web + "http/httproute/shop/a/rule/called"},
-		"Mixed":   {reason: "A Tailscale backend beside one that only Envoy Gateway knows should be separate.", kind: index.KindHTTPRoute, rule: mixed, want: web + "http/httproute/shop/a"},
-		"L4":      {reason: "An L4 route should have Envoy Gateway's cluster.", kind: index.KindTCPRoute, rule: own, want: "tcproute/shop/a/rule/-1"},
-		"L4Mixed": {reason: "It should have one for each backend if it splits.", kind: index.KindTCPRoute, rule: mixed, want: "tcproute/shop/a/rule/-1/backend/0"},
+		"Shared":  {reason: "A rule without settings should share.", kind: ir.KindHTTPRoute, rule: rule("web"), want: web + "http"},
+		"Own":     {reason: "One with settings should have its route's cluster.", kind: ir.KindHTTPRoute, rule: own, want: web + "http/httproute/shop/a"},
+		"Pinned":  {reason: "One with a policy of the route should have its route's cluster.", kind: ir.KindGRPCRoute, rule: rule("web"), pinned: []string{""}, want: web + "grpc/grpcroute/shop/a"},
+		"OfRule":  {reason: "A policy of the rule should give the rule a separate cluster.", kind: ir.KindHTTPRoute, rule: own, pinned: []string{"called"}, want: web + "http/httproute/shop/a/rule/called"},
+		"Mixed":   {reason: "A Tailscale backend beside one that only Envoy Gateway knows should be separate.", kind: ir.KindHTTPRoute, rule: mixed, want: web + "http/httproute/shop/a"},
+		"L4":      {reason: "An L4 route should have Envoy Gateway's cluster.", kind: ir.KindTCPRoute, rule: own, want: "tcproute/shop/a/rule/-1"},
+		"L4Mixed": {reason: "It should have one for each backend if it splits.", kind: ir.KindTCPRoute, rule: mixed, want: "tcproute/shop/a/rule/-1/backend/0"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			r := route(tc.kind, "a", nil, tc.rule)
-			s := index.NewSnapshot(index.Contents{Routes: []*index.Route{r}, Pinned: map[index.RouteKey][]string{r.Key: tc.pinned}})
+			s := ir.NewSnapshot(ir.Contents{Routes: []*ir.Route{r}, Pinned: map[ir.RouteKey][]string{r.Key: tc.pinned}})
 			if got := describeRule(s, r, 0).Backends[0].Cluster; got != tc.want {
 				t.Errorf("%s\nwant cluster %s, got %s", tc.reason, tc.want, got)
 			}

@@ -12,7 +12,7 @@ import (
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // anyHost is the hostname in reports for a route without hostnames.
@@ -70,11 +70,11 @@ func generated(of []*tailnetv1alpha1.GatewayReport, keep func(Generated) bool) (
 				Hostname: g.Hostname, PathPrefix: g.PathPrefix, State: g.State, Message: g.Message,
 			}
 			if g.Name != "" {
-				kind := index.KindHTTPRoute
+				kind := ir.KindHTTPRoute
 				if g.Kind == kindGRPCRoute {
-					kind = index.KindGRPCRoute
+					kind = ir.KindGRPCRoute
 				}
-				as.Route = routeName(index.RouteKey{Kind: kind, NamespacedName: types.NamespacedName{Namespace: g.Namespace, Name: g.Name}})
+				as.Route = routeName(ir.RouteKey{Kind: kind, NamespacedName: types.NamespacedName{Namespace: g.Namespace, Name: g.Name}})
 			}
 			if keep(as) {
 				out = append(out, as)
@@ -105,5 +105,5 @@ func (g Generated) takes(q Query) bool {
 		hosts = nil
 	}
 	_, _, ok := matchHost(hosts, q.Host)
-	return ok && matchPath(index.Match{PathType: string(gwapiv1.PathMatchPathPrefix), Path: g.PathPrefix}, q.Path)
+	return ok && matchPath(ir.Match{PathType: string(gwapiv1.PathMatchPathPrefix), Path: g.PathPrefix}, q.Path)
 }

@@ -11,7 +11,7 @@ import (
 
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // A hostRank states how specific a hostname is: an exact one precedes a wildcard, a longer one a
@@ -58,7 +58,7 @@ func matchHost(names []string, host string) (string, hostRank, bool) {
 }
 
 // matchPath reports whether a match matches the path.
-func matchPath(m index.Match, path string) bool {
+func matchPath(m ir.Match, path string) bool {
 	switch gwapiv1.PathMatchType(m.PathType) {
 	case gwapiv1.PathMatchExact:
 		return path == m.Path
@@ -83,11 +83,11 @@ func matchPath(m index.Match, path string) bool {
 type rank struct {
 	pathType, path, headers, exactHeaders, query, exactQuery int
 
-	route *index.Route
+	route *ir.Route
 	rule  int
 }
 
-func rankOf(r *index.Route, i int, m index.Match) rank {
+func rankOf(r *ir.Route, i int, m ir.Match) rank {
 	out := rank{path: len(m.Path), headers: len(m.Headers), query: len(m.Query), route: r, rule: i}
 	switch gwapiv1.PathMatchType(m.PathType) {
 	case gwapiv1.PathMatchExact:
@@ -128,7 +128,7 @@ func (r rank) compare(o rank) int {
 		cmp.Compare(r.exactHeaders, o.exactHeaders),
 		cmp.Compare(r.query, o.query),
 		cmp.Compare(r.exactQuery, o.exactQuery),
-		o.route.About.Created.Compare(r.route.About.Created),
+		o.route.Info.Created.Compare(r.route.Info.Created),
 		cmp.Compare(o.route.Key.Namespace, r.route.Key.Namespace),
 		cmp.Compare(o.route.Key.Name, r.route.Key.Name),
 		cmp.Compare(o.rule, r.rule),
@@ -136,13 +136,13 @@ func (r rank) compare(o rank) int {
 }
 
 // words returns a match in words.
-func words(m index.Match, k index.RouteKind) string {
+func words(m ir.Match, k ir.RouteKind) string {
 	switch k {
-	case index.KindTLSRoute:
+	case ir.KindTLSRoute:
 		return "the server name (SNI) of the client"
-	case index.KindTCPRoute, index.KindUDPRoute:
+	case ir.KindTCPRoute, ir.KindUDPRoute:
 		return "all requests of the listener"
-	case index.KindHTTPRoute, index.KindGRPCRoute:
+	case ir.KindHTTPRoute, ir.KindGRPCRoute:
 	}
 	var out []string
 	if m.Method != "" {

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 const (
@@ -71,9 +71,9 @@ type Listed struct {
 }
 
 // Describe returns a page of a snapshot. A page number outside the range means the nearest page.
-func Describe(s *index.Snapshot, filter string, page int) Overview {
+func Describe(s *ir.Snapshot, filter string, page int) Overview {
 	type entry struct {
-		route *index.Route
+		route *ir.Route
 		rule  int
 	}
 	routes := sortedRoutes(s)
@@ -97,7 +97,7 @@ func Describe(s *index.Snapshot, filter string, page int) Overview {
 	o.Page = min(max(page, 1), o.Pages)
 	first := (o.Page - 1) * pageSize
 	for _, e := range all[first:min(first+pageSize, len(all))] {
-		l := Listed{Rule: describeRule(s, e.route, e.rule), Hostnames: e.route.About.Hostnames, Gateways: []string{}}
+		l := Listed{Rule: describeRule(s, e.route, e.rule), Hostnames: e.route.Info.Hostnames, Gateways: []string{}}
 		for _, g := range e.route.Gateways {
 			l.Gateways = append(l.Gateways, g.String())
 		}
@@ -117,17 +117,17 @@ func Describe(s *index.Snapshot, filter string, page int) Overview {
 }
 
 // holds reports whether the filter's text occurs in the identifying fields of a rule.
-func holds(r *index.Route, rule *index.Rule, filter string) bool {
+func holds(r *ir.Route, rule *ir.Rule, filter string) bool {
 	if filter == "" || strings.Contains(routeName(r.Key), filter) {
 		return true
 	}
 	has := func(s string) bool { return strings.Contains(s, filter) }
 	of := target(filter)
-	return slices.ContainsFunc(r.About.Hostnames, has) || slices.ContainsFunc(r.About.Listeners, has) ||
-		slices.ContainsFunc(append(slices.Clone(rule.Backends), rule.Mirrors...), func(b index.BackendRef) bool { return has(b.String()) || leadsTo(b, r.Key.Kind, of) })
+	return slices.ContainsFunc(r.Info.Hostnames, has) || slices.ContainsFunc(r.Info.Listeners, has) ||
+		slices.ContainsFunc(append(slices.Clone(rule.Backends), rule.Mirrors...), func(b ir.BackendRef) bool { return has(b.String()) || leadsTo(b, r.Key.Kind, of) })
 }
 
-func gateways(s *index.Snapshot, routes []*index.Route) []Gateway {
+func gateways(s *ir.Snapshot, routes []*ir.Route) []Gateway {
 	by := map[string]*Gateway{}
 	for _, r := range routes {
 		for _, n := range r.Gateways {
@@ -140,7 +140,7 @@ func gateways(s *index.Snapshot, routes []*index.Route) []Gateway {
 				by[g.Name] = g
 			}
 			g.Routes++
-			for _, l := range r.About.Listeners {
+			for _, l := range r.Info.Listeners {
 				if !slices.Contains(g.Listeners, l) {
 					g.Listeners = append(g.Listeners, l)
 				}
@@ -167,14 +167,14 @@ func (o Overview) Next() int {
 	return o.Page + 1
 }
 
-func sortedRoutes(s *index.Snapshot) []*index.Route {
-	return slices.SortedFunc(s.Routes(), func(a, b *index.Route) int {
+func sortedRoutes(s *ir.Snapshot) []*ir.Route {
+	return slices.SortedFunc(s.Routes(), func(a, b *ir.Route) int {
 		return cmp.Or(cmp.Compare(a.Key.Kind, b.Key.Kind), cmp.Compare(a.Key.Namespace, b.Key.Namespace), cmp.Compare(a.Key.Name, b.Key.Name))
 	})
 }
 
-func sortedTargets(s *index.Snapshot) []*index.Target {
-	return slices.SortedFunc(s.Targets(), func(a, b *index.Target) int {
+func sortedTargets(s *ir.Snapshot) []*ir.Target {
+	return slices.SortedFunc(s.Targets(), func(a, b *ir.Target) int {
 		return cmp.Or(cmp.Compare(a.Key.Kind, b.Key.Kind), cmp.Compare(a.Key.Namespace, b.Key.Namespace),
 			cmp.Compare(a.Key.Name, b.Key.Name), cmp.Compare(a.Key.Port, b.Key.Port), cmp.Compare(a.Key.Protocol, b.Key.Protocol))
 	})

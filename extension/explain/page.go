@@ -14,7 +14,7 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 const (
@@ -33,7 +33,7 @@ var pageTemplate = template.Must(template.New("page").Parse(pageHTML)) //nolint:
 
 // A Page serves overviews and answers.
 type Page struct {
-	snapshot func() *index.Snapshot
+	snapshot func() *ir.Snapshot
 	probes   Probes
 	reports  Reports
 	settings *Settings
@@ -42,7 +42,7 @@ type Page struct {
 
 // NewPage returns a page that reads the newest snapshot, probe results, reports and settings.
 // settings may be nil.
-func NewPage(snapshot func() *index.Snapshot, probes Probes, reports Reports, settings *Settings, log logging.Logger) *Page {
+func NewPage(snapshot func() *ir.Snapshot, probes Probes, reports Reports, settings *Settings, log logging.Logger) *Page {
 	return &Page{snapshot: snapshot, probes: probes, reports: reports, settings: settings, log: log}
 }
 
@@ -71,7 +71,7 @@ func read(r *http.Request) (q Query, asked bool) {
 }
 
 // overview returns the overview for a request.
-func (p *Page) overview(s *index.Snapshot, r *http.Request) Overview {
+func (p *Page) overview(s *ir.Snapshot, r *http.Request) Overview {
 	n, err := strconv.Atoi(r.URL.Query().Get("page"))
 	if err != nil {
 		n = 1
@@ -89,7 +89,7 @@ func (p *Page) overview(s *index.Snapshot, r *http.Request) Overview {
 }
 
 // answer returns the answer to a query.
-func (p *Page) answer(s *index.Snapshot, q Query) Answer {
+func (p *Page) answer(s *ir.Snapshot, q Query) Answer {
 	a := Explain(s, q)
 	for i := range a.Rules {
 		p.settings.describe(&a.Rules[i].Rule)

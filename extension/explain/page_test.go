@@ -19,16 +19,16 @@ import (
 
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/health"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // unprobed returns no health, as a prober that does not run.
-func unprobed(index.TargetKey) (health.Target, bool) { return health.Target{}, false }
+func unprobed(ir.TargetKey) (health.Target, bool) { return health.Target{}, false }
 
-func get(t *testing.T, s *index.Snapshot, v Probes, url string) *httptest.ResponseRecorder {
+func get(t *testing.T, s *ir.Snapshot, v Probes, url string) *httptest.ResponseRecorder {
 	t.Helper()
 	mux := http.NewServeMux()
-	NewPage(func() *index.Snapshot { return s }, v, reported, nil, logging.NewNopLogger()).Register(mux)
+	NewPage(func() *ir.Snapshot { return s }, v, reported, nil, logging.NewNopLogger()).Register(mux)
 	w := httptest.NewRecorder()
 	mux.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, url, nil))
 	return w
@@ -53,24 +53,24 @@ func reported() []*tailnetv1alpha1.GatewayReport {
 }
 
 // many returns a snapshot with many routes, each with a separate target.
-func many(n int) *index.Snapshot {
-	var c index.Contents
+func many(n int) *ir.Snapshot {
+	var c ir.Contents
 	for i := range n {
 		name := fmt.Sprintf("r-%04d", i)
-		c.Routes = append(c.Routes, route(index.KindHTTPRoute, name, []string{name + ".example.com"}, rule(name, prefix("/"))))
-		c.Targets = append(c.Targets, &index.Target{
-			Key:     index.TargetKey{Kind: index.TargetServices, Namespace: "shop", Name: name, Port: 80, Protocol: index.ProtocolHTTP},
+		c.Routes = append(c.Routes, route(ir.KindHTTPRoute, name, []string{name + ".example.com"}, rule(name, prefix("/"))))
+		c.Targets = append(c.Targets, &ir.Target{
+			Key:     ir.TargetKey{Kind: ir.TargetServices, Namespace: "shop", Name: name, Port: 80, Protocol: ir.ProtocolHTTP},
 			Problem: "nothing is there",
 		})
 	}
-	return index.NewSnapshot(c)
+	return ir.NewSnapshot(c)
 }
 
 func TestPage(t *testing.T) {
-	evil := route(index.KindHTTPRoute, "evil", []string{"evil.example.com"}, rule("web", index.Match{PathType: "RegularExpression", Path: `/<script>alert("x")</script>.*`}))
+	evil := route(ir.KindHTTPRoute, "evil", []string{"evil.example.com"}, rule("web", ir.Match{PathType: "RegularExpression", Path: `/<script>alert("x")</script>.*`}))
 	cases := map[string]struct {
 		reason   string
-		snapshot *index.Snapshot
+		snapshot *ir.Snapshot
 		probes   Probes
 		url      string
 		want     []string
@@ -78,7 +78,7 @@ func TestPage(t *testing.T) {
 	}{
 		"Empty": {
 			reason:   "A page without routes should say so.",
-			snapshot: &index.Snapshot{},
+			snapshot: &ir.Snapshot{},
 			url:      "/",
 			want:     []string{"No route has a Tailscale backend.", "page 1 of 1"},
 		},
@@ -122,9 +122,9 @@ func TestPage(t *testing.T) {
 		},
 		"Gateway": {
 			reason: "A Gateway should be shown with its class and listeners.",
-			snapshot: index.NewSnapshot(index.Contents{
-				Routes:   []*index.Route{route(index.KindHTTPRoute, "web", nil, rule("web", prefix("/")))},
-				Gateways: map[types.NamespacedName]*index.AboutGateway{named("gw"): {Class: "envoy", Listeners: []string{"https: HTTPS 443 *.example.com"}}},
+			snapshot: ir.NewSnapshot(ir.Contents{
+				Routes:   []*ir.Route{route(ir.KindHTTPRoute, "web", nil, rule("web", prefix("/")))},
+				Gateways: map[types.NamespacedName]*ir.Gateway{named("gw"): {Class: "envoy", Listeners: []string{"https: HTTPS 443 *.example.com"}}},
 			}),
 			url:  "/",
 			want: []string{"<code>shop/gw</code></td><td><code>envoy</code></td><td><code>https: HTTPS 443 *.example.com</code>"},
@@ -138,14 +138,14 @@ func TestPage(t *testing.T) {
 		},
 		"Probes": {
 			reason: "The probed health of an endpoint should stand beside the health for Envoy, and the tier beside the cluster.",
-			snapshot: index.NewSnapshot(index.Contents{
-				Routes: []*index.Route{route(index.KindHTTPRoute, "web", nil, rule("web", prefix("/")))},
-				Targets: []*index.Target{{
-					Key:        index.TargetKey{Kind: index.TargetServices, Namespace: "shop", Name: "web", Port: 80, Protocol: index.ProtocolHTTP},
-					Localities: []index.Locality{{Name: "app", Weight: 1, Endpoints: []index.Endpoint{{Address: "10.0.0.1", Port: 80, Health: index.Degraded}, {Address: "10.0.0.2", Port: 80}}}},
+			snapshot: ir.NewSnapshot(ir.Contents{
+				Routes: []*ir.Route{route(ir.KindHTTPRoute, "web", nil, rule("web", prefix("/")))},
+				Targets: []*ir.Target{{
+					Key:        ir.TargetKey{Kind: ir.TargetServices, Namespace: "shop", Name: "web", Port: 80, Protocol: ir.ProtocolHTTP},
+					Localities: []ir.Locality{{Name: "app", Weight: 1, Endpoints: []ir.Endpoint{{Address: "10.0.0.1", Port: 80, Health: ir.Degraded}, {Address: "10.0.0.2", Port: 80}}}},
 				}},
 			}),
-			probes: func(k index.TargetKey) (health.Target, bool) {
+			probes: func(k ir.TargetKey) (health.Target, bool) {
 				return health.Target{Tier: health.TierLocal, Endpoints: []health.Endpoint{
 					{Address: "10.0.0.1", Port: 80, Status: health.Unhealthy, HealthScore: 30, Reason: "HTTP status 500"},
 				}}, k.Name == "web"
@@ -158,7 +158,7 @@ func TestPage(t *testing.T) {
 		},
 		"Generated": {
 			reason:   "Generated routes should be shown with their TailscaleGateways, failing ones first, and cut.",
-			snapshot: &index.Snapshot{},
+			snapshot: &ir.Snapshot{},
 			url:      "/",
 			want: []string{
 				"61, of which 50 are listed", "<code>team/other</code>, tailnet dev, Egress", "Conflict <span class=\"bad\">HTTPRoute team/mine has it &lt;already&gt;</span>",
@@ -168,27 +168,27 @@ func TestPage(t *testing.T) {
 		},
 		"GeneratedFilter": {
 			reason:   "A filter should select generated routes too.",
-			snapshot: &index.Snapshot{},
+			snapshot: &ir.Snapshot{},
 			url:      "/?filter=app-59",
 			want:     []string{"1, of which 1 are listed", "web-prod-app-59<"},
 			not:      []string{"web-prod-app-58<"},
 		},
 		"GeneratedAsked": {
 			reason:   "An answer should have the matching generated routes only.",
-			snapshot: &index.Snapshot{},
+			snapshot: &ir.Snapshot{},
 			url:      "/?host=app-01.tailscale.local&path=/tailscale/app-01/status&filter=none",
 			want:     []string{"Generated routes for it", "web-prod-app-01<", "team/other"},
 			not:      []string{"web-prod-app-02<", "are listed"},
 		},
 		"GeneratedElsewhere": {
 			reason:   "A prefix should match only paths below it.",
-			snapshot: &index.Snapshot{},
+			snapshot: &ir.Snapshot{},
 			url:      "/?host=app-02.tailscale.local&path=/tailscale/app-020&filter=none",
 			not:      []string{"Generated routes for it"},
 		},
 		"Escaped": {
 			reason:   "User input should not become markup.",
-			snapshot: index.NewSnapshot(index.Contents{Routes: []*index.Route{evil}}),
+			snapshot: ir.NewSnapshot(ir.Contents{Routes: []*ir.Route{evil}}),
 			url:      "/?host=%22%3E%3Cscript%3E&path=%3Cscript%3E&filter=",
 			want:     []string{"&lt;script&gt;"},
 			not:      []string{"<script"},
@@ -239,7 +239,7 @@ func TestJSON(t *testing.T) {
 
 func TestReadOnly(t *testing.T) {
 	mux := http.NewServeMux()
-	NewPage(func() *index.Snapshot { return &index.Snapshot{} }, unprobed, nil, nil, logging.NewNopLogger()).Register(mux)
+	NewPage(func() *ir.Snapshot { return &ir.Snapshot{} }, unprobed, nil, nil, logging.NewNopLogger()).Register(mux)
 	for _, url := range []string{"/", "/explain"} {
 		w := httptest.NewRecorder()
 		mux.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, url, nil))
@@ -253,7 +253,7 @@ func TestReadOnly(t *testing.T) {
 func BenchmarkPage(b *testing.B) {
 	s := many(5000)
 	mux := http.NewServeMux()
-	NewPage(func() *index.Snapshot { return s }, unprobed, nil, nil, logging.NewNopLogger()).Register(mux)
+	NewPage(func() *ir.Snapshot { return s }, unprobed, nil, nil, logging.NewNopLogger()).Register(mux)
 	for b.Loop() {
 		mux.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(b.Context(), http.MethodGet, "/?host=r-2500.example.com&path=/", nil))
 	}

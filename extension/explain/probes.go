@@ -8,11 +8,11 @@ import (
 	"strconv"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/health"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // Probes returns the probed health of a target. False if it is not probed.
-type Probes func(index.TargetKey) (health.Target, bool)
+type Probes func(ir.TargetKey) (health.Target, bool)
 
 // describe adds the probed health to a rule's backends.
 func (v Probes) describe(of *Rule) {
@@ -25,7 +25,7 @@ func (v Probes) describe(of *Rule) {
 }
 
 func (v Probes) describeBackend(b *Backend) {
-	k, err := index.ParseClusterName(b.Target)
+	k, err := ir.ParseClusterName(b.Target)
 	if err != nil {
 		// Other backends are not probed.
 		return

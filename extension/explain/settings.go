@@ -10,7 +10,7 @@ import (
 	"sync"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/hooks"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // A Setting is a cluster that some routes to a target share, because Envoy Gateway made other
@@ -93,6 +93,6 @@ func target(filter string) string {
 }
 
 // leadsTo reports whether the name of a backend's target contains a text.
-func leadsTo(b index.BackendRef, kind index.RouteKind, text string) bool {
+func leadsTo(b ir.BackendRef, kind ir.RouteKind, text string) bool {
 	return b.Ours() && strings.Contains(b.Target(kind).ClusterName(), text)
 }

@@ -15,29 +15,29 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/health"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/hooks"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // TestSettings checks that a rule with separate settings is explained by its target, and that the
 // name of its cluster in Envoy finds it.
 func TestSettings(t *testing.T) {
 	const of = "tailscale/services/shop/web/80/http"
-	key := index.TargetKey{Kind: index.TargetServices, Namespace: "shop", Name: "web", Port: 80, Protocol: index.ProtocolHTTP}
-	s := index.NewSnapshot(index.Contents{
-		Routes: []*index.Route{
-			route(index.KindHTTPRoute, "a", []string{"a.example.com"}, rule("web")),
-			route(index.KindHTTPRoute, "b", []string{"b.example.com"}, rule("web")),
-			route(index.KindHTTPRoute, "other", []string{"c.example.com"}, rule("other")),
+	key := ir.TargetKey{Kind: ir.TargetServices, Namespace: "shop", Name: "web", Port: 80, Protocol: ir.ProtocolHTTP}
+	s := ir.NewSnapshot(ir.Contents{
+		Routes: []*ir.Route{
+			route(ir.KindHTTPRoute, "a", []string{"a.example.com"}, rule("web")),
+			route(ir.KindHTTPRoute, "b", []string{"b.example.com"}, rule("web")),
+			route(ir.KindHTTPRoute, "other", []string{"c.example.com"}, rule("other")),
 		},
-		Targets: []*index.Target{{Key: key, Problem: "nothing is there"}},
+		Targets: []*ir.Target{{Key: key, Problem: "nothing is there"}},
 	})
 	settings := &Settings{}
-	slow := hooks.Settings{Route: index.RouteKey{Kind: index.KindHTTPRoute, NamespacedName: named("a")}, Target: key, Cluster: of + "/settings/0123", Differs: []string{"connectTimeout"}}
+	slow := hooks.Settings{Route: ir.RouteKey{Kind: ir.KindHTTPRoute, NamespacedName: named("a")}, Target: key, Cluster: of + "/settings/0123", Differs: []string{"connectTimeout"}}
 	settings.Translated("shop/gw", []hooks.Settings{slow})
 	settings.Translated("shop/other", []hooks.Settings{slow})
 	mux := http.NewServeMux()
-	probed := func(k index.TargetKey) (health.Target, bool) { return health.Target{Tier: health.TierRemote}, k == key }
-	NewPage(func() *index.Snapshot { return s }, probed, nil, settings, logging.NewNopLogger()).Register(mux)
+	probed := func(k ir.TargetKey) (health.Target, bool) { return health.Target{Tier: health.TierRemote}, k == key }
+	NewPage(func() *ir.Snapshot { return s }, probed, nil, settings, logging.NewNopLogger()).Register(mux)
 	ask := func(url string, into any) {
 		t.Helper()
 		w := httptest.NewRecorder()

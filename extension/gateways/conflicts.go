@@ -14,7 +14,7 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 const (
@@ -127,7 +127,7 @@ func (h holders) add(of []claim, to holder) {
 func claimed(userRoutes []*route) holders {
 	out := holders{}
 	for _, r := range userRoutes {
-		if r.Key.Kind == index.KindHTTPRoute || r.Key.Kind == index.KindGRPCRoute {
+		if r.Key.Kind == ir.KindHTTPRoute || r.Key.Kind == ir.KindGRPCRoute {
 			out.add(r.claims(), holder{description: r.kind + " " + r.Key.String()})
 		}
 	}
@@ -139,7 +139,7 @@ func (r *route) claims() []claim {
 	var out []claim
 	for _, prefix := range prefixes(r) {
 		for _, l := range r.listeners {
-			for _, h := range l.hosts(r.About.Hostnames) {
+			for _, h := range l.hosts(r.Info.Hostnames) {
 				out = append(out, claim{parent: l.parent, listener: l.name, host: h, prefix: prefix})
 			}
 		}

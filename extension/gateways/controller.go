@@ -18,7 +18,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 const (
@@ -40,7 +40,7 @@ type Options struct {
 	Version string
 
 	// Permitted reports whether a route may reference a backend.
-	Permitted func(r index.RouteKey, b index.BackendRef) bool
+	Permitted func(r ir.RouteKey, b ir.BackendRef) bool
 
 	// Only is the Gateway of a dedicated extension. Nil means all Gateways without a dedicated
 	// extension.

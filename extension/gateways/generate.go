@@ -18,7 +18,7 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
@@ -330,7 +330,7 @@ func (w *desiredRoute) placeAs(r *gwapiv1.HTTPRoute) {
 func ingress(in input, tailnet string, g *gatewayv1alpha1.IngressRoutes, of []*gatewayv1alpha1.TailscaleEndpoints, userRoutes []*route) []*desiredRoute {
 	found := map[types.NamespacedName]*desiredRoute{}
 	for _, r := range userRoutes {
-		if r.Key.Kind != index.KindHTTPRoute && r.Key.Kind != index.KindGRPCRoute {
+		if r.Key.Kind != ir.KindHTTPRoute && r.Key.Kind != ir.KindGRPCRoute {
 			continue
 		}
 		for _, b := range r.backends(in.permitted) {

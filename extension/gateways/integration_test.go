@@ -30,7 +30,9 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/watch"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
@@ -63,7 +65,7 @@ func newEnvironment(t *testing.T, claims bool) *environment {
 			t.Error(err)
 		}
 	})
-	s, err := index.Scheme()
+	s, err := parse.Scheme()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +91,7 @@ func (w *environment) start(t *testing.T, o Options) {
 func (w *environment) replica(t *testing.T, o Options, writes bool) *Controller {
 	t.Helper()
 	o.Version = "v1"
-	o.Permitted = func(r index.RouteKey, b index.BackendRef) bool { return r.Namespace == b.Namespace }
+	o.Permitted = func(r ir.RouteKey, b ir.BackendRef) bool { return r.Namespace == b.Namespace }
 	if o.Hooks == nil {
 		o.Hooks = func(string) *tailnetv1alpha1.ReportedHooks { return nil }
 	}
@@ -97,7 +99,7 @@ func (w *environment) replica(t *testing.T, o Options, writes bool) *Controller 
 	if o.Only != nil {
 		namespaces = append(namespaces, o.Only.Namespace)
 	}
-	informers, err := index.NewCache(w.config, namespaces...)
+	informers, err := watch.NewCache(w.config, namespaces...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,8 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 )
 
 // Kinds that the Controller looks up by name.
@@ -27,7 +28,7 @@ const (
 	kindGRPCRoute        = "GRPCRoute"
 	kindTLSPolicy        = "BackendTLSPolicy"
 	kindRoutePolicy      = gatewayv1alpha1.TailscaleRoutePolicyKind
-	kindSecurityPolicy   = index.KindSecurityPolicy
+	kindSecurityPolicy   = parse.KindSecurityPolicy
 	kindEndpoints        = "TailscaleEndpoints"
 	kindServices         = "TailscaleServices"
 )
@@ -90,15 +91,15 @@ func listenersOf(g *gwapiv1.Gateway, sets []*gwapiv1.ListenerSet) []listener {
 }
 
 // protocols returns the protocols of listeners that support a kind of routes.
-func protocols(k index.RouteKind) []gwapiv1.ProtocolType {
+func protocols(k ir.RouteKind) []gwapiv1.ProtocolType {
 	switch k {
-	case index.KindHTTPRoute, index.KindGRPCRoute:
+	case ir.KindHTTPRoute, ir.KindGRPCRoute:
 		return []gwapiv1.ProtocolType{gwapiv1.HTTPProtocolType, gwapiv1.HTTPSProtocolType}
-	case index.KindTLSRoute:
+	case ir.KindTLSRoute:
 		return []gwapiv1.ProtocolType{gwapiv1.TLSProtocolType}
-	case index.KindTCPRoute:
+	case ir.KindTCPRoute:
 		return []gwapiv1.ProtocolType{gwapiv1.TCPProtocolType, gwapiv1.TLSProtocolType}
-	case index.KindUDPRoute:
+	case ir.KindUDPRoute:
 		return []gwapiv1.ProtocolType{gwapiv1.UDPProtocolType}
 	}
 	return nil
@@ -107,7 +108,7 @@ func protocols(k index.RouteKind) []gwapiv1.ProtocolType {
 // acceptsRoute reports whether a listener accepts a route that its Gateway has accepted. The labels of
 // namespaces are unknown here, so a listener that selects namespaces counts as accepting.
 func (l listener) acceptsRoute(r *route) bool {
-	if !slices.Contains(protocols(r.Key.Kind), l.protocol) || !l.accepts(r.About.Hostnames) {
+	if !slices.Contains(protocols(r.Key.Kind), l.protocol) || !l.accepts(r.Info.Hostnames) {
 		return false
 	}
 	if l.allowed == nil {

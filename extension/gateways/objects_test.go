@@ -14,12 +14,13 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/objecttest"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/refgrant"
 )
 
-var decode = objecttest.With(index.Scheme) //nolint:gochecknoglobals // It never changes.
+var decode = objecttest.With(parse.Scheme) //nolint:gochecknoglobals // It never changes.
 
 // objects decodes manifests. Each object has a UID.
 func objects(t testing.TB, manifests ...string) []client.Object {
@@ -42,7 +43,7 @@ func inputOf(t testing.TB, of ...client.Object) input {
 func inputFor(t testing.TB, n types.NamespacedName, of ...client.Object) input {
 	t.Helper()
 	in := input{
-		permitted: func(r index.RouteKey, b index.BackendRef) bool {
+		permitted: func(r ir.RouteKey, b ir.BackendRef) bool {
 			return b.Namespace == r.Namespace || b.Namespace == "open"
 		},
 		extension: tailnetv1alpha1.ReportedExtension{Version: "v1"},

@@ -13,21 +13,21 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // wide returns a route with many ports, hosts and backends.
 func wide(name string, ports, hosts, backends int) *route {
-	out := &route{kind: kindHTTPRoute, Route: &index.Route{Key: index.RouteKey{Kind: index.KindHTTPRoute, NamespacedName: types.NamespacedName{Namespace: "shop", Name: name}}}}
+	out := &route{kind: kindHTTPRoute, Route: &ir.Route{Key: ir.RouteKey{Kind: ir.KindHTTPRoute, NamespacedName: types.NamespacedName{Namespace: "shop", Name: name}}}}
 	for i := range max(ports, 1) {
 		out.listeners = append(out.listeners, listener{port: int32(i + 1)})
 	}
 	for i := range hosts {
-		out.About.Hostnames = append(out.About.Hostnames, fmt.Sprintf("h%d.example.com", i))
+		out.Info.Hostnames = append(out.Info.Hostnames, fmt.Sprintf("h%d.example.com", i))
 	}
 	for i := range backends {
-		b := index.BackendRef{Kind: index.BackendService, NamespacedName: types.NamespacedName{Namespace: "shop", Name: "app"}, Port: int32(i + 1)}
-		out.Rules = append(out.Rules, index.Rule{Backends: []index.BackendRef{b}})
+		b := ir.BackendRef{Kind: ir.BackendService, NamespacedName: types.NamespacedName{Namespace: "shop", Name: "app"}, Port: int32(i + 1)}
+		out.Rules = append(out.Rules, ir.Rule{Backends: []ir.BackendRef{b}})
 	}
 	return out
 }
@@ -59,7 +59,7 @@ func TestOmitted(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			routes, got := reportRoutes(tc.routes, func(index.RouteKey, index.BackendRef) bool { return true }, tc.hosts)
+			routes, got := reportRoutes(tc.routes, func(ir.RouteKey, ir.BackendRef) bool { return true }, tc.hosts)
 			if len(routes) != tc.routesWant {
 				t.Errorf("\n%s\nreportRoutes(...): %d routes, want %d", tc.reason, len(routes), tc.routesWant)
 			}

@@ -14,7 +14,8 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
@@ -45,7 +46,7 @@ func (in input) precedingRoutes(ls []listener) []peerRoute {
 	if len(rank) == 0 {
 		return nil
 	}
-	owners := map[index.RouteKey]types.NamespacedName{}
+	owners := map[ir.RouteKey]types.NamespacedName{}
 	var out []peerRoute
 	for _, o := range in.routes {
 		refs := generatedParents(o)
@@ -57,7 +58,7 @@ func (in input) precedingRoutes(ls []listener) []peerRoute {
 			continue
 		}
 		kind, _ := statusOf(o)
-		p := peerRoute{route: &route{Route: index.ParseRoute(o), kind: kind}}
+		p := peerRoute{route: &route{Route: parse.ParseRoute(o), kind: kind}}
 		p.attachRefs(refs, ls)
 		p.owner = withGateway(generatedFor(o, p.route), of)
 		owners[p.Key] = of
@@ -104,7 +105,7 @@ func generatedFor(r client.Object, parsed *route) string {
 	}
 	if rules := parsed.Rules; len(rules) > 0 && len(rules[0].Backends) > 0 {
 		kind, b := "Service", rules[0].Backends[0]
-		if b.Kind == index.BackendServices {
+		if b.Kind == ir.BackendServices {
 			kind = kindServices
 		}
 		return forTailnet(kind+" "+b.String(), tailnet)

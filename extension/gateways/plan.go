@@ -14,7 +14,7 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/refgrant"
 )
 
@@ -50,7 +50,7 @@ type input struct {
 	generated []client.Object
 
 	// permitted reports whether a route may reference a Service.
-	permitted func(index.RouteKey, index.BackendRef) bool
+	permitted func(ir.RouteKey, ir.BackendRef) bool
 
 	// grants are the ReferenceGrants of all namespaces. Without a grant in the Gateway's
 	// namespace, only TailscaleGateways of that namespace may share the Gateway.

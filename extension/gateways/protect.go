@@ -19,7 +19,8 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/refgrant"
 )
 
@@ -66,12 +67,12 @@ func routePolicyGuard(p *gatewayv1alpha1.TailscaleRoutePolicy) *guard {
 // securityPolicyGuard returns the guard for a SecurityPolicy (envoyproxy/gateway v1.9
 // api/v1alpha1/policy_helpers.go and internal/gatewayapi/helpers.go).
 func securityPolicyGuard(o *unstructured.Unstructured) (*guard, error) {
-	t := index.PolicyTargets{}
+	t := parse.PolicyTargets{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &t); err != nil {
 		return nil, errors.Wrapf(err, "cannot decode SecurityPolicy %s/%s", o.GetNamespace(), o.GetName())
 	}
 	g := &guard{
-		group: groupEnvoyGateway, kind: index.KindSecurityPolicy,
+		group: groupEnvoyGateway, kind: parse.KindSecurityPolicy,
 		NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()},
 	}
 	if t.Spec.TargetRef != nil {
@@ -208,7 +209,7 @@ func (in input) guardedListeners(g *guard, ls []listener) map[listenerKey]bool {
 }
 
 // guardedBackends returns the backends of the rules that a policy applies to.
-func (in input) guardedBackends(g *guard, r *route) []index.BackendRef {
+func (in input) guardedBackends(g *guard, r *route) []ir.BackendRef {
 	var names []string
 	for _, rule := range r.Rules {
 		names = append(names, rule.Name)
@@ -220,5 +221,5 @@ func (in input) guardedBackends(g *guard, r *route) []index.BackendRef {
 	if len(sections) == 0 {
 		return nil
 	}
-	return r.backendsOf(in.permitted, func(rule *index.Rule) bool { return slices.Contains(sections, rule.Name) })
+	return r.backendsOf(in.permitted, func(rule *ir.Rule) bool { return slices.Contains(sections, rule.Name) })
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 )
 
 // publishesUnprotected reports whether only backends without a policy are published.
@@ -40,7 +40,7 @@ func (c *Controller) readPolicies(ctx context.Context, v *view) error {
 	if err != nil || !known {
 		return err
 	}
-	l := index.SecurityPolicies()
+	l := parse.SecurityPolicies()
 	if err := c.list(ctx, l); err != nil {
 		return errors.Wrap(err, "cannot list SecurityPolicies")
 	}
@@ -74,7 +74,7 @@ func (c *Controller) hasSecurityPolicies(ctx context.Context) (bool, error) {
 	if c.options.Only != nil {
 		o = append(o, client.InNamespace(c.options.Only.Namespace))
 	}
-	err := c.client.List(ctx, index.SecurityPolicies(), o...)
+	err := c.client.List(ctx, parse.SecurityPolicies(), o...)
 	switch {
 	case kerrors.IsForbidden(err):
 		return false, nil

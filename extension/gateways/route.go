@@ -15,7 +15,8 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
@@ -32,7 +33,7 @@ const (
 
 // A route that a Gateway has accepted.
 type route struct {
-	*index.Route
+	*ir.Route
 
 	// kind is the kind in the API.
 	kind string
@@ -70,14 +71,14 @@ func isGenerated(o metav1.Object) bool {
 func accepted(of []client.Object, ls []listener) []*route {
 	var out []*route
 	for _, o := range of {
-		if index.IsAnchor(o) || isGenerated(o) {
+		if ir.IsAnchor(o) || isGenerated(o) {
 			continue
 		}
 		kind, status := statusOf(o)
 		if status == nil {
 			continue
 		}
-		r := &route{Route: index.ParseRoute(o), kind: kind, labels: o.GetLabels()}
+		r := &route{Route: parse.ParseRoute(o), kind: kind, labels: o.GetLabels()}
 		if r.attach(status.Parents, ls) {
 			out = append(out, r)
 		}
@@ -123,19 +124,19 @@ func conditionIs(of []metav1.Condition, t gwapiv1.RouteConditionType, s metav1.C
 }
 
 // backends returns the backends of a route that are permitted Services.
-func (r *route) backends(permitted func(index.RouteKey, index.BackendRef) bool) []index.BackendRef {
-	return r.backendsOf(permitted, func(*index.Rule) bool { return true })
+func (r *route) backends(permitted func(ir.RouteKey, ir.BackendRef) bool) []ir.BackendRef {
+	return r.backendsOf(permitted, func(*ir.Rule) bool { return true })
 }
 
 // backendsOf returns the backends of the rules that match a filter.
-func (r *route) backendsOf(permitted func(index.RouteKey, index.BackendRef) bool, matches func(*index.Rule) bool) []index.BackendRef {
-	var out []index.BackendRef
+func (r *route) backendsOf(permitted func(ir.RouteKey, ir.BackendRef) bool, matches func(*ir.Rule) bool) []ir.BackendRef {
+	var out []ir.BackendRef
 	for i := range r.Rules {
 		if !matches(&r.Rules[i]) {
 			continue
 		}
 		for _, b := range r.Rules[i].Backends {
-			if b.Kind == index.BackendService && b.Port != 0 && permitted(r.Key, b) {
+			if b.Kind == ir.BackendService && b.Port != 0 && permitted(r.Key, b) {
 				out = append(out, b)
 			}
 		}
@@ -148,7 +149,7 @@ func (r *route) backendsOf(permitted func(index.RouteKey, index.BackendRef) bool
 func (r *route) hostnames() []string {
 	var out []string
 	for _, l := range r.listeners {
-		out = append(out, slices.DeleteFunc(l.hosts(r.About.Hostnames), func(h string) bool { return h == "" })...)
+		out = append(out, slices.DeleteFunc(l.hosts(r.Info.Hostnames), func(h string) bool { return h == "" })...)
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
@@ -170,7 +171,7 @@ func needsHostnames(o *gatewayv1alpha1.TailscaleGateway) bool {
 }
 
 // reportRoutes returns the reports of routes, and the numbers of routes that exceed the limits.
-func reportRoutes(of []*route, permitted func(index.RouteKey, index.BackendRef) bool, hosts bool) ([]tailnetv1alpha1.ReportedRoute, tailnetv1alpha1.ReportedLeftOut) {
+func reportRoutes(of []*route, permitted func(ir.RouteKey, ir.BackendRef) bool, hosts bool) ([]tailnetv1alpha1.ReportedRoute, tailnetv1alpha1.ReportedLeftOut) {
 	var out []tailnetv1alpha1.ReportedRoute
 	omitted := tailnetv1alpha1.ReportedLeftOut{Routes: int32(max(len(of)-maxRoutes, 0))}
 	for _, r := range of[:min(len(of), maxRoutes)] {

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
@@ -170,7 +170,7 @@ spec:
 // TestReportedWithoutGenerated checks that generated routes are not reported as routes of
 // users.
 func TestReportedWithoutGenerated(t *testing.T) {
-	for _, label := range []string{index.AnchorLabel, meta.LabelGenerated} {
+	for _, label := range []string{ir.AnchorLabel, meta.LabelGenerated} {
 		of := objects(t, tailscaleGateway, gateway, routeTo("HTTPRoute", "shop", "app", "{name: web}", "True", ""))
 		of[2].SetLabels(map[string]string{label: "x"})
 		if got := plan(inputOf(t, of...)).report.Routes; len(got) > 0 {

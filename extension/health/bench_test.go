@@ -9,16 +9,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // benchProber returns a prober of 5000 targets with two endpoints each.
 func benchProber() (*Prober, []*endpoint) {
-	var ts []*index.Target
+	var ts []*ir.Target
 	for i := range 5000 {
-		ts = append(ts, targetOf(strconv.Itoa(i), index.Delays{}, fmt.Sprintf("a%d", i), fmt.Sprintf("b%d", i)))
+		ts = append(ts, targetOf(strconv.Itoa(i), ir.Delays{}, fmt.Sprintf("a%d", i), fmt.Sprintf("b%d", i)))
 	}
-	s := &fakeStore{placed: map[index.TargetKey]index.Placement{}}
+	s := &fakeStore{placed: map[ir.TargetKey]ir.Placement{}}
 	s.set(ts...)
 	p := NewProber(s, Options{})
 	p.sync(time.Now())

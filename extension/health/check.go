@@ -18,16 +18,16 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/address"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/probe"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/probe"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
 )
 
 // A Check describes how the prober probes an endpoint. It is comparable: endpoints of several
 // targets with equal checks are probed once.
 type Check struct {
-	index.Address
+	ir.Address
 
 	// Path of an HTTP GET. If empty, a successful connection is enough.
 	Path string
@@ -49,9 +49,9 @@ type Check struct {
 
 // NewCheck returns the check of a target's endpoint, which is that of its Envoy clusters. False if
 // the endpoint has no check.
-func NewCheck(t *index.Target, c index.Candidate) (Check, bool) {
+func NewCheck(t *ir.Target, c ir.Candidate) (Check, bool) {
 	hc := t.Shape.HealthCheck
-	if hc == nil || t.Key.Protocol == index.ProtocolUDP || hc.Interval <= 0 || hc.Timeout <= 0 {
+	if hc == nil || t.Key.Protocol == ir.ProtocolUDP || hc.Interval <= 0 || hc.Timeout <= 0 {
 		return Check{}, false
 	}
 	out := Check{Address: c.Address, Interval: hc.Interval, Timeout: hc.Timeout, Healthy: hc.Healthy, Unhealthy: hc.Unhealthy}
@@ -59,9 +59,9 @@ func NewCheck(t *index.Target, c index.Candidate) (Check, bool) {
 	if name == "" {
 		name = c.Hostname
 	}
-	if t.Key.Protocol != index.ProtocolTCP && hc.Path != "" {
+	if t.Key.Protocol != ir.ProtocolTCP && hc.Path != "" {
 		out.Path, out.Name = hc.Path, name
-		out.HTTP2 = t.Shape.HTTP2 || t.Key.Protocol == index.ProtocolGRPC
+		out.HTTP2 = t.Shape.HTTP2 || t.Key.Protocol == ir.ProtocolGRPC
 	}
 	u := t.Shape.TLS
 	if u == nil {
@@ -204,8 +204,5 @@ func get(ctx context.Context, c Check, t *http.Transport) error {
 	if err := res.Body.Close(); err != nil {
 		return errors.Wrapf(err, "cannot close response of %q", req.URL)
 	}
-	if res.StatusCode < http.StatusOK || res.StatusCode >= http.StatusBadRequest {
-		return probe.StatusError{Code: res.StatusCode}
-	}
-	return nil
+	return probe.CheckStatus(res.StatusCode)
 }

@@ -16,11 +16,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // addressOf returns the address of a listener.
-func addressOf(t *testing.T, l net.Listener) index.Address {
+func addressOf(t *testing.T, l net.Listener) ir.Address {
 	t.Helper()
 	host, port, err := net.SplitHostPort(l.Addr().String())
 	if err != nil {
@@ -30,7 +30,7 @@ func addressOf(t *testing.T, l net.Listener) index.Address {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return index.Address{Host: host, Port: int32(p)}
+	return ir.Address{Host: host, Port: int32(p)}
 }
 
 // TestNetCheckerRefuses checks that probes do not connect to addresses that Envoys must not connect
@@ -42,7 +42,7 @@ func TestNetCheckerRefuses(t *testing.T) {
 	at := addressOf(t, srv.Listener)
 	for _, host := range []string{at.Host, "localhost", "::ffff:127.0.0.1"} {
 		for _, path := range []string{"", "/"} {
-			c := Check{Address: index.Address{Host: host, Port: at.Port}, Path: path}
+			c := Check{Address: ir.Address{Host: host, Port: at.Port}, Path: path}
 			want := Result{Reason: "its address is refused: it is a loopback address"}
 			if diff := cmp.Diff(want, NetChecker{}.Check(t.Context(), c)); diff != "" {
 				t.Errorf("%s, path %q: -want, +got:\n%s", host, path, diff)
@@ -138,8 +138,8 @@ func TestNetChecker(t *testing.T) {
 }
 
 func TestNewCheck(t *testing.T) {
-	hc := &index.HealthCheck{Path: "/health", Host: "web.shop.svc", Interval: time.Second, Timeout: time.Second, Healthy: 2, Unhealthy: 3}
-	c := index.Candidate{Address: index.Address{Host: "10.0.0.1", Port: 80}, Hostname: "a.example"}
+	hc := &ir.HealthCheck{Path: "/health", Host: "web.shop.svc", Interval: time.Second, Timeout: time.Second, Healthy: 2, Unhealthy: 3}
+	c := ir.Candidate{Address: ir.Address{Host: "10.0.0.1", Port: 80}, Hostname: "a.example"}
 	plain := Check{Address: c.Address, Interval: time.Second, Timeout: time.Second, Healthy: 2, Unhealthy: 3}
 	with := func(fn func(*Check)) Check {
 		out := plain
@@ -150,19 +150,19 @@ func TestNewCheck(t *testing.T) {
 	unnamed.Host = ""
 	cases := map[string]struct {
 		reason   string
-		protocol index.Protocol
-		shape    index.Shape
+		protocol ir.Protocol
+		shape    ir.Shape
 		want     Check
 		ok       bool
 	}{
-		"None":   {reason: "A target without a health check has none.", protocol: index.ProtocolHTTP},
-		"UDP":    {reason: "The receiver of a datagram need not answer.", protocol: index.ProtocolUDP, shape: index.Shape{HealthCheck: hc}},
-		"HTTP":   {reason: "The check should do as Envoy does.", protocol: index.ProtocolHTTP, shape: index.Shape{HealthCheck: hc}, want: with(func(c *Check) { c.Path, c.Name = "/health", "web.shop.svc" }), ok: true},
-		"TCP":    {reason: "Envoy checks the connection if the cluster has no HTTP.", protocol: index.ProtocolTCP, shape: index.Shape{HealthCheck: hc}, want: plain, ok: true},
-		"GRPC":   {reason: "gRPC is HTTP/2.", protocol: index.ProtocolGRPC, shape: index.Shape{HealthCheck: hc}, want: with(func(c *Check) { c.Path, c.Name, c.HTTP2 = "/health", "web.shop.svc", true }), ok: true},
-		"Hosted": {reason: "Without a host the endpoint's is used.", protocol: index.ProtocolHTTP, shape: index.Shape{HealthCheck: &unnamed}, want: with(func(c *Check) { c.Path, c.Name = "/health", "a.example" }), ok: true},
+		"None":   {reason: "A target without a health check has none.", protocol: ir.ProtocolHTTP},
+		"UDP":    {reason: "The receiver of a datagram need not answer.", protocol: ir.ProtocolUDP, shape: ir.Shape{HealthCheck: hc}},
+		"HTTP":   {reason: "The check should do as Envoy does.", protocol: ir.ProtocolHTTP, shape: ir.Shape{HealthCheck: hc}, want: with(func(c *Check) { c.Path, c.Name = "/health", "web.shop.svc" }), ok: true},
+		"TCP":    {reason: "Envoy checks the connection if the cluster has no HTTP.", protocol: ir.ProtocolTCP, shape: ir.Shape{HealthCheck: hc}, want: plain, ok: true},
+		"GRPC":   {reason: "gRPC is HTTP/2.", protocol: ir.ProtocolGRPC, shape: ir.Shape{HealthCheck: hc}, want: with(func(c *Check) { c.Path, c.Name, c.HTTP2 = "/health", "web.shop.svc", true }), ok: true},
+		"Hosted": {reason: "Without a host the endpoint's is used.", protocol: ir.ProtocolHTTP, shape: ir.Shape{HealthCheck: &unnamed}, want: with(func(c *Check) { c.Path, c.Name = "/health", "a.example" }), ok: true},
 		"TLS": {
-			reason: "The certificate states the server's name.", protocol: index.ProtocolHTTP, shape: index.Shape{HealthCheck: hc, TLS: &index.UpstreamTLS{CA: "pem"}},
+			reason: "The certificate states the server's name.", protocol: ir.ProtocolHTTP, shape: ir.Shape{HealthCheck: hc, TLS: &ir.UpstreamTLS{CA: "pem"}},
 			want: with(func(c *Check) {
 				c.Path, c.Name, c.TLS, c.ServerName, c.CA = "/health", "web.shop.svc", true, "web.shop.svc", "pem"
 			}), ok: true,
@@ -172,7 +172,7 @@ func TestNewCheck(t *testing.T) {
 		t.Run(n, func(t *testing.T) {
 			k := key("web")
 			k.Protocol = tc.protocol
-			got, ok := NewCheck(&index.Target{Key: k, Shape: tc.shape}, c)
+			got, ok := NewCheck(&ir.Target{Key: k, Shape: tc.shape}, c)
 			if diff := cmp.Diff(tc.want, got); diff != "" || ok != tc.ok {
 				t.Errorf("%s\n%v, want %v; -want, +got\n%s", tc.reason, ok, tc.ok, diff)
 			}

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // sync reads the newest snapshot. A target that did not change costs one comparison.
@@ -18,7 +18,7 @@ func (p *Prober) sync(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.store.Snapshot()
-	var gone []index.TargetKey
+	var gone []ir.TargetKey
 	for k, t := range p.targets {
 		if s.Target(k) == nil {
 			p.leave(k, t)
@@ -30,7 +30,7 @@ func (p *Prober) sync(now time.Time) {
 	if len(gone) > 0 {
 		p.opts.Transition(gone)
 	}
-	var changed []index.TargetKey
+	var changed []ir.TargetKey
 	for of := range s.Targets() {
 		t := p.targets[of.Key]
 		switch {
@@ -49,7 +49,7 @@ func (p *Prober) sync(now time.Time) {
 }
 
 // leave removes a target from its endpoints. Endpoints without a target are no longer probed.
-func (p *Prober) leave(k index.TargetKey, t *target) {
+func (p *Prober) leave(k ir.TargetKey, t *target) {
 	for _, c := range t.checks {
 		e := p.checks[c]
 		if e == nil {
@@ -66,7 +66,7 @@ func (p *Prober) leave(k index.TargetKey, t *target) {
 
 // join adds a target to its endpoints, and removes it from its former ones. Endpoints that stay
 // keep their records.
-func (p *Prober) join(now time.Time, of *index.Target, t *target) {
+func (p *Prober) join(now time.Time, of *ir.Target, t *target) {
 	old := *t
 	old.checks = slices.Clone(t.checks)
 	t.take(of)
@@ -80,7 +80,7 @@ func (p *Prober) join(now time.Time, of *index.Target, t *target) {
 		delete(gone, c)
 		e := p.checks[c]
 		if e == nil {
-			e = &endpoint{check: c, of: map[index.TargetKey]struct{}{}, at: -1}
+			e = &endpoint{check: c, of: map[ir.TargetKey]struct{}{}, at: -1}
 			e.Status, e.Score = Unknown, best
 			e.next = now.Add(time.Duration(p.opts.Random() * float64(min(spread, c.Interval))))
 			p.checks[c] = e
@@ -189,8 +189,8 @@ func (p *Prober) pause(e *endpoint, t Thresholds) time.Duration {
 }
 
 // place computes the placement of targets' endpoints, and stores the changed ones.
-func (p *Prober) place(now time.Time, of []index.TargetKey) {
-	changed := map[index.TargetKey]index.Placement{}
+func (p *Prober) place(now time.Time, of []ir.TargetKey) {
+	changed := map[ir.TargetKey]ir.Placement{}
 	for _, k := range of {
 		t := p.targets[k]
 		was := t.placed
@@ -203,7 +203,7 @@ func (p *Prober) place(now time.Time, of []index.TargetKey) {
 		if !t.placed.Equal(was) {
 			p.log(k, was, t.placed)
 		}
-		if !t.placed.Equal(was) || t.renewed && !t.placed.Equal(index.Placement{}) {
+		if !t.placed.Equal(was) || t.renewed && !t.placed.Equal(ir.Placement{}) {
 			changed[k] = t.placed
 		}
 		t.renewed = false
@@ -212,14 +212,14 @@ func (p *Prober) place(now time.Time, of []index.TargetKey) {
 		p.store.SetHealth(changed)
 	}
 	if len(of) > 0 {
-		slices.SortFunc(of, func(a, b index.TargetKey) int { return cmp.Compare(a.ClusterName(), b.ClusterName()) })
+		slices.SortFunc(of, func(a, b ir.TargetKey) int { return cmp.Compare(a.ClusterName(), b.ClusterName()) })
 		p.opts.Transition(of)
 	}
 }
 
 // log logs a changed placement.
-func (p *Prober) log(k index.TargetKey, was, now index.Placement) {
-	kv := []any{"xds-cluster", k.ClusterName(), "unhealthy", len(now.Sick)}
+func (p *Prober) log(k ir.TargetKey, was, now ir.Placement) {
+	kv := []any{"xds-cluster", k.ClusterName(), "unhealthy", len(now.Unhealthy)}
 	switch {
 	case was.LocalOnly && !now.LocalOnly && !now.Local:
 		p.opts.Log.Info("Local backends have failed for the failoverTimeout: traffic goes to other clusters", kv...)

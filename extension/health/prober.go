@@ -12,7 +12,7 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 const (
@@ -34,8 +34,8 @@ const (
 
 // A Store provides targets, and stores their placements. index.Store implements it.
 type Store interface {
-	Snapshot() *index.Snapshot
-	SetHealth(of map[index.TargetKey]index.Placement)
+	Snapshot() *ir.Snapshot
+	SetHealth(of map[ir.TargetKey]ir.Placement)
 }
 
 // Options of a Prober.
@@ -48,7 +48,7 @@ type Options struct {
 
 	// Transition is called with the targets that have endpoints with another status, have other
 	// endpoints, or are gone. It must not block. May be nil.
-	Transition func(of []index.TargetKey)
+	Transition func(of []ir.TargetKey)
 
 	// Log may be nil.
 	Log logging.Logger
@@ -69,10 +69,10 @@ type Prober struct {
 	mu      sync.Mutex
 	checks  map[Check]*endpoint
 	due     queue
-	targets map[index.TargetKey]*target
+	targets map[ir.TargetKey]*target
 
 	// waiting are the targets that are due at a certain time without an event.
-	waiting map[index.TargetKey]*target
+	waiting map[ir.TargetKey]*target
 
 	// answered is the time of the last answer of any host, and by is that host; other is the time
 	// of the last answer of any other host.
@@ -87,7 +87,7 @@ type endpoint struct {
 	Record
 
 	// of are the targets that have it.
-	of map[index.TargetKey]struct{}
+	of map[ir.TargetKey]struct{}
 
 	// next is the time of the next probe, and at the endpoint's index in the queue; -1 while a
 	// probe runs, or after the endpoint is removed.
@@ -115,7 +115,7 @@ func NewProber(s Store, o Options) *Prober {
 		o.Random = rand.Float64
 	}
 	if o.Transition == nil {
-		o.Transition = func([]index.TargetKey) {}
+		o.Transition = func([]ir.TargetKey) {}
 	}
 	if o.Log == nil {
 		o.Log = logging.NewNopLogger()
@@ -126,8 +126,8 @@ func NewProber(s Store, o Options) *Prober {
 		changed: make(chan struct{}, 1),
 		done:    make(chan outcome),
 		checks:  map[Check]*endpoint{},
-		targets: map[index.TargetKey]*target{},
-		waiting: map[index.TargetKey]*target{},
+		targets: map[ir.TargetKey]*target{},
+		waiting: map[ir.TargetKey]*target{},
 	}
 	p.metrics = newMetrics(p)
 	return p
@@ -211,7 +211,7 @@ func (p *Prober) wait(now time.Time) time.Duration {
 	if len(p.due) > 0 && p.running < atOnce && p.due[0].next.Before(next) {
 		next = p.due[0].next
 	}
-	var over []index.TargetKey
+	var over []ir.TargetKey
 	for k, t := range p.waiting {
 		switch {
 		case !t.again.After(now):

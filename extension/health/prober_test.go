@@ -19,24 +19,24 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // A fakeStore provides the targets of a test, and records placements.
 type fakeStore struct {
 	mu       sync.Mutex
-	snapshot *index.Snapshot
-	placed   map[index.TargetKey]index.Placement
+	snapshot *ir.Snapshot
+	placed   map[ir.TargetKey]ir.Placement
 	stored   int
 }
 
-func (s *fakeStore) Snapshot() *index.Snapshot {
+func (s *fakeStore) Snapshot() *ir.Snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.snapshot
 }
 
-func (s *fakeStore) SetHealth(of map[index.TargetKey]index.Placement) {
+func (s *fakeStore) SetHealth(of map[ir.TargetKey]ir.Placement) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stored++
@@ -45,16 +45,16 @@ func (s *fakeStore) SetHealth(of map[index.TargetKey]index.Placement) {
 	}
 }
 
-func (s *fakeStore) of(k index.TargetKey) index.Placement {
+func (s *fakeStore) of(k ir.TargetKey) ir.Placement {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.placed[k]
 }
 
-func (s *fakeStore) set(ts ...*index.Target) {
+func (s *fakeStore) set(ts ...*ir.Target) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.snapshot = index.NewSnapshot(index.Contents{Targets: ts})
+	s.snapshot = ir.NewSnapshot(ir.Contents{Targets: ts})
 }
 
 // A network of hosts that answer, answer with errors, or do not answer.
@@ -87,19 +87,19 @@ func results() (ok, failed, dead Result) {
 	return Result{OK: true, Answered: true}, Result{Answered: true, Reason: "HTTP status 500"}, Result{Reason: "connection refused"}
 }
 
-func key(name string) index.TargetKey {
-	return index.TargetKey{Kind: index.TargetServices, Namespace: "shop", Name: name, Port: 80, Protocol: index.ProtocolHTTP}
+func key(name string) ir.TargetKey {
+	return ir.TargetKey{Kind: ir.TargetServices, Namespace: "shop", Name: name, Port: 80, Protocol: ir.ProtocolHTTP}
 }
 
 // targetOf returns a target with endpoints at hosts; hosts that begin with an x are in another
 // cluster.
-func targetOf(name string, d index.Delays, hosts ...string) *index.Target {
-	t := &index.Target{Key: key(name), Delays: d, Shape: index.Shape{
+func targetOf(name string, d ir.Delays, hosts ...string) *ir.Target {
+	t := &ir.Target{Key: key(name), Delays: d, Shape: ir.Shape{
 		HealthThreshold: 70,
-		HealthCheck:     &index.HealthCheck{Path: "/health", Interval: 10 * time.Second, Timeout: time.Second, Healthy: 2, Unhealthy: 3},
+		HealthCheck:     &ir.HealthCheck{Path: "/health", Interval: 10 * time.Second, Timeout: time.Second, Healthy: 2, Unhealthy: 3},
 	}}
 	for _, h := range hosts {
-		c := index.Candidate{Source: h[:1], Address: index.Address{Host: h, Port: 80}, Weight: 1}
+		c := ir.Candidate{Source: h[:1], Address: ir.Address{Host: h, Port: 80}, Weight: 1}
 		if h[0] == 'x' {
 			c.Remote, c.Cluster = true, "cluster-x"
 		}
@@ -116,10 +116,10 @@ type lab struct {
 	stop  func()
 }
 
-func newLab(t *testing.T, ts ...*index.Target) *lab {
+func newLab(t *testing.T, ts ...*ir.Target) *lab {
 	t.Helper()
 	ok, _, _ := results()
-	l := &lab{store: &fakeStore{placed: map[index.TargetKey]index.Placement{}}, net: &network{result: map[string]Result{}, probes: map[string]int{}}}
+	l := &lab{store: &fakeStore{placed: map[ir.TargetKey]ir.Placement{}}, net: &network{result: map[string]Result{}, probes: map[string]int{}}}
 	for _, of := range ts {
 		for _, c := range of.Candidates {
 			l.net.result[c.Address.Host] = ok
@@ -145,15 +145,15 @@ func after(d time.Duration) {
 	synctest.Wait()
 }
 
-func unhealthy(hosts ...string) map[index.Address]bool {
-	out := map[index.Address]bool{}
+func unhealthy(hosts ...string) map[ir.Address]bool {
+	out := map[ir.Address]bool{}
 	for _, h := range hosts {
-		out[index.Address{Host: h, Port: 80}] = true
+		out[ir.Address{Host: h, Port: 80}] = true
 	}
 	return out
 }
 
-func (l *lab) want(t *testing.T, reason string, want index.Placement) {
+func (l *lab) want(t *testing.T, reason string, want ir.Placement) {
 	t.Helper()
 	if got := l.store.of(key("web")); !got.Equal(want) {
 		t.Fatalf("%s\n-want, +got\n%s", reason, cmp.Diff(want, got))
@@ -163,7 +163,7 @@ func (l *lab) want(t *testing.T, reason string, want index.Placement) {
 func TestTransitions(t *testing.T) {
 	_, bad, dead := results()
 	synctest.Test(t, func(t *testing.T) {
-		l := newLab(t, targetOf("web", index.Delays{}, "a", "b", "x"))
+		l := newLab(t, targetOf("web", ir.Delays{}, "a", "b", "x"))
 		defer l.stop()
 		after(time.Minute)
 		if l.store.stored != 0 {
@@ -175,10 +175,10 @@ func TestTransitions(t *testing.T) {
 		}
 		l.net.set("a", bad)
 		after(15 * time.Second)
-		l.want(t, "three errors in a row make an endpoint unhealthy", index.Placement{Sick: unhealthy("a")})
+		l.want(t, "three errors in a row make an endpoint unhealthy", ir.Placement{Unhealthy: unhealthy("a")})
 		l.net.set("b", dead)
 		after(30 * time.Second)
-		l.want(t, "failures to connect do so too, while other hosts answer", index.Placement{Sick: unhealthy("a", "b")})
+		l.want(t, "failures to connect do so too, while other hosts answer", ir.Placement{Unhealthy: unhealthy("a", "b")})
 		got, _ := l.p.Target(key("web"))
 		if got.Tier != TierRemote {
 			t.Errorf("%s answers, want other clusters", got.Tier)
@@ -187,7 +187,7 @@ func TestTransitions(t *testing.T) {
 		l.net.set("a", ok)
 		l.net.set("b", ok)
 		after(15 * time.Second)
-		l.want(t, "two answers in a row make them healthy", index.Placement{})
+		l.want(t, "two answers in a row make them healthy", ir.Placement{})
 		if l.store.stored > 4 {
 			t.Errorf("%d placements are stored, want one for each transition", l.store.stored)
 		}
@@ -197,61 +197,61 @@ func TestTransitions(t *testing.T) {
 func TestBlind(t *testing.T) {
 	_, _, dead := results()
 	synctest.Test(t, func(t *testing.T) {
-		l := newLab(t, targetOf("web", index.Delays{}, "a", "b"))
+		l := newLab(t, targetOf("web", ir.Delays{}, "a", "b"))
 		defer l.stop()
 		after(30 * time.Second)
 		l.net.set("a", dead)
 		l.net.set("b", dead)
 		after(5 * time.Minute)
-		l.want(t, "while no host answers, no endpoint becomes unhealthy", index.Placement{})
+		l.want(t, "while no host answers, no endpoint becomes unhealthy", ir.Placement{})
 	})
 }
 
 func TestFailoverTimeout(t *testing.T) {
 	ok, bad, _ := results()
 	synctest.Test(t, func(t *testing.T) {
-		l := newLab(t, targetOf("web", index.Delays{Failover: time.Minute, Failback: 2 * time.Minute}, "a", "x"))
+		l := newLab(t, targetOf("web", ir.Delays{Failover: time.Minute, Failback: 2 * time.Minute}, "a", "x"))
 		defer l.stop()
-		l.want(t, "at the start other clusters may serve", index.Placement{})
+		l.want(t, "at the start other clusters may serve", ir.Placement{})
 		after(30 * time.Second)
-		l.want(t, "other clusters stop when local backends are healthy", index.Placement{LocalOnly: true})
+		l.want(t, "other clusters stop when local backends are healthy", ir.Placement{LocalOnly: true})
 		l.net.set("a", bad)
 		after(30 * time.Second)
-		l.want(t, "other clusters do not serve before the failoverTimeout", index.Placement{LocalOnly: true, Sick: unhealthy("a")})
+		l.want(t, "other clusters do not serve before the failoverTimeout", ir.Placement{LocalOnly: true, Unhealthy: unhealthy("a")})
 		if got, _ := l.p.Target(key("web")); got.Tier != TierLastResort {
 			t.Errorf("%s answers, want the remaining endpoints", got.Tier)
 		}
 		after(time.Minute)
-		l.want(t, "other clusters serve after the failoverTimeout", index.Placement{Sick: unhealthy("a")})
+		l.want(t, "other clusters serve after the failoverTimeout", ir.Placement{Unhealthy: unhealthy("a")})
 		l.net.set("a", ok)
 		after(30 * time.Second)
-		l.want(t, "a healthy backend waits for the delay", index.Placement{Local: true})
+		l.want(t, "a healthy backend waits for the delay", ir.Placement{Local: true})
 		after(2 * time.Minute)
-		l.want(t, "and serves after the delay", index.Placement{LocalOnly: true})
+		l.want(t, "and serves after the delay", ir.Placement{LocalOnly: true})
 	})
 }
 
 func TestPrimary(t *testing.T) {
 	ok, bad, _ := results()
 	synctest.Test(t, func(t *testing.T) {
-		l := newLab(t, targetOf("web", index.Delays{Primary: "p", PrimaryFailback: time.Minute}, "p", "s"))
+		l := newLab(t, targetOf("web", ir.Delays{Primary: "p", PrimaryFailback: time.Minute}, "p", "s"))
 		defer l.stop()
 		after(30 * time.Second)
 		l.net.set("p", bad)
 		after(30 * time.Second)
-		l.want(t, "the primary is unhealthy", index.Placement{Sick: unhealthy("p")})
+		l.want(t, "the primary is unhealthy", ir.Placement{Unhealthy: unhealthy("p")})
 		l.net.set("p", ok)
 		after(30 * time.Second)
-		l.want(t, "the primary is healthy, and waits", index.Placement{Waiting: map[string]bool{"p": true}})
+		l.want(t, "the primary is healthy, and waits", ir.Placement{Waiting: map[string]bool{"p": true}})
 		after(time.Minute)
-		l.want(t, "the primary serves again", index.Placement{})
+		l.want(t, "the primary serves again", ir.Placement{})
 	})
 }
 
 func TestTargetsComeAndGo(t *testing.T) {
 	_, bad, _ := results()
 	synctest.Test(t, func(t *testing.T) {
-		web, api := targetOf("web", index.Delays{}, "a", "b"), targetOf("api", index.Delays{}, "a")
+		web, api := targetOf("web", ir.Delays{}, "a", "b"), targetOf("api", ir.Delays{}, "a")
 		l := newLab(t, web, api)
 		defer l.stop()
 		after(100 * time.Second)
@@ -267,10 +267,10 @@ func TestTargetsComeAndGo(t *testing.T) {
 		}
 		l.net.set("a", bad)
 		after(20 * time.Second)
-		if p := l.store.of(key("api")); !p.Equal(index.Placement{}) {
+		if p := l.store.of(key("api")); !p.Equal(ir.Placement{}) {
 			t.Errorf("the placement of a removed target is stored: %+v", p)
 		}
-		l.want(t, "the placement of the other target is not stored", index.Placement{Sick: unhealthy("a")})
+		l.want(t, "the placement of the other target is not stored", ir.Placement{Unhealthy: unhealthy("a")})
 		l.store.set()
 		l.p.Changed()
 		after(20 * time.Second)
@@ -280,42 +280,42 @@ func TestTargetsComeAndGo(t *testing.T) {
 			t.Error("a removed endpoint is still scheduled")
 		}
 		// The store has lost its placements, so the prober stores them again.
-		l.store.placed = map[index.TargetKey]index.Placement{}
+		l.store.placed = map[ir.TargetKey]ir.Placement{}
 		l.store.set(web)
 		l.p.Changed()
 		after(time.Minute)
-		l.want(t, "an endpoint that returns starts with a new record", index.Placement{Sick: unhealthy("a")})
+		l.want(t, "an endpoint that returns starts with a new record", ir.Placement{Unhealthy: unhealthy("a")})
 	})
 }
 
 func TestOfflineDevice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		web := targetOf("web", index.Delays{}, "a", "b")
+		web := targetOf("web", ir.Delays{}, "a", "b")
 		l := newLab(t, web)
 		defer l.stop()
 		after(time.Minute)
 		off := *web
-		off.Candidates = append([]index.Candidate{}, web.Candidates...)
+		off.Candidates = append([]ir.Candidate{}, web.Candidates...)
 		off.Candidates[0].Offline = true
 		l.store.set(&off)
 		l.p.Changed()
 		after(time.Second)
-		l.want(t, "a device that is offline in the tailnet is unhealthy before any probe fails", index.Placement{Sick: unhealthy("a")})
+		l.want(t, "a device that is offline in the tailnet is unhealthy before any probe fails", ir.Placement{Unhealthy: unhealthy("a")})
 		l.store.set(web)
 		l.p.Changed()
 		after(time.Second)
-		l.want(t, "and healthy when it is online", index.Placement{})
+		l.want(t, "and healthy when it is online", ir.Placement{})
 	})
 }
 
 // TestAtOnce probes a thousand endpoints that answer late.
 func TestAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var ts []*index.Target
+		var ts []*ir.Target
 		for i := range 1000 {
-			ts = append(ts, targetOf(strconv.Itoa(i), index.Delays{}, fmt.Sprintf("h%d", i)))
+			ts = append(ts, targetOf(strconv.Itoa(i), ir.Delays{}, fmt.Sprintf("h%d", i)))
 		}
-		s := &fakeStore{placed: map[index.TargetKey]index.Placement{}}
+		s := &fakeStore{placed: map[ir.TargetKey]ir.Placement{}}
 		s.set(ts...)
 		var mu sync.Mutex
 		running, highest, total := 0, 0, 0
@@ -352,7 +352,7 @@ func TestAtOnce(t *testing.T) {
 func TestShow(t *testing.T) {
 	_, bad, _ := results()
 	synctest.Test(t, func(t *testing.T) {
-		l := newLab(t, targetOf("web", index.Delays{}, "a", "x"))
+		l := newLab(t, targetOf("web", ir.Delays{}, "a", "x"))
 		defer l.stop()
 		after(30 * time.Second)
 		l.net.set("a", bad)
@@ -409,7 +409,7 @@ func TestShow(t *testing.T) {
 			t.Errorf("last check, failures or score: %+v", e)
 		}
 		e.LastHealthCheck, e.SuccessiveFailures, e.HealthScore = nil, 0, 0
-		want := Endpoint{Name: "a", Address: "a", Port: 80, Status: Unhealthy, IsLocal: true, Reason: "HTTP status 500", Weight: 1, Protocol: index.ProtocolHTTP}
+		want := Endpoint{Name: "a", Address: "a", Port: 80, Status: Unhealthy, IsLocal: true, Reason: "HTTP status 500", Weight: 1, Protocol: ir.ProtocolHTTP}
 		if diff := cmp.Diff(want, e); diff != "" {
 			t.Errorf("-want, +got\n%s", diff)
 		}

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // An Endpoint is the state of an endpoint of one target, for display.
@@ -38,15 +38,15 @@ type Endpoint struct {
 	// ClusterID of the endpoint's cluster. Absent for this cluster.
 	ClusterID string `json:"clusterID,omitempty"`
 
-	Zone     string         `json:"zone,omitempty"`
-	Weight   uint32         `json:"weight"`
-	Protocol index.Protocol `json:"protocol"`
+	Zone     string      `json:"zone,omitempty"`
+	Weight   uint32      `json:"weight"`
+	Protocol ir.Protocol `json:"protocol"`
 }
 
 // A Target is the state of a target and its endpoints, for display.
 type Target struct {
-	Key     index.TargetKey `json:"-"`
-	Cluster string          `json:"cluster"`
+	Key     ir.TargetKey `json:"-"`
+	Cluster string       `json:"cluster"`
 
 	// Tier that answers: Local, Remote, or LastResort if no endpoint is healthy.
 	Tier Tier `json:"tier"`
@@ -65,7 +65,7 @@ const (
 )
 
 // Target returns the state of a target, and false if it is not probed.
-func (p *Prober) Target(k index.TargetKey) (Target, bool) {
+func (p *Prober) Target(k ir.TargetKey) (Target, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	t := p.targets[k]
@@ -87,9 +87,9 @@ func (p *Prober) Targets() []Target {
 	return out
 }
 
-func (p *Prober) show(k index.TargetKey, t *target) Target {
+func (p *Prober) show(k ir.TargetKey, t *target) Target {
 	out := Target{Key: k, Cluster: k.ClusterName(), Tier: TierLastResort, Endpoints: []Endpoint{}}
-	kept := t.placed.LocalOnly && slices.ContainsFunc(t.of.Candidates, func(c index.Candidate) bool { return !c.Remote })
+	kept := t.placed.LocalOnly && slices.ContainsFunc(t.of.Candidates, func(c ir.Candidate) bool { return !c.Remote })
 	for i, c := range t.checks {
 		of, e := t.of.Candidates[i], p.checks[c]
 		n := Endpoint{

@@ -6,14 +6,14 @@ package health
 import (
 	"time"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // A target holds the state of a target apart from its endpoints' records.
 type target struct {
 	// of is the target in the snapshot, and checks are the checks of its candidates, in their
 	// order.
-	of     *index.Target
+	of     *ir.Target
 	checks []Check
 
 	// away decides whether other clusters replace local backends, by failoverTimeout; back and
@@ -21,7 +21,7 @@ type target struct {
 	away, back, primary Shift
 
 	// placed is the last placement. renewed reports that the store may have lost it.
-	placed  index.Placement
+	placed  ir.Placement
 	renewed bool
 
 	// again is the time of the next update without an event.
@@ -30,12 +30,12 @@ type target struct {
 
 // newTarget returns a target without results. Other clusters may serve until local backends have
 // proved healthy: a replica that starts during an outage must not take traffic back.
-func newTarget(of *index.Target) *target {
+func newTarget(of *ir.Target) *target {
 	return &target{of: of, away: Shift{Over: true}}
 }
 
 // take reads the target of the newest snapshot.
-func (t *target) take(of *index.Target) {
+func (t *target) take(of *ir.Target) {
 	t.of = of
 	t.checks = t.checks[:0]
 	for _, c := range of.Candidates {
@@ -73,16 +73,16 @@ func (c tally) gone() bool { return c.all > 0 && c.unhealthy == c.all }
 
 // place returns the placement of the target's endpoints by their records, and sets the time of the
 // next update.
-func (t *target) place(now time.Time, records func(Check) Record) index.Placement {
+func (t *target) place(now time.Time, records func(Check) Record) ir.Placement {
 	var local, primary tally
-	out := index.Placement{}
+	out := ir.Placement{}
 	for i, c := range t.checks {
 		of, r, th := t.of.Candidates[i], records(c), thresholds(c)
 		if r.Status == Unhealthy {
-			if out.Sick == nil {
-				out.Sick = map[index.Address]bool{}
+			if out.Unhealthy == nil {
+				out.Unhealthy = map[ir.Address]bool{}
 			}
-			out.Sick[of.Address] = true
+			out.Unhealthy[of.Address] = true
 		}
 		if !of.Remote {
 			local.add(r, th)

@@ -28,7 +28,7 @@ import (
 	"k8s.io/apiserver/pkg/apis/cel"
 	"sigs.k8s.io/yaml"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
 )
 
@@ -109,7 +109,7 @@ func TestEnvoyAcceptsPolicies(t *testing.T) {
 	b.validate(envoy)
 }
 
-func onlyRule(t *testing.T, s *index.Snapshot, i int) *index.PolicyRule {
+func onlyRule(t *testing.T, s *ir.Snapshot, i int) *ir.PolicyRule {
 	t.Helper()
 	for p := range s.RoutePolicies() {
 		if p.Name == nn("default", fmt.Sprintf("p-%d", i)) {

@@ -10,7 +10,7 @@ import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // BenchmarkTranslate measures the time that the hook adds to a translation: with one target for all
@@ -25,7 +25,7 @@ func BenchmarkTranslate(b *testing.B) {
 
 func benchmark(b *testing.B, n int, target func(i int) string) {
 	b.Helper()
-	var c index.Contents
+	var c ir.Contents
 	var clusters []*clusterv3.Cluster
 	var routes []*routev3.Route
 	for i := range n {
@@ -34,16 +34,16 @@ func benchmark(b *testing.B, n int, target func(i int) string) {
 		backend := svc(0, 1)
 		if t := target(i); t != "" {
 			backend = ours(0, t, 1)
-			c.Targets = append(c.Targets, &index.Target{
-				Key:   index.TargetKey{Kind: index.TargetServices, Namespace: "default", Name: t, Port: 80, Protocol: index.ProtocolHTTP},
-				Shape: index.Shape{LoadBalancer: index.LeastRequest, HealthCheck: &index.HealthCheck{Path: "/health"}, OutlierDetection: &index.OutlierDetection{Consecutive5xx: 3}},
+			c.Targets = append(c.Targets, &ir.Target{
+				Key:   ir.TargetKey{Kind: ir.TargetServices, Namespace: "default", Name: t, Port: 80, Protocol: ir.ProtocolHTTP},
+				Shape: ir.Shape{LoadBalancer: ir.LeastRequest, HealthCheck: &ir.HealthCheck{Path: "/health"}, OutlierDetection: &ir.OutlierDetection{Consecutive5xx: 3}},
 			})
 		}
-		c.Routes = append(c.Routes, route(index.KindHTTPRoute, name, rule(backend)))
+		c.Routes = append(c.Routes, route(ir.KindHTTPRoute, name, rule(backend)))
 		clusters = append(clusters, egCluster(cluster))
 		routes = append(routes, egRoute(cluster+"/match/0/"+name, prefix("/"), to(cluster)))
 	}
-	s := index.NewSnapshot(c)
+	s := ir.NewSnapshot(c)
 	in := Resources{Clusters: clusters, Routes: egRoutes(routes...)}
 	b.ReportAllocs()
 	for b.Loop() {

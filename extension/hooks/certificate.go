@@ -14,7 +14,7 @@ import (
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 )
 
@@ -24,7 +24,7 @@ const presentingPrefix = policyPrefix + "client-certificate/"
 
 // presentCertificate presents a rule's certificate to the backends of its route. A cluster that
 // cannot present it gets no requests, and Envoy answers that share of the requests with 503.
-func (e *policyApplier) presentCertificate(r *routev3.Route, c *index.ClientCertificate) {
+func (e *policyApplier) presentCertificate(r *routev3.Route, c *ir.ClientCertificate) {
 	a := r.GetRoute()
 	if a == nil {
 		// Envoy answers the request itself.
@@ -45,13 +45,13 @@ func (e *policyApplier) presentCertificate(r *routev3.Route, c *index.ClientCert
 }
 
 // presentingCluster returns the name of a copy of the cluster that presents the certificate.
-func (e *policyApplier) presentingCluster(cluster string, c *index.ClientCertificate) string {
-	name := presentingPrefix + c.Secret.String() + "/" + strings.TrimPrefix(cluster, index.OursPrefix)
+func (e *policyApplier) presentingCluster(cluster string, c *ir.ClientCertificate) string {
+	name := presentingPrefix + c.Secret.String() + "/" + strings.TrimPrefix(cluster, ir.OursPrefix)
 	if e.clusters[name] != nil {
 		return name
 	}
 	pair, from := e.snapshot.KeyPair(c), e.find(cluster)
-	if pair == nil || from == nil || !strings.HasPrefix(cluster, index.OursPrefix) {
+	if pair == nil || from == nil || !strings.HasPrefix(cluster, ir.OursPrefix) {
 		// Only Envoy Gateway knows the endpoints of other clusters.
 		return invalidCluster
 	}
@@ -82,7 +82,7 @@ func (t *translation) attachClientCertificates(r Resources) Resources {
 	r.Clusters = slices.Clone(r.Clusters)
 	for i, of := range r.Clusters {
 		_, ours := t.replaced[of.GetName()]
-		if ours = ours || strings.HasPrefix(of.GetName(), index.OursPrefix); !ours || xds.Plain(of) || strings.HasPrefix(of.GetName(), presentingPrefix) {
+		if ours = ours || strings.HasPrefix(of.GetName(), ir.OursPrefix); !ours || xds.Plain(of) || strings.HasPrefix(of.GetName(), presentingPrefix) {
 			continue
 		}
 		r.Clusters[i] = t.withCertificate(of, secret)
@@ -111,7 +111,7 @@ func (t *translation) withCertificate(c *clusterv3.Cluster, secret *tlsv3.Secret
 // certificateOf returns the certificate of the Gateway that a message is for, and whether a
 // configured certificate cannot be presented. Merged Gateways share one certificate or none,
 // because a message does not separate their clusters.
-func (t *translation) certificateOf(r Resources) (*index.ClientCertificate, bool) {
+func (t *translation) certificateOf(r Resources) (*ir.ClientCertificate, bool) {
 	gateways := r.Gateways
 	if len(gateways) == 0 {
 		ns, name, _ := strings.Cut(gatewayOf(r), "/")

@@ -13,19 +13,19 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // presents returns a rule that presents the certificate of a Secret to the backends of the route,
 // or to the given ones.
-func presents(name, secret string, backends ...index.BackendRef) *index.PolicyRule {
-	return &index.PolicyRule{Name: name, Backends: backends, Certificate: &index.ClientCertificate{Secret: nn("default", secret)}}
+func presents(name, secret string, backends ...ir.BackendRef) *ir.PolicyRule {
+	return &ir.PolicyRule{Name: name, Backends: backends, Certificate: &ir.ClientCertificate{Secret: nn("default", secret)}}
 }
 
 // speakTLS makes targets speak TLS.
-func speakTLS(ts []*index.Target) []*index.Target {
+func speakTLS(ts []*ir.Target) []*ir.Target {
 	for _, t := range ts {
-		t.Shape.TLS = &index.UpstreamTLS{ServerName: "web.example.com"}
+		t.Shape.TLS = &ir.UpstreamTLS{ServerName: "web.example.com"}
 	}
 	return ts
 }
@@ -40,12 +40,12 @@ func TestCertificates(t *testing.T) {
 		plain  = match0 + ": " + web
 		secret = "tailscale/client-certificate/default/client"
 	)
-	pair := index.NewKeyPair([]byte("chain"), []byte("key"), &x509.Certificate{})
-	whole := func(r *index.PolicyRule) []*index.RoutePolicy {
-		return []*index.RoutePolicy{policy("p", toRoute(""), r)}
+	pair := ir.NewKeyPair([]byte("chain"), []byte("key"), &x509.Certificate{})
+	whole := func(r *ir.PolicyRule) []*ir.RoutePolicy {
+		return []*ir.RoutePolicy{policy("p", toRoute(""), r)}
 	}
 	narrow := presents("a", "client")
-	narrow.Matches = []index.PolicyMatch{under("/x")}
+	narrow.Matches = []ir.PolicyMatch{under("/x")}
 	broken := presents("a", "client")
 	broken.Certificate.Problem = "expired"
 	type want struct {
@@ -56,14 +56,14 @@ func TestCertificates(t *testing.T) {
 	}
 	cases := map[string]struct {
 		reason  string
-		rules   []index.Rule
-		targets []*index.Target
-		rule    *index.PolicyRule
+		rules   []ir.Rule
+		targets []*ir.Target
+		rule    *ir.PolicyRule
 		want    want
 	}{
 		"Route": {
 			reason: "The rule should present the certificate to the route's backends through a separate cluster.",
-			rules:  []index.Rule{rule(ours(0, "web", 1))}, targets: speakTLS(targets("web")), rule: narrow,
+			rules:  []ir.Rule{rule(ours(0, "web", 1))}, targets: speakTLS(targets("web")), rule: narrow,
 			want: want{
 				Routes:    []string{at + with + "services/default/web/80/http", plain},
 				Clusters:  []string{web, with + "services/default/web/80/http"},
@@ -73,7 +73,7 @@ func TestCertificates(t *testing.T) {
 		},
 		"OtherBackends": {
 			reason: "The rule should present the certificate to its backends, and no cluster without it should be added.",
-			rules:  []index.Rule{rule(ours(0, "web", 1))}, targets: speakTLS(targets("web", "api")),
+			rules:  []ir.Rule{rule(ours(0, "web", 1))}, targets: speakTLS(targets("web", "api")),
 			rule: presents("a", "client", ours(0, "api", 3), ours(1, "gone", 1)),
 			want: want{
 				Routes:    []string{at + with + "policy/services/default/api/80/http=3 invalid-backend-cluster=1 else INTERNAL_SERVER_ERROR", plain},
@@ -84,27 +84,27 @@ func TestCertificates(t *testing.T) {
 		},
 		"Problem": {
 			reason: "A rule without its certificate should send nothing.",
-			rules:  []index.Rule{rule(ours(0, "web", 1))}, targets: speakTLS(targets("web")), rule: broken,
+			rules:  []ir.Rule{rule(ours(0, "web", 1))}, targets: speakTLS(targets("web")), rule: broken,
 			want: want{Routes: []string{at + "503", plain}, Clusters: []string{web}, Secrets: []string{"default/listener"}},
 		},
 		"UnknownSecret": {
 			reason: "A rule without the certificate's key should send nothing.",
-			rules:  []index.Rule{rule(ours(0, "web", 1))}, targets: speakTLS(targets("web")), rule: presents("a", "other"),
+			rules:  []ir.Rule{rule(ours(0, "web", 1))}, targets: speakTLS(targets("web")), rule: presents("a", "other"),
 			want: want{Routes: []string{at + "503", plain}, Clusters: []string{web}, Secrets: []string{"default/listener"}},
 		},
 		"NoTLS": {
 			reason: "Backends without TLS should get no requests.",
-			rules:  []index.Rule{rule(ours(0, "web", 1))}, targets: targets("web"), rule: presents("a", "client"),
+			rules:  []ir.Rule{rule(ours(0, "web", 1))}, targets: targets("web"), rule: presents("a", "client"),
 			want: want{Routes: []string{at + "503", plain}, Clusters: []string{web}, Secrets: []string{"default/listener"}},
 		},
 		"NotOurs": {
 			reason: "Backends that Envoy Gateway resolves should get no requests.",
-			rules:  []index.Rule{rule(svc(0, 1))}, rule: presents("a", "client"),
+			rules:  []ir.Rule{rule(svc(0, 1))}, rule: presents("a", "client"),
 			want: want{Routes: []string{at + "503", match0 + ": " + rule0}, Clusters: []string{rule0}, Secrets: []string{"default/listener"}},
 		},
 		"Split": {
 			reason: "Envoy should answer the share of requests for other backends.",
-			rules:  []index.Rule{rule(ours(0, "web", 3), svc(1, 1))}, targets: speakTLS(targets("web")), rule: presents("a", "client"),
+			rules:  []ir.Rule{rule(ours(0, "web", 3), svc(1, 1))}, targets: speakTLS(targets("web")), rule: presents("a", "client"),
 			want: want{
 				Routes:    []string{at + "invalid-backend-cluster=1 " + with + "services/default/web/80/http=3", match0 + ": " + rule0 + "=1 " + web + "=3"},
 				Clusters:  []string{rule0, web, with + "services/default/web/80/http"},
@@ -115,9 +115,9 @@ func TestCertificates(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := index.NewSnapshot(index.Contents{
-				Routes: []*index.Route{route(index.KindHTTPRoute, "app", tc.rules...)}, Targets: tc.targets, Policies: whole(tc.rule),
-				KeyPairs: map[types.NamespacedName]*index.KeyPair{nn("default", "client"): pair},
+			s := ir.NewSnapshot(ir.Contents{
+				Routes: []*ir.Route{route(ir.KindHTTPRoute, "app", tc.rules...)}, Targets: tc.targets, Policies: whole(tc.rule),
+				KeyPairs: map[types.NamespacedName]*ir.KeyPair{nn("default", "client"): pair},
 			})
 			in := policed()
 			in.Secrets = []*tlsv3.Secret{{Name: "default/listener"}}
@@ -181,10 +181,10 @@ func TestGatewayCertificates(t *testing.T) {
 		secret = "tailscale/client-certificate/default/gateway"
 		own    = "tailscale/client-certificate/default/client"
 	)
-	gateway := &index.ClientCertificate{Secret: nn("default", "gateway")}
-	broken := &index.ClientCertificate{Secret: nn("default", "gateway"), Problem: "expired"}
+	gateway := &ir.ClientCertificate{Secret: nn("default", "gateway")}
+	broken := &ir.ClientCertificate{Secret: nn("default", "gateway"), Problem: "expired"}
 	narrow := presents("a", "client")
-	narrow.Matches = []index.PolicyMatch{under("/x")}
+	narrow.Matches = []ir.PolicyMatch{under("/x")}
 	type want struct {
 		// Presented maps a cluster to the secret that it presents, and Refused lists the clusters
 		// without endpoints.
@@ -194,31 +194,31 @@ func TestGatewayCertificates(t *testing.T) {
 	}
 	cases := map[string]struct {
 		reason       string
-		certificates map[types.NamespacedName]*index.ClientCertificate
+		certificates map[types.NamespacedName]*ir.ClientCertificate
 		gateways     []types.NamespacedName
 		want         want
 	}{
 		"None":  {reason: "Without a Gateway certificate only the rule's should be presented.", want: want{Presented: map[string]string{with: own}, Secrets: []string{own}}},
-		"Other": {reason: "The certificate of another Gateway should not be presented.", certificates: map[types.NamespacedName]*index.ClientCertificate{nn("default", "other"): gateway}, want: want{Presented: map[string]string{with: own}, Secrets: []string{own}}},
+		"Other": {reason: "The certificate of another Gateway should not be presented.", certificates: map[types.NamespacedName]*ir.ClientCertificate{nn("default", "other"): gateway}, want: want{Presented: map[string]string{with: own}, Secrets: []string{own}}},
 		"Gateway": {
 			reason:       "Clusters should present the Gateway's certificate, and the rule's own where it has one.",
-			certificates: map[types.NamespacedName]*index.ClientCertificate{nn("default", "gw"): gateway},
+			certificates: map[types.NamespacedName]*ir.ClientCertificate{nn("default", "gw"): gateway},
 			want:         want{Presented: map[string]string{web: secret, tcp: secret, with: own}, Secrets: []string{own, secret}},
 		},
 		"Problem": {
 			reason:       "Without a usable certificate TLS backends should get no requests, except from a rule with its own.",
-			certificates: map[types.NamespacedName]*index.ClientCertificate{nn("default", "gw"): broken},
+			certificates: map[types.NamespacedName]*ir.ClientCertificate{nn("default", "gw"): broken},
 			want:         want{Presented: map[string]string{with: own}, Refused: []string{web, tcp}, Secrets: []string{own}},
 		},
 		"Merged": {
 			reason:       "Merged Gateways may share one certificate.",
-			certificates: map[types.NamespacedName]*index.ClientCertificate{nn("default", "gw"): gateway, nn("default", "other"): gateway},
+			certificates: map[types.NamespacedName]*ir.ClientCertificate{nn("default", "gw"): gateway, nn("default", "other"): gateway},
 			gateways:     []types.NamespacedName{nn("default", "gw"), nn("default", "other")},
 			want:         want{Presented: map[string]string{web: secret, tcp: secret, with: own}, Secrets: []string{own, secret}},
 		},
 		"MergedAndNot": {
 			reason:       "Merged Gateways with different certificates do not separate a cluster's requests.",
-			certificates: map[types.NamespacedName]*index.ClientCertificate{nn("default", "other"): gateway},
+			certificates: map[types.NamespacedName]*ir.ClientCertificate{nn("default", "other"): gateway},
 			gateways:     []types.NamespacedName{nn("default", "gw"), nn("default", "other")},
 			want:         want{Presented: map[string]string{with: own}, Refused: []string{web, tcp}, Secrets: []string{own}},
 		},
@@ -226,13 +226,13 @@ func TestGatewayCertificates(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			ts := append(speakTLS(targets("web")), targets("plain")...)
-			pair := index.NewKeyPair([]byte("chain"), []byte("key"), &x509.Certificate{})
-			s := index.NewSnapshot(index.Contents{
-				Routes: []*index.Route{
-					route(index.KindHTTPRoute, "app", rule(ours(0, "web", 1), ours(1, "plain", 1))), route(index.KindTCPRoute, "app", rule(ours(0, "web", 1))),
+			pair := ir.NewKeyPair([]byte("chain"), []byte("key"), &x509.Certificate{})
+			s := ir.NewSnapshot(ir.Contents{
+				Routes: []*ir.Route{
+					route(ir.KindHTTPRoute, "app", rule(ours(0, "web", 1), ours(1, "plain", 1))), route(ir.KindTCPRoute, "app", rule(ours(0, "web", 1))),
 				},
-				Targets: ts, Policies: []*index.RoutePolicy{policy("p", toRoute(""), narrow)}, Certificates: tc.certificates,
-				KeyPairs: map[types.NamespacedName]*index.KeyPair{nn("default", "client"): pair, nn("default", "gateway"): pair},
+				Targets: ts, Policies: []*ir.RoutePolicy{policy("p", toRoute(""), narrow)}, Certificates: tc.certificates,
+				KeyPairs: map[types.NamespacedName]*ir.KeyPair{nn("default", "client"): pair, nn("default", "gateway"): pair},
 			})
 			in := policed()
 			in.Clusters = append(in.Clusters, egCluster("tcproute/default/app/rule/-1"))

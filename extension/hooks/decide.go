@@ -9,7 +9,7 @@ import (
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 )
 
@@ -51,9 +51,9 @@ const (
 
 // A backendPlan describes the cluster of one Tailscale backend of a rule.
 type backendPlan struct {
-	ref    index.BackendRef
-	key    index.TargetKey
-	target *index.Target
+	ref    ir.BackendRef
+	key    ir.TargetKey
+	target *ir.Target
 
 	// template is Envoy Gateway's cluster for the backend, or the one that an earlier run of the
 	// hook made of it. Nil if the earlier run left only the shared cluster.
@@ -71,7 +71,7 @@ type backendPlan struct {
 	mayShare bool
 
 	// tuning of the cluster's endpoint list.
-	tuning index.Tuning
+	tuning ir.Tuning
 
 	// candidate for the target's cluster. Nil if the backend may not share one.
 	candidate *candidate
@@ -98,7 +98,7 @@ type decision struct {
 
 // decide returns the decision for a rule. Without a decision the rule stays as it is, for the
 // returned reason; an empty reason means that the rule sends nothing to Tailscale backends.
-func decide(s *index.Snapshot, clusters map[string]*clusterv3.Cluster, u *use) (*decision, Reason) {
+func decide(s *ir.Snapshot, clusters map[string]*clusterv3.Cluster, u *use) (*decision, Reason) {
 	if u.rule == nil {
 		return nil, Stale
 	}
@@ -117,7 +117,7 @@ func decide(s *index.Snapshot, clusters map[string]*clusterv3.Cluster, u *use) (
 	switch {
 	case ours == 0 && len(d.mirrors) > 0:
 		return d, ""
-	case ours == 0 && slices.ContainsFunc(u.rule.Mirrors, index.BackendRef.Ours):
+	case ours == 0 && slices.ContainsFunc(u.rule.Mirrors, ir.BackendRef.Ours):
 		return nil, Unresolved
 	case ours == 0:
 		return nil, ""
@@ -129,7 +129,7 @@ func decide(s *index.Snapshot, clusters map[string]*clusterv3.Cluster, u *use) (
 			d.parts = []*backendPlan{p}
 			return d, ""
 		}
-		if u.key.route.Kind == index.KindUDPRoute {
+		if u.key.route.Kind == ir.KindUDPRoute {
 			return nil, Unsupported
 		}
 		// The other backends stay in the clusters that Envoy Gateway made for the rule.
@@ -160,8 +160,8 @@ func (u *use) whole(clusters map[string]*clusterv3.Cluster) *clusterv3.Cluster {
 }
 
 // effective returns the backends with a weight above zero.
-func effective(r *index.Rule) []index.BackendRef {
-	out := make([]index.BackendRef, 0, len(r.Backends))
+func effective(r *ir.Rule) []ir.BackendRef {
+	out := make([]ir.BackendRef, 0, len(r.Backends))
 	for _, b := range r.Backends {
 		if b.Weight > 0 {
 			out = append(out, b)
@@ -172,14 +172,14 @@ func effective(r *index.Rule) []index.BackendRef {
 
 // needsOne reports whether all backends of the rule must be in one cluster.
 func needsOne(u *use, whole *clusterv3.Cluster) bool {
-	return u.rule.Own || u.key.route.Kind == index.KindUDPRoute || xds.Sticky(whole)
+	return u.rule.Exclusive || u.key.route.Kind == ir.KindUDPRoute || xds.Sticky(whole)
 }
 
 // servable reports whether the extension knows the endpoints of all backends: Tailscale backends
 // and Services.
-func servable(refs []index.BackendRef) bool {
+func servable(refs []ir.BackendRef) bool {
 	for _, b := range refs {
-		if b.Kind == index.BackendOther {
+		if b.Kind == ir.BackendOther {
 			return false
 		}
 	}
@@ -191,7 +191,7 @@ func servable(refs []index.BackendRef) bool {
 // Gateway gave it. It returns nil if one cluster cannot hold all backends: only Envoy Gateway knows
 // some endpoints, or which of them speak TLS; some backends have separate filters; or some speak
 // TLS or HTTP/2 and the others do not, or with other settings.
-func swap(s *index.Snapshot, u *use, whole *clusterv3.Cluster, refs []index.BackendRef) *backendPlan {
+func swap(s *ir.Snapshot, u *use, whole *clusterv3.Cluster, refs []ir.BackendRef) *backendPlan {
 	if whole == nil || !servable(refs) {
 		return nil
 	}
@@ -199,7 +199,7 @@ func swap(s *index.Snapshot, u *use, whole *clusterv3.Cluster, refs []index.Back
 	if u.key.http() {
 		p.own = p.list
 	}
-	if slices.ContainsFunc(refs, func(b index.BackendRef) bool { return b.Changes != nil }) {
+	if slices.ContainsFunc(refs, func(b ir.BackendRef) bool { return b.Changes != nil }) {
 		return nil
 	}
 	alike, apart := true, len(whole.GetTransportSocketMatches()) > 0
@@ -222,7 +222,7 @@ func swap(s *index.Snapshot, u *use, whole *clusterv3.Cluster, refs []index.Back
 
 // newPlan returns the plan for a backend. Nil if the backend is not a Tailscale backend, or cannot
 // be resolved.
-func newPlan(s *index.Snapshot, clusters map[string]*clusterv3.Cluster, u *use, b index.BackendRef) *backendPlan {
+func newPlan(s *ir.Snapshot, clusters map[string]*clusterv3.Cluster, u *use, b ir.BackendRef) *backendPlan {
 	if !b.Ours() || !s.Permitted(u.key.route, b) {
 		return nil
 	}
@@ -230,15 +230,15 @@ func newPlan(s *index.Snapshot, clusters map[string]*clusterv3.Cluster, u *use, 
 	if p.target = s.Target(p.key); p.target == nil || p.target.Missing {
 		return nil
 	}
-	p.mayShare = !u.rule.Own && b.Changes == nil && !s.Pinned(u.key.route, u.rule.Name)
-	p.own, p.list = s.OwnName(u.key.route, u.rule.Name, p.key), p.key.ClusterName()
+	p.mayShare = !u.rule.Exclusive && b.Changes == nil && !s.Pinned(u.key.route, u.rule.Name)
+	p.own, p.list = s.RouteClusterName(u.key.route, u.rule.Name, p.key), p.key.ClusterName()
 	each, whole := u.key.backend(b.Index), u.key.cluster()
 	switch {
 	case clusters[each] != nil:
 		p.template = clusters[each]
 	case clusters[whole] != nil:
 		p.template = clusters[whole]
-		p.pooled = slices.ContainsFunc(u.rule.Backends, func(b index.BackendRef) bool { return !b.Ours() })
+		p.pooled = slices.ContainsFunc(u.rule.Backends, func(b ir.BackendRef) bool { return !b.Ours() })
 	default:
 		p.template = clusters[u.sends(func(c string) bool { return isNth(c, p.own) || isVariant(c, p.key) })]
 	}
@@ -256,7 +256,7 @@ func newPlan(s *index.Snapshot, clusters map[string]*clusterv3.Cluster, u *use, 
 }
 
 // tuned returns the tuning of the endpoint list of a rule's cluster.
-func tuned(s *index.Snapshot, u *use, c *clusterv3.Cluster) index.Tuning {
+func tuned(s *ir.Snapshot, u *use, c *clusterv3.Cluster) ir.Tuning {
 	return xds.Tuned(c, s.Tuning(u.key.route, u.rule.Name))
 }
 
@@ -264,7 +264,7 @@ func tuned(s *index.Snapshot, u *use, c *clusterv3.Cluster) index.Tuning {
 // a cluster, because Envoy Gateway gives mirror clusters no settings. Envoy Gateway 1.9.1 refuses a
 // mirror to kinds of an extension and answers the rule with 500 (processRequestMirrorFilter in its
 // internal/gatewayapi/filters.go); such a rule has no route here to change.
-func mirrors(s *index.Snapshot, clusters map[string]*clusterv3.Cluster, u *use) []*backendPlan {
+func mirrors(s *ir.Snapshot, clusters map[string]*clusterv3.Cluster, u *use) []*backendPlan {
 	var out []*backendPlan
 	for _, b := range u.rule.Mirrors {
 		if !b.Ours() || !s.Permitted(u.key.route, b) {

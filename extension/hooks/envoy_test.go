@@ -28,7 +28,8 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/types/known/structpb"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
 )
@@ -52,7 +53,7 @@ func TestEnvoyAccepts(t *testing.T) {
 			b := &staticConfig{t: t, out: &bootstrapv3.Bootstrap_StaticResources{}}
 			for _, name := range sortedCases() {
 				tc := translateCases()[name]
-				out, _ := Translate(index.NewSnapshot(permitted(vary(tc.contents, seed))), testSource, clone(tc.in))
+				out, _ := Translate(ir.NewSnapshot(permitted(vary(tc.contents, seed))), testSource, clone(tc.in))
 				if validate(tc.in) == nil {
 					b.add(name, tc.in, out)
 				}
@@ -85,7 +86,7 @@ func TestEnvoyAcceptsExpressions(t *testing.T) {
 			// first is the first length that is too large, or longer than the value of a header may
 			// be.
 			first := sort.Search(1000, func(n int) bool {
-				return n > 0 && (len(e(n)) > 4096 || index.CheckExpression(index.PathExpression("RegularExpression", e(n))) != nil)
+				return n > 0 && (len(e(n)) > 4096 || parse.CheckExpression(ir.PathExpression("RegularExpression", e(n))) != nil)
 			})
 			tried = append(tried, e(max(first-1, 1)))
 		}
@@ -101,13 +102,13 @@ func TestEnvoyAcceptsExpressions(t *testing.T) {
 	b := &staticConfig{t: t, out: &bootstrapv3.Bootstrap_StaticResources{}, runtime: map[string]any{"re2.max_program_size.error_level": 4294967295}}
 	host := &routev3.VirtualHost{Name: "all", Domains: []string{"*"}}
 	for _, e := range tried {
-		sent := index.PathExpression("RegularExpression", e)
-		if index.CheckExpression(sent) != nil {
+		sent := ir.PathExpression("RegularExpression", e)
+		if parse.CheckExpression(sent) != nil {
 			continue
 		}
 		r, err := xds.PolicyRoute(
 			&routev3.Route{Match: &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"}}, Action: xds.Answer(200)},
-			&index.PolicyRule{Deny: true}, &index.PolicyMatch{Match: index.Match{PathType: "RegularExpression", Path: e}}, nil, nil)
+			&ir.PolicyRule{Deny: true}, &ir.PolicyMatch{Match: ir.Match{PathType: "RegularExpression", Path: e}}, nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -119,7 +120,7 @@ func TestEnvoyAcceptsExpressions(t *testing.T) {
 }
 
 // permitted reduces weights to those that Gateway API permits: Envoy adds weights in 32 bits.
-func permitted(c index.Contents) index.Contents {
+func permitted(c ir.Contents) ir.Contents {
 	const most = 1_000_000
 	for _, r := range c.Routes {
 		for _, rule := range r.Rules {
@@ -199,18 +200,18 @@ func (b *staticConfig) lists(seed uint64) {
 	r := rand.New(rand.NewPCG(seed, seed))
 	for i := range 50 {
 		name := fmt.Sprintf("list %d", i)
-		tuning := index.Tuning{HealthPort: r.Uint32N(2) * 9090, PreferLocal: r.IntN(2) == 0}
+		tuning := ir.Tuning{HealthPort: r.Uint32N(2) * 9090, PreferLocal: r.IntN(2) == 0}
 		for _, z := range []string{"a", "b"}[:r.IntN(3)] {
-			tuning.Zones = append(tuning.Zones, index.ZoneWeight{Zone: z, Weight: []uint32{0, 1, 7, 1<<32 - 1}[r.IntN(4)]})
+			tuning.Zones = append(tuning.Zones, ir.ZoneWeight{Zone: z, Weight: []uint32{0, 1, 7, 1<<32 - 1}[r.IntN(4)]})
 		}
-		var ls []index.Locality
+		var ls []ir.Locality
 		for range r.IntN(6) {
-			l := index.Locality{
+			l := ir.Locality{
 				Name: string(rune('a' + r.IntN(3))), Zone: []string{"", "a", "b", "c"}[r.IntN(4)],
 				Priority: r.Uint32N(3), Remote: r.IntN(4) == 0, Weight: []uint32{0, 1, 1000, 1 << 29}[r.IntN(4)],
 			}
 			for range r.IntN(4) {
-				l.Endpoints = append(l.Endpoints, index.Endpoint{Address: fmt.Sprintf("10.0.0.%d", r.IntN(9)), Port: 80, Health: index.Health(r.IntN(5)), Weight: r.Uint32N(3)})
+				l.Endpoints = append(l.Endpoints, ir.Endpoint{Address: fmt.Sprintf("10.0.0.%d", r.IntN(9)), Port: 80, Health: ir.Health(r.IntN(5)), Weight: r.Uint32N(3)})
 			}
 			ls = append(ls, l)
 		}

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 )
 
@@ -42,9 +42,9 @@ func featureCases() map[string]translateCase {
 		grpcRoute0 = grpcRule + "/match/-1/www_example_com"
 		webGRPC    = "tailscale/services/default/web/80/grpc"
 	)
-	both := index.Contents{
-		Routes: []*index.Route{
-			route(index.KindHTTPRoute, "app", rule(ours(0, "web", 1))), aged(1, route(index.KindHTTPRoute, "other", rule(ours(0, "web", 1)))),
+	both := ir.Contents{
+		Routes: []*ir.Route{
+			route(ir.KindHTTPRoute, "app", rule(ours(0, "web", 1))), aged(1, route(ir.KindHTTPRoute, "other", rule(ours(0, "web", 1)))),
 		},
 		Targets: targets("web"),
 	}
@@ -86,7 +86,7 @@ func featureCases() map[string]translateCase {
 			want: shared,
 		},
 		"SeveralListeners": {
-			reason: "A route on several listeners should use the same cluster on each of them.", contents: index.Contents{Routes: both.Routes[:1], Targets: both.Targets},
+			reason: "A route on several listeners should use the same cluster on each of them.", contents: ir.Contents{Routes: both.Routes[:1], Targets: both.Targets},
 			in: Resources{
 				Clusters: egClusters(rule0),
 				Routes:   append(egRoutes(egRoute(match0, prefix("/"), to(rule0))), egRoutes(egRoute(match0, prefix("/"), to(rule0)))...),
@@ -95,7 +95,7 @@ func featureCases() map[string]translateCase {
 		},
 		"BothProtocols": {
 			reason:   "A target with two protocols should have two clusters.",
-			contents: index.Contents{Routes: []*index.Route{both.Routes[0], route(index.KindGRPCRoute, "app", rule(ours(0, "web", 1)))}, Targets: both.Targets},
+			contents: ir.Contents{Routes: []*ir.Route{both.Routes[0], route(ir.KindGRPCRoute, "app", rule(ours(0, "web", 1)))}, Targets: both.Targets},
 			in: Resources{
 				Clusters: egClusters(rule0, grpcRule),
 				Routes:   egRoutes(egRoute(match0, prefix("/"), to(rule0)), egRoute(grpcRoute0, prefix("/"), to(grpcRule))),
@@ -104,8 +104,8 @@ func featureCases() map[string]translateCase {
 		},
 		"TLSSplit": {
 			reason: "A TLSRoute should split connections by weight.",
-			contents: index.Contents{
-				Routes: []*index.Route{route(index.KindTLSRoute, "sni", rule(ours(0, "web", 3), ours(1, "db", 1)))}, Targets: targets("web", "db"),
+			contents: ir.Contents{
+				Routes: []*ir.Route{route(ir.KindTLSRoute, "sni", rule(ours(0, "web", 3), ours(1, "db", 1)))}, Targets: targets("web", "db"),
 			},
 			in:   Resources{Clusters: egClusters(sni2), Listeners: []*listenerv3.Listener{egTCP(sni, sni2)}},
 			want: view{Clusters: []string{dbTCP + " < " + dbTCP, webTCP + " < " + webTCP}, Sends: []string{sni + " > " + dbTCP + "=1 " + webTCP + "=3"}},
@@ -130,8 +130,8 @@ func TestRouteKept(t *testing.T) {
 	if err := xds.Retry(want.GetRoute(), false); err != nil {
 		t.Fatal(err)
 	}
-	out, _ := Translate(index.NewSnapshot(index.Contents{
-		Routes: []*index.Route{route(index.KindHTTPRoute, "app", rule(ours(0, "web", 1)))}, Targets: targets("web"),
+	out, _ := Translate(ir.NewSnapshot(ir.Contents{
+		Routes: []*ir.Route{route(ir.KindHTTPRoute, "app", rule(ours(0, "web", 1)))}, Targets: targets("web"),
 	}), testSource, Resources{Clusters: egClusters(rule0), Routes: egRoutes(r)})
 	if got := out.Routes[0].GetVirtualHosts()[0].GetRoutes()[0]; !proto.Equal(want, got) {
 		t.Errorf("Translate(...): want %v, got %v", want, got)

@@ -14,13 +14,13 @@ import (
 	"google.golang.org/protobuf/proto"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // FuzzTranslate varies messages and snapshots. If Envoy Gateway accepts a message, it must accept
 // the result, and a second run must not change the result.
 func FuzzTranslate(f *testing.F) {
-	var contents []index.Contents
+	var contents []ir.Contents
 	n := byte(0)
 	for _, name := range sortedCases() {
 		tc := translateCases()[name]
@@ -42,7 +42,7 @@ func FuzzTranslate(f *testing.F) {
 		}
 		in := Resources{Clusters: req.GetClusters(), Listeners: req.GetListeners(), Routes: req.GetRoutes()}
 		valid := validate(in) == nil
-		s := index.NewSnapshot(vary(contents[int(which)%len(contents)], seed))
+		s := ir.NewSnapshot(vary(contents[int(which)%len(contents)], seed))
 
 		out, _ := Translate(s, testSource, in)
 		if !valid {
@@ -64,7 +64,7 @@ func TestVaried(t *testing.T) {
 	for name, tc := range translateCases() {
 		t.Run(name, func(t *testing.T) {
 			for seed := range uint64(100) {
-				s := index.NewSnapshot(vary(tc.contents, seed))
+				s := ir.NewSnapshot(vary(tc.contents, seed))
 				out, _ := Translate(s, testSource, clone(tc.in))
 				if err := validate(out); err != nil {
 					t.Fatalf("seed %d: Envoy Gateway would refuse it: %v", seed, err)
@@ -79,7 +79,7 @@ func TestVaried(t *testing.T) {
 }
 
 // vary changes the contents of a snapshot by a seed. Seed zero changes nothing.
-func vary(c index.Contents, seed uint64) index.Contents {
+func vary(c ir.Contents, seed uint64) ir.Contents {
 	if seed == 0 {
 		return c
 	}
@@ -87,22 +87,22 @@ func vary(c index.Contents, seed uint64) index.Contents {
 	routes := c.Routes
 	c.Routes = nil
 	for _, o := range routes {
-		v := &index.Route{Key: o.Key}
+		v := &ir.Route{Key: o.Key}
 		for _, rule := range o.Rules {
 			v.Rules = append(v.Rules, varyRule(r, rule))
 		}
 		c.Routes = append(c.Routes, v)
 		if r.IntN(4) == 0 {
-			c.Pinned = map[index.RouteKey][]string{o.Key: {""}}
+			c.Pinned = map[ir.RouteKey][]string{o.Key: {""}}
 		}
 		if r.IntN(4) == 0 {
-			c.Tunings = map[index.RouteKey]map[string]index.Tuning{o.Key: {"": {HealthPort: r.Uint32N(2) * 9090, Zones: []index.ZoneWeight{{Zone: "a", Weight: r.Uint32()}}[:r.IntN(2)]}}}
+			c.Tunings = map[ir.RouteKey]map[string]ir.Tuning{o.Key: {"": {HealthPort: r.Uint32N(2) * 9090, Zones: []ir.ZoneWeight{{Zone: "a", Weight: r.Uint32()}}[:r.IntN(2)]}}}
 		}
 	}
 	if r.IntN(2) == 0 {
 		gateway, secret := nn("default", "gw"), nn("default", "client")
-		c.Certificates = map[types.NamespacedName]*index.ClientCertificate{gateway: {Secret: secret, Problem: []string{"", "expired"}[r.IntN(2)]}}
-		c.KeyPairs = map[types.NamespacedName]*index.KeyPair{secret: index.NewKeyPair([]byte("chain"), []byte("key"), &x509.Certificate{})}
+		c.Certificates = map[types.NamespacedName]*ir.ClientCertificate{gateway: {Secret: secret, Problem: []string{"", "expired"}[r.IntN(2)]}}
+		c.KeyPairs = map[types.NamespacedName]*ir.KeyPair{secret: ir.NewKeyPair([]byte("chain"), []byte("key"), &x509.Certificate{})}
 	}
 	targets := c.Targets
 	c.Targets = nil
@@ -110,19 +110,19 @@ func vary(c index.Contents, seed uint64) index.Contents {
 		if r.IntN(4) == 0 {
 			continue
 		}
-		c.Targets = append(c.Targets, &index.Target{Key: o.Key, Shape: varyShape(r)})
+		c.Targets = append(c.Targets, &ir.Target{Key: o.Key, Shape: varyShape(r)})
 	}
 	return c
 }
 
-func varyRule(r *rand.Rand, rule index.Rule) index.Rule {
-	rule.Own = r.IntN(3) == 0
+func varyRule(r *rand.Rand, rule ir.Rule) ir.Rule {
+	rule.Exclusive = r.IntN(3) == 0
 	backends := rule.Backends
 	rule.Backends = nil
 	for _, b := range backends {
-		b.Kind = index.BackendKind(r.IntN(4))
+		b.Kind = ir.BackendKind(r.IntN(4))
 		if b.Changes = nil; r.IntN(4) == 0 {
-			b.Changes = &index.Changes{Response: index.HeaderChange{Remove: []string{"server"}}}
+			b.Changes = &ir.Changes{Response: ir.HeaderChange{Remove: []string{"server"}}}
 		}
 		b.Weight = []uint32{0, 1, 1_000_000, 1<<32 - 1, r.Uint32()}[r.IntN(5)]
 		for range r.IntN(3) {
@@ -132,19 +132,19 @@ func varyRule(r *rand.Rand, rule index.Rule) index.Rule {
 	return rule
 }
 
-func varyShape(r *rand.Rand) index.Shape {
-	s := index.Shape{LoadBalancer: []index.LoadBalancer{"", index.LeastRequest, index.RoundRobin, "other"}[r.IntN(4)], HealthThreshold: r.Uint32()}
+func varyShape(r *rand.Rand) ir.Shape {
+	s := ir.Shape{LoadBalancer: []ir.LoadBalancer{"", ir.LeastRequest, ir.RoundRobin, "other"}[r.IntN(4)], HealthThreshold: r.Uint32()}
 	if r.IntN(2) == 0 {
-		s.HealthCheck = &index.HealthCheck{
+		s.HealthCheck = &ir.HealthCheck{
 			Path: []string{"", "/health"}[r.IntN(2)], Host: []string{"", "web.example.com"}[r.IntN(2)],
 			Interval: time.Duration(r.Int64N(2) * r.Int64()), Timeout: -time.Duration(r.IntN(10)), Healthy: r.Uint32(), Unhealthy: r.Uint32(),
 		}
 	}
 	if r.IntN(2) == 0 {
-		s.OutlierDetection = &index.OutlierDetection{Consecutive5xx: r.Uint32(), Interval: time.Duration(r.Int64N(2)), MaxEjectionPercent: r.Uint32()}
+		s.OutlierDetection = &ir.OutlierDetection{Consecutive5xx: r.Uint32(), Interval: time.Duration(r.Int64N(2)), MaxEjectionPercent: r.Uint32()}
 	}
 	if r.IntN(2) == 0 {
-		s.TLS = &index.UpstreamTLS{ServerName: []string{"", "web.example.com"}[r.IntN(2)]}
+		s.TLS = &ir.UpstreamTLS{ServerName: []string{"", "web.example.com"}[r.IntN(2)]}
 	}
 	return s
 }

@@ -23,7 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // goldenFolders are the folders of Envoy Gateway's module with the output of its translator.
@@ -55,10 +55,10 @@ func TestGoldens(t *testing.T) {
 func echoes(t *testing.T, req *pb.PostTranslateModifyRequest) {
 	t.Helper()
 	want := requestBytes(t, req)
-	s := NewServer(fixed{index.NewSnapshot(index.Contents{
+	s := NewServer(fixed{ir.NewSnapshot(ir.Contents{
 		Routes: plainRoutes(req.GetRoutes()),
 		// Another Gateway's listener adds identity headers.
-		Identified: map[types.NamespacedName][]index.IdentityListener{nn("elsewhere", "gateway-1"): {{Name: "listener-1", Port: 80}}},
+		IdentityListeners: map[types.NamespacedName][]ir.IdentityListener{nn("elsewhere", "gateway-1"): {{Name: "listener-1", Port: 80}}},
 	})}, testSources)
 	rsp, err := s.PostTranslateModify(context.Background(), req)
 	if err != nil {
@@ -73,18 +73,18 @@ func echoes(t *testing.T, req *pb.PostTranslateModifyRequest) {
 }
 
 // fixed is a snapshot that stays the newest.
-type fixed struct{ s *index.Snapshot }
+type fixed struct{ s *ir.Snapshot }
 
-func (f fixed) Snapshot() *index.Snapshot { return f.s }
+func (f fixed) Snapshot() *ir.Snapshot { return f.s }
 
 // plainRoutes returns the routes that a message names, each with a Service as backend.
-func plainRoutes(configs []*routev3.RouteConfiguration) []*index.Route {
-	var out []*index.Route
+func plainRoutes(configs []*routev3.RouteConfiguration) []*ir.Route {
+	var out []*ir.Route
 	for _, c := range configs {
 		for _, v := range c.GetVirtualHosts() {
 			for _, r := range v.GetRoutes() {
 				if k, _, ok := parseRule(r.GetName()); ok {
-					out = append(out, &index.Route{Key: k.route, Rules: []index.Rule{rule(svc(0, 1))}})
+					out = append(out, &ir.Route{Key: k.route, Rules: []ir.Rule{rule(svc(0, 1))}})
 				}
 			}
 		}

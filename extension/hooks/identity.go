@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 )
 
@@ -27,19 +27,19 @@ const (
 // have an identity listener. Without this a client could forge the headers, and a backend could not
 // detect it.
 func (t *translation) stripIdentityHeaders(r Resources) Resources {
-	if !t.snapshot.HasIdentified() {
+	if !t.snapshot.HasIdentityListeners() {
 		return r
 	}
-	c := &identityStripper{snapshot: t.snapshot, identified: map[string][]index.IdentityListener{}, exposed: map[string]bool{}}
+	c := &identityStripper{snapshot: t.snapshot, identified: map[string][]ir.IdentityListener{}, exposed: map[string]bool{}}
 	for _, config := range r.Routes {
 		for _, v := range config.GetVirtualHosts() {
 			gateway, section := listenerOf(v)
-			ls, ok := c.snapshot.Identified(gateway)
+			ls, ok := c.snapshot.IdentityListeners(gateway)
 			if !ok {
 				continue
 			}
 			c.exposed[config.GetName()] = true
-			if i := slices.IndexFunc(ls, func(l index.IdentityListener) bool { return l.Name == section }); i >= 0 {
+			if i := slices.IndexFunc(ls, func(l ir.IdentityListener) bool { return l.Name == section }); i >= 0 {
 				c.identified[config.GetName()] = append(c.identified[config.GetName()], ls[i])
 			}
 		}
@@ -51,10 +51,10 @@ func (t *translation) stripIdentityHeaders(r Resources) Resources {
 }
 
 type identityStripper struct {
-	snapshot *index.Snapshot
+	snapshot *ir.Snapshot
 
 	// identified maps a route configuration to the identity listeners whose routes it has.
-	identified map[string][]index.IdentityListener
+	identified map[string][]ir.IdentityListener
 
 	// exposed holds the route configurations of Gateways with identity listeners.
 	exposed map[string]bool
@@ -83,7 +83,7 @@ func (c *identityStripper) filter(f *listenerv3.Filter, port uint32) {
 	// A ListenerSet may have a listener with the name of a Gateway's listener, and with
 	// XDSNameSchemeV2 no name separates the two. But it cannot have the same port with other
 	// routes.
-	identified := slices.ContainsFunc(c.identified[config], func(l index.IdentityListener) bool { return listensAt(l.Port, port) })
+	identified := slices.ContainsFunc(c.identified[config], func(l ir.IdentityListener) bool { return listensAt(l.Port, port) })
 	if !c.exposed[config] || identified || slices.ContainsFunc(m.GetEarlyHeaderMutationExtensions(), isIdentityMutation) {
 		return
 	}

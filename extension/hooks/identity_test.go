@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 )
 
@@ -37,10 +37,10 @@ func listenerAt(name string, port uint32, gateway, section string) Resources {
 }
 
 func TestStripIdentityHeaders(t *testing.T) {
-	listeners := map[types.NamespacedName][]index.IdentityListener{nn("default", "gw"): {{Name: "tailnet", Port: 80}, {Name: "high", Port: 8080}}}
+	listeners := map[types.NamespacedName][]ir.IdentityListener{nn("default", "gw"): {{Name: "tailnet", Port: 80}, {Name: "high", Port: 8080}}}
 	cases := map[string]struct {
 		reason     string
-		identified map[types.NamespacedName][]index.IdentityListener
+		identified map[types.NamespacedName][]ir.IdentityListener
 		in         Resources
 		want       bool
 	}{
@@ -52,13 +52,13 @@ func TestStripIdentityHeaders(t *testing.T) {
 		"Namesake":    {reason: "A ListenerSet's listener of the same name at another port is another listener.", identified: listeners, in: listenerAt("l", 9090, "gw", "high"), want: true},
 		"SamePort":    {reason: "Another listener name at the same port is not the identity listener.", identified: listeners, in: listenerAt("l", 8080, "gw", "http"), want: true},
 		"OtherOwner":  {reason: "Another Gateway's listener should not change.", identified: listeners, in: listenerAt("l", 8888, "gw2", "http")},
-		"NotThere":    {reason: "While the identity listener does not exist, all listeners should remove the headers.", identified: map[types.NamespacedName][]index.IdentityListener{nn("default", "gw"): {}}, in: listenerAt("l", 8080, "gw", "high"), want: true},
+		"NotThere":    {reason: "While the identity listener does not exist, all listeners should remove the headers.", identified: map[types.NamespacedName][]ir.IdentityListener{nn("default", "gw"): {}}, in: listenerAt("l", 8080, "gw", "high"), want: true},
 		"WithoutHTTP": {reason: "A listener without HTTP has no headers.", identified: listeners, in: Resources{Listeners: []*listenerv3.Listener{{Name: "tcp", FilterChains: []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{{Name: "tcp"}}}}}}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			before := marshal(t, tc.in)
-			s := index.NewSnapshot(index.Contents{Identified: tc.identified})
+			s := ir.NewSnapshot(ir.Contents{IdentityListeners: tc.identified})
 			out, _ := Translate(s, testSource, tc.in)
 			once := marshal(t, out)
 			if !tc.want {

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 )
 
@@ -43,10 +44,10 @@ func (r *replaced) known() []object {
 func storeOf(t *testing.T, os []object) *index.Store {
 	t.Helper()
 	s := index.NewStore()
-	s.Dial(index.Dialling{Direct: true})
+	s.SetDialPolicy(index.DialPolicy{Direct: true})
 	s.CheckRules(xds.CheckRule)
-	kinds := index.Kinds()
-	maps.Copy(kinds, index.BootstrapKinds())
+	kinds := parse.Kinds()
+	maps.Copy(kinds, parse.BootstrapKinds())
 	var cs []index.Change
 	for _, o := range os {
 		kind, _ := o["kind"].(string)

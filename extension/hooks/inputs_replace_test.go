@@ -14,7 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // A replacement selects the references to Services that become references to Tailscale backends.
@@ -57,7 +57,7 @@ func (in *input) replace(which replacement) *replaced {
 	for _, section := range slices.Sorted(maps.Keys(routeSections())) {
 		for _, o := range out.sections[section] {
 			ns, name := nameOf(o)
-			k := ruleKey{route: index.RouteKey{Kind: routeKindOf(routeSections()[section]), NamespacedName: nn(ns, name)}}
+			k := ruleKey{route: ir.RouteKey{Kind: routeKindOf(routeSections()[section]), NamespacedName: nn(ns, name)}}
 			for i, rule := range list(o, "spec", "rules") {
 				k.rule = i
 				for _, ref := range references(rule) {
@@ -80,7 +80,7 @@ func (in *input) replace(which replacement) *replaced {
 }
 
 // routeKindOf returns a kind as Envoy Gateway's names and the index write it.
-func routeKindOf(kind string) index.RouteKind { return index.RouteKind(strings.ToLower(kind)) }
+func routeKindOf(kind string) ir.RouteKind { return ir.RouteKind(strings.ToLower(kind)) }
 
 // references returns the references of a rule to backends and mirrors, and copies of them.
 func references(rule object) []object {

@@ -10,7 +10,7 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 const (
@@ -26,8 +26,8 @@ const (
 
 // matchOf returns the Gateway API match that Envoy Gateway translated to a match of Envoy
 // (buildXdsRouteMatch in its internal/xds/translator/route.go).
-func matchOf(m *routev3.RouteMatch) index.Match {
-	var out index.Match
+func matchOf(m *routev3.RouteMatch) ir.Match {
+	var out ir.Match
 	switch p := m.GetPathSpecifier().(type) {
 	case *routev3.RouteMatch_Path:
 		out.PathType, out.Path = pathExact, p.Path
@@ -71,24 +71,24 @@ func condition(name string, m *matcherv3.StringMatcher) string {
 // sameMatches reports whether the matches of a rule in the message and in the snapshot correspond
 // one to one. A name has only the rule's index. While the snapshot lags behind Envoy Gateway or
 // runs ahead of it, another rule may have that index.
-func sameMatches(message, rule []index.Match) bool {
+func sameMatches(message, rule []ir.Match) bool {
 	if len(rule) == 0 {
-		rule = []index.Match{{}}
+		rule = []ir.Match{{}}
 	}
 	for _, m := range message {
-		if !slices.ContainsFunc(rule, func(r index.Match) bool { return sameMatch(m, r) }) {
+		if !slices.ContainsFunc(rule, func(r ir.Match) bool { return sameMatch(m, r) }) {
 			return false
 		}
 	}
 	for _, r := range rule {
-		if !slices.ContainsFunc(message, func(m index.Match) bool { return sameMatch(m, r) }) {
+		if !slices.ContainsFunc(message, func(m ir.Match) bool { return sameMatch(m, r) }) {
 			return false
 		}
 	}
 	return true
 }
 
-func sameMatch(message, rule index.Match) bool {
+func sameMatch(message, rule ir.Match) bool {
 	if message.Method != rule.Method {
 		return false
 	}
@@ -104,7 +104,7 @@ func sameMatch(message, rule index.Match) bool {
 
 // normalPath returns the path as Envoy Gateway writes it: without a trailing slash, and with the
 // default.
-func normalPath(m index.Match) (string, string) {
+func normalPath(m ir.Match) (string, string) {
 	if m.PathType == "" {
 		m.PathType = pathPrefix
 	}

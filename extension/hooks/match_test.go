@@ -10,11 +10,11 @@ import (
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 func TestSameMatches(t *testing.T) {
-	path := func(p string) index.Match { return index.Match{Path: p, PathType: "PathPrefix"} }
+	path := func(p string) ir.Match { return ir.Match{Path: p, PathType: "PathPrefix"} }
 	suffix := &routev3.RouteMatch{
 		PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"},
 		Headers: []*routev3.HeaderMatcher{{Name: ":path", HeaderMatchSpecifier: &routev3.HeaderMatcher_StringMatch{
@@ -28,39 +28,39 @@ func TestSameMatches(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
 		message []*routev3.RouteMatch
-		rule    []index.Match
+		rule    []ir.Match
 		want    bool
 	}{
 		"NoMatches":     {"A rule without matches matches everything.", []*routev3.RouteMatch{prefix("/")}, nil, true},
-		"Root":          {"A path of / is the default.", []*routev3.RouteMatch{prefix("/")}, []index.Match{path("/")}, true},
-		"TrailingSlash": {"Envoy Gateway removes a trailing slash.", []*routev3.RouteMatch{prefix("/a")}, []index.Match{path("/a/")}, true},
-		"OtherPath":     {"Another path is another rule.", []*routev3.RouteMatch{prefix("/a")}, []index.Match{path("/b")}, false},
+		"Root":          {"A path of / is the default.", []*routev3.RouteMatch{prefix("/")}, []ir.Match{path("/")}, true},
+		"TrailingSlash": {"Envoy Gateway removes a trailing slash.", []*routev3.RouteMatch{prefix("/a")}, []ir.Match{path("/a/")}, true},
+		"OtherPath":     {"Another path is another rule.", []*routev3.RouteMatch{prefix("/a")}, []ir.Match{path("/b")}, false},
 		"Exact": {
 			"Exact and prefix differ.",
-			[]*routev3.RouteMatch{{PathSpecifier: &routev3.RouteMatch_Path{Path: "/a"}}}, []index.Match{path("/a")}, false,
+			[]*routev3.RouteMatch{{PathSpecifier: &routev3.RouteMatch_Path{Path: "/a"}}}, []ir.Match{path("/a")}, false,
 		},
-		"MissingInMessage": {"A rule that has lost a match is not the same.", []*routev3.RouteMatch{prefix("/a")}, []index.Match{path("/a"), path("/b")}, false},
-		"MissingInRule":    {"A rule with an added match is not the same.", []*routev3.RouteMatch{prefix("/a"), prefix("/b")}, []index.Match{path("/a")}, false},
-		"AnyOrder":         {"Envoy Gateway sorts routes.", []*routev3.RouteMatch{prefix("/b"), prefix("/a")}, []index.Match{path("/a"), path("/b")}, true},
+		"MissingInMessage": {"A rule that has lost a match is not the same.", []*routev3.RouteMatch{prefix("/a")}, []ir.Match{path("/a"), path("/b")}, false},
+		"MissingInRule":    {"A rule with an added match is not the same.", []*routev3.RouteMatch{prefix("/a"), prefix("/b")}, []ir.Match{path("/a")}, false},
+		"AnyOrder":         {"Envoy Gateway sorts routes.", []*routev3.RouteMatch{prefix("/b"), prefix("/a")}, []ir.Match{path("/a"), path("/b")}, true},
 		"Method": {
 			"A method is a header in Envoy.",
-			[]*routev3.RouteMatch{header(prefix("/"), ":method", "GET")}, []index.Match{{Method: "GET"}}, true,
+			[]*routev3.RouteMatch{header(prefix("/"), ":method", "GET")}, []ir.Match{{Method: "GET"}}, true,
 		},
-		"OtherMethod": {"Another method is another rule.", []*routev3.RouteMatch{header(prefix("/"), ":method", "GET")}, []index.Match{{Method: "PUT"}}, false},
+		"OtherMethod": {"Another method is another rule.", []*routev3.RouteMatch{header(prefix("/"), ":method", "GET")}, []ir.Match{{Method: "PUT"}}, false},
 		"Header": {
 			"Names of headers have no case, and any order.",
-			[]*routev3.RouteMatch{header(header(prefix("/"), "X-B", "2"), "x-a", "1")}, []index.Match{{Headers: []string{"x-a=1", "x-b=2"}}}, true,
+			[]*routev3.RouteMatch{header(header(prefix("/"), "X-B", "2"), "x-a", "1")}, []ir.Match{{Headers: []string{"x-a=1", "x-b=2"}}}, true,
 		},
-		"OtherValue":  {"Another value is another rule.", []*routev3.RouteMatch{header(prefix("/"), "x-a", "1")}, []index.Match{{Headers: []string{"x-a=2"}}}, false},
-		"BareHeader":  {"A name without a value matches any value.", []*routev3.RouteMatch{header(prefix("/"), "x-a", "1")}, []index.Match{{Headers: []string{"x-a"}}}, true},
-		"Query":       {"A regular expression differs from a value.", []*routev3.RouteMatch{query}, []index.Match{{Query: []string{"q=~a+"}}}, true},
-		"GRPCMethod":  {"A method of any gRPC service is the end of a path.", []*routev3.RouteMatch{suffix}, []index.Match{{Headers: []string{":path=*/Get"}}}, true},
-		"Connect":     {"CONNECT hides the path.", []*routev3.RouteMatch{{PathSpecifier: &routev3.RouteMatch_ConnectMatcher_{}}}, []index.Match{path("/a")}, true},
-		"NoSuchRoute": {"A rule without routes in the message has no match.", nil, []index.Match{path("/a")}, false},
+		"OtherValue":  {"Another value is another rule.", []*routev3.RouteMatch{header(prefix("/"), "x-a", "1")}, []ir.Match{{Headers: []string{"x-a=2"}}}, false},
+		"BareHeader":  {"A name without a value matches any value.", []*routev3.RouteMatch{header(prefix("/"), "x-a", "1")}, []ir.Match{{Headers: []string{"x-a"}}}, true},
+		"Query":       {"A regular expression differs from a value.", []*routev3.RouteMatch{query}, []ir.Match{{Query: []string{"q=~a+"}}}, true},
+		"GRPCMethod":  {"A method of any gRPC service is the end of a path.", []*routev3.RouteMatch{suffix}, []ir.Match{{Headers: []string{":path=*/Get"}}}, true},
+		"Connect":     {"CONNECT hides the path.", []*routev3.RouteMatch{{PathSpecifier: &routev3.RouteMatch_ConnectMatcher_{}}}, []ir.Match{path("/a")}, true},
+		"NoSuchRoute": {"A rule without routes in the message has no match.", nil, []ir.Match{path("/a")}, false},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			var message []index.Match
+			var message []ir.Match
 			for _, m := range tc.message {
 				message = append(message, matchOf(m))
 			}

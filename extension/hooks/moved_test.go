@@ -12,15 +12,15 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // at returns a rule for a path.
-func at(path string, r index.Rule) index.Rule {
-	return withMatch(r, index.Match{Path: path, PathType: "PathPrefix"})
+func at(path string, r ir.Rule) ir.Rule {
+	return withMatch(r, ir.Match{Path: path, PathType: "PathPrefix"})
 }
 
-func called(name string, r index.Rule) index.Rule {
+func called(name string, r ir.Rule) ir.Rule {
 	r.Name = name
 	return r
 }
@@ -55,11 +55,11 @@ func sendsOf(clusters ...string) []string {
 // or several rules of a route name one target.
 func movedCases() map[string]translateCase {
 	web, db := at("/web", rule(ours(0, "web", 1))), at("/db", rule(ours(0, "db", 1)))
-	of := func(rules ...index.Rule) index.Contents {
-		return index.Contents{Routes: []*index.Route{route(index.KindHTTPRoute, "app", rules...)}, Targets: targets("web", "db")}
+	of := func(rules ...ir.Rule) ir.Contents {
+		return ir.Contents{Routes: []*ir.Route{route(ir.KindHTTPRoute, "app", rules...)}, Targets: targets("web", "db")}
 	}
-	pinned := func(name string, c index.Contents) index.Contents {
-		c.Pinned = map[index.RouteKey][]string{routeKey(index.KindHTTPRoute, "app"): {name}}
+	pinned := func(name string, c ir.Contents) ir.Contents {
+		c.Pinned = map[ir.RouteKey][]string{routeKey(ir.KindHTTPRoute, "app"): {name}}
 		return c
 	}
 	const rule1, dbOwn = "httproute/default/app/rule/1", dbHTTP + "/httproute/default/app"
@@ -134,13 +134,13 @@ func movedCases() map[string]translateCase {
 // TestMovedRulesKeepClusters inserts rules before others, in all orders. The existing rules must
 // keep their clusters.
 func TestMovedRulesKeepClusters(t *testing.T) {
-	contents := func(rules ...index.Rule) index.Contents {
-		return index.Contents{
-			Routes: []*index.Route{route(index.KindHTTPRoute, "app", rules...)}, Targets: targets("web", "db", "new"),
-			Pinned: map[index.RouteKey][]string{routeKey(index.KindHTTPRoute, "app"): {""}},
+	contents := func(rules ...ir.Rule) ir.Contents {
+		return ir.Contents{
+			Routes: []*ir.Route{route(ir.KindHTTPRoute, "app", rules...)}, Targets: targets("web", "db", "new"),
+			Pinned: map[ir.RouteKey][]string{routeKey(ir.KindHTTPRoute, "app"): {""}},
 		}
 	}
-	rules := map[string]index.Rule{
+	rules := map[string]ir.Rule{
 		"/web":    at("/web", rule(ours(0, "web", 1))),
 		"/too":    at("/too", rule(ours(0, "web", 1))),
 		"/split":  at("/split", rule(ours(0, "web", 9), ours(1, "db", 1))),
@@ -148,7 +148,7 @@ func TestMovedRulesKeepClusters(t *testing.T) {
 		"/sticky": at("/sticky", owned(rule(ours(0, "db", 1), ours(1, "web", 1)))),
 	}
 	before := []string{"/web", "/too", "/split", "/mixed", "/sticky"}
-	added := map[string]index.Rule{
+	added := map[string]ir.Rule{
 		"/new":  at("/new", rule(ours(0, "new", 1))),
 		"/also": at("/also", rule(ours(0, "web", 1))),
 		"/both": at("/both", rule(ours(0, "new", 1), ours(1, "web", 1))),
@@ -157,11 +157,11 @@ func TestMovedRulesKeepClusters(t *testing.T) {
 		added[path] = r
 	}
 	run := func(paths []string) (map[string]string, map[string]string) {
-		var rs []index.Rule
+		var rs []ir.Rule
 		for _, p := range paths {
 			rs = append(rs, added[p])
 		}
-		out, _ := Translate(index.NewSnapshot(contents(rs...)), testSource, message(nil, paths...))
+		out, _ := Translate(ir.NewSnapshot(contents(rs...)), testSource, message(nil, paths...))
 		sends, clusters := map[string]string{}, map[string]string{}
 		for i, r := range out.Routes[0].GetVirtualHosts()[0].GetRoutes() {
 			sends[paths[i]] = actionView(r.GetRoute())

@@ -9,21 +9,21 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // A ruleName identifies a named rule of a route at a listener of a Gateway.
 type ruleName struct {
 	gateway  types.NamespacedName
 	listener string
-	route    index.RouteKey
+	route    ir.RouteKey
 	section  string
 }
 
 // namedRoute returns the first route that Envoy Gateway made of a rule at the listener, or nil. The
 // listener has the filters that this route needs; routes that the extension made for policies are
 // not considered.
-func (e *policyApplier) namedRoute(gateway types.NamespacedName, listener string, of *index.NamedRule) *routev3.Route {
+func (e *policyApplier) namedRoute(gateway types.NamespacedName, listener string, of *ir.NamedRule) *routev3.Route {
 	if of == nil {
 		return nil
 	}
@@ -32,7 +32,7 @@ func (e *policyApplier) namedRoute(gateway types.NamespacedName, listener string
 	}
 	return e.rules[ruleName{
 		gateway: gateway, listener: listener, section: of.Section,
-		route: index.RouteKey{Kind: of.Route, NamespacedName: of.NamespacedName},
+		route: ir.RouteKey{Kind: of.Route, NamespacedName: of.NamespacedName},
 	}]
 }
 

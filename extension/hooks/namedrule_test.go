@@ -19,7 +19,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 const (
@@ -28,9 +28,9 @@ const (
 )
 
 // asStrict returns a rule that handles requests as a rule of the route strict.
-func asStrict(m ...index.PolicyMatch) *index.PolicyRule {
-	return &index.PolicyRule{Name: "a", Matches: m, Named: &index.NamedRule{PolicyTarget: index.PolicyTarget{
-		Route: index.KindHTTPRoute, NamespacedName: nn("default", "strict"), Section: "careful",
+func asStrict(m ...ir.PolicyMatch) *ir.PolicyRule {
+	return &ir.PolicyRule{Name: "a", Matches: m, Named: &ir.NamedRule{PolicyTarget: ir.PolicyTarget{
+		Route: ir.KindHTTPRoute, NamespacedName: nn("default", "strict"), Section: "careful",
 	}}}
 }
 
@@ -61,7 +61,7 @@ type handled struct {
 	Filters []string
 
 	// Match is the match after the policy narrows it.
-	Match index.Match
+	Match ir.Match
 
 	Timeout time.Duration
 	Retries string
@@ -82,7 +82,7 @@ func handles(r *routev3.Route) handled {
 // TestNamedRules checks how requests are handled when a policy selects another rule for them.
 func TestNamedRules(t *testing.T) {
 	basic, cors := []string{"basic_auth"}, []string{"cors"}
-	root := index.Match{PathType: pathPrefix, Path: "/"}
+	root := ir.Match{PathType: pathPrefix, Path: "/"}
 	fails := handled{Does: "500", Filters: cors, Match: root}
 	elsewhere := withStrict("http")
 	elsewhere.Routes = append(elsewhere.Routes, &routev3.RouteConfiguration{Name: "default/gw/https", VirtualHosts: []*routev3.VirtualHost{{
@@ -104,37 +104,37 @@ func TestNamedRules(t *testing.T) {
 	timed := to(strict)
 	timed.Timeout = durationpb.New(time.Second)
 	grpc := asStrict()
-	grpc.Named.Route = index.KindGRPCRoute
+	grpc.Named.Route = ir.KindGRPCRoute
 	unnamed := asStrict()
 	unnamed.Named.Section = "careless"
 	itself := asStrict()
 	itself.Named.Name, itself.Named.Section = "app", "first"
 	more := asStrict()
-	more.Request = index.HeaderChange{Set: []index.Header{{Name: "X-Operator", Value: "yes"}}}
+	more.Request = ir.HeaderChange{Set: []ir.Header{{Name: "X-Operator", Value: "yes"}}}
 	more.Timeout = new(time.Duration)
 	*more.Timeout = 3 * time.Second
 	certain := asStrict()
-	certain.Certificate = &index.ClientCertificate{Secret: nn("default", "client")}
-	get := index.Match{Method: "GET", Path: "/", PathType: pathPrefix}
-	oursOf := func(r index.Rule) index.Contents {
+	certain.Certificate = &ir.ClientCertificate{Secret: nn("default", "client")}
+	get := ir.Match{Method: "GET", Path: "/", PathType: pathPrefix}
+	oursOf := func(r ir.Rule) ir.Contents {
 		r.Name = "careful"
-		return index.Contents{
-			Routes: []*index.Route{route(index.KindHTTPRoute, "strict", rule(svc(0, 1)), r)}, Targets: speakTLS(targets("web")),
-			KeyPairs: map[types.NamespacedName]*index.KeyPair{nn("default", "client"): index.NewKeyPair([]byte("chain"), []byte("key"), &x509.Certificate{})},
+		return ir.Contents{
+			Routes: []*ir.Route{route(ir.KindHTTPRoute, "strict", rule(svc(0, 1)), r)}, Targets: speakTLS(targets("web")),
+			KeyPairs: map[types.NamespacedName]*ir.KeyPair{nn("default", "client"): ir.NewKeyPair([]byte("chain"), []byte("key"), &x509.Certificate{})},
 		}
 	}
 	const web = "tailscale/services/default/web/80/http"
 	cases := map[string]struct {
 		reason   string
 		in       Resources
-		contents index.Contents
-		rule     *index.PolicyRule
+		contents ir.Contents
+		rule     *ir.PolicyRule
 		want     handled
 	}{
 		"Fine": {
 			reason: "The named rule should handle what matches the base route and the policy.",
-			in:     withStrict("http", strictRoute(strict0, prefix("/never"), timed)), rule: asStrict(index.PolicyMatch{Match: index.Match{Method: "PUT"}}),
-			want: handled{Does: strict, Filters: basic, Match: index.Match{PathType: pathPrefix, Path: "/", Method: "PUT"}, Timeout: time.Second},
+			in:     withStrict("http", strictRoute(strict0, prefix("/never"), timed)), rule: asStrict(ir.PolicyMatch{Match: ir.Match{Method: "PUT"}}),
+			want: handled{Does: strict, Filters: basic, Match: ir.Match{PathType: pathPrefix, Path: "/", Method: "PUT"}, Timeout: time.Second},
 		},
 		"OnTop": {
 			reason: "Other actions should apply to requests that the named rule handles.",
@@ -187,7 +187,7 @@ func TestNamedRules(t *testing.T) {
 		"OursStillSafe": {
 			reason: "Retries should apply if the other requests are safe too.",
 			in:     withStrict("http", strictRoute(strict0, header(prefix("/"), methodHeader, "GET"), to(strict))), contents: oursOf(withMatch(rule(ours(0, "web", 1)), get)),
-			rule: asStrict(index.PolicyMatch{Match: index.Match{Method: "GET"}}),
+			rule: asStrict(ir.PolicyMatch{Match: ir.Match{Method: "GET"}}),
 			want: handled{Does: web, Filters: basic, Match: get, Retries: repeat},
 		},
 		"Certificate": {
@@ -207,9 +207,9 @@ func TestNamedRules(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			tc.contents.Policies = []*index.RoutePolicy{policy("p", toRoute(""), tc.rule)}
-			s := index.NewSnapshot(tc.contents)
-			without, _ := Translate(index.NewSnapshot(index.Contents{Routes: tc.contents.Routes, Targets: tc.contents.Targets}), testSource, clone(tc.in))
+			tc.contents.Policies = []*ir.RoutePolicy{policy("p", toRoute(""), tc.rule)}
+			s := ir.NewSnapshot(tc.contents)
+			without, _ := Translate(ir.NewSnapshot(ir.Contents{Routes: tc.contents.Routes, Targets: tc.contents.Targets}), testSource, clone(tc.in))
 			out, _ := Translate(s, testSource, tc.in)
 			routes := out.Routes[0].GetVirtualHosts()[0].GetRoutes()
 			if len(routes) != 2 {
@@ -236,8 +236,8 @@ func TestNamedRules(t *testing.T) {
 // TestNamedRuleHasNoPolicies checks that the policies of the named rule's route do not apply in
 // addition.
 func TestNamedRuleHasNoPolicies(t *testing.T) {
-	denied := policy("denied", []index.PolicyTarget{{Route: index.KindHTTPRoute, NamespacedName: nn("default", "strict")}}, denies("a"))
-	s := index.NewSnapshot(index.Contents{Policies: []*index.RoutePolicy{policy("p", toRoute(""), asStrict()), denied}})
+	denied := policy("denied", []ir.PolicyTarget{{Route: ir.KindHTTPRoute, NamespacedName: nn("default", "strict")}}, denies("a"))
+	s := ir.NewSnapshot(ir.Contents{Policies: []*ir.RoutePolicy{policy("p", toRoute(""), asStrict()), denied}})
 	for _, first := range []int{0, 1} {
 		in := withStrict("http", strictRoute(strict0, prefix("/"), to(strict)))
 		if first == 1 {

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 const (
@@ -25,7 +25,7 @@ const (
 // A ruleKey identifies a rule as Envoy Gateway does: by its route, and by its index in the route
 // (internal/gatewayapi/helpers.go).
 type ruleKey struct {
-	route index.RouteKey
+	route ir.RouteKey
 	rule  int
 }
 
@@ -62,7 +62,7 @@ func isNth(name, first string) bool {
 // /match/0/HOST.
 func parseRule(name string) (ruleKey, string, bool) {
 	kind, rest, ok := strings.Cut(name, "/")
-	if !ok || !kinds[index.RouteKind(kind)] {
+	if !ok || !kinds[ir.RouteKind(kind)] {
 		return ruleKey{}, "", false
 	}
 	namespace, rest, _ := strings.Cut(rest, "/")
@@ -79,7 +79,7 @@ func parseRule(name string) (ruleKey, string, bool) {
 	if err != nil || i < l4Rule {
 		return ruleKey{}, "", false
 	}
-	k := ruleKey{route: index.RouteKey{Kind: index.RouteKind(kind)}, rule: i}
+	k := ruleKey{route: ir.RouteKey{Kind: ir.RouteKind(kind)}, rule: i}
 	k.route.Namespace, k.route.Name = namespace, route
 	if k.http() != (i >= 0) {
 		return ruleKey{}, "", false
@@ -89,13 +89,13 @@ func parseRule(name string) (ruleKey, string, bool) {
 
 // http reports whether Envoy routes each request of the rule separately.
 func (k ruleKey) http() bool {
-	return k.route.Kind == index.KindHTTPRoute || k.route.Kind == index.KindGRPCRoute
+	return k.route.Kind == ir.KindHTTPRoute || k.route.Kind == ir.KindGRPCRoute
 }
 
-var kinds = map[index.RouteKind]bool{
-	index.KindHTTPRoute: true,
-	index.KindGRPCRoute: true,
-	index.KindTCPRoute:  true,
-	index.KindUDPRoute:  true,
-	index.KindTLSRoute:  true,
+var kinds = map[ir.RouteKind]bool{
+	ir.KindHTTPRoute: true,
+	ir.KindGRPCRoute: true,
+	ir.KindTCPRoute:  true,
+	ir.KindUDPRoute:  true,
+	ir.KindTLSRoute:  true,
 }

@@ -16,17 +16,17 @@ import (
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // A backendProtocol describes the protocol of a Tailscale backend, which the target's shape states.
 type backendProtocol struct {
-	tls, remote *index.UpstreamTLS
+	tls, remote *ir.UpstreamTLS
 }
 
 // backendProtocols returns the combinations for web and db.
 func backendProtocols() map[string][2]backendProtocol {
-	a, b := &index.UpstreamTLS{ServerName: "a.example.com"}, &index.UpstreamTLS{ServerName: "b.example.com"}
+	a, b := &ir.UpstreamTLS{ServerName: "a.example.com"}, &ir.UpstreamTLS{ServerName: "b.example.com"}
 	plain, tls, other, remote, both := backendProtocol{}, backendProtocol{tls: a}, backendProtocol{tls: b}, backendProtocol{remote: a}, backendProtocol{tls: a, remote: b}
 	return map[string][2]backendProtocol{
 		"Plain": {plain, plain}, "TLS": {tls, tls}, "One": {tls, plain}, "OtherOne": {plain, tls}, "OtherName": {tls, other},
@@ -35,8 +35,8 @@ func backendProtocols() map[string][2]backendProtocol {
 }
 
 // backendsOf returns the backends of a rule: one Tailscale backend, several, and with siblings.
-func backendsOf() map[string][]index.BackendRef {
-	return map[string][]index.BackendRef{
+func backendsOf() map[string][]ir.BackendRef {
+	return map[string][]ir.BackendRef{
 		"Alone":       {ours(0, "web", 1)},
 		"Two":         {ours(0, "web", 1), ours(1, "db", 2)},
 		"Service":     {ours(0, "web", 1), svc(1, 2)},
@@ -54,7 +54,7 @@ func TestNeverPlaintext(t *testing.T) {
 		own, hash, pin, each bool
 	}{"Any": {}, "Session": {own: true}, "Hash": {hash: true}, "Policy": {pin: true}, "Each": {each: true}, "SessionEach": {own: true, each: true}, "HashPolicy": {hash: true, pin: true}}
 	n := 0
-	for _, kind := range []index.RouteKind{index.KindHTTPRoute, index.KindGRPCRoute, index.KindTCPRoute, index.KindTLSRoute} {
+	for _, kind := range []ir.RouteKind{ir.KindHTTPRoute, ir.KindGRPCRoute, ir.KindTCPRoute, ir.KindTLSRoute} {
 		for speaks, of := range backendProtocols() {
 			for with, refs := range backendsOf() {
 				for choice, how := range choices {
@@ -75,9 +75,9 @@ func TestNeverPlaintext(t *testing.T) {
 }
 
 type plaintextCase struct {
-	kind                 index.RouteKind
+	kind                 ir.RouteKind
 	web, db              backendProtocol
-	refs                 []index.BackendRef
+	refs                 []ir.BackendRef
 	own, hash, pin, each bool
 	proxy, siblingTLS    bool
 }
@@ -90,8 +90,8 @@ func (p plaintextCase) problems(t *testing.T) []string {
 		k.rule = l4Rule
 	}
 	r := rule(p.refs...)
-	r.Own = p.own
-	contents := index.Contents{Routes: []*index.Route{route(p.kind, "app", r)}, Targets: targets("web", "db")}
+	r.Exclusive = p.own
+	contents := ir.Contents{Routes: []*ir.Route{route(p.kind, "app", r)}, Targets: targets("web", "db")}
 	for _, of := range contents.Targets {
 		s := p.web
 		if of.Key.Name == "db" {
@@ -100,14 +100,14 @@ func (p plaintextCase) problems(t *testing.T) []string {
 		of.Shape.TLS, of.Shape.RemoteTLS = s.tls, s.remote
 	}
 	if p.pin {
-		contents.Pinned = map[index.RouteKey][]string{k.route: {""}}
+		contents.Pinned = map[ir.RouteKey][]string{k.route: {""}}
 	}
 	in := p.message(k)
 	before := map[string]*clusterv3.Cluster{}
 	for _, c := range in.Clusters {
 		before[c.GetName()] = proto.CloneOf(c)
 	}
-	out, _ := Translate(index.NewSnapshot(contents), testSource, in)
+	out, _ := Translate(ir.NewSnapshot(contents), testSource, in)
 	var problems []string
 	if err := validate(out); err != nil {
 		problems = append(problems, err.Error())
@@ -132,7 +132,7 @@ func (p plaintextCase) message(k ruleKey) Resources {
 	if p.proxy {
 		fns = append(fns, proxied)
 	}
-	if p.siblingTLS && slices.ContainsFunc(p.refs, func(b index.BackendRef) bool { return !b.Ours() }) {
+	if p.siblingTLS && slices.ContainsFunc(p.refs, func(b ir.BackendRef) bool { return !b.Ours() }) {
 		fns = append(fns, tlsSibling)
 	}
 	if p.hash {
@@ -176,7 +176,7 @@ func (p plaintextCase) sent(t *testing.T, r Resources) map[string]bool {
 }
 
 // problemsOf returns the mistakes of a cluster in its endpoints and in their protocol.
-func (p plaintextCase) problemsOf(t *testing.T, contents index.Contents, c *clusterv3.Cluster, before map[string]*clusterv3.Cluster) []string {
+func (p plaintextCase) problemsOf(t *testing.T, contents ir.Contents, c *clusterv3.Cluster, before map[string]*clusterv3.Cluster) []string {
 	t.Helper()
 	name, list := c.GetName(), c.GetEdsClusterConfig().GetServiceName()
 	was := before[name]
@@ -185,7 +185,7 @@ func (p plaintextCase) problemsOf(t *testing.T, contents index.Contents, c *clus
 	if outer != p.proxy {
 		problems = append(problems, name+": the PROXY protocol is lost or added")
 	}
-	if !strings.HasPrefix(list, index.OursPrefix) {
+	if !strings.HasPrefix(list, ir.OursPrefix) {
 		// Envoy Gateway's own list, of the siblings.
 		if was == nil || !proto.Equal(was.GetTransportSocket(), c.GetTransportSocket()) || !slices.EqualFunc(was.GetTransportSocketMatches(), c.GetTransportSocketMatches(), func(a, b *clusterv3.Cluster_TransportSocketMatch) bool { return proto.Equal(a, b) }) {
 			problems = append(problems, name+": siblings have another protocol")
@@ -218,12 +218,12 @@ func (p plaintextCase) problemsOf(t *testing.T, contents index.Contents, c *clus
 }
 
 // members returns the targets in an endpoint list. Nil stands for a Service.
-func (p plaintextCase) members(list string, contents index.Contents) []*index.Target {
-	s := index.NewSnapshot(contents)
-	if k, err := index.ParseClusterName(list); err == nil {
-		return []*index.Target{s.Target(k)}
+func (p plaintextCase) members(list string, contents ir.Contents) []*ir.Target {
+	s := ir.NewSnapshot(contents)
+	if k, err := ir.ParseClusterName(list); err == nil {
+		return []*ir.Target{s.Target(k)}
 	}
-	var out []*index.Target
+	var out []*ir.Target
 	for _, b := range p.refs {
 		if b.Ours() {
 			out = append(out, s.Target(b.Target(p.kind)))

@@ -17,12 +17,12 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 )
 
 // policyPrefix begins the names of the routes and clusters of policies.
-const policyPrefix = index.OursPrefix + "policy/"
+const policyPrefix = ir.OursPrefix + "policy/"
 
 // applyPolicies inserts a route before each route with attached policies, for each match of each
 // rule. The inserted route keeps what Envoy Gateway attached to the base route, such as
@@ -106,7 +106,7 @@ func (e *policyApplier) policyRoutes(gateway types.NamespacedName, listener stri
 	for _, rule := range e.snapshot.PolicyRules(k.route, section, gateway, listener) {
 		to, as := e.weightedClusters(k.route.Kind, rule), e.namedRoute(gateway, listener, rule.Named)
 		for i := range max(len(rule.Matches), 1) {
-			var m *index.PolicyMatch
+			var m *ir.PolicyMatch
 			if i < len(rule.Matches) {
 				m = &rule.Matches[i]
 			}
@@ -138,7 +138,7 @@ func (e *policyApplier) policyRoutes(gateway types.NamespacedName, listener stri
 }
 
 // weightedClusters returns the clusters of a rule's backends, and registers the clusters.
-func (e *policyApplier) weightedClusters(kind index.RouteKind, rule *index.PolicyRule) []xds.WeightedCluster {
+func (e *policyApplier) weightedClusters(kind ir.RouteKind, rule *ir.PolicyRule) []xds.WeightedCluster {
 	var out []xds.WeightedCluster
 	for _, b := range rule.Backends {
 		c := e.policyCluster(b.Target(kind))
@@ -161,8 +161,8 @@ func (e *policyApplier) weightedClusters(kind index.RouteKind, rule *index.Polic
 
 // policyCluster returns the cluster that all policies share for a target. Nil if the target does
 // not exist.
-func (e *policyApplier) policyCluster(k index.TargetKey) *clusterv3.Cluster {
-	name := policyPrefix + strings.TrimPrefix(k.ClusterName(), index.OursPrefix)
+func (e *policyApplier) policyCluster(k ir.TargetKey) *clusterv3.Cluster {
+	name := policyPrefix + strings.TrimPrefix(k.ClusterName(), ir.OursPrefix)
 	if c, ok := e.policyClusters[name]; ok {
 		return c
 	}

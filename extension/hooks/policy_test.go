@@ -17,15 +17,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/types/known/structpb"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 )
 
 // policy returns a policy of the namespace, attached to targets.
-func policy(name string, of []index.PolicyTarget, rules ...*index.PolicyRule) *index.RoutePolicy {
-	p := &index.RoutePolicy{Name: nn("default", name)}
+func policy(name string, of []ir.PolicyTarget, rules ...*ir.PolicyRule) *ir.RoutePolicy {
+	p := &ir.RoutePolicy{Name: nn("default", name)}
 	for _, t := range of {
-		p.Targets = append(p.Targets, index.Attachment{PolicyTarget: t, Found: true})
+		p.Targets = append(p.Targets, ir.Attachment{PolicyTarget: t, Found: true})
 	}
 	for i, r := range rules {
 		r.Policy, r.Index = p.Name, i
@@ -34,24 +34,24 @@ func policy(name string, of []index.PolicyTarget, rules ...*index.PolicyRule) *i
 	return p
 }
 
-func toRoute(section string) []index.PolicyTarget {
-	return []index.PolicyTarget{{Route: index.KindHTTPRoute, NamespacedName: nn("default", "app"), Section: section}}
+func toRoute(section string) []ir.PolicyTarget {
+	return []ir.PolicyTarget{{Route: ir.KindHTTPRoute, NamespacedName: nn("default", "app"), Section: section}}
 }
 
-func toGateway(section string) []index.PolicyTarget {
-	return []index.PolicyTarget{{NamespacedName: nn("default", "gw"), Section: section}}
+func toGateway(section string) []ir.PolicyTarget {
+	return []ir.PolicyTarget{{NamespacedName: nn("default", "gw"), Section: section}}
 }
 
-func denies(name string, m ...index.PolicyMatch) *index.PolicyRule {
-	return &index.PolicyRule{Name: name, Deny: true, Matches: m}
+func denies(name string, m ...ir.PolicyMatch) *ir.PolicyRule {
+	return &ir.PolicyRule{Name: name, Deny: true, Matches: m}
 }
 
-func under(path string) index.PolicyMatch {
-	return index.PolicyMatch{Match: index.Match{PathType: "PathPrefix", Path: path}}
+func under(path string) ir.PolicyMatch {
+	return ir.PolicyMatch{Match: ir.Match{PathType: "PathPrefix", Path: path}}
 }
 
-func from(addresses ...string) index.PolicyMatch {
-	m := index.PolicyMatch{}
+func from(addresses ...string) ir.PolicyMatch {
+	m := ir.PolicyMatch{}
 	for _, a := range addresses {
 		m.Clients = append(m.Clients, netip.MustParsePrefix(a))
 	}
@@ -92,7 +92,7 @@ func policed() Resources {
 // A policyCase holds policies, and their result for policed.
 type policyCase struct {
 	reason   string
-	contents index.Contents
+	contents ir.Contents
 
 	// want are names of routes and their actions, in order.
 	want []string
@@ -103,8 +103,8 @@ type policyCase struct {
 
 func policyCases() map[string]policyCase {
 	const at, plain = "tailscale/policy/default/p/", match0 + ": " + rule0
-	of := func(ps ...*index.RoutePolicy) index.Contents {
-		return index.Contents{Policies: ps, Targets: targets("web")}
+	of := func(ps ...*ir.RoutePolicy) ir.Contents {
+		return ir.Contents{Policies: ps, Targets: targets("web")}
 	}
 	later := time.Unix(1, 0)
 	return map[string]policyCase{
@@ -115,12 +115,12 @@ func policyCases() map[string]policyCase {
 		},
 		"OtherRoute": {
 			reason:   "A policy of another route should change nothing.",
-			contents: of(policy("p", []index.PolicyTarget{{Route: index.KindHTTPRoute, NamespacedName: nn("default", "other")}}, denies("a"))),
+			contents: of(policy("p", []ir.PolicyTarget{{Route: ir.KindHTTPRoute, NamespacedName: nn("default", "other")}}, denies("a"))),
 			want:     []string{plain},
 		},
 		"OtherKind": {
 			reason:   "A GRPCRoute of that name is another route.",
-			contents: of(policy("p", []index.PolicyTarget{{Route: index.KindGRPCRoute, NamespacedName: nn("default", "app")}}, denies("a"))),
+			contents: of(policy("p", []ir.PolicyTarget{{Route: ir.KindGRPCRoute, NamespacedName: nn("default", "app")}}, denies("a"))),
 			want:     []string{plain},
 		},
 		"Gateway":       {reason: "A Gateway's policy should apply to its routes.", contents: of(policy("p", toGateway(""), denies("a", under("/x")))), want: []string{at + "a/0/" + match0 + ": 403", plain}},
@@ -131,7 +131,7 @@ func policyCases() map[string]policyCase {
 		"Nearest": {
 			reason: "The more specific policy should come first, whatever its priority.",
 			contents: of(
-				policy("gw", toGateway(""), &index.PolicyRule{Name: "a", Priority: 1000, Deny: true, Matches: []index.PolicyMatch{under("/1")}}),
+				policy("gw", toGateway(""), &ir.PolicyRule{Name: "a", Priority: 1000, Deny: true, Matches: []ir.PolicyMatch{under("/1")}}),
 				policy("listener", toGateway("http"), denies("a", under("/2"))),
 				policy("rule", toRoute("first"), denies("a", under("/3"))),
 				policy("route", toRoute(""), denies("a", under("/4"))),
@@ -144,9 +144,9 @@ func policyCases() map[string]policyCase {
 		"Order": {
 			reason: "Priority should precede age, age the name, and the name the position.",
 			contents: of(
-				policy("b", toRoute(""), denies("b1", under("/1")), denies("b2", under("/2")), &index.PolicyRule{Name: "b3", Priority: 1, Deny: true, Matches: []index.PolicyMatch{under("/3")}}),
+				policy("b", toRoute(""), denies("b1", under("/1")), denies("b2", under("/2")), &ir.PolicyRule{Name: "b3", Priority: 1, Deny: true, Matches: []ir.PolicyMatch{under("/3")}}),
 				policy("a", toRoute(""), denies("a1", under("/4"))),
-				policy("0", toRoute(""), &index.PolicyRule{Name: "late", Created: later, Deny: true, Matches: []index.PolicyMatch{under("/5")}}),
+				policy("0", toRoute(""), &ir.PolicyRule{Name: "late", Created: later, Deny: true, Matches: []ir.PolicyMatch{under("/5")}}),
 			),
 			want: []string{
 				"tailscale/policy/default/b/b3/0/" + match0 + ": 403", "tailscale/policy/default/a/a1/0/" + match0 + ": 403",
@@ -161,27 +161,27 @@ func policyCases() map[string]policyCase {
 		},
 		"Problem": {
 			reason:   "An invalid rule should not reach Envoy, and the others should.",
-			contents: of(policy("p", toRoute(""), &index.PolicyRule{Name: "a", Problem: "broken", Deny: true}, denies("b", under("/x")))),
+			contents: of(policy("p", toRoute(""), &ir.PolicyRule{Name: "a", Problem: "broken", Deny: true}, denies("b", under("/x")))),
 			want:     []string{at + "b/0/" + match0 + ": 403", plain},
 		},
 		"Redirect": {
 			reason:   "Clients should get a redirect.",
-			contents: of(policy("p", toRoute(""), &index.PolicyRule{Name: "a", Redirect: &index.PolicyRedirect{Scheme: "https", StatusCode: 301}})),
+			contents: of(policy("p", toRoute(""), &ir.PolicyRule{Name: "a", Redirect: &ir.PolicyRedirect{Scheme: "https", StatusCode: 301}})),
 			want:     []string{at + "a/0/" + match0 + ": redirect", plain},
 		},
 		"Route": {
 			reason:   "Requests should go to the policy's backend, through a cluster of policies.",
-			contents: of(policy("p", toRoute(""), &index.PolicyRule{Name: "a", Backends: []index.BackendRef{ours(0, "web", 1)}})),
+			contents: of(policy("p", toRoute(""), &ir.PolicyRule{Name: "a", Backends: []ir.BackendRef{ours(0, "web", 1)}})),
 			want:     []string{at + "a/0/" + match0 + ": tailscale/policy/services/default/web/80/http", plain},
 		},
 		"RouteToNothing": {
 			reason:   "Requests to a missing backend should get the status that Gateway API defines.",
-			contents: of(policy("p", toRoute(""), &index.PolicyRule{Name: "a", Backends: []index.BackendRef{ours(0, "gone", 1)}})),
+			contents: of(policy("p", toRoute(""), &ir.PolicyRule{Name: "a", Backends: []ir.BackendRef{ours(0, "gone", 1)}})),
 			want:     []string{at + "a/0/" + match0 + ": 500", plain},
 		},
 		"RouteToSome": {
 			reason:   "The share of requests for the missing backend should get that status.",
-			contents: of(policy("p", toRoute(""), &index.PolicyRule{Name: "a", Backends: []index.BackendRef{ours(0, "web", 3), ours(1, "gone", 1)}})),
+			contents: of(policy("p", toRoute(""), &ir.PolicyRule{Name: "a", Backends: []ir.BackendRef{ours(0, "web", 3), ours(1, "gone", 1)}})),
 			want:     []string{at + "a/0/" + match0 + ": tailscale/policy/services/default/web/80/http=3 invalid-backend-cluster=1 else INTERNAL_SERVER_ERROR", plain},
 		},
 		"Clients": {
@@ -192,13 +192,13 @@ func policyCases() map[string]policyCase {
 		},
 		"RateLimit": {
 			reason:   "A listener whose routes limit rates should have the rate limit filter.",
-			contents: of(policy("p", toRoute(""), &index.PolicyRule{Name: "a", RateLimit: &index.RateLimit{Requests: 3, Per: time.Second}})),
+			contents: of(policy("p", toRoute(""), &ir.PolicyRule{Name: "a", RateLimit: &ir.RateLimit{Requests: 3, Per: time.Second}})),
 			want:     []string{at + "a/0/" + match0 + ": " + rule0, plain},
 			limits:   true,
 		},
 		"Nobody": {
 			reason:        "A match of no client should match no request.",
-			contents:      of(policy("p", toRoute(""), denies("a", index.PolicyMatch{Clients: []netip.Prefix{}}))),
+			contents:      of(policy("p", toRoute(""), denies("a", ir.PolicyMatch{Clients: []netip.Prefix{}}))),
 			want:          []string{at + "a/0/" + match0 + ": 403", plain},
 			recordsClient: true,
 		},
@@ -208,7 +208,7 @@ func policyCases() map[string]policyCase {
 func TestPolicies(t *testing.T) {
 	for name, tc := range policyCases() {
 		t.Run(name, func(t *testing.T) {
-			s := index.NewSnapshot(tc.contents)
+			s := ir.NewSnapshot(tc.contents)
 			out, summary := Translate(s, testSource, policed())
 			var got []string
 			for _, r := range out.Routes[0].GetVirtualHosts()[0].GetRoutes() {
@@ -248,7 +248,7 @@ func TestPolicyOfListener(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string
 		host   string
-		of     []index.PolicyTarget
+		of     []ir.PolicyTarget
 		want   int
 	}{
 		"OwnListener": {reason: "A listener's policy should apply to the Gateway's own listener.", host: "default/gw/http/www_example_com", of: toGateway("http"), want: 1},
@@ -258,7 +258,7 @@ func TestPolicyOfListener(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			in := policed()
 			in.Routes[0].VirtualHosts[0].Name = tc.host
-			_, summary := Translate(index.NewSnapshot(index.Contents{Policies: []*index.RoutePolicy{policy("p", tc.of, denies("a"))}}), testSource, in)
+			_, summary := Translate(ir.NewSnapshot(ir.Contents{Policies: []*ir.RoutePolicy{policy("p", tc.of, denies("a"))}}), testSource, in)
 			if summary.Enforced != tc.want {
 				t.Errorf("\n%s\nTranslate(...): want %d routes of policies, got %d", tc.reason, tc.want, summary.Enforced)
 			}

@@ -11,7 +11,7 @@ import (
 	tcpproxyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 const (
@@ -25,10 +25,10 @@ func TestRetries(t *testing.T) {
 		a.RetryPolicy = &routev3.RetryPolicy{RetryOn: "5xx", NumRetries: wrapperspb.UInt32(9)}
 		return a
 	}
-	get := index.Match{Method: "GET", Path: "/", PathType: pathPrefix}
+	get := ir.Match{Method: "GET", Path: "/", PathType: pathPrefix}
 	cases := map[string]struct {
 		reason string
-		rule   index.Rule
+		rule   ir.Rule
 		match  *routev3.RouteMatch
 		action *routev3.RouteAction
 		want   string
@@ -45,8 +45,8 @@ func TestRetries(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			in := Resources{Clusters: egClusters(rule0, rule0+"-mirror-2"), Routes: egRoutes(egRoute(match0, tc.match, tc.action))}
-			out, _ := Translate(index.NewSnapshot(index.Contents{
-				Routes: []*index.Route{route(index.KindHTTPRoute, "app", tc.rule)}, Targets: targets("web"),
+			out, _ := Translate(ir.NewSnapshot(ir.Contents{
+				Routes: []*ir.Route{route(ir.KindHTTPRoute, "app", tc.rule)}, Targets: targets("web"),
 			}), testSource, in)
 			p := out.Routes[0].GetVirtualHosts()[0].GetRoutes()[0].GetRoute().GetRetryPolicy()
 			if p.GetRetryOn() != tc.want || (p.GetRetryPriority() != nil) != tc.other {
@@ -62,8 +62,8 @@ func TestConnectAttempts(t *testing.T) {
 	in := Resources{
 		Clusters: egClusters(tcp), Listeners: []*listenerv3.Listener{egTCP("tcproute/default/db", tcp)},
 	}
-	out, _ := Translate(index.NewSnapshot(index.Contents{
-		Routes: []*index.Route{route(index.KindTCPRoute, "db", rule(ours(0, "web", 1)))}, Targets: targets("web"),
+	out, _ := Translate(ir.NewSnapshot(ir.Contents{
+		Routes: []*ir.Route{route(ir.KindTCPRoute, "db", rule(ours(0, "web", 1)))}, Targets: targets("web"),
 	}), testSource, in)
 	p := &tcpproxyv3.TcpProxy{}
 	if err := out.Listeners[0].GetFilterChains()[0].GetFilters()[0].GetTypedConfig().UnmarshalTo(p); err != nil {

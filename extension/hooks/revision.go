@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // An Answer identifies the state from which a Gateway was translated.
@@ -24,7 +24,7 @@ type Answer struct {
 
 // answers returns the answers to the TailscaleRevisions of a message, which has several if Gateways
 // are merged. An unreadable object counts as no request.
-func answers(s *index.Snapshot, rs []*pb.ExtensionResource) []Answer {
+func answers(s *ir.Snapshot, rs []*pb.ExtensionResource) []Answer {
 	var out []Answer
 	for _, r := range rs {
 		o := v1alpha1.TailscaleRevision{}

@@ -12,7 +12,7 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 )
 
@@ -25,7 +25,7 @@ type weighted struct {
 	kept *routev3.WeightedCluster_ClusterWeight
 
 	// changes to requests. Nil means none.
-	changes *index.Changes
+	changes *ir.Changes
 }
 
 // entry returns the entry for a route to several clusters.

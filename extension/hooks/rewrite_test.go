@@ -11,7 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 )
 
@@ -37,8 +37,8 @@ func TestKept(t *testing.T) {
 	w.Clusters = append(w.Clusters[:1], to("x=1", webHTTP+"=1").GetWeightedClusters().GetClusters()[1])
 
 	in := Resources{Clusters: egClusters(rule0+"/backend/0", rule0+"/backend/1"), Routes: egRoutes(r)}
-	out, _ := Translate(index.NewSnapshot(index.Contents{
-		Routes:  []*index.Route{route(index.KindHTTPRoute, "app", rule(svc(0, 3), ours(1, "web", 1)))},
+	out, _ := Translate(ir.NewSnapshot(ir.Contents{
+		Routes:  []*ir.Route{route(ir.KindHTTPRoute, "app", rule(svc(0, 3), ours(1, "web", 1)))},
 		Targets: targets("web"),
 	}), testSource, in)
 	if got := out.Routes[0].GetVirtualHosts()[0].GetRoutes()[0]; !proto.Equal(want, got) {

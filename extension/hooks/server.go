@@ -17,14 +17,14 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 )
 
 // Snapshots provides the server's state. An index.Store implements it.
 type Snapshots interface {
 	// Snapshot returns the newest snapshot. It is never nil, and the call never blocks.
-	Snapshot() *index.Snapshot
+	Snapshot() *ir.Snapshot
 }
 
 // A Recorder records the result of each translation. It must not block: Envoy Gateway waits for the
@@ -130,9 +130,9 @@ func (s *Server) PostTranslateModify(ctx context.Context, req *pb.PostTranslateM
 
 // bootstrapped reports whether the bootstrap of a Gateway's Envoys has the authority tailscale.
 // Merged Gateways share one bootstrap.
-func bootstrapped(s *index.Snapshot, gateway string) bool {
+func bootstrapped(s *ir.Snapshot, gateway string) bool {
 	namespace, name, _ := strings.Cut(gateway, "/")
-	return s.Bootstrapped(types.NamespacedName{Namespace: namespace, Name: name})
+	return s.HasAuthority(types.NamespacedName{Namespace: namespace, Name: name})
 }
 
 // Gateway returns the Gateway that a hook's request is for, as namespace/name. Empty if the request

@@ -19,7 +19,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // ofGateway adds the metadata that Envoy Gateway puts on virtual hosts.
@@ -37,14 +37,14 @@ func TestPostTranslateModify(t *testing.T) {
 	secrets := []*tlsv3.Secret{{Name: "kept"}}
 	cases := map[string]struct {
 		reason   string
-		contents index.Contents
+		contents ir.Contents
 		req      *pb.PostTranslateModifyRequest
 		want     Translation
 		clusters []string
 	}{
 		"Ours": {
 			reason:   "The recorder should get the result and the Gateway of a translation; secrets should be returned.",
-			contents: index.Contents{Revision: 7, Routes: []*index.Route{route(index.KindHTTPRoute, "app", rule(ours(0, "web", 1)))}, Targets: targets("web")},
+			contents: ir.Contents{Revision: 7, Routes: []*ir.Route{route(ir.KindHTTPRoute, "app", rule(ours(0, "web", 1)))}, Targets: targets("web")},
 			req: &pb.PostTranslateModifyRequest{
 				Clusters: egClusters(rule0), Secrets: secrets,
 				Routes: ofGateway(t, egRoutes(egRoute(match0, prefix("/"), to(rule0)))),
@@ -66,7 +66,7 @@ func TestPostTranslateModify(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			var got Translation
-			s := NewServer(fixed{index.NewSnapshot(tc.contents)}, testSources, WithRecorder(RecorderFn(func(t Translation) { got = t })))
+			s := NewServer(fixed{ir.NewSnapshot(tc.contents)}, testSources, WithRecorder(RecorderFn(func(t Translation) { got = t })))
 			rsp, err := s.PostTranslateModify(context.Background(), tc.req)
 			if err != nil {
 				t.Fatalf("\n%s\nPostTranslateModify(...): %v", tc.reason, err)
@@ -91,7 +91,7 @@ func TestPostTranslateModify(t *testing.T) {
 // TestEcho checks that other hooks return their object.
 func TestEcho(t *testing.T) {
 	ctx := context.Background()
-	s := NewServer(fixed{index.NewSnapshot(index.Contents{})}, testSources)
+	s := NewServer(fixed{ir.NewSnapshot(ir.Contents{})}, testSources)
 	route := egRoute("r", prefix("/"), to("c"))
 	host := egRoutes(route)[0].GetVirtualHosts()[0]
 	listener := egTCP("x", "y")

@@ -9,7 +9,7 @@ import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // maxSettings limits the number of rules with settings that a translation reports.
@@ -18,9 +18,9 @@ const maxSettings = 1024
 // Settings describes how a rule's cluster differs from its target's common cluster, because Envoy
 // Gateway made other settings for the rule.
 type Settings struct {
-	Route  index.RouteKey
+	Route  ir.RouteKey
 	Rule   int
-	Target index.TargetKey
+	Target ir.TargetKey
 
 	// Cluster is TARGET/settings/HASH.
 	Cluster string

@@ -17,7 +17,7 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 )
 
@@ -74,7 +74,7 @@ func (c *targetCluster) offer(of *candidate, by precedence) {
 }
 
 // targetCluster returns the common cluster of a target, which may be in the message.
-func (t *translation) targetCluster(k index.TargetKey) *targetCluster {
+func (t *translation) targetCluster(k ir.TargetKey) *targetCluster {
 	of := t.targetClusters[k]
 	if of != nil {
 		return of
@@ -93,8 +93,8 @@ func (t *translation) targetCluster(k index.TargetKey) *targetCluster {
 // plan its cluster.
 func (t *translation) shareClusters(ds []*decision) {
 	for _, d := range ds {
-		by := precedence{rank: rankGateway, created: d.use.route.About.Created, rule: d.use.key}
-		if slices.ContainsFunc(d.use.policies, func(n types.NamespacedName) bool { return !t.snapshot.Wide(d.use.key.route, n) }) {
+		by := precedence{rank: rankGateway, created: d.use.route.Info.Created, rule: d.use.key}
+		if slices.ContainsFunc(d.use.policies, func(n types.NamespacedName) bool { return !t.snapshot.HasGatewayPolicy(d.use.key.route, n) }) {
 			by.rank = rankNarrow
 		}
 		for _, p := range d.parts {
@@ -160,7 +160,7 @@ const SettingsSegment = "/settings/"
 
 // isVariant reports whether a name is that of a cluster of the target with settings of some of its
 // routes.
-func isVariant(name string, k index.TargetKey) bool {
+func isVariant(name string, k ir.TargetKey) bool {
 	rest, ok := strings.CutPrefix(name, k.ClusterName())
 	return ok && strings.HasPrefix(rest, SettingsSegment)
 }
@@ -173,7 +173,7 @@ func (t *translation) variant(d *decision, p *backendPlan) (string, error) {
 		return c.variant, nil
 	}
 	of, err := xds.Cluster(p.template, xds.ClusterOptions{
-		Shape: &index.Shape{}, Protocol: p.key.Protocol, CheckHost: p.key.Name, RouteHosts: d.use.hosts, Pooled: p.pooled, Shared: true,
+		Shape: &ir.Shape{}, Protocol: p.key.Protocol, CheckHost: p.key.Name, RouteHosts: d.use.hosts, Pooled: p.pooled, Shared: true,
 	})
 	if err != nil {
 		return "", err
@@ -192,7 +192,7 @@ func (t *translation) variant(d *decision, p *backendPlan) (string, error) {
 
 // A candidateKey holds the inputs of a shared cluster.
 type candidateKey struct {
-	target index.TargetKey
+	target ir.TargetKey
 
 	// template is the bytes of Envoy Gateway's cluster, without the fields that a shared cluster
 	// does not keep.
@@ -202,7 +202,7 @@ type candidateKey struct {
 	list string
 
 	// http2 is a policy's HTTP/2 settings.
-	http2 index.HTTP2
+	http2 ir.HTTP2
 
 	// pooled as in backendPlan.
 	pooled bool

@@ -19,7 +19,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // A sharingRoute is a route to the target web.
@@ -50,9 +50,9 @@ func applied(policy string) *corev3.Metadata {
 
 // clustersOf returns the clusters of routes, by the routes' names, and the number of clusters. The
 // policy gateway is for the whole Gateway.
-func clustersOf(t *testing.T, shape index.Shape, of ...sharingRoute) (map[string]string, int) {
+func clustersOf(t *testing.T, shape ir.Shape, of ...sharingRoute) (map[string]string, int) {
 	t.Helper()
-	c := index.Contents{Targets: targets("web"), Wide: map[index.RouteKey][]types.NamespacedName{}}
+	c := ir.Contents{Targets: targets("web"), GatewayPolicies: map[ir.RouteKey][]types.NamespacedName{}}
 	for _, of := range c.Targets {
 		of.Shape = shape
 	}
@@ -60,15 +60,15 @@ func clustersOf(t *testing.T, shape index.Shape, of ...sharingRoute) (map[string
 	var routes []*routev3.Route
 	for _, sharing := range of {
 		own := "httproute/default/" + sharing.name + "/rule/0"
-		c.Routes = append(c.Routes, aged(sharing.age, route(index.KindHTTPRoute, sharing.name, rule(ours(0, "web", 1)))))
-		c.Wide[routeKey(index.KindHTTPRoute, sharing.name)] = []types.NamespacedName{nn("default", "gateway")}
+		c.Routes = append(c.Routes, aged(sharing.age, route(ir.KindHTTPRoute, sharing.name, rule(ours(0, "web", 1)))))
+		c.GatewayPolicies[routeKey(ir.KindHTTPRoute, sharing.name)] = []types.NamespacedName{nn("default", "gateway")}
 		r := egRoute(own+"/match/0/"+sharing.name, prefix("/"), to(own))
 		if sharing.policy != "" {
 			r.Metadata = applied(sharing.policy)
 		}
 		clusters, routes = append(clusters, egCluster(own, timeout(sharing.connect))), append(routes, r)
 	}
-	s := index.NewSnapshot(c)
+	s := ir.NewSnapshot(c)
 	out, _ := Translate(s, testSource, Resources{Clusters: clusters, Routes: egRoutes(routes...)})
 	if err := validate(out); err != nil {
 		t.Fatal(err)
@@ -94,7 +94,7 @@ func TestNewRouteMovesNone(t *testing.T) {
 		for age := range int64(12) {
 			there = append(there, sharingRoute{name: fmt.Sprintf("app-%d", r.Uint32()), age: age, connect: 1 + r.IntN(3)})
 			r.Shuffle(len(there), func(i, j int) { there[i], there[j] = there[j], there[i] })
-			now, _ := clustersOf(t, index.Shape{}, there...)
+			now, _ := clustersOf(t, ir.Shape{}, there...)
 			for name, c := range was {
 				if now[name] != c {
 					t.Fatalf("seed %d: a new route moves %s from %s to %s", seed, name, c, now[name])
@@ -135,7 +135,7 @@ func TestCommonCluster(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, _ := clustersOf(t, index.Shape{}, tc.routes...)
+			got, _ := clustersOf(t, ir.Shape{}, tc.routes...)
 			var common []string
 			for _, of := range slices.Sorted(maps.Keys(got)) {
 				if got[of] == webHTTP {
@@ -151,15 +151,15 @@ func TestCommonCluster(t *testing.T) {
 
 // TestSettingsReported checks that a translation reports rules whose clusters have other settings.
 func TestSettingsReported(t *testing.T) {
-	c := index.Contents{Targets: targets("web"), Wide: map[index.RouteKey][]types.NamespacedName{}}
+	c := ir.Contents{Targets: targets("web"), GatewayPolicies: map[ir.RouteKey][]types.NamespacedName{}}
 	var clusters []*clusterv3.Cluster
 	var routes []*routev3.Route
 	for i, name := range []string{"old", "slow"} {
 		own := "httproute/default/" + name + "/rule/0"
-		c.Routes = append(c.Routes, aged(int64(i+1), route(index.KindHTTPRoute, name, rule(ours(0, "web", 1)))))
+		c.Routes = append(c.Routes, aged(int64(i+1), route(ir.KindHTTPRoute, name, rule(ours(0, "web", 1)))))
 		clusters, routes = append(clusters, egCluster(own, timeout(1+8*i))), append(routes, egRoute(own+"/match/0/"+name, prefix("/"), to(own)))
 	}
-	s := index.NewSnapshot(c)
+	s := ir.NewSnapshot(c)
 	out, first := Translate(s, testSource, Resources{Clusters: clusters, Routes: egRoutes(routes...)})
 	_, again := Translate(s, testSource, clone(out))
 	for n, got := range map[string][]Settings{"first": first.Settings, "again": again.Settings} {
@@ -177,15 +177,15 @@ func TestSettingsChange(t *testing.T) {
 	of := func(connect, others int) []sharingRoute {
 		return []sharingRoute{{name: "a", age: 1, connect: connect}, {name: "b", age: 2, connect: connect}, {name: "c", age: 3, connect: others}}
 	}
-	was, n := clustersOf(t, index.Shape{}, of(1, 5)...)
+	was, n := clustersOf(t, ir.Shape{}, of(1, 5)...)
 	if n != 2 {
 		t.Errorf("Two settings should have two clusters, got %d", n)
 	}
-	now, _ := clustersOf(t, index.Shape{}, of(7, 5)...)
+	now, _ := clustersOf(t, ir.Shape{}, of(7, 5)...)
 	if diff := cmp.Diff(was, now); diff != "" {
 		t.Errorf("Settings of the Gateway should change in place: -want, +got:\n%s", diff)
 	}
-	now, _ = clustersOf(t, index.Shape{HTTP2: true, HealthCheck: &index.HealthCheck{Path: "/"}}, of(1, 5)...)
+	now, _ = clustersOf(t, ir.Shape{HTTP2: true, HealthCheck: &ir.HealthCheck{Path: "/"}}, of(1, 5)...)
 	if diff := cmp.Diff(was, now); diff != "" {
 		t.Errorf("Settings of the target should change in place: -want, +got:\n%s", diff)
 	}
@@ -193,11 +193,11 @@ func TestSettingsChange(t *testing.T) {
 	for i := range 500 {
 		many = append(many, sharingRoute{name: fmt.Sprintf("r%d", i), age: int64(i), connect: 4})
 	}
-	if _, n = clustersOf(t, index.Shape{}, many...); n != 1 {
+	if _, n = clustersOf(t, ir.Shape{}, many...); n != 1 {
 		t.Errorf("Routes with one policy should have one cluster, got %d", n)
 	}
 	many[0].connect = 1
-	if _, n = clustersOf(t, index.Shape{}, many...); n != 2 {
+	if _, n = clustersOf(t, ir.Shape{}, many...); n != 2 {
 		t.Errorf("The same should hold beside an older route, got %d", n)
 	}
 }

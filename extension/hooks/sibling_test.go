@@ -15,7 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // tlsSibling makes the cluster of a rule whose second backend is a Service with a BackendTLSPolicy:
@@ -82,7 +82,7 @@ func siblingCases() map[string]translateCase {
 	)
 	tls, in := oneRule(rule(ours(0, "web", 1)), to(rule0), changed(proxied)...)
 	for _, of := range tls.Targets {
-		of.Shape.TLS = &index.UpstreamTLS{}
+		of.Shape.TLS = &ir.UpstreamTLS{}
 	}
 	return map[string]translateCase{
 		"ProxyProtocol": {
@@ -115,8 +115,8 @@ func siblingCases() map[string]translateCase {
 			}),
 		"HTTP2Service": {
 			reason: "HTTP/2 of a Service should not apply to the Tailscale backend, which keeps its shared cluster.",
-			contents: index.Contents{
-				Routes:  []*index.Route{route(index.KindHTTPRoute, "app", mixed), route(index.KindHTTPRoute, "other", rule(ours(0, "web", 1)))},
+			contents: ir.Contents{
+				Routes:  []*ir.Route{route(ir.KindHTTPRoute, "app", mixed), route(ir.KindHTTPRoute, "other", rule(ours(0, "web", 1)))},
 				Targets: targets("web"),
 			},
 			in: Resources{

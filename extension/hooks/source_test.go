@@ -10,7 +10,7 @@ import (
 	pb "github.com/envoyproxy/gateway/proto/extension"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 )
 
@@ -27,10 +27,10 @@ func TestSourceOfGateway(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := NewServer(fixed{index.NewSnapshot(index.Contents{
-				Routes:       []*index.Route{route(index.KindHTTPRoute, "app", rule(ours(0, "web", 1)))},
-				Targets:      targets("web"),
-				Bootstrapped: map[types.NamespacedName]bool{tc.bootstrapped: true},
+			s := NewServer(fixed{ir.NewSnapshot(ir.Contents{
+				Routes:     []*ir.Route{route(ir.KindHTTPRoute, "app", rule(ours(0, "web", 1)))},
+				Targets:    targets("web"),
+				Bootstraps: map[types.NamespacedName]bool{tc.bootstrapped: true},
 			})}, func(bootstrapped bool) xds.Source {
 				if bootstrapped {
 					return xds.XDSTP()

@@ -7,16 +7,16 @@ import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // oneRule returns one HTTP rule, its clusters, and its route's action.
-func oneRule(r index.Rule, a *routev3.RouteAction, clusters ...*clusterv3.Cluster) (index.Contents, Resources) {
-	return index.Contents{Routes: []*index.Route{route(index.KindHTTPRoute, "app", r)}, Targets: targets("web", "db")},
+func oneRule(r ir.Rule, a *routev3.RouteAction, clusters ...*clusterv3.Cluster) (ir.Contents, Resources) {
+	return ir.Contents{Routes: []*ir.Route{route(ir.KindHTTPRoute, "app", r)}, Targets: targets("web", "db")},
 		Resources{Clusters: clusters, Routes: egRoutes(egRoute(match0, prefix("/"), a))}
 }
 
-func oneCase(reason string, r index.Rule, a *routev3.RouteAction, clusters []*clusterv3.Cluster, want view) translateCase {
+func oneCase(reason string, r ir.Rule, a *routev3.RouteAction, clusters []*clusterv3.Cluster, want view) translateCase {
 	c, in := oneRule(r, a, clusters...)
 	return translateCase{reason: reason, contents: c, in: in, want: want}
 }
@@ -96,7 +96,7 @@ func splitCases() map[string]translateCase {
 
 func keptCases() map[string]translateCase {
 	filtered := ours(1, "web", 1)
-	filtered.Changes = &index.Changes{Request: index.HeaderChange{Set: []index.Header{{Name: "X-To", Value: "100%"}}}, Hostname: "web.example.com"}
+	filtered.Changes = &ir.Changes{Request: ir.HeaderChange{Set: []ir.Header{{Name: "X-To", Value: "100%"}}}, Hostname: "web.example.com"}
 	cases := map[string]translateCase{
 		"SessionPersistence": oneCase("A rule with session persistence should have one cluster for all backends.",
 			owned(rule(ours(0, "web", 1), svc(1, 1))), to(rule0), egClusters(rule0),
@@ -147,7 +147,7 @@ func keptCases() map[string]translateCase {
 	tls, in := oneRule(owned(rule(ours(0, "web", 1), svc(1, 1))), to(rule0), egClusters(rule0)...)
 	tls.Targets = targets("web")
 	for _, of := range tls.Targets {
-		of.Shape.TLS = &index.UpstreamTLS{ServerName: "web.example.com"}
+		of.Shape.TLS = &ir.UpstreamTLS{ServerName: "web.example.com"}
 	}
 	cases["TLSBesidePlain"] = translateCase{
 		reason: "A cluster cannot speak TLS to some endpoints only, and Tailscale backends must not get plaintext.", contents: tls, in: in,
@@ -157,7 +157,7 @@ func keptCases() map[string]translateCase {
 		},
 	}
 	pinned, in := oneRule(rule(svc(0, 1), ours(1, "web", 1)), to(rule0), egClusters(rule0)...)
-	pinned.Pinned = map[index.RouteKey][]string{routeKey(index.KindHTTPRoute, "app"): {""}}
+	pinned.Pinned = map[ir.RouteKey][]string{routeKey(ir.KindHTTPRoute, "app"): {""}}
 	cases["PinnedSplit"] = translateCase{
 		reason: "A split with a separate policy should apply it to the Tailscale backend too.", contents: pinned, in: in,
 		want: view{
@@ -165,9 +165,9 @@ func keptCases() map[string]translateCase {
 			Sends:    []string{match0 + " > " + rule0 + "=1 " + webOwn + "=1"},
 		},
 	}
-	granted, in := oneRule(rule(index.BackendRef{Kind: index.BackendServices, NamespacedName: nn("secret", "web"), Port: 80, Weight: 1}), to(rule0), egClusters(rule0)...)
-	granted.Targets = []*index.Target{{Key: index.TargetKey{Kind: index.TargetServices, Namespace: "secret", Name: "web", Port: 80, Protocol: index.ProtocolHTTP}}}
-	granted.Grants = []index.Grant{{Kind: index.KindHTTPRoute, Namespace: "default", To: index.BackendServices, Object: nn("secret", "")}}
+	granted, in := oneRule(rule(ir.BackendRef{Kind: ir.BackendServices, NamespacedName: nn("secret", "web"), Port: 80, Weight: 1}), to(rule0), egClusters(rule0)...)
+	granted.Targets = []*ir.Target{{Key: ir.TargetKey{Kind: ir.TargetServices, Namespace: "secret", Name: "web", Port: 80, Protocol: ir.ProtocolHTTP}}}
+	granted.Grants = []ir.Grant{{Kind: ir.KindHTTPRoute, Namespace: "default", To: ir.BackendServices, Object: nn("secret", "")}}
 	cases["Granted"] = translateCase{
 		reason: "A ReferenceGrant should permit another namespace.", contents: granted, in: in,
 		want: view{

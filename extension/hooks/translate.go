@@ -13,7 +13,7 @@ import (
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 )
 
@@ -51,7 +51,7 @@ type Summary struct {
 
 // A LeftRule is a rule that stays as Envoy Gateway made it.
 type LeftRule struct {
-	Route  index.RouteKey
+	Route  ir.RouteKey
 	Rule   int
 	Reason Reason
 }
@@ -60,12 +60,12 @@ type LeftRule struct {
 // is attached, a TailscaleGateway has a listener with identity headers, or Envoy would refuse a
 // route. It changes nothing else, and is pure apart from that: the same snapshot and resources give
 // the same bytes, and its own output stays as it is.
-func Translate(s *index.Snapshot, src xds.Source, r Resources) (Resources, Summary) {
+func Translate(s *ir.Snapshot, src xds.Source, r Resources) (Resources, Summary) {
 	t := &translation{
 		snapshot:       s,
 		source:         src,
 		clusters:       make(map[string]*clusterv3.Cluster, len(r.Clusters)),
-		targetClusters: map[index.TargetKey]*targetCluster{},
+		targetClusters: map[ir.TargetKey]*targetCluster{},
 		candidates:     map[candidateKey]*candidate{},
 		replaced:       map[string]*clusterv3.Cluster{},
 		idle:           map[string]bool{},
@@ -94,13 +94,13 @@ func Translate(s *index.Snapshot, src xds.Source, r Resources) (Resources, Summa
 
 // A translation holds the state of one call of Translate.
 type translation struct {
-	snapshot *index.Snapshot
+	snapshot *ir.Snapshot
 	source   xds.Source
 
 	// clusters of the message, by name.
 	clusters map[string]*clusterv3.Cluster
 
-	targetClusters map[index.TargetKey]*targetCluster
+	targetClusters map[ir.TargetKey]*targetCluster
 	candidates     map[candidateKey]*candidate
 
 	// replaced and new clusters, by name.
@@ -243,7 +243,7 @@ func (t *translation) list(r Resources) []*clusterv3.Cluster {
 
 func (t *translation) count(c *clusterv3.Cluster) {
 	target, _, _ := strings.Cut(c.GetName(), SettingsSegment)
-	if _, err := index.ParseClusterName(target); err == nil {
+	if _, err := ir.ParseClusterName(target); err == nil {
 		t.summary.Shared++
 		return
 	}

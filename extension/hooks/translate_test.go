@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 const (
@@ -33,59 +33,59 @@ func nn(namespace, name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: namespace, Name: name}
 }
 
-func routeKey(k index.RouteKind, name string) index.RouteKey {
-	return index.RouteKey{Kind: k, NamespacedName: nn("default", name)}
+func routeKey(k ir.RouteKind, name string) ir.RouteKey {
+	return ir.RouteKey{Kind: k, NamespacedName: nn("default", name)}
 }
 
 // ours returns a reference to port 80 of a TailscaleServices of the namespace.
-func ours(i int, name string, weight uint32) index.BackendRef {
-	return index.BackendRef{Kind: index.BackendServices, NamespacedName: nn("default", name), Port: 80, Weight: weight, Index: i}
+func ours(i int, name string, weight uint32) ir.BackendRef {
+	return ir.BackendRef{Kind: ir.BackendServices, NamespacedName: nn("default", name), Port: 80, Weight: weight, Index: i}
 }
 
-func svc(i int, weight uint32) index.BackendRef {
-	return index.BackendRef{Kind: index.BackendService, NamespacedName: nn("default", "plain"), Port: 8080, Weight: weight, Index: i}
+func svc(i int, weight uint32) ir.BackendRef {
+	return ir.BackendRef{Kind: ir.BackendService, NamespacedName: nn("default", "plain"), Port: 8080, Weight: weight, Index: i}
 }
 
-func other(i int, weight uint32) index.BackendRef {
-	return index.BackendRef{Kind: index.BackendOther, NamespacedName: nn("default", "fqdn"), Port: 443, Weight: weight, Index: i}
+func other(i int, weight uint32) ir.BackendRef {
+	return ir.BackendRef{Kind: ir.BackendOther, NamespacedName: nn("default", "fqdn"), Port: 443, Weight: weight, Index: i}
 }
 
-func rule(backends ...index.BackendRef) index.Rule { return index.Rule{Backends: backends} }
+func rule(backends ...ir.BackendRef) ir.Rule { return ir.Rule{Backends: backends} }
 
-func withMatch(r index.Rule, m ...index.Match) index.Rule {
+func withMatch(r ir.Rule, m ...ir.Match) ir.Rule {
 	r.Matches = m
 	return r
 }
 
-func owned(r index.Rule) index.Rule {
-	r.Own = true
+func owned(r ir.Rule) ir.Rule {
+	r.Exclusive = true
 	return r
 }
 
-func withMirrors(r index.Rule, m ...index.BackendRef) index.Rule {
+func withMirrors(r ir.Rule, m ...ir.BackendRef) ir.Rule {
 	r.Mirrors = m
 	return r
 }
 
 // aged returns a route with that age.
-func aged(seconds int64, r *index.Route) *index.Route {
-	r.About.Created = time.Unix(seconds, 0).UTC()
+func aged(seconds int64, r *ir.Route) *ir.Route {
+	r.Info.Created = time.Unix(seconds, 0).UTC()
 	return r
 }
 
-func route(k index.RouteKind, name string, rules ...index.Rule) *index.Route {
-	return &index.Route{Key: routeKey(k, name), Rules: rules}
+func route(k ir.RouteKind, name string, rules ...ir.Rule) *ir.Route {
+	return &ir.Route{Key: routeKey(k, name), Rules: rules}
 }
 
 // targets returns targets of that name in all protocols, of both kinds.
-func targets(names ...string) []*index.Target {
-	var out []*index.Target
+func targets(names ...string) []*ir.Target {
+	var out []*ir.Target
 	for _, n := range names {
-		for _, k := range []index.TargetKind{index.TargetServices, index.TargetEndpoints} {
-			for _, p := range []index.Protocol{index.ProtocolHTTP, index.ProtocolGRPC, index.ProtocolTCP, index.ProtocolUDP} {
-				out = append(out, &index.Target{
-					Key:   index.TargetKey{Kind: k, Namespace: "default", Name: n, Port: 80, Protocol: p},
-					Shape: index.Shape{LoadBalancer: index.LeastRequest, HealthThreshold: 70},
+		for _, k := range []ir.TargetKind{ir.TargetServices, ir.TargetEndpoints} {
+			for _, p := range []ir.Protocol{ir.ProtocolHTTP, ir.ProtocolGRPC, ir.ProtocolTCP, ir.ProtocolUDP} {
+				out = append(out, &ir.Target{
+					Key:   ir.TargetKey{Kind: k, Namespace: "default", Name: n, Port: 80, Protocol: p},
+					Shape: ir.Shape{LoadBalancer: ir.LeastRequest, HealthThreshold: 70},
 				})
 			}
 		}
@@ -94,7 +94,7 @@ func targets(names ...string) []*index.Target {
 }
 
 // missing marks targets whose objects do not exist.
-func missing(ts []*index.Target) []*index.Target {
+func missing(ts []*ir.Target) []*ir.Target {
 	for _, t := range ts {
 		t.Missing = true
 	}
@@ -103,7 +103,7 @@ func missing(ts []*index.Target) []*index.Target {
 
 type translateCase struct {
 	reason   string
-	contents index.Contents
+	contents ir.Contents
 	in       Resources
 	want     view
 	left     map[Reason]int
@@ -122,7 +122,7 @@ func translateCases() map[string]translateCase {
 func TestTranslate(t *testing.T) {
 	for name, tc := range translateCases() {
 		t.Run(name, func(t *testing.T) {
-			out, summary := Translate(index.NewSnapshot(tc.contents), testSource, clone(tc.in))
+			out, summary := Translate(ir.NewSnapshot(tc.contents), testSource, clone(tc.in))
 			if diff := cmp.Diff(tc.want, viewOf(t, out)); diff != "" {
 				t.Errorf("\n%s\nTranslate(...): -want, +got:\n%s", tc.reason, diff)
 			}
@@ -140,7 +140,7 @@ func TestTranslate(t *testing.T) {
 func TestIdempotent(t *testing.T) {
 	for name, tc := range translateCases() {
 		t.Run(name, func(t *testing.T) {
-			s := index.NewSnapshot(tc.contents)
+			s := ir.NewSnapshot(tc.contents)
 			once, _ := Translate(s, testSource, clone(tc.in))
 			want := marshal(t, once)
 			twice, _ := Translate(s, testSource, clone(once))
@@ -156,15 +156,15 @@ func TestDeterministic(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for name, tc := range translateCases() {
 		t.Run(name, func(t *testing.T) {
-			first, _ := Translate(index.NewSnapshot(tc.contents), testSource, clone(tc.in))
+			first, _ := Translate(ir.NewSnapshot(tc.contents), testSource, clone(tc.in))
 			want := marshal(t, first)
 			for range 10 {
 				c := tc.contents
-				c.Routes = append([]*index.Route(nil), c.Routes...)
-				c.Targets = append([]*index.Target(nil), c.Targets...)
+				c.Routes = append([]*ir.Route(nil), c.Routes...)
+				c.Targets = append([]*ir.Target(nil), c.Targets...)
 				r.Shuffle(len(c.Routes), func(i, j int) { c.Routes[i], c.Routes[j] = c.Routes[j], c.Routes[i] })
 				r.Shuffle(len(c.Targets), func(i, j int) { c.Targets[i], c.Targets[j] = c.Targets[j], c.Targets[i] })
-				got, _ := Translate(index.NewSnapshot(c), testSource, clone(tc.in))
+				got, _ := Translate(ir.NewSnapshot(c), testSource, clone(tc.in))
 				if diff := cmp.Diff(want, marshal(t, got)); diff != "" {
 					t.Fatalf("\n%s\nTranslate(...) of a shuffled snapshot: -want, +got:\n%s", tc.reason, diff)
 				}
@@ -174,10 +174,10 @@ func TestDeterministic(t *testing.T) {
 }
 
 func httpCases() map[string]translateCase {
-	two := []*index.Route{
-		aged(2, route(index.KindHTTPRoute, "app", rule(ours(0, "web", 1)))),
-		aged(1, route(index.KindHTTPRoute, "other", rule(ours(0, "web", 1)))),
-		route(index.KindHTTPRoute, "third", rule(ours(0, "web", 1))),
+	two := []*ir.Route{
+		aged(2, route(ir.KindHTTPRoute, "app", rule(ours(0, "web", 1)))),
+		aged(1, route(ir.KindHTTPRoute, "other", rule(ours(0, "web", 1)))),
+		route(ir.KindHTTPRoute, "third", rule(ours(0, "web", 1))),
 	}
 	clusters := func(change ...func(*clusterv3.Cluster)) []*clusterv3.Cluster {
 		return []*clusterv3.Cluster{
@@ -193,7 +193,7 @@ func httpCases() map[string]translateCase {
 	return map[string]translateCase{
 		"Shared": {
 			reason:   "Routes to one target should share its cluster, and the rest should keep its order.",
-			contents: index.Contents{Routes: two, Targets: targets("web")},
+			contents: ir.Contents{Routes: two, Targets: targets("web")},
 			in:       Resources{Clusters: clusters(), Routes: routes},
 			want: view{
 				Clusters: []string{"plain", webHTTP + " < " + webHTTP},
@@ -207,7 +207,7 @@ func httpCases() map[string]translateCase {
 		},
 		"OneDiffers": {
 			reason:   "A rule with a patched cluster should have a separate one, with the extension's endpoints.",
-			contents: index.Contents{Routes: two, Targets: targets("web")},
+			contents: ir.Contents{Routes: two, Targets: targets("web")},
 			in:       Resources{Clusters: clusters(slowConnect), Routes: routes},
 			want: view{
 				Clusters: []string{"plain", webHTTP + " < " + webHTTP, webLike + " < " + webHTTP},
@@ -221,9 +221,9 @@ func httpCases() map[string]translateCase {
 		},
 		"Pinned": {
 			reason: "A rule with a separate policy should have a separate cluster.",
-			contents: index.Contents{
+			contents: ir.Contents{
 				Routes: two, Targets: targets("web"),
-				Pinned: map[index.RouteKey][]string{routeKey(index.KindHTTPRoute, "app"): {""}},
+				Pinned: map[ir.RouteKey][]string{routeKey(ir.KindHTTPRoute, "app"): {""}},
 			},
 			in: Resources{Clusters: clusters(), Routes: routes},
 			want: view{
@@ -238,7 +238,7 @@ func httpCases() map[string]translateCase {
 		},
 		"GRPC": {
 			reason:   "A GRPCRoute should have a cluster for its own protocol.",
-			contents: index.Contents{Routes: []*index.Route{route(index.KindGRPCRoute, "app", rule(ours(0, "web", 1)))}, Targets: targets("web")},
+			contents: ir.Contents{Routes: []*ir.Route{route(ir.KindGRPCRoute, "app", rule(ours(0, "web", 1)))}, Targets: targets("web")},
 			in: Resources{
 				Clusters: []*clusterv3.Cluster{egCluster("grpcroute/default/app/rule/0")},
 				Routes:   egRoutes(egRoute("grpcroute/default/app/rule/0/match/-1/www_example_com", prefix("/"), to("grpcroute/default/app/rule/0"))),
@@ -250,9 +250,9 @@ func httpCases() map[string]translateCase {
 		},
 		"Endpoints": {
 			reason: "A TailscaleEndpoints should have a cluster of its kind, also under the second scheme of names.",
-			contents: index.Contents{
-				Routes: []*index.Route{route(index.KindHTTPRoute, "app", rule(index.BackendRef{
-					Kind: index.BackendEndpoints, NamespacedName: nn("default", "web"), Port: 80, Weight: 1,
+			contents: ir.Contents{
+				Routes: []*ir.Route{route(ir.KindHTTPRoute, "app", rule(ir.BackendRef{
+					Kind: ir.BackendEndpoints, NamespacedName: nn("default", "web"), Port: 80, Weight: 1,
 				}))},
 				Targets: targets("web"),
 			},
@@ -269,7 +269,7 @@ func httpCases() map[string]translateCase {
 		},
 		"ZoneAware": {
 			reason:   "A rule with a cluster for each backend, which no route uses, should get the shared one.",
-			contents: index.Contents{Routes: two[:1], Targets: targets("web")},
+			contents: ir.Contents{Routes: two[:1], Targets: targets("web")},
 			in: Resources{
 				Clusters: []*clusterv3.Cluster{egCluster(rule0 + "/backend/0")},
 				Routes:   egRoutes(egRoute(match0, prefix("/"), to())),
@@ -281,7 +281,7 @@ func httpCases() map[string]translateCase {
 		},
 		"ZoneAwareMissing": {
 			reason:   "The route should be one that Envoy accepts even if its port has no target.",
-			contents: index.Contents{Routes: two[:1], Targets: missing(targets("web"))},
+			contents: ir.Contents{Routes: two[:1], Targets: missing(targets("web"))},
 			in: Resources{
 				Clusters: []*clusterv3.Cluster{egCluster(rule0 + "/backend/0")},
 				Routes:   egRoutes(egRoute(match0, prefix("/"), to())),
@@ -305,7 +305,7 @@ func httpCases() map[string]translateCase {
 		},
 		"OtherBackends": {
 			reason:   "A rule with more backends in the message than in the snapshot should stay as it is.",
-			contents: index.Contents{Routes: two[:1], Targets: targets("web")},
+			contents: ir.Contents{Routes: two[:1], Targets: targets("web")},
 			in: Resources{
 				Clusters: []*clusterv3.Cluster{egCluster(rule0 + "/backend/0"), egCluster(rule0 + "/backend/1")},
 				Routes:   egRoutes(egRoute(match0, prefix("/"), to(rule0+"/backend/1=1"))),
@@ -318,8 +318,8 @@ func httpCases() map[string]translateCase {
 		},
 		"CORS": {
 			reason: "The route that Envoy Gateway adds for preflights should follow the rule.",
-			contents: index.Contents{
-				Routes:  []*index.Route{route(index.KindHTTPRoute, "app", withMatch(rule(ours(0, "web", 1)), index.Match{Method: "GET"}))},
+			contents: ir.Contents{
+				Routes:  []*ir.Route{route(ir.KindHTTPRoute, "app", withMatch(rule(ours(0, "web", 1)), ir.Match{Method: "GET"}))},
 				Targets: targets("web"),
 			},
 			in: Resources{
@@ -336,8 +336,8 @@ func httpCases() map[string]translateCase {
 		},
 		"HostLikeCORS": {
 			reason: "A host with the name of a preflight's route is a host.",
-			contents: index.Contents{
-				Routes:  []*index.Route{route(index.KindHTTPRoute, "app", at("/web", rule(ours(0, "web", 1))))},
+			contents: ir.Contents{
+				Routes:  []*ir.Route{route(ir.KindHTTPRoute, "app", at("/web", rule(ours(0, "web", 1))))},
 				Targets: targets("web"),
 			},
 			in: Resources{
@@ -351,21 +351,21 @@ func httpCases() map[string]translateCase {
 		},
 		"Unknown": {
 			reason:   "A rule whose target the snapshot lacks should stay as it is and answer 503.",
-			contents: index.Contents{Routes: two[:1]},
+			contents: ir.Contents{Routes: two[:1]},
 			in:       Resources{Clusters: []*clusterv3.Cluster{egCluster(rule0)}, Routes: egRoutes(egRoute(match0, prefix("/"), to(rule0)))},
 			want:     view{Clusters: []string{rule0}, Sends: []string{match0 + " > " + rule0}},
 			left:     map[Reason]int{Unresolved: 1},
 		},
 		"Missing": {
 			reason:   "A rule whose object does not exist should stay as it is: Envoy Gateway answers 500 by itself.",
-			contents: index.Contents{Routes: two[:1], Targets: missing(targets("web"))},
+			contents: ir.Contents{Routes: two[:1], Targets: missing(targets("web"))},
 			in:       Resources{Clusters: []*clusterv3.Cluster{egCluster(rule0)}, Routes: egRoutes(egRoute(match0, prefix("/"), to(rule0)))},
 			want:     view{Clusters: []string{rule0}, Sends: []string{match0 + " > " + rule0}},
 			left:     map[Reason]int{Unresolved: 1},
 		},
 		"Patched": {
 			reason:   "A route that a patch sent to another cluster should keep it.",
-			contents: index.Contents{Routes: two[:1], Targets: targets("web")},
+			contents: ir.Contents{Routes: two[:1], Targets: targets("web")},
 			in:       Resources{Clusters: []*clusterv3.Cluster{egCluster(rule0)}, Routes: egRoutes(egRoute(match0, prefix("/"), to("elsewhere")))},
 			want:     view{Clusters: []string{rule0}, Sends: []string{match0 + " > elsewhere"}},
 			left:     map[Reason]int{Patched: 1},
@@ -382,14 +382,14 @@ func l4Cases() map[string]translateCase {
 	return map[string]translateCase{
 		"TCP": {
 			reason:   "A TCPRoute to one target should use its shared cluster.",
-			contents: index.Contents{Routes: []*index.Route{route(index.KindTCPRoute, "db", rule(ours(0, "web", 1)))}, Targets: targets("web")},
+			contents: ir.Contents{Routes: []*ir.Route{route(ir.KindTCPRoute, "db", rule(ours(0, "web", 1)))}, Targets: targets("web")},
 			in:       l4(egTCP("tcproute/default/db", tcp), egCluster(tcp)),
 			want:     view{Clusters: []string{webTCP + " < " + webTCP}, Sends: []string{"tcproute/default/db > " + webTCP}},
 		},
 		"TCPSplit": {
 			reason: "A TCPRoute beside a Service should keep Envoy Gateway's cluster for it, by the route's weights.",
-			contents: index.Contents{
-				Routes:  []*index.Route{route(index.KindTCPRoute, "db", rule(svc(0, 3), ours(1, "web", 5), ours(2, "db", 2)))},
+			contents: ir.Contents{
+				Routes:  []*ir.Route{route(ir.KindTCPRoute, "db", rule(svc(0, 3), ours(1, "web", 5), ours(2, "db", 2)))},
 				Targets: targets("web", "db"),
 			},
 			in: l4(egTCP("tcproute/default/db", tcp), egCluster(tcp)),
@@ -400,11 +400,11 @@ func l4Cases() map[string]translateCase {
 		},
 		"TCPOtherNamespace": {
 			reason: "A TCPRoute must not use a backend of another namespace: Envoy Gateway drops the reference.",
-			contents: index.Contents{
-				Routes: []*index.Route{route(index.KindTCPRoute, "db", rule(index.BackendRef{
-					Kind: index.BackendServices, NamespacedName: nn("secret", "web"), Port: 80, Weight: 1,
+			contents: ir.Contents{
+				Routes: []*ir.Route{route(ir.KindTCPRoute, "db", rule(ir.BackendRef{
+					Kind: ir.BackendServices, NamespacedName: nn("secret", "web"), Port: 80, Weight: 1,
 				}))},
-				Targets: []*index.Target{{Key: index.TargetKey{Kind: index.TargetServices, Namespace: "secret", Name: "web", Port: 80, Protocol: index.ProtocolTCP}}},
+				Targets: []*ir.Target{{Key: ir.TargetKey{Kind: ir.TargetServices, Namespace: "secret", Name: "web", Port: 80, Protocol: ir.ProtocolTCP}}},
 			},
 			in:   l4(egTCP("tcproute/default/db", tcp), egCluster(tcp)),
 			want: view{Clusters: []string{tcp}, Sends: []string{"tcproute/default/db > " + tcp}},
@@ -412,31 +412,31 @@ func l4Cases() map[string]translateCase {
 		},
 		"TLS": {
 			reason:   "A TLSRoute should use the cluster of TCP.",
-			contents: index.Contents{Routes: []*index.Route{route(index.KindTLSRoute, "sni", rule(ours(0, "web", 1)))}, Targets: targets("web")},
+			contents: ir.Contents{Routes: []*ir.Route{route(ir.KindTLSRoute, "sni", rule(ours(0, "web", 1)))}, Targets: targets("web")},
 			in:       l4(egTCP("tlsroute/default/sni", tls), egCluster(tls)),
 			want:     view{Clusters: []string{webTCP + " < " + webTCP}, Sends: []string{"tlsroute/default/sni > " + webTCP}},
 		},
 		"TLSManyRules": {
 			reason:   "A TLSRoute whose rules are pooled should keep their one cluster.",
-			contents: index.Contents{Routes: []*index.Route{route(index.KindTLSRoute, "sni", owned(rule(ours(0, "web", 1), svc(1, 1))))}, Targets: targets("web")},
+			contents: ir.Contents{Routes: []*ir.Route{route(ir.KindTLSRoute, "sni", owned(rule(ours(0, "web", 1), svc(1, 1))))}, Targets: targets("web")},
 			in:       l4(egTCP("tlsroute/default/sni", tls), egCluster(tls)),
 			want:     view{Clusters: []string{tls + " < tailscale/rule/tlsroute/default/sni/#"}, Sends: []string{"tlsroute/default/sni > " + tls}},
 		},
 		"UDP": {
 			reason:   "A UDPRoute to one target should use its shared cluster.",
-			contents: index.Contents{Routes: []*index.Route{route(index.KindUDPRoute, "dns", rule(ours(0, "web", 1)))}, Targets: targets("web")},
+			contents: ir.Contents{Routes: []*ir.Route{route(ir.KindUDPRoute, "dns", rule(ours(0, "web", 1)))}, Targets: targets("web")},
 			in:       l4(egUDP(udp), egCluster(udp)),
 			want:     view{Clusters: []string{webUDP + " < " + webUDP}, Sends: []string{"udp > " + webUDP}},
 		},
 		"UDPSplit": {
 			reason:   "UDP has no weighted clusters: one should hold all endpoints.",
-			contents: index.Contents{Routes: []*index.Route{route(index.KindUDPRoute, "dns", rule(ours(0, "web", 1), svc(1, 3)))}, Targets: targets("web")},
+			contents: ir.Contents{Routes: []*ir.Route{route(ir.KindUDPRoute, "dns", rule(ours(0, "web", 1), svc(1, 3)))}, Targets: targets("web")},
 			in:       l4(egUDP(udp), egCluster(udp)),
 			want:     view{Clusters: []string{udp + " < tailscale/rule/udproute/default/dns/#"}, Sends: []string{"udp > " + udp}},
 		},
 		"UDPUnsupported": {
 			reason:   "A backend whose endpoints only Envoy Gateway knows cannot be in the extension's list.",
-			contents: index.Contents{Routes: []*index.Route{route(index.KindUDPRoute, "dns", rule(ours(0, "web", 1), other(1, 3)))}, Targets: targets("web")},
+			contents: ir.Contents{Routes: []*ir.Route{route(ir.KindUDPRoute, "dns", rule(ours(0, "web", 1), other(1, 3)))}, Targets: targets("web")},
 			in:       l4(egUDP(udp), egCluster(udp)),
 			want:     view{Clusters: []string{udp}, Sends: []string{"udp > " + udp}},
 			left:     map[Reason]int{Unsupported: 1},

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // checked adds a policy's health check to a cluster.
@@ -39,7 +39,7 @@ func local(c *clusterv3.Cluster) {
 }
 
 // http2 makes all targets speak HTTP/2.
-func http2(c index.Contents) index.Contents {
+func http2(c ir.Contents) ir.Contents {
 	for _, t := range c.Targets {
 		t.Shape.HTTP2 = true
 	}
@@ -54,10 +54,10 @@ func tuningCases() map[string]translateCase {
 		l4       = "tcproute/default/db/rule/-1"
 		dbTCP    = "tailscale/services/default/db/80/tcp"
 	)
-	app := routeKey(index.KindHTTPRoute, "app")
-	two := func(pinned map[index.RouteKey][]string, tuned map[index.RouteKey]map[string]index.Tuning) index.Contents {
-		return index.Contents{
-			Routes:  []*index.Route{aged(1, route(index.KindHTTPRoute, "app", rule(ours(0, "web", 1)))), route(index.KindHTTPRoute, "other", rule(ours(0, "web", 1)))},
+	app := routeKey(ir.KindHTTPRoute, "app")
+	two := func(pinned map[ir.RouteKey][]string, tuned map[ir.RouteKey]map[string]ir.Tuning) ir.Contents {
+		return ir.Contents{
+			Routes:  []*ir.Route{aged(1, route(ir.KindHTTPRoute, "app", rule(ours(0, "web", 1)))), route(ir.KindHTTPRoute, "other", rule(ours(0, "web", 1)))},
 			Targets: targets("web"), Pinned: pinned, Tunings: tuned,
 		}
 	}
@@ -67,15 +67,15 @@ func tuningCases() map[string]translateCase {
 			Routes:   egRoutes(egRoute(match0, prefix("/"), to(rule0)), egRoute(secondTo, prefix("/"), to(second))),
 		}
 	}
-	port := map[string]index.Tuning{"": {HealthPort: 9090}}
-	both := map[index.RouteKey]map[string]index.Tuning{app: port, routeKey(index.KindHTTPRoute, "other"): port}
+	port := map[string]ir.Tuning{"": {HealthPort: 9090}}
+	both := map[ir.RouteKey]map[string]ir.Tuning{app: port, routeKey(ir.KindHTTPRoute, "other"): port}
 	ownApp := webHTTP + "/httproute/default/app"
 	apart := []string{match0 + " > " + ownApp, secondTo + " > " + webHTTP}
 	shared := []string{match0 + " > " + webHTTP, secondTo + " > " + webHTTP}
 	return map[string]translateCase{
 		"HealthPortOfRoute": {
 			reason:   "A route whose policy has a port for health checks should have a list with that port.",
-			contents: two(map[index.RouteKey][]string{app: {""}}, map[index.RouteKey]map[string]index.Tuning{app: port}),
+			contents: two(map[ir.RouteKey][]string{app: {""}}, map[ir.RouteKey]map[string]ir.Tuning{app: port}),
 			in:       in(checked, func(*clusterv3.Cluster) {}),
 			want:     view{Clusters: []string{webHTTP + " < " + webHTTP, ownApp + " < " + webHTTP + "+health=9090"}, Sends: apart},
 		},
@@ -104,8 +104,8 @@ func tuningCases() map[string]translateCase {
 		},
 		"HTTP2OfOne": {
 			reason: "Routes with different HTTP/2 settings should have different clusters.",
-			contents: http2(two(nil, map[index.RouteKey]map[string]index.Tuning{
-				app: {"": {HTTP2: index.HTTP2{Streams: 7}}}, routeKey(index.KindHTTPRoute, "other"): {"": {HTTP2: index.HTTP2{Streams: 8}}},
+			contents: http2(two(nil, map[ir.RouteKey]map[string]ir.Tuning{
+				app: {"": {HTTP2: ir.HTTP2{Streams: 7}}}, routeKey(ir.KindHTTPRoute, "other"): {"": {HTTP2: ir.HTTP2{Streams: 8}}},
 			})),
 			in: in(func(*clusterv3.Cluster) {}, func(*clusterv3.Cluster) {}),
 			want: view{
@@ -115,16 +115,16 @@ func tuningCases() map[string]translateCase {
 		},
 		"HTTP2OfHTTP1": {
 			reason:   "The settings should change nothing for HTTP/1.",
-			contents: two(nil, map[index.RouteKey]map[string]index.Tuning{app: {"": {HTTP2: index.HTTP2{Streams: 7}}}}),
+			contents: two(nil, map[ir.RouteKey]map[string]ir.Tuning{app: {"": {HTTP2: ir.HTTP2{Streams: 7}}}}),
 			in:       in(func(*clusterv3.Cluster) {}, func(*clusterv3.Cluster) {}),
 			want:     view{Clusters: []string{webHTTP + " < " + webHTTP}, Sends: shared},
 		},
 		"ZonesOfTCPRoute": {
 			reason: "They should apply to a TCPRoute too.",
-			contents: index.Contents{
-				Routes:  []*index.Route{route(index.KindTCPRoute, "db", rule(ours(0, "db", 1)))},
+			contents: ir.Contents{
+				Routes:  []*ir.Route{route(ir.KindTCPRoute, "db", rule(ours(0, "db", 1)))},
 				Targets: targets("db"),
-				Tunings: map[index.RouteKey]map[string]index.Tuning{routeKey(index.KindTCPRoute, "db"): {"": {Zones: []index.ZoneWeight{{Zone: "a", Weight: 3}}}}},
+				Tunings: map[ir.RouteKey]map[string]ir.Tuning{routeKey(ir.KindTCPRoute, "db"): {"": {Zones: []ir.ZoneWeight{{Zone: "a", Weight: 3}}}}},
 			},
 			in:   Resources{Clusters: []*clusterv3.Cluster{egCluster(l4)}, Listeners: []*listenerv3.Listener{egTCP("tcproute/default/db", l4)}},
 			want: view{Clusters: []string{dbTCP + " < " + dbTCP + "+zone=a:3"}, Sends: []string{"tcproute/default/db > " + dbTCP}},

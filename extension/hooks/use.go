@@ -11,7 +11,7 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 )
 
@@ -25,12 +25,12 @@ type use struct {
 
 	// route of the snapshot, and its rule that corresponds to the message's. rule is nil if there
 	// is none. Its index there, at, may differ from the index in the message.
-	route *index.Route
-	rule  *index.Rule
+	route *ir.Route
+	rule  *ir.Rule
 	at    int
 
 	// matches of the rule's HTTP routes in the message, each once.
-	matches []index.Match
+	matches []ir.Match
 
 	// hosts that the routes are for.
 	hosts map[string]bool
@@ -53,7 +53,7 @@ type action struct {
 
 // uses returns the uses of Tailscale backends in a message, in the order of their keys. A rule that
 // the snapshot lacks counts if its route has Tailscale backends, because it may name one.
-func uses(s *index.Snapshot, listeners []*listenerv3.Listener, routes []*routev3.RouteConfiguration) []*use {
+func uses(s *ir.Snapshot, listeners []*listenerv3.Listener, routes []*routev3.RouteConfiguration) []*use {
 	g := &gatherer{snapshot: s, uses: map[ruleKey]*use{}}
 	for _, c := range routes {
 		for _, v := range c.GetVirtualHosts() {
@@ -77,7 +77,7 @@ func uses(s *index.Snapshot, listeners []*listenerv3.Listener, routes []*routev3
 }
 
 type gatherer struct {
-	snapshot *index.Snapshot
+	snapshot *ir.Snapshot
 	uses     map[ruleKey]*use
 }
 
@@ -87,7 +87,7 @@ func (g *gatherer) use(k ruleKey) *use {
 		return u
 	}
 	route := g.snapshot.Route(k.route)
-	if route == nil || !slices.ContainsFunc(route.Rules, index.Rule.Ours) {
+	if route == nil || !slices.ContainsFunc(route.Rules, ir.Rule.Ours) {
 		return nil
 	}
 	u := &use{key: k, route: route, hosts: map[string]bool{}}
@@ -100,7 +100,7 @@ func (g *gatherer) use(k ruleKey) *use {
 func (u *use) findRule() {
 	u.at = max(u.key.rule, 0)
 	if u.key.http() && !u.matchesRule(u.at) {
-		u.at = slices.IndexFunc(u.route.Rules, func(r index.Rule) bool { return sameMatches(u.matches, r.Matches) })
+		u.at = slices.IndexFunc(u.route.Rules, func(r ir.Rule) bool { return sameMatches(u.matches, r.Matches) })
 	}
 	if u.at >= 0 && u.at < len(u.route.Rules) {
 		u.rule = &u.route.Rules[u.at]
@@ -150,7 +150,7 @@ func (g *gatherer) route(v *routev3.VirtualHost, r *routev3.Route) {
 		return
 	}
 	m := matchOf(r.GetMatch())
-	if !slices.ContainsFunc(u.matches, func(o index.Match) bool { return equalMatch(o, m) }) {
+	if !slices.ContainsFunc(u.matches, func(o ir.Match) bool { return equalMatch(o, m) }) {
 		u.matches = append(u.matches, m)
 	}
 }
@@ -171,7 +171,7 @@ func (g *gatherer) chain(c *listenerv3.FilterChain) {
 	}
 }
 
-func equalMatch(a, b index.Match) bool {
+func equalMatch(a, b ir.Match) bool {
 	return a.PathType == b.PathType && a.Path == b.Path && a.Method == b.Method &&
 		slices.Equal(a.Headers, b.Headers) && slices.Equal(a.Query, b.Query)
 }

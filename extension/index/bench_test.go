@@ -26,10 +26,10 @@ func BenchmarkApply(b *testing.B) {
 				n = fmt.Sprintf("web-%d", i)
 			}
 			route := strings.NewReplacer("{name: web,", fmt.Sprintf("{name: r-%d,", i), "name: web, port", "name: "+n+", port").Replace(routeToWeb)
-			cs = append(cs, Change{Object: objects(b, route)[0]})
+			cs = append(cs, Change{Object: decode(b, route)[0]})
 			if i == 0 || distinct {
 				app := fmt.Sprintf("app-%d", i)
-				for _, o := range objects(b, strings.NewReplacer("{name: web}", "{name: "+n+"}", "name: app", "name: "+app).Replace(servicesWeb),
+				for _, o := range decode(b, strings.NewReplacer("{name: web}", "{name: "+n+"}", "name: app", "name: "+app).Replace(servicesWeb),
 					strings.Replace(serviceApp, "name: app", "name: "+app, 1), strings.ReplaceAll(sliceApp, "app", app)) {
 					cs = append(cs, Change{Object: o})
 				}
@@ -40,7 +40,7 @@ func BenchmarkApply(b *testing.B) {
 		}
 		two := func(m string) []client.Object {
 			m = strings.ReplaceAll(m, "app", "app-0")
-			return append(objects(b, m), objects(b, strings.NewReplacer("10.0.0.2", "10.0.0.9", "selector: {}", "selector: {}\n  loadBalancing: {failoverPolicy: {healthThreshold: 50}}").Replace(m))...)
+			return append(decode(b, m), decode(b, strings.NewReplacer("10.0.0.2", "10.0.0.9", "selector: {}", "selector: {}\n  loadBalancing: {failoverPolicy: {healthThreshold: 50}}").Replace(m))...)
 		}
 		web := servicesWeb
 		if distinct {
@@ -50,7 +50,7 @@ func BenchmarkApply(b *testing.B) {
 		changes := map[string][]client.Object{
 			"EndpointSlice":     two(sliceApp),
 			"TailscaleServices": two(web),
-			"HTTPRoute":         append(objects(b, route), objects(b, strings.Replace(route, "port: 80", "port: 81", 1))...),
+			"HTTPRoute":         append(decode(b, route), decode(b, strings.Replace(route, "port: 80", "port: 81", 1))...),
 		}
 		for _, n := range slices.Sorted(maps.Keys(changes)) {
 			b.Run(fmt.Sprintf("distinct=%v/%s", distinct, n), func(b *testing.B) {

@@ -4,298 +4,177 @@
 package index
 
 import (
-	"encoding/json"
-	"maps"
-	"slices"
-	"strings"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 )
 
-// An Envoy subscribes to all endpoint lists over one stream if its bootstrap has the
-// authority tailscale. One without it refuses clusters that name the authority, so clusters
-// do so only for Gateways whose EnvoyProxies are known to have it. Whatever is in doubt counts
-// as without: the other way works in every Envoy.
-
-const (
-	kindEnvoyProxy   = "EnvoyProxy"
-	kindGatewayClass = "GatewayClass"
-
-	// authority is its name in a bootstrap. xds.XDSTPPrefix begins with it.
-	authority = "tailscale"
-
-	// configKey is the key of Envoy Gateway's own configuration in the ConfigMap that its
-	// chart makes (charts/gateway-helm/templates/envoy-gateway-config.yaml).
-	configKey = "envoy-gateway.yaml"
-
-	// maxBootstrap is the size of the largest bootstrap that is read, in bytes.
-	maxBootstrap = 256 << 10
-
-	// kindBootstrap is the kind of what a Gateway's digest has for its bootstrap.
-	kindBootstrap RouteKind = "bootstrap"
-)
-
-// BootstrapKinds returns the kinds that decide on the bootstrap of a Gateway's Envoys, beside
-// those of Kinds.
-func BootstrapKinds() map[string]client.Object {
-	p := &unstructured.Unstructured{}
-	p.SetGroupVersionKind(schema.GroupVersionKind{Group: groupEnvoyGateway, Version: "v1alpha1", Kind: kindEnvoyProxy})
-	return map[string]client.Object{kindGatewayClass: &gwapiv1.GatewayClass{}, kindEnvoyProxy: p}
-}
-
-// An envoyProxy is what an EnvoyProxy has of a bootstrap.
-type envoyProxy struct {
-	MergeType     *string    `json:"mergeType"`
-	MergeGateways *bool      `json:"mergeGateways"`
-	Bootstrap     *bootstrap `json:"bootstrap"`
-}
-
-// A bootstrap is Envoy Gateway's ProxyBootstrap.
-type bootstrap struct {
-	Type        string      `json:"type"`
-	Value       string      `json:"value"`
-	JSONPatches []jsonPatch `json:"jsonPatches"`
-
-	// authority reports whether the bootstrap has the authority tailscale.
-	authority bool
-}
-
-type jsonPatch struct {
-	Op    string          `json:"op"`
-	Path  string          `json:"path"`
-	Value json.RawMessage `json:"value"`
-}
-
-// A configSource is Envoy's ConfigSource.
-type configSource struct {
-	Authorities []struct {
-		Name string `json:"name"`
-	} `json:"authorities"`
-}
-
-// parseEnvoyProxy reads the spec of an EnvoyProxy.
-func parseEnvoyProxy(o *unstructured.Unstructured) (*envoyProxy, error) {
-	b, err := json.Marshal(o.Object)
-	if err != nil {
-		return nil, errors.Wrap(err, "cannot encode it")
-	}
-	var of struct {
-		Spec envoyProxy `json:"spec"`
-	}
-	if err := json.Unmarshal(b, &of); err != nil {
-		return nil, errors.Wrap(err, "cannot read spec")
-	}
-	of.Spec.judge()
-	return &of.Spec, nil
-}
-
-// judge replaces the text of the bootstrap by what counts of it.
-func (p *envoyProxy) judge() {
-	if p.Bootstrap != nil {
-		p.Bootstrap = &bootstrap{authority: p.Bootstrap.judge()}
-	}
-}
-
-// judge reports whether the bootstrap has the authority. One that cannot be read does not.
-func (b *bootstrap) judge() bool {
-	if b.Type == "JSONPatch" {
-		return slices.ContainsFunc(b.JSONPatches, jsonPatch.judge)
-	}
-	if len(b.Value) > maxBootstrap {
-		return false
-	}
-	var v struct {
-		Sources []configSource `json:"config_sources"`
-	}
-	return yaml.Unmarshal([]byte(b.Value), &v) == nil && authorized(v.Sources...)
-}
-
-// judge reports whether the patch adds the authority to config_sources, or sets them.
-func (p jsonPatch) judge() bool {
-	if p.Op != "add" && p.Op != "replace" || len(p.Value) > maxBootstrap {
-		return false
-	}
-	if p.Path == "/config_sources" {
-		var all []configSource
-		return json.Unmarshal(p.Value, &all) == nil && authorized(all...)
-	}
-	var one configSource
-	return strings.HasPrefix(p.Path, "/config_sources/") && json.Unmarshal(p.Value, &one) == nil && authorized(one)
-}
-
-func authorized(sources ...configSource) bool {
-	for _, s := range sources {
-		for _, a := range s.Authorities {
-			if a.Name == authority {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// mergeProxies as Envoy Gateway does (internal/gatewayapi/envoyproxy_merge.go of v1.9.1).
-// A bootstrap of both is taken for the override's.
-func mergeProxies(base, override *envoyProxy, mergeType string) *envoyProxy {
-	if base == nil || override == nil || mergeType == mergeReplace {
-		if override != nil {
-			return override
-		}
-		return base
-	}
-	out := *override
-	if out.Bootstrap == nil {
-		out.Bootstrap = base.Bootstrap
-	}
-	if out.MergeGateways == nil {
-		out.MergeGateways = base.MergeGateways
-	}
-	return &out
-}
-
-// mergeReplace is the mergeType of EnvoyProxies that name none.
-const mergeReplace = "Replace"
-
-func mergeTypeOf(proxies ...*envoyProxy) string {
-	for _, p := range proxies {
-		if p != nil && p.MergeType != nil {
-			return *p.MergeType
-		}
-	}
-	return mergeReplace
-}
-
-// A gatewayParameters is where a Gateway has its EnvoyProxies from.
+// A gatewayParameters is where a Gateway gets its EnvoyProxies from.
 type gatewayParameters struct {
 	class string
 	proxy *types.NamespacedName
 }
 
-// putParameters keeps what a Gateway names.
-func (w *world) putParameters(o *gwapiv1.Gateway, n types.NamespacedName, gone bool, d *dirty) {
-	d.bootstraps[n] = struct{}{}
+// bootstrapObjects are the objects that decide on the bootstraps of Envoys.
+type bootstrapObjects struct {
+	// parameters of Gateways, the EnvoyProxies of GatewayClasses, and all EnvoyProxies.
+	parameters map[types.NamespacedName]gatewayParameters
+	classes    map[string]types.NamespacedName
+	proxies    map[types.NamespacedName]*parse.EnvoyProxy
+
+	// config is the name of the ConfigMap of Envoy Gateway's configuration, and defaultProxy
+	// the EnvoyProxy in it, or nil.
+	config       types.NamespacedName
+	defaultProxy *parse.EnvoyProxy
+}
+
+func newBootstrapObjects() bootstrapObjects {
+	return bootstrapObjects{
+		parameters: map[types.NamespacedName]gatewayParameters{},
+		classes:    map[string]types.NamespacedName{},
+		proxies:    map[types.NamespacedName]*parse.EnvoyProxy{},
+	}
+}
+
+// putBootstrap takes over an object that decides on the bootstrap of a Gateway's Envoys.
+func (all *objects) putBootstrap(in *input, p *pending) (bool, error) {
+	switch o := in.Object.(type) {
+	case *gwapiv1.Gateway:
+		all.putParameters(o, in.name, in.Gone, p)
+	case *gwapiv1.GatewayClass:
+		all.putClass(o, in.Gone, p)
+	case *corev1.ConfigMap:
+		if in.name != all.config {
+			return false, nil
+		}
+		return true, all.putConfig(o, in.Gone, p)
+	case *unstructured.Unstructured:
+		if gk := o.GroupVersionKind().GroupKind(); gk.Group != parse.GroupEnvoyGateway || gk.Kind != parse.KindEnvoyProxy {
+			return false, nil
+		}
+		return true, all.putEnvoyProxy(o, in.name, in.Gone, p)
+	default:
+		return false, nil
+	}
+	return true, nil
+}
+
+// putParameters takes over the class and the EnvoyProxy that a Gateway names.
+func (all *objects) putParameters(o *gwapiv1.Gateway, n types.NamespacedName, gone bool, d *pending) {
+	d.markName(bootstrapSection, n)
 	p := gatewayParameters{class: string(o.Spec.GatewayClassName)}
 	if i := o.Spec.Infrastructure; i != nil && i.ParametersRef != nil {
 		// A reference to another kind stands for an EnvoyProxy that is not there: Envoy
 		// Gateway takes neither.
 		p.proxy = &types.NamespacedName{Namespace: n.Namespace}
-		if i.ParametersRef.Group == groupEnvoyGateway && i.ParametersRef.Kind == kindEnvoyProxy {
+		if i.ParametersRef.Group == parse.GroupEnvoyGateway && i.ParametersRef.Kind == parse.KindEnvoyProxy {
 			p.proxy.Name = i.ParametersRef.Name
 		}
 	}
-	put(w.parameters, n, p, gone)
+	put(all.parameters, n, p, gone)
 }
 
-// putClass keeps the EnvoyProxy of a GatewayClass.
-func (w *world) putClass(o *gwapiv1.GatewayClass, gone bool, d *dirty) {
-	delete(w.classes, o.Name)
+// putClass takes over the EnvoyProxy of a GatewayClass.
+func (all *objects) putClass(o *gwapiv1.GatewayClass, gone bool, p *pending) {
+	delete(all.classes, o.Name)
 	if r := o.Spec.ParametersRef; !gone && r != nil {
 		n := types.NamespacedName{}
-		if r.Group == groupEnvoyGateway && r.Kind == kindEnvoyProxy {
+		if r.Group == parse.GroupEnvoyGateway && r.Kind == parse.KindEnvoyProxy {
 			n = types.NamespacedName{Namespace: string(ptr.Deref(r.Namespace, "")), Name: r.Name}
 		}
-		w.classes[o.Name] = n
+		all.classes[o.Name] = n
 	}
-	w.rebootstrap(d)
+	all.markBootstraps(p)
 }
 
-// putEnvoyProxy keeps what an EnvoyProxy has of a bootstrap.
-func (w *world) putEnvoyProxy(o *unstructured.Unstructured, n types.NamespacedName, gone bool, d *dirty) error {
-	delete(w.proxies, n)
-	w.rebootstrap(d)
+// putEnvoyProxy takes over the part of an EnvoyProxy that decides on a bootstrap.
+func (all *objects) putEnvoyProxy(o *unstructured.Unstructured, n types.NamespacedName, gone bool, p *pending) error {
+	delete(all.proxies, n)
+	all.markBootstraps(p)
 	if gone {
 		return nil
 	}
-	p, err := parseEnvoyProxy(o)
+	proxy, err := parse.ParseEnvoyProxy(o)
 	if err != nil {
-		return errors.Wrapf(err, "cannot read %s %s", kindEnvoyProxy, n)
+		return errors.Wrapf(err, "cannot read %s %s", parse.KindEnvoyProxy, n)
 	}
-	w.proxies[n] = p
+	all.proxies[n] = proxy
 	return nil
 }
 
-// putConfig keeps the EnvoyProxy that is Envoy Gateway's default.
-func (w *world) putConfig(o *corev1.ConfigMap, gone bool, d *dirty) error {
-	w.defaultProxy = nil
-	w.rebootstrap(d)
+// putConfig takes over the default EnvoyProxy of Envoy Gateway.
+func (all *objects) putConfig(o *corev1.ConfigMap, gone bool, p *pending) error {
+	all.defaultProxy = nil
+	all.markBootstraps(p)
 	if gone {
 		return nil
 	}
-	var c struct {
-		EnvoyProxy *envoyProxy `json:"envoyProxy"`
+	proxy, err := parse.ParseEnvoyGatewayConfig(o)
+	if err != nil {
+		return errors.Wrapf(err, "cannot read %s of ConfigMap %s/%s", parse.ConfigKey, o.Namespace, o.Name)
 	}
-	if err := yaml.Unmarshal([]byte(o.Data[configKey]), &c); err != nil {
-		return errors.Wrapf(err, "cannot read %s of ConfigMap %s/%s", configKey, o.Namespace, o.Name)
-	}
-	if c.EnvoyProxy != nil {
-		c.EnvoyProxy.judge()
-	}
-	w.defaultProxy = c.EnvoyProxy
+	all.defaultProxy = proxy
 	return nil
 }
 
-// rebootstrap has all Gateways looked at again: those objects are few, and change rarely.
-func (w *world) rebootstrap(d *dirty) {
-	for n := range w.parameters {
-		d.bootstraps[n] = struct{}{}
+// markBootstraps marks all Gateways: the objects that call for it are few, and change rarely.
+func (all *objects) markBootstraps(p *pending) {
+	for n := range all.parameters {
+		p.markName(bootstrapSection, n)
 	}
 }
 
-// bootstrapped reports whether the bootstrap of a Gateway's Envoys has the authority.
-func (w *world) bootstrapped(gateway types.NamespacedName) bool {
-	p, ok := w.parameters[gateway]
+// bootstrapped reports whether the bootstrap of a Gateway's Envoys has the authority
+// tailscale.
+func (all *objects) bootstrapped(gateway types.NamespacedName) bool {
+	p, ok := all.parameters[gateway]
 	if !ok {
 		return false
 	}
-	var ofClass, ofGateway *envoyProxy
-	if n, ok := w.classes[p.class]; ok {
-		if ofClass = w.proxies[n]; ofClass == nil {
+	var ofClass, ofGateway *parse.EnvoyProxy
+	if n, ok := all.classes[p.class]; ok {
+		if ofClass = all.proxies[n]; ofClass == nil {
 			return false
 		}
 	}
-	if merged := mergeProxies(w.defaultProxy, ofClass, mergeTypeOf(ofClass)); p.proxy != nil && (merged == nil || !ptr.Deref(merged.MergeGateways, false)) {
-		if ofGateway = w.proxies[*p.proxy]; ofGateway == nil {
+	if merged := parse.MergeEnvoyProxies(all.defaultProxy, ofClass, parse.MergeType(ofClass)); p.proxy != nil && (merged == nil || !ptr.Deref(merged.MergeGateways, false)) {
+		if ofGateway = all.proxies[*p.proxy]; ofGateway == nil {
 			return false
 		}
 	}
-	specific := mergeProxies(ofClass, ofGateway, mergeTypeOf(ofGateway))
-	all := mergeProxies(w.defaultProxy, specific, mergeTypeOf(ofClass, ofGateway))
-	return all != nil && all.Bootstrap != nil && all.Bootstrap.authority
+	specific := parse.MergeEnvoyProxies(ofClass, ofGateway, parse.MergeType(ofGateway))
+	merged := parse.MergeEnvoyProxies(all.defaultProxy, specific, parse.MergeType(ofClass, ofGateway))
+	return merged.HasAuthority()
 }
 
-// EnvoyGatewayConfig names the ConfigMap of Envoy Gateway's own configuration, before any
-// object is applied. Its default EnvoyProxy counts from then on.
+// EnvoyGatewayConfig sets the name of the ConfigMap of Envoy Gateway's own configuration,
+// which has the default EnvoyProxy. It must be called before the first change is applied.
 func (s *Store) EnvoyGatewayConfig(n types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.world.config = n
+	s.objects.config = n
 }
 
-// advanceBootstrap takes over what is known of the bootstrap of a Gateway's Envoys.
-func (s *Store) advanceBootstrap(c *change, gateway types.NamespacedName) {
-	old, now := c.next.bootstrapped[gateway], s.world.bootstrapped(gateway)
-	if old == now {
-		return
+// recomputeBootstraps takes over whether the marked Gateways' Envoys have the authority.
+func (s *Store) recomputeBootstraps(e *edit) {
+	for c := range e.marked(bootstrapSection) {
+		gateway := c.NamespacedName
+		old, now := e.next.Bootstraps.Get(gateway), s.objects.bootstrapped(gateway)
+		if old == now {
+			continue
+		}
+		e.digest(c, bootstrapSum(gateway, old), bootstrapSum(gateway, now))
+		e.next.Bootstraps.Put(e.next, gateway, now, !now)
 	}
-	c.digest(bootstrapSum(gateway, old), bootstrapSum(gateway, now))
-	c.bootstraps = append(c.bootstraps, gateway)
-	put(clone(c, "bootstrapped", &c.next.bootstrapped), gateway, now, !now)
 }
 
-func bootstrapKey(gateway types.NamespacedName) RouteKey {
-	return RouteKey{Kind: kindBootstrap, NamespacedName: gateway}
-}
-
-// bootstrapSum is what a bootstrap is in a digest.
+// bootstrapSum returns the part of a bootstrap in digests.
 func bootstrapSum(gateway types.NamespacedName, has bool) any {
 	if !has {
 		return nil
@@ -303,19 +182,7 @@ func bootstrapSum(gateway types.NamespacedName, has bool) any {
 	return struct{ Bootstrapped types.NamespacedName }{gateway}
 }
 
-// bootstrapPart is what it adds to the digest of the Gateway.
-func bootstrapPart(c *change, gateway types.NamespacedName) part {
-	if !c.next.bootstrapped[gateway] {
-		return part{}
-	}
-	return part{gateways: []types.NamespacedName{gateway}, sum: sum(bootstrapSum(gateway, true))}
-}
-
-// Bootstrapped reports whether the bootstrap of a Gateway's Envoys is known to have the
-// authority tailscale.
-func (s *Snapshot) Bootstrapped(gateway types.NamespacedName) bool { return s.bootstrapped[gateway] }
-
-// stripEnvoyProxy of all but what decides on a bootstrap.
-func stripEnvoyProxy(spec map[string]any) {
-	maps.DeleteFunc(spec, func(k string, _ any) bool { return k != "mergeType" && k != "mergeGateways" && k != "bootstrap" })
+// digestBootstrap returns what the bootstrap of a Gateway's Envoys contributes.
+func (s *Store) digestBootstrap(e *edit, c contributor) contribution {
+	return contributionOf(c.NamespacedName, bootstrapSum(c.NamespacedName, e.next.Bootstraps.Get(c.NamespacedName)))
 }

@@ -14,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 )
 
 const (
@@ -32,7 +34,7 @@ func proxyOf(t *testing.T, name, spec string) *unstructured.Unstructured {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := strip(u); err != nil {
+	if _, err := parse.Strip(u); err != nil {
 		t.Fatal(err)
 	}
 	return u
@@ -65,7 +67,7 @@ func TestBootstrapped(t *testing.T) {
 		"MergedGateways":    {reason: "Of Gateways that share Envoys the EnvoyProxies do not count.", class: `{mergeGateways: true, bootstrap: ` + withAuthority + `}`, gateway: `{}`, want: true},
 		"Replace":           {reason: "A bootstrap without a type replaces Envoy Gateway's.", class: `{bootstrap: {value: "config_sources: [{authorities: [{name: tailscale}]}]"}}`, want: true},
 		"Unreadable":        {reason: "What is not YAML has nothing.", class: `{bootstrap: {type: Merge, value: "config_sources: ["}}`},
-		"Large":             {reason: "What is too large is not read.", class: `{bootstrap: {type: Merge, value: "config_sources: [{authorities: [{name: tailscale}]}]\n#` + strings.Repeat("x", maxBootstrap) + `"}}`},
+		"Large":             {reason: "What is too large is not read.", class: `{bootstrap: {type: Merge, value: "config_sources: [{authorities: [{name: tailscale}]}]\n#` + strings.Repeat("x", parse.MaxBootstrap) + `"}}`},
 		"Elsewhere":         {reason: "The name of a cluster is no authority.", class: `{bootstrap: {type: Merge, value: "static_resources: {clusters: [{name: tailscale}]}"}}`},
 		"PatchAll":          {reason: "A patch may set all sources.", class: `{bootstrap: {type: JSONPatch, jsonPatches: [{op: add, path: /config_sources, value: [{authorities: [{name: tailscale}]}]}]}}`, want: true},
 		"PatchOne":          {reason: "A patch may add a source.", class: `{bootstrap: {type: JSONPatch, jsonPatches: [{op: add, path: /admin, value: 1}, {op: add, path: /config_sources/-, value: {authorities: [{name: tailscale}]}}]}}`, want: true},
@@ -80,23 +82,23 @@ func TestBootstrapped(t *testing.T) {
 			changes := []Change{}
 			if tc.class != "" {
 				ns := gwapiv1.Namespace("system")
-				class.Spec.ParametersRef = &gwapiv1.ParametersReference{Group: groupEnvoyGateway, Kind: kindEnvoyProxy, Namespace: &ns, Name: "class"}
+				class.Spec.ParametersRef = &gwapiv1.ParametersReference{Group: parse.GroupEnvoyGateway, Kind: parse.KindEnvoyProxy, Namespace: &ns, Name: "class"}
 			}
 			if tc.class != "" && tc.class != "missing" {
 				changes = append(changes, Change{Object: proxyOf(t, "system/class", tc.class)})
 			}
 			if tc.gateway != "" {
-				gateway.Spec.Infrastructure = &gwapiv1.GatewayInfrastructure{ParametersRef: &gwapiv1.LocalParametersReference{Group: groupEnvoyGateway, Kind: kindEnvoyProxy, Name: "gateway"}}
+				gateway.Spec.Infrastructure = &gwapiv1.GatewayInfrastructure{ParametersRef: &gwapiv1.LocalParametersReference{Group: parse.GroupEnvoyGateway, Kind: parse.KindEnvoyProxy, Name: "gateway"}}
 			}
 			if tc.gateway != "" && tc.gateway != "missing" {
 				changes = append(changes, Change{Object: proxyOf(t, "shop/gateway", tc.gateway)})
 			}
 			changes = append(changes, Change{Object: class}, Change{Object: gateway})
-			config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: "config"}, Data: map[string]string{configKey: "gateway: {}\n", "other": "x"}}
+			config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: "config"}, Data: map[string]string{parse.ConfigKey: "gateway: {}\n", "other": "x"}}
 			if tc.defaults != "" {
-				config.Data[configKey] += "envoyProxy: " + tc.defaults + "\n"
+				config.Data[parse.ConfigKey] += "envoyProxy: " + tc.defaults + "\n"
 			}
-			if _, err := strip(config); err != nil {
+			if _, err := parse.Strip(config); err != nil {
 				t.Fatal(err)
 			}
 			changes = append(changes, Change{Object: config})
@@ -111,7 +113,7 @@ func TestBootstrapped(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				if got := s.Snapshot().Bootstrapped(gw); got != tc.want {
+				if got := s.Snapshot().HasAuthority(gw); got != tc.want {
 					t.Fatalf("%s: Bootstrapped(...): want %t, got %t", tc.reason, tc.want, got)
 				}
 				// Without the objects there is nothing.
@@ -120,7 +122,7 @@ func TestBootstrapped(t *testing.T) {
 						t.Fatalf("cannot take %T away", c.Object)
 					}
 				}
-				if s.Snapshot().Bootstrapped(gw) {
+				if s.Snapshot().HasAuthority(gw) {
 					t.Fatal("Bootstrapped(...): a Gateway that is gone is")
 				}
 			}
@@ -144,10 +146,10 @@ func TestBootstrapDigest(t *testing.T) {
 		objects := []Change{
 			{Object: &gwapiv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: n.Namespace, Name: n.Name}, Spec: gwapiv1.GatewaySpec{
 				GatewayClassName: "envoy",
-				Infrastructure:   &gwapiv1.GatewayInfrastructure{ParametersRef: &gwapiv1.LocalParametersReference{Group: groupEnvoyGateway, Kind: kindEnvoyProxy, Name: "own"}},
+				Infrastructure:   &gwapiv1.GatewayInfrastructure{ParametersRef: &gwapiv1.LocalParametersReference{Group: parse.GroupEnvoyGateway, Kind: parse.KindEnvoyProxy, Name: "own"}},
 			}}},
 			{Object: &gwapiv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: n.Namespace, Name: "empty"}, Spec: gwapiv1.GatewaySpec{
-				Infrastructure: &gwapiv1.GatewayInfrastructure{ParametersRef: &gwapiv1.LocalParametersReference{Group: groupEnvoyGateway, Kind: kindEnvoyProxy, Name: "own"}},
+				Infrastructure: &gwapiv1.GatewayInfrastructure{ParametersRef: &gwapiv1.LocalParametersReference{Group: parse.GroupEnvoyGateway, Kind: parse.KindEnvoyProxy, Name: "own"}},
 			}}},
 			{Object: proxyOf(t, n.Namespace+"/own", `{bootstrap: `+withAuthority+`}`)},
 		}

@@ -11,6 +11,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/objecttest"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 )
 
 const (
@@ -28,7 +32,7 @@ spec:
 
 func TestCertificates(t *testing.T) {
 	vault := types.NamespacedName{Namespace: "vault", Name: "client"}
-	good := tlsSecret(t, ecdsaKey(t))
+	good := objecttest.TLSSecret(t, objecttest.ECDSAKey(t))
 	routeGrant := strings.NewReplacer("gateway.tailscale.com", "gateway.networking.k8s.io", "TailscaleRoutePolicy", "HTTPRoute").Replace(vaultGrant)
 	type said struct {
 		Secrets         []types.NamespacedName
@@ -41,26 +45,26 @@ func TestCertificates(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		docs   []string
-		held   map[types.NamespacedName]Held
+		held   map[types.NamespacedName]ir.CertificateSecret
 		want   said
 	}{
 		"Unknown": {
 			reason: "Until something is known of a Secret nothing is presented.",
 			docs:   []string{policyOf("p", presentsClient), routeToWeb},
-			want:   said{Secrets: []types.NamespacedName{name("client")}, Reason: ReasonPending, Problem: "Secret shop/client is not known yet", Notice: "Requests are answered 503: Secret shop/client is not known yet"},
+			want:   said{Secrets: []types.NamespacedName{name("client")}, Reason: ir.ReasonPending, Problem: "Secret shop/client is not known yet", Notice: "Requests are answered 503: Secret shop/client is not known yet"},
 		},
 		"Known": {
 			reason: "A certificate that is known is presented, and people hear how long.",
 			docs:   []string{policyOf("p", presentsClient), routeToWeb},
-			held:   map[types.NamespacedName]Held{name("client"): Hold(name("client"), good, heldAt)},
+			held:   map[types.NamespacedName]ir.CertificateSecret{name("client"): parse.ParseSecret(name("client"), good, objecttest.SecretTime)},
 			want:   said{Secrets: []types.NamespacedName{name("client")}, Notice: until, KeyPair: true},
 		},
 		"Missing": {
 			reason: "A Secret that is not there is told.",
 			docs:   []string{policyOf("p", presentsClient), routeToWeb},
-			held:   map[types.NamespacedName]Held{name("client"): Hold(name("client"), nil, heldAt)},
+			held:   map[types.NamespacedName]ir.CertificateSecret{name("client"): parse.ParseSecret(name("client"), nil, objecttest.SecretTime)},
 			want: said{
-				Secrets: []types.NamespacedName{name("client")}, Reason: ReasonInvalidCertificate,
+				Secrets: []types.NamespacedName{name("client")}, Reason: ir.ReasonInvalidCertificate,
 				Problem: "Secret shop/client does not exist; make it, or correct clientCertificateRef",
 				Notice:  "Requests are answered 503: Secret shop/client does not exist; make it, or correct clientCertificateRef",
 			},
@@ -72,19 +76,19 @@ func TestCertificates(t *testing.T) {
 		"NotGranted": {
 			reason: "A Secret of another namespace is not even read without a grant.",
 			docs:   []string{policyOf("p", presentsOther), routeToWeb},
-			held:   map[types.NamespacedName]Held{vault: Hold(vault, good, heldAt)},
-			want:   said{Reason: ReasonNotPermitted, Problem: denied, Notice: "Requests are answered 503: " + denied},
+			held:   map[types.NamespacedName]ir.CertificateSecret{vault: parse.ParseSecret(vault, good, objecttest.SecretTime)},
+			want:   said{Reason: ir.ReasonNotPermitted, Problem: denied, Notice: "Requests are answered 503: " + denied},
 		},
 		"GrantOfRoutes": {
 			reason: "A grant of routes is none of policies.",
 			docs:   []string{policyOf("p", presentsOther), routeToWeb, routeGrant},
-			held:   map[types.NamespacedName]Held{vault: Hold(vault, good, heldAt)},
-			want:   said{Reason: ReasonNotPermitted, Problem: denied, Notice: "Requests are answered 503: " + denied},
+			held:   map[types.NamespacedName]ir.CertificateSecret{vault: parse.ParseSecret(vault, good, objecttest.SecretTime)},
+			want:   said{Reason: ir.ReasonNotPermitted, Problem: denied, Notice: "Requests are answered 503: " + denied},
 		},
 		"Granted": {
 			reason: "With a grant it is, also when that comes later.",
 			docs:   []string{policyOf("p", presentsOther), routeToWeb, vaultGrant},
-			held:   map[types.NamespacedName]Held{vault: Hold(vault, good, heldAt)},
+			held:   map[types.NamespacedName]ir.CertificateSecret{vault: parse.ParseSecret(vault, good, objecttest.SecretTime)},
 			want:   said{Secrets: []types.NamespacedName{vault}, Notice: until, KeyPair: true},
 		},
 	}
@@ -97,7 +101,7 @@ func TestCertificates(t *testing.T) {
 			for n, h := range tc.held {
 				s.SetSecret(n, &h)
 			}
-			p := s.Snapshot().policies[name("p")]
+			p := s.Snapshot().Edit().Policies.Get(name("p"))
 			c := p.Rules[0].Certificate
 			got := said{Secrets: s.Secrets(), Reason: c.Reason, Problem: c.Problem, Notice: p.Notices["a"], KeyPair: s.Snapshot().KeyPair(c) != nil}
 			if len(got.Secrets) == 0 {
@@ -124,7 +128,7 @@ func TestCertificatesChange(t *testing.T) {
 	seen := map[string]bool{s.Snapshot().GatewayDigest(gw): true}
 	step := func(what string, o *corev1.Secret) {
 		t.Helper()
-		h := Hold(name("client"), o, heldAt)
+		h := parse.ParseSecret(name("client"), o, objecttest.SecretTime)
 		s.SetSecret(name("client"), &h)
 		d := s.Snapshot().GatewayDigest(gw)
 		if seen[d] {
@@ -137,8 +141,8 @@ func TestCertificatesChange(t *testing.T) {
 			t.Errorf("%s: the same once more is a change", what)
 		}
 	}
-	step("a first certificate", tlsSecret(t, ecdsaKey(t)))
-	step("a new one", tlsSecret(t, ecdsaKey(t)))
+	step("a first certificate", objecttest.TLSSecret(t, objecttest.ECDSAKey(t)))
+	step("a new one", objecttest.TLSSecret(t, objecttest.ECDSAKey(t)))
 	step("none any more", nil)
 
 	apply(t, s, true, policyOf("p", presentsClient))
@@ -151,7 +155,7 @@ func TestCertificatesChange(t *testing.T) {
 		t.Errorf("Secrets are still wanted: %v", got)
 	}
 	s.SetSecret(name("client"), nil)
-	if s.Snapshot().keyPairs[name("client")] != nil {
+	if s.Snapshot().Edit().KeyPairs.Get(name("client")) != nil {
 		t.Error("a key that nobody needs is kept")
 	}
 }
@@ -164,34 +168,34 @@ func presentingGateway(secret string) string {
 func TestGatewayCertificates(t *testing.T) {
 	gw := types.NamespacedName{Namespace: "infra", Name: "gw"}
 	secret, vault := types.NamespacedName{Namespace: "infra", Name: "client"}, types.NamespacedName{Namespace: "vault", Name: "client"}
-	good := tlsSecret(t, ecdsaKey(t))
+	good := objecttest.TLSSecret(t, objecttest.ECDSAKey(t))
 	grant := strings.NewReplacer("gateway.tailscale.com", "gateway.networking.k8s.io", "TailscaleRoutePolicy", "Gateway", "namespace: shop", "namespace: infra").Replace(vaultGrant)
 	type said struct {
-		Certificate     *ClientCertificate
+		Certificate     *ir.ClientCertificate
 		Secrets         []types.NamespacedName
 		KeyPair, Revise bool
 	}
-	fingerprint := Hold(secret, good, heldAt).Pair.fingerprint()
+	fingerprint := parse.ParseSecret(secret, good, objecttest.SecretTime).Pair.Fingerprint()
 	cases := map[string]struct {
 		reason string
 		docs   []string
-		held   map[types.NamespacedName]Held
+		held   map[types.NamespacedName]ir.CertificateSecret
 		want   said
 	}{
 		"None":  {reason: "A Gateway that names no Secret presents none.", docs: []string{gatewayOf("gw"), routeToWeb}, want: said{Revise: true}},
-		"Known": {reason: "A certificate that is known is presented.", docs: []string{presentingGateway("{name: client}"), routeToWeb}, held: map[types.NamespacedName]Held{secret: Hold(secret, good, heldAt)}, want: said{Certificate: &ClientCertificate{Secret: secret, Fingerprint: fingerprint}, Secrets: []types.NamespacedName{secret}, KeyPair: true, Revise: true}},
-		"Alone": {reason: "Without a route of ours there is nothing to translate for it.", docs: []string{presentingGateway("{name: client}")}, held: map[types.NamespacedName]Held{secret: Hold(secret, good, heldAt)}, want: said{Certificate: &ClientCertificate{Secret: secret, Fingerprint: fingerprint}, Secrets: []types.NamespacedName{secret}, KeyPair: true}},
+		"Known": {reason: "A certificate that is known is presented.", docs: []string{presentingGateway("{name: client}"), routeToWeb}, held: map[types.NamespacedName]ir.CertificateSecret{secret: parse.ParseSecret(secret, good, objecttest.SecretTime)}, want: said{Certificate: &ir.ClientCertificate{Secret: secret, Fingerprint: fingerprint}, Secrets: []types.NamespacedName{secret}, KeyPair: true, Revise: true}},
+		"Alone": {reason: "Without a route of ours there is nothing to translate for it.", docs: []string{presentingGateway("{name: client}")}, held: map[types.NamespacedName]ir.CertificateSecret{secret: parse.ParseSecret(secret, good, objecttest.SecretTime)}, want: said{Certificate: &ir.ClientCertificate{Secret: secret, Fingerprint: fingerprint}, Secrets: []types.NamespacedName{secret}, KeyPair: true}},
 		"Other": {
 			reason: "What is no Secret cannot be presented.", docs: []string{presentingGateway("{kind: Vault, group: example.com, name: client}"), routeToWeb},
-			want: said{Certificate: &ClientCertificate{Secret: secret, Reason: ReasonInvalidCertificate, Problem: "spec.tls.backend.clientCertificateRef names no Secret"}, Revise: true},
+			want: said{Certificate: &ir.ClientCertificate{Secret: secret, Reason: ir.ReasonInvalidCertificate, Problem: "spec.tls.backend.clientCertificateRef names no Secret"}, Revise: true},
 		},
 		"NotGranted": {
 			reason: "A Secret of another namespace is not read without a grant of Gateways.", docs: []string{presentingGateway("{namespace: vault, name: client}"), routeToWeb, vaultGrant},
-			want: said{Certificate: &ClientCertificate{Secret: vault, Reason: ReasonNotPermitted, Problem: "No ReferenceGrant in namespace vault lets a Gateway of namespace infra name Secret client"}, Revise: true},
+			want: said{Certificate: &ir.ClientCertificate{Secret: vault, Reason: ir.ReasonNotPermitted, Problem: "No ReferenceGrant in namespace vault lets a Gateway of namespace infra name Secret client"}, Revise: true},
 		},
 		"Granted": {
-			reason: "It is with one.", docs: []string{presentingGateway("{namespace: vault, name: client}"), routeToWeb, grant}, held: map[types.NamespacedName]Held{vault: Hold(vault, good, heldAt)},
-			want: said{Certificate: &ClientCertificate{Secret: vault, Fingerprint: fingerprint}, Secrets: []types.NamespacedName{vault}, KeyPair: true, Revise: true},
+			reason: "It is with one.", docs: []string{presentingGateway("{namespace: vault, name: client}"), routeToWeb, grant}, held: map[types.NamespacedName]ir.CertificateSecret{vault: parse.ParseSecret(vault, good, objecttest.SecretTime)},
+			want: said{Certificate: &ir.ClientCertificate{Secret: vault, Fingerprint: fingerprint}, Secrets: []types.NamespacedName{vault}, KeyPair: true, Revise: true},
 		},
 	}
 	for n, tc := range cases {
@@ -218,7 +222,7 @@ func TestGatewayCertificates(t *testing.T) {
 			for _, doc := range tc.docs {
 				apply(t, s, true, doc)
 			}
-			if digests := maps.Collect(s.Snapshot().GatewayDigests()); len(digests)+len(s.Snapshot().gateways)+len(s.Secrets()) > 0 {
+			if digests := maps.Collect(s.Snapshot().GatewayDigests()); len(digests)+s.Snapshot().Edit().Digests.Len()+len(s.Secrets()) > 0 {
 				t.Errorf("%s\nwhen all is gone there is still %v, %v", tc.reason, digests, s.Secrets())
 			}
 		})

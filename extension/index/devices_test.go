@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // TestDevices follows what Discoveries find for a policy, and tells its Gateway.
@@ -19,14 +21,14 @@ func TestDevices(t *testing.T) {
 	gw := types.NamespacedName{Namespace: "infra", Name: "gw"}
 	s := NewStore()
 	apply(t, s, false, routeToWeb, policyOf("p", rule))
-	rules := func() *PolicyRule {
-		return s.Snapshot().AttachedRules(PolicyTarget{Route: KindHTTPRoute, NamespacedName: name("web")})[0]
+	rules := func() *ir.PolicyRule {
+		return s.Snapshot().AttachedRules(ir.PolicyTarget{Route: ir.KindHTTPRoute, NamespacedName: name("web")})[0]
 	}
-	p := s.Snapshot().policies[name("p")]
+	p := s.Snapshot().Edit().Policies.Get(name("p"))
 	var search types.NamespacedName
 	for n, q := range p.Discoveries() {
 		search = n
-		if diff := cmp.Diff(&DeviceQuery{Tailnet: "corp", Tags: []string{"tag:a", "tag:b"}}, q); diff != "" {
+		if diff := cmp.Diff(&ir.DeviceQuery{Tailnet: "corp", Tags: []string{"tag:a", "tag:b"}}, q); diff != "" {
 			t.Errorf("what is looked for: -want, +got:\n%s", diff)
 		}
 	}
@@ -34,7 +36,7 @@ func TestDevices(t *testing.T) {
 		return "apiVersion: tailnet.gateway.tailscale.com/v1alpha1\nkind: Discovery\nmetadata: {name: " + search.Name + ", namespace: " + search.Namespace +
 			", generation: 1, labels: {" + labels + "}}\nspec: {forProvider: {}}\nstatus: " + status + "\n"
 	}
-	const ours = RoutePolicyLabel + `: ""`
+	const ours = ir.RoutePolicyLabel + `: ""`
 	cases := []struct {
 		reason  string
 		doc     string
@@ -92,7 +94,7 @@ func TestDevices(t *testing.T) {
 		if rules().Matches[0].Clients == nil {
 			t.Errorf("%s Nil would be anybody.", tc.reason)
 		}
-		p := s.Snapshot().policies[name("p")]
+		p := s.Snapshot().Edit().Policies.Get(name("p"))
 		if p.Notices["a"] != tc.notice || p.Devices["a"] != tc.devices {
 			t.Errorf("%s It says %q of %d devices, want %q of %d", tc.reason, p.Notices["a"], p.Devices["a"], tc.notice, tc.devices)
 		}
@@ -102,7 +104,7 @@ func TestDevices(t *testing.T) {
 	}
 	other := strings.Replace(rule, "tag:a", "tag:c", 1)
 	apply(t, s, false, policyOf("p", other))
-	for n := range s.Snapshot().policies[name("p")].Discoveries() {
+	for n := range s.Snapshot().Edit().Policies.Get(name("p")).Discoveries() {
 		if n == search {
 			t.Error("another query should have another Discovery")
 		}
@@ -113,15 +115,15 @@ func TestDevices(t *testing.T) {
 func TestDevicesOfSeveralMatches(t *testing.T) {
 	s := directStore()
 	apply(t, s, false, routeToWeb, policyOf("p", `{name: a, actions: [{type: Deny}], matches: [{tailnetDevice: {tailnet: corp, tags: ["tag:a"]}}, {tailnetDevice: {tailnet: corp, tags: ["tag:b"]}}]}`))
-	for n, q := range s.Snapshot().policies[name("p")].Discoveries() {
+	for n, q := range s.Snapshot().Edit().Policies.Get(name("p")).Discoveries() {
 		if q.Tags[0] != "tag:a" {
 			continue
 		}
 		apply(t, s, false, "apiVersion: tailnet.gateway.tailscale.com/v1alpha1\nkind: Discovery\nmetadata: {name: "+n.Name+", namespace: "+n.Namespace+
-			", labels: {"+RoutePolicyLabel+": \"\"}}\nspec: {forProvider: {}}\nstatus: {atProvider: {count: 9, truncated: true, discovered: [{addresses: [100.64.0.7]}]}}\n")
+			", labels: {"+ir.RoutePolicyLabel+": \"\"}}\nspec: {forProvider: {}}\nstatus: {atProvider: {count: 9, truncated: true, discovered: [{addresses: [100.64.0.7]}]}}\n")
 	}
 	const want = "9 devices match, and only 1 count; ask for fewer; Devices are not known yet"
-	if got := s.Snapshot().policies[name("p")].Notices["a"]; got != want {
+	if got := s.Snapshot().Edit().Policies.Get(name("p")).Notices["a"]; got != want {
 		t.Errorf("What is wrong with each match should be told: want %q, got %q", want, got)
 	}
 }

@@ -15,45 +15,49 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/address"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/refgrant"
 )
 
 // Envoys connect to hosts that tenants name: by a backend of kind External, and by an
-// externalTarget outside of the tailnet. NetworkPolicies let Envoys connect to much that
-// they keep tenants' own pods from, so what Envoys may connect to is judged here, after
-// each change of a name's addresses.
+// externalTarget outside of the tailnet. NetworkPolicies let Envoys connect to much that they
+// keep the tenants' own pods from, so each address is checked here, after each change of a
+// name's addresses.
 
-// Dialling is what Envoys may connect to by themselves because a tenant names it. The zero
-// value allows no host.
-type Dialling struct {
+// A DialPolicy is what Envoys may connect to without a proxy because a tenant names it. The
+// zero value allows no host.
+type DialPolicy struct {
 	// Direct allows hosts outside of the tailnet.
 	Direct bool
 
-	// Loopback reports that Envoys run on a machine of the user's own, whose loopback
-	// addresses are as good as others. Envoy Gateway has the same rule for its Backends
+	// Loopback reports that Envoys run on a machine of the user, where loopback addresses
+	// are as good as others. Envoy Gateway has the same rule for its Backends
 	// (internal/gatewayapi/backend.go).
 	Loopback bool
 }
 
-// Dial sets what Envoys may connect to by themselves. It has to be called before the first
-// change is applied.
-func (s *Store) Dial(d Dialling) {
+// SetDialPolicy sets what Envoys may connect to without a proxy. It must be called before
+// the first change is applied.
+func (s *Store) SetDialPolicy(d DialPolicy) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.world.dialling = d
+	s.objects.dialPolicy = d
 }
 
-// refused returns why nobody may connect to an address. It is empty if somebody may.
-func (d Dialling) refused(a netip.Addr) string {
+// refused returns why connections to an address are refused. It is empty if they are
+// allowed.
+func (d DialPolicy) refused(a netip.Addr) string {
 	if d.Loopback && a.Unmap().IsLoopback() {
 		return ""
 	}
 	return address.Refused(a)
 }
 
-// refusedHost returns the same for a host that is not looked up yet.
-func (d Dialling) refusedHost(host string) string {
+// refusedHost returns why connections to a host are refused before it is looked up. It is
+// empty if they are allowed.
+func (d DialPolicy) refusedHost(host string) string {
 	why := address.RefusedHost(host)
 	if a, err := netip.ParseAddr(host); err == nil {
 		why = d.refused(a)
@@ -64,61 +68,64 @@ func (d Dialling) refusedHost(host string) string {
 	return why
 }
 
+// servicesOf returns the referrer for TailscaleServices of a namespace.
 func servicesOf(namespace string) refgrant.Referrer {
 	return refgrant.Referrer{Group: gatewayv1alpha1.Group, Kind: gatewayv1alpha1.TailscaleServicesKind, Namespace: namespace}
 }
 
+// endpointsOf returns the referrer for TailscaleEndpoints of a namespace.
 func endpointsOf(namespace string) refgrant.Referrer {
 	return refgrant.Referrer{Group: gatewayv1alpha1.Group, Kind: gatewayv1alpha1.TailscaleEndpointsKind, Namespace: namespace}
 }
 
-// A claim on an address is an object that has it, and the Service that this is of. The
-// Service of an EndpointSlice without one has no name.
+// A claim is an object with an address, and the Service that the object belongs to. The
+// Service has no name for an EndpointSlice without one.
 type claim struct {
-	by      filed
+	by      grouped
 	service types.NamespacedName
 }
 
-// owners of addresses in the cluster, and the addresses by claim.
+// owners are the objects with an address in the cluster, and the addresses by object.
 type owners struct {
 	claims map[netip.Addr][]claim
-	of     map[filed][]netip.Addr
+	of     map[grouped][]netip.Addr
 }
 
 func newOwners() owners {
-	return owners{claims: map[netip.Addr][]claim{}, of: map[filed][]netip.Addr{}}
+	return owners{claims: map[netip.Addr][]claim{}, of: map[grouped][]netip.Addr{}}
 }
 
-// claim addresses in place of those that an object had before, and have targets with one
-// of either judged again. It is of no use where no address is dialled.
-func (w *world) claim(by filed, service types.NamespacedName, addresses []netip.Addr, d *dirty) {
-	if !w.dialling.Direct {
+// claim replaces the addresses of an object, and marks the targets that depend on one of the
+// old or new addresses. It does nothing if Envoys may connect to no address.
+func (all *objects) claim(by grouped, service types.NamespacedName, addresses []netip.Addr, p *pending) {
+	if !all.dialPolicy.Direct {
 		return
 	}
-	o := &w.owners
+	o := &all.owners
 	for _, a := range o.of[by] {
 		o.claims[a] = slices.DeleteFunc(o.claims[a], func(c claim) bool { return c.by == by })
 		if len(o.claims[a]) == 0 {
 			delete(o.claims, a)
 		}
-		d.ref(refAddress, types.NamespacedName{Name: a.String()})
+		p.ref(refAddress, types.NamespacedName{Name: a.String()})
 	}
 	delete(o.of, by)
 	for _, a := range addresses {
 		o.claims[a] = append(o.claims[a], claim{by: by, service: service})
-		d.ref(refAddress, types.NamespacedName{Name: a.String()})
+		p.ref(refAddress, types.NamespacedName{Name: a.String()})
 	}
 	if len(addresses) > 0 {
 		o.of[by] = addresses
 	}
 }
 
-// addressesOfService are those at which the cluster's network serves it. That of a load
-// balancer is left out: it is for whoever is outside.
+// addressesOfService returns the addresses of a Service within the cluster's network. It
+// leaves out that of a load balancer, which is for clients outside.
 func addressesOfService(o *corev1.Service) []netip.Addr {
 	return parseAddresses(slices.Concat([]string{o.Spec.ClusterIP}, o.Spec.ClusterIPs, o.Spec.ExternalIPs))
 }
 
+// addressesOfSlice returns the addresses of an EndpointSlice.
 func addressesOfSlice(o *discoveryv1.EndpointSlice) []netip.Addr {
 	var out []string
 	for _, e := range o.Endpoints {
@@ -127,16 +134,16 @@ func addressesOfSlice(o *discoveryv1.EndpointSlice) []netip.Addr {
 	return parseAddresses(out)
 }
 
-// unless it is gone, an object has addresses.
-func unless(gone bool, addresses []netip.Addr) []netip.Addr {
+// unlessGone returns the addresses of an object that is not gone.
+func unlessGone(gone bool, addresses []netip.Addr) []netip.Addr {
 	if gone {
 		return nil
 	}
 	return addresses
 }
 
-// parseAddresses in their canonical form, each once. What is no address is left out, such
-// as None.
+// parseAddresses returns addresses in canonical form, each once. It skips strings that are
+// not addresses, such as None.
 func parseAddresses(in []string) []netip.Addr {
 	out := make([]netip.Addr, 0, len(in))
 	for _, s := range in {
@@ -148,13 +155,13 @@ func parseAddresses(in []string) []netip.Addr {
 	return slices.Compact(out)
 }
 
-// A refusal says why a host, or one of its addresses, is not connected to, for people. It
-// is empty if all are.
+// A refusal says why a host, or one of its addresses, is not connected to. It is shown to
+// people, and empty if all are.
 type refusal string
 
-// refuse an address for objects of a kind.
+// refuse returns why objects of a kind may not have Envoy connect to an address.
 func (v *view) refuse(by refgrant.Referrer, a netip.Addr) refusal {
-	if why := v.dialling.refused(a); why != "" {
+	if why := v.dialPolicy.refused(a); why != "" {
 		return refusal(fmt.Sprintf("%s is refused: it is %s, which Envoy must not connect to; name another host", a, why))
 	}
 	forms := []netip.Addr{a}
@@ -163,7 +170,7 @@ func (v *view) refuse(by refgrant.Referrer, a netip.Addr) refusal {
 	}
 	foreign := map[string][]types.NamespacedName{}
 	for _, f := range forms {
-		v.saw(refAddress, types.NamespacedName{Name: f.String()})
+		v.lookup(refAddress, types.NamespacedName{Name: f.String()})
 		for _, c := range v.owners.claims[f] {
 			if c.service.Namespace != by.Namespace {
 				foreign[c.service.Namespace] = append(foreign[c.service.Namespace], c.service)
@@ -173,8 +180,8 @@ func (v *view) refuse(by refgrant.Referrer, a netip.Addr) refusal {
 	var out refusal
 	var of types.NamespacedName
 	for _, services := range foreign {
-		slices.SortFunc(services, compareNames)
-		if !slices.ContainsFunc(services, func(n types.NamespacedName) bool { return v.mayName(by, n) }) && (out == "" || compareNames(services[0], of) < 0) {
+		slices.SortFunc(services, ir.CompareNames)
+		if !slices.ContainsFunc(services, func(n types.NamespacedName) bool { return v.mayName(by, n) }) && (out == "" || ir.CompareNames(services[0], of) < 0) {
 			of = services[0]
 			out = ungranted(a.String(), by, of)
 		}
@@ -182,9 +189,10 @@ func (v *view) refuse(by refgrant.Referrer, a netip.Addr) refusal {
 	return out
 }
 
-// refuseName of a Service of another namespace that nobody lets be named.
+// refuseName returns why objects of a kind may not have Envoy connect to a host name, such
+// as that of a Service of another namespace without a ReferenceGrant.
 func (v *view) refuseName(by refgrant.Referrer, host string) refusal {
-	if why := v.dialling.refusedHost(host); why != "" {
+	if why := v.dialPolicy.refusedHost(host); why != "" {
 		return refusal(fmt.Sprintf("%s is refused: it is %s, which Envoy must not connect to; name another host", host, why))
 	}
 	if n, ok := serviceOf(host); ok && !v.mayName(by, n) {
@@ -196,12 +204,12 @@ func (v *view) refuseName(by refgrant.Referrer, host string) refusal {
 // mayName reports whether objects of a kind may name a Service.
 func (v *view) mayName(by refgrant.Referrer, n types.NamespacedName) bool {
 	if n.Namespace != by.Namespace {
-		v.saw(refGrants, types.NamespacedName{Namespace: n.Namespace})
+		v.lookup(refGrants, types.NamespacedName{Namespace: n.Namespace})
 	}
-	return v.grants.Permit(by, corev1.GroupName, kindService, n)
+	return v.grants.Permit(by, corev1.GroupName, parse.KindService, n)
 }
 
-// ungranted is what is said of a host that is of another namespace's Service.
+// ungranted returns the refusal of a host that belongs to a Service of another namespace.
 func ungranted(host string, by refgrant.Referrer, n types.NamespacedName) refusal {
 	of, name := "namespace "+n.Namespace, ""
 	if n.Name != "" {
@@ -211,12 +219,12 @@ func ungranted(host string, by refgrant.Referrer, n types.NamespacedName) refusa
 		host, of, n.Namespace, by.Kind, by.Group, by.Namespace, name))
 }
 
-// clusterDomain is the default one. In clusters with another the whole names of Services
-// are known by their addresses.
+// clusterDomain is the default domain of clusters. In a cluster with another domain, full
+// names of Services are recognized by their addresses.
 const clusterDomain = ".cluster.local"
 
-// serviceOf a name that Kubernetes gives a Service or one of its pods:
-// [...]SERVICE.NAMESPACE.svc[.cluster.local].
+// serviceOf returns the Service of a name that Kubernetes gives a Service or one of its
+// pods: [...]SERVICE.NAMESPACE.svc[.cluster.local].
 func serviceOf(host string) (types.NamespacedName, bool) {
 	rest, ok := strings.CutSuffix(strings.TrimSuffix(host, clusterDomain), ".svc")
 	if !ok {
@@ -229,9 +237,9 @@ func serviceOf(host string) (types.NamespacedName, bool) {
 	return types.NamespacedName{Namespace: labels[len(labels)-1], Name: labels[len(labels)-2]}, true
 }
 
-// direct returns the endpoints of a host for a target, and notes what is refused of it. The
-// problem is what is wrong with those that are missing.
-func (v *view) direct(t *Target, by refgrant.Referrer, host string, port int32) ([]zoned, string) {
+// direct returns the endpoints of a host for a target, and notes refused addresses in the
+// target. The problem is that of the missing endpoints.
+func (v *view) direct(t *ir.Target, by refgrant.Referrer, host string, port int32) ([]zonedEndpoint, string) {
 	out, problem, refused := v.hostEndpoints(by, host, port)
 	if refused != "" {
 		t.Refused = append(t.Refused, string(refused))
@@ -239,23 +247,23 @@ func (v *view) direct(t *Target, by refgrant.Referrer, host string, port int32) 
 	return out, cmp.Or(problem, string(refused))
 }
 
-// hostEndpoints are the addresses of a host that objects of a kind name, as far as Envoys
-// may connect to them, and what is wrong with the others. Names are looked up elsewhere.
-func (v *view) hostEndpoints(by refgrant.Referrer, host string, port int32) (out []zoned, problem string, refused refusal) {
-	if !v.dialling.Direct {
+// hostEndpoints returns the addresses of a host as far as Envoys may connect to them, and
+// the problem or refusal of the others. Package dns looks up names.
+func (v *view) hostEndpoints(by refgrant.Referrer, host string, port int32) (out []zonedEndpoint, problem string, refused refusal) {
+	if !v.dialPolicy.Direct {
 		return nil, "", refusal(fmt.Sprintf("%s is refused: Envoy would connect to it by itself, outside of the tailnet, which is turned off; have the platform team set directTargets to true in the extension's chart", host))
 	}
 	if a, err := netip.ParseAddr(host); err == nil {
 		if refused = v.refuse(by, a); refused != "" {
 			return nil, "", refused
 		}
-		return []zoned{{Endpoint: Endpoint{Address: a.Unmap().String(), Port: port, Weight: 1}}}, "", ""
+		return []zonedEndpoint{{Endpoint: ir.Endpoint{Address: a.Unmap().String(), Port: port, Weight: 1}}}, "", ""
 	}
-	host = canonicalHost(host)
+	host = ir.CanonicalHost(host)
 	if refused = v.refuseName(by, host); refused != "" {
 		return nil, "", refused
 	}
-	addresses := v.hosts[v.saw(refHost, types.NamespacedName{Name: host}).Name]
+	addresses := v.hosts[v.lookup(refHost, types.NamespacedName{Name: host}).Name]
 	if len(addresses) == 0 {
 		return nil, fmt.Sprintf("the address of %s is not known; look whether the name exists, or set an address", host), ""
 	}
@@ -268,7 +276,7 @@ func (v *view) hostEndpoints(by refgrant.Referrer, host string, port int32) (out
 			refused = cmp.Or(refused, refusal(fmt.Sprintf("%s has an address that cannot be used: %s", host, why)))
 			continue
 		}
-		out = append(out, zoned{Endpoint: Endpoint{Address: s, Port: port, Hostname: host, Weight: 1}})
+		out = append(out, zonedEndpoint{Endpoint: ir.Endpoint{Address: s, Port: port, Hostname: host, Weight: 1}})
 	}
 	return out, "", refused
 }

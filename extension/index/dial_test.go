@@ -10,19 +10,21 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // webAt is the target of routeToWeb, and edgeAt that of a routeTo.
-func webAt(s *Snapshot) *Target {
-	return s.Target(TargetKey{Kind: TargetServices, Namespace: "shop", Name: "web", Port: 80, Protocol: ProtocolHTTP})
+func webAt(s *ir.Snapshot) *ir.Target {
+	return s.Target(ir.TargetKey{Kind: ir.TargetServices, Namespace: "shop", Name: "web", Port: 80, Protocol: ir.ProtocolHTTP})
 }
 
-func edgeAt(s *Snapshot, port int32) *Target {
-	return s.Target(TargetKey{Kind: TargetEndpoints, Namespace: "shop", Name: "edge", Port: port, Protocol: ProtocolHTTP})
+func edgeAt(s *ir.Snapshot, port int32) *ir.Target {
+	return s.Target(ir.TargetKey{Kind: ir.TargetEndpoints, Namespace: "shop", Name: "edge", Port: port, Protocol: ir.ProtocolHTTP})
 }
 
 // addressesOf a target, of all its localities.
-func addressesOf(t *Target) []string {
+func addressesOf(t *ir.Target) []string {
 	var out []string
 	for _, l := range t.Localities {
 		for _, e := range l.Endpoints {
@@ -84,25 +86,25 @@ func TestForbiddenAddresses(t *testing.T) {
 			if literal.Is6() {
 				family = "IPv6"
 			}
-			ways := map[string]func() *Target{
-				"ExternalBackend": func() *Target { return webAt(snapshotOf(t, routeToWeb, external(host))) },
-				"ExternalBackendByName": func() *Target {
+			ways := map[string]func() *ir.Target{
+				"ExternalBackend": func() *ir.Target { return webAt(snapshotOf(t, routeToWeb, external(host))) },
+				"ExternalBackendByName": func() *ir.Target {
 					s := directStore()
 					apply(t, s, false, routeToWeb, external("rebinds.example.com"))
 					s.SetHost("rebinds.example.com", []string{"192.0.2.1"})
 					s.SetHost("rebinds.example.com", []string{host})
 					return webAt(s.Snapshot())
 				},
-				"ExternalTarget": func() *Target {
+				"ExternalTarget": func() *ir.Target {
 					return edgeAt(snapshotOf(t, routeTo("HTTPRoute", 80), endpointsEdge, directAt(bracketed)), 80)
 				},
-				"ExternalTargetByName": func() *Target {
+				"ExternalTargetByName": func() *ir.Target {
 					s := directStore()
 					apply(t, s, false, routeTo("HTTPRoute", 80), endpointsEdge, directAt("rebinds.example.com:80"))
 					s.SetHost("rebinds.example.com", []string{host})
 					return edgeAt(s.Snapshot(), 80)
 				},
-				"EndpointSlice": func() *Target {
+				"EndpointSlice": func() *ir.Target {
 					slice := strings.NewReplacer("10.2.0.1", fmt.Sprintf("%q", host), "IPv4", family, "name: alt", "name: app").Replace(sliceAlt)
 					service := strings.NewReplacer("name: alt", "name: app", "spec: {", "spec: {ipFamilies: ["+family+"], ").Replace(serviceAlt)
 					return webAt(snapshotOf(t, routeToWeb, servicesWeb, service, strings.Replace(slice, "service-name: alt", "service-name: app", 1)))
@@ -334,9 +336,9 @@ func TestDialling(t *testing.T) {
 	proxied = strings.Replace(proxied, "  targets:", "  sets:\n  - {name: edge-out, direction: Egress, replicas: 2}\n  targets:", 1)
 	cases := map[string]struct {
 		reason  string
-		allowed Dialling
+		allowed DialPolicy
 		objects []string
-		target  func(*Snapshot) *Target
+		target  func(*ir.Snapshot) *ir.Target
 		want    []string
 		problem string
 	}{
@@ -349,13 +351,13 @@ func TestDialling(t *testing.T) {
 		"TargetOff": {
 			reason:  "Nor is an externalTarget.",
 			objects: []string{routeTo("HTTPRoute", 80), endpointsEdge, directAt("192.0.2.1:80")},
-			target:  func(s *Snapshot) *Target { return edgeAt(s, 80) },
+			target:  func(s *ir.Snapshot) *ir.Target { return edgeAt(s, 80) },
 			problem: "192.0.2.1 is refused",
 		},
 		"ProxiedWhileOff": {
 			reason:  "What egress proxies lead to needs nothing.",
 			objects: []string{routeTo("HTTPRoute", 80), endpointsEdge, proxied, sliceEdge},
-			target:  func(s *Snapshot) *Target { return edgeAt(s, 80) },
+			target:  func(s *ir.Snapshot) *ir.Target { return edgeAt(s, 80) },
 			want:    []string{"10.1.0.1", "10.1.0.3"},
 		},
 		"ServiceWhileOff": {
@@ -366,14 +368,14 @@ func TestDialling(t *testing.T) {
 		},
 		"LoopbackOfOnesOwn": {
 			reason:  "On a machine of the user's own its loopback addresses are as good as others.",
-			allowed: Dialling{Direct: true, Loopback: true},
+			allowed: DialPolicy{Direct: true, Loopback: true},
 			objects: []string{routeToWeb, external("127.0.0.1")},
 			target:  webAt,
 			want:    []string{"127.0.0.1"},
 		},
 		"LinkLocalOfOnesOwn": {
 			reason:  "Link-local ones are not.",
-			allowed: Dialling{Direct: true, Loopback: true},
+			allowed: DialPolicy{Direct: true, Loopback: true},
 			objects: []string{routeToWeb, external("169.254.169.254")},
 			target:  webAt,
 			problem: "is refused: it is a link-local address",
@@ -382,7 +384,7 @@ func TestDialling(t *testing.T) {
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
 			s := NewStore()
-			s.Dial(tc.allowed)
+			s.SetDialPolicy(tc.allowed)
 			apply(t, s, false, tc.objects...)
 			got := tc.target(s.Snapshot())
 			if diff := cmp.Diff(tc.want, addressesOf(got)); diff != "" {
@@ -411,6 +413,6 @@ func TestRefusedInPart(t *testing.T) {
 // directStore is one whose Envoys may connect outside of the tailnet by themselves.
 func directStore() *Store {
 	s := NewStore()
-	s.Dial(Dialling{Direct: true})
+	s.SetDialPolicy(DialPolicy{Direct: true})
 	return s
 }

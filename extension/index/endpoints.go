@@ -15,23 +15,25 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 )
 
-// buildEndpoints has the targets of a port answer, through the egress proxies or,
-// where they are outside the tailnet, by themselves.
-func (v *view) buildEndpoints(t *Target, n types.NamespacedName) {
-	spec := v.endpoints[v.saw(refEndpoints, n)]
+// buildEndpoints builds the target of a TailscaleEndpoints. Its endpoints are the egress
+// proxies, or hosts outside of the tailnet.
+func (v *view) buildEndpoints(t *ir.Target, n types.NamespacedName) {
+	spec := v.endpoints[v.lookup(refEndpoints, n)]
 	if spec == nil {
-		t.Missing, t.Problem = true, missing(kindTailscaleEndpoints, n)
+		t.Missing, t.Problem = true, missing(parse.KindTailscaleEndpoints, n)
 		return
 	}
-	t.Shape = Shape{HealthThreshold: defaultHealthThreshold, HTTP2: t.Key.Protocol == ProtocolGRPC, OutlierDetection: outlierDetection(t.Key, nil)}
+	t.Shape = ir.Shape{HealthThreshold: parse.DefaultHealthThreshold, HTTP2: t.Key.Protocol == ir.ProtocolGRPC, OutlierDetection: parse.OutlierDetection(t.Key, nil)}
 	set := v.proxySet(n)
 	if set == nil {
 		t.Problem = fmt.Sprintf("TailscaleEndpoints %s has no proxies yet; look at its conditions", n)
 		return
 	}
-	udp := t.Key.Protocol == ProtocolUDP
+	udp := t.Key.Protocol == ir.ProtocolUDP
 	var targets []tailnetv1alpha1.ProxySetTarget
 	for _, of := range set.Targets {
 		if of.Port == t.Key.Port && (of.Protocol == string(gatewayv1alpha1.EndpointProtocolUDP)) == udp && !v.attached(n, of) {
@@ -48,7 +50,7 @@ func (v *view) buildEndpoints(t *Target, n types.NamespacedName) {
 	problem := ""
 	sources := make([]source, 0, len(targets))
 	for _, of := range targets {
-		s := source{name: of.Name, priority: PriorityLocal, weight: uint64(max(of.Weight, 1))}
+		s := source{name: of.Name, priority: ir.PriorityLocal, weight: uint64(max(of.Weight, 1))}
 		name, _, _ := strings.Cut(of.Name, "/")
 		s.offline = v.offline[n][name]
 		wrong := ""
@@ -68,16 +70,16 @@ func (v *view) buildEndpoints(t *Target, n types.NamespacedName) {
 	}
 }
 
-// attached reports whether a target is for the failover of a TailscaleServices, and not
-// an endpoint that routes may name.
+// attached reports whether a target belongs to the failover of a TailscaleServices, and is
+// not an endpoint that routes may name.
 func (v *view) attached(n types.NamespacedName, t tailnetv1alpha1.ProxySetTarget) bool {
 	name, _, _ := strings.Cut(t.Name, "/")
-	_, ok := v.shared[filed{kind: refAttachments, NamespacedName: v.saw(refAttachment, sibling(n, name))}]
+	_, ok := v.groups[grouped{kind: refAttachments, NamespacedName: v.lookup(refAttachment, ir.Sibling(n, name))}]
 	return ok
 }
 
-// directEndpoints are those of a target that needs no proxy.
-func (v *view) directEndpoints(t *Target, ns, address string) ([]zoned, string) {
+// directEndpoints returns the endpoints of a target that needs no proxy.
+func (v *view) directEndpoints(t *ir.Target, ns, address string) ([]zonedEndpoint, string) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, fmt.Sprintf("%q is not host:port; correct externalTarget", address)
@@ -89,9 +91,9 @@ func (v *view) directEndpoints(t *Target, ns, address string) ([]zoned, string) 
 	return v.direct(t, endpointsOf(ns), host, int32(p))
 }
 
-// endpointsShape is what the endpoints behind targets ask for. They share a cluster,
-// so what one cluster cannot do is a problem.
-func endpointsShape(t *Target, spec *gatewayv1alpha1.TailscaleEndpointsSpec, targets []tailnetv1alpha1.ProxySetTarget) string {
+// endpointsShape adds the settings of the endpoints behind targets to the shape. The
+// endpoints share a cluster, so it returns a problem if their settings exclude each other.
+func endpointsShape(t *ir.Target, spec *gatewayv1alpha1.TailscaleEndpointsSpec, targets []tailnetv1alpha1.ProxySetTarget) string {
 	by := map[string]gatewayv1alpha1.Endpoint{}
 	for _, e := range spec.Endpoints {
 		by[e.Name] = e
@@ -102,17 +104,17 @@ func endpointsShape(t *Target, spec *gatewayv1alpha1.TailscaleEndpointsSpec, tar
 		name, _, _ := strings.Cut(of.Name, "/")
 		e := by[name]
 		if t.Shape.HealthCheck == nil && e.HealthCheck != nil {
-			t.Shape.HealthCheck = healthCheck(t.Key, e.HealthCheck, nil, hostName(e))
+			t.Shape.HealthCheck = parse.HealthCheck(t.Key, e.HealthCheck, nil, parse.HostName(e))
 		}
 		switch gatewayv1alpha1.EndpointProtocol(of.Protocol) {
 		case gatewayv1alpha1.EndpointProtocolHTTPS:
 			https++
-			names = append(names, hostName(e))
+			names = append(names, parse.HostName(e))
 		case gatewayv1alpha1.EndpointProtocolGRPC:
 			grpc++
 		}
 	}
-	if t.Key.Protocol != ProtocolHTTP && t.Key.Protocol != ProtocolGRPC {
+	if t.Key.Protocol != ir.ProtocolHTTP && t.Key.Protocol != ir.ProtocolGRPC {
 		return ""
 	}
 	t.Shape.HTTP2 = t.Shape.HTTP2 || grpc == len(targets)
@@ -123,23 +125,10 @@ func endpointsShape(t *Target, spec *gatewayv1alpha1.TailscaleEndpointsSpec, tar
 		t.Problem = fmt.Sprintf("some endpoints of port %d speak HTTPS and others do not; give them one protocol, or ports of their own", t.Key.Port)
 		return t.Problem
 	}
-	t.Shape.TLS = &UpstreamTLS{}
+	t.Shape.TLS = &ir.UpstreamTLS{}
 	slices.Sort(names)
 	if names = slices.Compact(names); len(names) == 1 {
 		t.Shape.TLS.ServerName = names[0]
 	}
 	return ""
 }
-
-// hostName of an endpoint. Empty if it has only an address, or was discovered.
-func hostName(e gatewayv1alpha1.Endpoint) string {
-	host := e.TailscaleFQDN
-	if e.ExternalTarget != "" {
-		if h, _, err := net.SplitHostPort(e.ExternalTarget); err == nil && net.ParseIP(h) == nil {
-			host = h
-		}
-	}
-	return canonicalHost(host)
-}
-
-func canonicalHost(h string) string { return strings.ToLower(strings.TrimSuffix(h, ".")) }

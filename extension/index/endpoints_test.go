@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // routeTo a TailscaleEndpoints' port, of any kind of route.
@@ -26,15 +28,15 @@ spec:
 }
 
 func TestEndpoints(t *testing.T) {
-	at := func(port int32) []Endpoint { return append(pods(port, "10.1.0.1"), draining(port, "10.1.0.3")) }
-	outliers := &OutlierDetection{Consecutive5xx: 3, ConsecutiveGatewayFailure: 3, Interval: 30 * time.Second, BaseEjectionTime: 30 * time.Second, MaxEjectionPercent: 50, SplitLocalOriginErrors: true}
+	at := func(port int32) []ir.Endpoint { return append(pods(port, "10.1.0.1"), draining(port, "10.1.0.3")) }
+	outliers := &ir.OutlierDetection{Consecutive5xx: 3, ConsecutiveGatewayFailure: 3, Interval: 30 * time.Second, BaseEjectionTime: 30 * time.Second, MaxEjectionPercent: 50, SplitLocalOriginErrors: true}
 	all := []string{endpointsEdge, proxySetEdge, sliceEdge}
 	cases := map[string]struct {
 		reason  string
 		kind    string
 		port    int32
 		objects []string
-		want    Target
+		want    ir.Target
 		problem string
 	}{
 		"Weights": {
@@ -42,15 +44,15 @@ func TestEndpoints(t *testing.T) {
 			kind:    "TCPRoute",
 			port:    5432,
 			objects: all,
-			want: Target{
-				Shape: Shape{HealthThreshold: 70, OutlierDetection: outliers, HealthCheck: &HealthCheck{Interval: 7 * time.Second, Timeout: 3 * time.Second, Healthy: 2, Unhealthy: 3}},
-				Localities: []Locality{
+			want: ir.Target{
+				Shape: ir.Shape{HealthThreshold: 70, OutlierDetection: outliers, HealthCheck: &ir.HealthCheck{Interval: 7 * time.Second, Timeout: 3 * time.Second, Healthy: 2, Unhealthy: 3}},
+				Localities: []ir.Locality{
 					{Name: "db/5432", Proxied: true, Weight: 3, Endpoints: at(10001)},
 					{Name: "db2/5432", Proxied: true, Weight: 1, Endpoints: at(10002)},
 				},
-				Candidates: []Candidate{
-					{Source: "db/5432", Address: Address{Host: "10.1.0.1", Port: 10001}, Weight: 1},
-					{Source: "db2/5432", Address: Address{Host: "10.1.0.1", Port: 10002}, Weight: 1},
+				Candidates: []ir.Candidate{
+					{Source: "db/5432", Address: ir.Address{Host: "10.1.0.1", Port: 10001}, Weight: 1},
+					{Source: "db2/5432", Address: ir.Address{Host: "10.1.0.1", Port: 10002}, Weight: 1},
 				},
 			},
 		},
@@ -59,23 +61,23 @@ func TestEndpoints(t *testing.T) {
 			kind:    "UDPRoute",
 			port:    53,
 			objects: all,
-			want:    Target{Shape: Shape{HealthThreshold: 70}, Localities: []Locality{{Name: "dns/53/udp", Proxied: true, Weight: 1, Endpoints: at(10003)}}},
+			want:    ir.Target{Shape: ir.Shape{HealthThreshold: 70}, Localities: []ir.Locality{{Name: "dns/53/udp", Proxied: true, Weight: 1, Endpoints: at(10003)}}},
 		},
 		"TCPBesideUDP": {
 			reason:  "And the one of TCP is not that of UDP.",
 			kind:    "TLSRoute",
 			port:    53,
 			objects: all,
-			want:    Target{Shape: Shape{HealthThreshold: 70, OutlierDetection: outliers}, Localities: []Locality{{Name: "dns/53", Proxied: true, Weight: 1, Endpoints: at(10004)}}},
+			want:    ir.Target{Shape: ir.Shape{HealthThreshold: 70, OutlierDetection: outliers}, Localities: []ir.Locality{{Name: "dns/53", Proxied: true, Weight: 1, Endpoints: at(10004)}}},
 		},
 		"HTTPS": {
 			reason:  "What speaks HTTPS is spoken to so, by its name in the tailnet.",
 			kind:    "HTTPRoute",
 			port:    443,
 			objects: all,
-			want: Target{
-				Shape:      Shape{HealthThreshold: 70, OutlierDetection: outliers, TLS: &UpstreamTLS{ServerName: "api.tail1.ts.net"}},
-				Localities: []Locality{{Name: "api/443", Proxied: true, Weight: 1, Endpoints: at(10005)}},
+			want: ir.Target{
+				Shape:      ir.Shape{HealthThreshold: 70, OutlierDetection: outliers, TLS: &ir.UpstreamTLS{ServerName: "api.tail1.ts.net"}},
+				Localities: []ir.Locality{{Name: "api/443", Proxied: true, Weight: 1, Endpoints: at(10005)}},
 			},
 		},
 		"HTTPSAddressAndName": {
@@ -83,9 +85,9 @@ func TestEndpoints(t *testing.T) {
 			kind:    "HTTPRoute",
 			port:    443,
 			objects: []string{strings.ReplaceAll(endpointsEdge, "tailscaleFQDN:", "tailscaleIP: 100.64.0.9, tailscaleFQDN:"), proxySetEdge, sliceEdge},
-			want: Target{
-				Shape:      Shape{HealthThreshold: 70, OutlierDetection: outliers, TLS: &UpstreamTLS{ServerName: "api.tail1.ts.net"}},
-				Localities: []Locality{{Name: "api/443", Proxied: true, Weight: 1, Endpoints: at(10005)}},
+			want: ir.Target{
+				Shape:      ir.Shape{HealthThreshold: 70, OutlierDetection: outliers, TLS: &ir.UpstreamTLS{ServerName: "api.tail1.ts.net"}},
+				Localities: []ir.Locality{{Name: "api/443", Proxied: true, Weight: 1, Endpoints: at(10005)}},
 			},
 		},
 		"HTTPSOnL4": {
@@ -93,16 +95,16 @@ func TestEndpoints(t *testing.T) {
 			kind:    "TCPRoute",
 			port:    443,
 			objects: all,
-			want:    Target{Shape: Shape{HealthThreshold: 70, OutlierDetection: outliers}, Localities: []Locality{{Name: "api/443", Proxied: true, Weight: 1, Endpoints: at(10005)}}},
+			want:    ir.Target{Shape: ir.Shape{HealthThreshold: 70, OutlierDetection: outliers}, Localities: []ir.Locality{{Name: "api/443", Proxied: true, Weight: 1, Endpoints: at(10005)}}},
 		},
 		"GRPCRoute": {
 			reason:  "gRPC is HTTP/2.",
 			kind:    "GRPCRoute",
 			port:    5432,
 			objects: []string{strings.ReplaceAll(endpointsEdge, ", healthCheck: {interval: 7s}", ""), proxySetEdge},
-			want: Target{
-				Shape:      Shape{HealthThreshold: 70, OutlierDetection: outliers, HTTP2: true},
-				Localities: []Locality{{Name: "db/5432", Proxied: true, Weight: 3}, {Name: "db2/5432", Proxied: true, Weight: 1}},
+			want: ir.Target{
+				Shape:      ir.Shape{HealthThreshold: 70, OutlierDetection: outliers, HTTP2: true},
+				Localities: []ir.Locality{{Name: "db/5432", Proxied: true, Weight: 3}, {Name: "db2/5432", Proxied: true, Weight: 1}},
 			},
 			problem: "no egress proxy is ready",
 		},
@@ -111,14 +113,14 @@ func TestEndpoints(t *testing.T) {
 			kind:    "HTTPRoute",
 			port:    8443,
 			objects: all,
-			want:    Target{Shape: Shape{HealthThreshold: 70, OutlierDetection: outliers}, Localities: []Locality{{Name: "ext/8443", Weight: 1, Endpoints: pods(8443, "192.0.2.7")}}},
+			want:    ir.Target{Shape: ir.Shape{HealthThreshold: 70, OutlierDetection: outliers}, Localities: []ir.Locality{{Name: "ext/8443", Weight: 1, Endpoints: pods(8443, "192.0.2.7")}}},
 		},
 		"DirectByName": {
 			reason:  "A name waits for who resolves it; its protocol counts.",
 			kind:    "HTTPRoute",
 			port:    9000,
 			objects: all,
-			want:    Target{Shape: Shape{HealthThreshold: 70, OutlierDetection: outliers, HTTP2: true}, Localities: []Locality{{Name: "named/9000", Weight: 1}}},
+			want:    ir.Target{Shape: ir.Shape{HealthThreshold: 70, OutlierDetection: outliers, HTTP2: true}, Localities: []ir.Locality{{Name: "named/9000", Weight: 1}}},
 			problem: "the address of api.example.com is not known",
 		},
 		"NoPort": {
@@ -126,7 +128,7 @@ func TestEndpoints(t *testing.T) {
 			kind:    "HTTPRoute",
 			port:    1,
 			objects: all,
-			want:    Target{Shape: Shape{HealthThreshold: 70, OutlierDetection: outliers}, Missing: true},
+			want:    ir.Target{Shape: ir.Shape{HealthThreshold: 70, OutlierDetection: outliers}, Missing: true},
 			problem: "has no endpoint with port 1 of TCP",
 		},
 		"NotOfAttachments": {
@@ -134,14 +136,14 @@ func TestEndpoints(t *testing.T) {
 			kind:    "HTTPRoute",
 			port:    80,
 			objects: append([]string{attachmentWeb}, all...),
-			want:    Target{Shape: Shape{HealthThreshold: 70, OutlierDetection: outliers}, Missing: true},
+			want:    ir.Target{Shape: ir.Shape{HealthThreshold: 70, OutlierDetection: outliers}, Missing: true},
 			problem: "has no endpoint with port 80 of TCP",
 		},
 		"NoObject": {
 			reason:  "A route may name what is not there.",
 			kind:    "HTTPRoute",
 			port:    1,
-			want:    Target{Missing: true},
+			want:    ir.Target{Missing: true},
 			problem: "TailscaleEndpoints shop/edge does not exist",
 		},
 		"NoProxySet": {
@@ -149,7 +151,7 @@ func TestEndpoints(t *testing.T) {
 			kind:    "HTTPRoute",
 			port:    443,
 			objects: []string{endpointsEdge},
-			want:    Target{Shape: Shape{HealthThreshold: 70, OutlierDetection: outliers}},
+			want:    ir.Target{Shape: ir.Shape{HealthThreshold: 70, OutlierDetection: outliers}},
 			problem: "has no proxies yet",
 		},
 		"MixedProtocols": {
@@ -157,14 +159,14 @@ func TestEndpoints(t *testing.T) {
 			kind:    "HTTPRoute",
 			port:    5432,
 			objects: []string{strings.ReplaceAll(endpointsEdge, ", healthCheck: {interval: 7s}", ""), strings.Replace(proxySetEdge, "db/5432, port: 5432, protocol: TCP", "db/5432, port: 5432, protocol: HTTPS", 1), sliceEdge},
-			want:    Target{Shape: Shape{HealthThreshold: 70, OutlierDetection: outliers}},
+			want:    ir.Target{Shape: ir.Shape{HealthThreshold: 70, OutlierDetection: outliers}},
 			problem: "some endpoints of port 5432 speak HTTPS and others do not",
 		},
 	}
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
 			s := snapshotOf(t, append([]string{routeTo(tc.kind, tc.port)}, tc.objects...)...)
-			tc.want.Key = TargetKey{Kind: TargetEndpoints, Namespace: "shop", Name: "edge", Port: tc.port, Protocol: routeKinds[tc.kind].Protocol()}
+			tc.want.Key = ir.TargetKey{Kind: ir.TargetEndpoints, Namespace: "shop", Name: "edge", Port: tc.port, Protocol: ir.RouteKinds[tc.kind].Protocol()}
 			got := s.Target(tc.want.Key)
 			if got == nil {
 				t.Fatalf("%s\nno target", tc.reason)

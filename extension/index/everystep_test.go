@@ -18,6 +18,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/objecttest"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 )
 
 // ofEveryKind is one object at least of each kind that the index reads, some of which
@@ -35,15 +39,15 @@ func ofEveryKind(t *testing.T) []client.Object {
 			"  parametersRef: {group: gateway.envoyproxy.io, kind: EnvoyProxy, namespace: infra, name: class}\n",
 		strings.Replace(gatewayOf("gw3"), "{gatewayClassName: envoy", "{gatewayClassName: envoy, infrastructure: {parametersRef: {group: gateway.envoyproxy.io, kind: EnvoyProxy, name: own}}", 1),
 		strings.NewReplacer("name: web, generation: 1", "name: third, generation: 1", "name: gw,", "name: gw3,").Replace(routeToWeb),
-		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: config, namespace: system}\ndata: {"+configKey+": 'envoyProxy: {bootstrap: "+withAuthority+"}'}\n",
+		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: config, namespace: system}\ndata: {"+parse.ConfigKey+": 'envoyProxy: {bootstrap: "+withAuthority+"}'}\n",
 	)
-	for n := range snapshotOf(t, routeToWeb, devices).policies[name("devices")].Discoveries() {
-		docs = append(docs, "apiVersion: tailnet.gateway.tailscale.com/v1alpha1\nkind: Discovery\nmetadata: {name: "+n.Name+", namespace: "+n.Namespace+", labels: {"+RoutePolicyLabel+
+	for n := range snapshotOf(t, routeToWeb, devices).Edit().Policies.Get(name("devices")).Discoveries() {
+		docs = append(docs, "apiVersion: tailnet.gateway.tailscale.com/v1alpha1\nkind: Discovery\nmetadata: {name: "+n.Name+", namespace: "+n.Namespace+", labels: {"+ir.RoutePolicyLabel+
 			": \"\"}}\nspec: {forProvider: {}}\nstatus: {atProvider: {count: 9, truncated: true, discovered: [{addresses: [100.64.0.7]}]}}\n")
 	}
-	out := append(objects(t, docs...), proxyOf(t, "infra/own", "{bootstrap: "+withAuthority+"}"), proxyOf(t, "infra/class", "{mergeType: StrategicMerge, bootstrap: "+withAuthority+"}"))
-	kinds := Kinds()
-	maps.Copy(kinds, BootstrapKinds())
+	out := append(decode(t, docs...), proxyOf(t, "infra/own", "{bootstrap: "+withAuthority+"}"), proxyOf(t, "infra/class", "{mergeType: StrategicMerge, bootstrap: "+withAuthority+"}"))
+	kinds := parse.Kinds()
+	maps.Copy(kinds, parse.BootstrapKinds())
 	for _, o := range out {
 		maps.DeleteFunc(kinds, func(_ string, k client.Object) bool {
 			return fmt.Sprintf("%T", k) == fmt.Sprintf("%T", o) && k.GetObjectKind().GroupVersionKind().Kind == kindIfUnstructured(o)
@@ -62,22 +66,27 @@ func kindIfUnstructured(o client.Object) string {
 	return ""
 }
 
-// A stepper has what a store was told.
+// A stepper holds what a store has got.
 type stepper struct {
 	all    []client.Object
 	there  map[int]client.Object
 	hosts  map[string][]string
-	secret map[types.NamespacedName]*Held
+	secret map[types.NamespacedName]*ir.CertificateSecret
+	serves func(types.NamespacedName) bool
 }
 
-// step tells the store one thing more, and returns what, for people.
-func (p *stepper) step(s *Store, r *rand.Rand, held []*Held) string {
-	switch r.IntN(12) {
+// step makes a random change, and returns what it is, for people.
+func (p *stepper) step(s *Store, r *rand.Rand, held []*ir.CertificateSecret) string {
+	switch r.IntN(14) {
 	case 0:
 		addresses := [][]string{nil, {"192.0.2.1"}, {"192.0.2.1", "192.0.2.2"}, {"127.0.0.1"}}[r.IntN(4)]
 		p.hosts["api.example.com"] = addresses
 		s.SetHost("api.example.com", addresses)
 		return fmt.Sprintf("host %v", addresses)
+	case 2:
+		p.serves = []func(types.NamespacedName) bool{nil, func(n types.NamespacedName) bool { return n.Name != "gw" }}[r.IntN(2)]
+		s.Serve(p.serves)
+		return fmt.Sprintf("serves all: %t", p.serves == nil)
 	case 1:
 		n := []types.NamespacedName{{Namespace: "vault", Name: "client"}, {Namespace: "infra", Name: "client"}}[r.IntN(2)]
 		p.secret[n] = held[r.IntN(len(held))]
@@ -94,9 +103,10 @@ func (p *stepper) step(s *Store, r *rand.Rand, held []*Held) string {
 	return fmt.Sprintf("%T %s (gone: %t, error: %v)", c.Object, client.ObjectKeyFromObject(c.Object), c.Gone, err)
 }
 
-// fresh store that hears of the same at once, in another order.
+// fresh returns a store that gets the same at once, in another order.
 func (p *stepper) fresh(r *rand.Rand) *Store {
 	s := everyStore()
+	s.Serve(p.serves)
 	var cs []Change
 	for _, i := range r.Perm(len(p.all)) {
 		if o := p.there[i]; o != nil {
@@ -113,21 +123,21 @@ func (p *stepper) fresh(r *rand.Rand) *Store {
 	return s
 }
 
-// everyStore reads the kinds of BootstrapKinds, too.
+// everyStore returns a store that reads the kinds of BootstrapKinds, too.
 func everyStore() *Store {
 	s := directStore()
 	s.EnvoyGatewayConfig(types.NamespacedName{Namespace: "system", Name: "config"})
 	return s
 }
 
-// TestEveryStep changes objects of every kind at random, and wants after each step what a
-// store gives that hears of what there is at once, in another order.
+// TestEveryStep changes objects of every kind at random. After each step, the store must equal
+// one that gets all objects at once, in another order.
 func TestEveryStep(t *testing.T) {
 	t.Parallel()
 	all := ofEveryKind(t)
-	held := []*Held{nil}
+	held := []*ir.CertificateSecret{nil}
 	for range 2 {
-		h := Hold(types.NamespacedName{Namespace: "vault", Name: "client"}, tlsSecret(t, ecdsaKey(t)), heldAt)
+		h := parse.ParseSecret(types.NamespacedName{Namespace: "vault", Name: "client"}, objecttest.TLSSecret(t, objecttest.ECDSAKey(t)), objecttest.SecretTime)
 		held = append(held, &h)
 	}
 	for seed := range uint64(20) {
@@ -135,7 +145,7 @@ func TestEveryStep(t *testing.T) {
 			t.Parallel()
 			r := rand.New(rand.NewPCG(seed, 99))
 			s := everyStore()
-			p := &stepper{all: all, there: map[int]client.Object{}, hosts: map[string][]string{}, secret: map[types.NamespacedName]*Held{}}
+			p := &stepper{all: all, there: map[int]client.Object{}, hosts: map[string][]string{}, secret: map[types.NamespacedName]*ir.CertificateSecret{}}
 			// Most are there from the beginning: steps towards that say little.
 			for i := range all {
 				if r.IntN(5) > 0 {
@@ -148,17 +158,55 @@ func TestEveryStep(t *testing.T) {
 			for step := range 60 {
 				what := p.step(s, r, held)
 				fresh := p.fresh(r)
-				if diff := cmp.Diff(fresh.Snapshot(), s.Snapshot(), compareSnapshots(), cmp.AllowUnexported(KeyPair{})); diff != "" {
+				if diff := cmp.Diff(fresh.Snapshot(), s.Snapshot(), compareSnapshots(), cmp.AllowUnexported(ir.KeyPair{})); diff != "" {
 					t.Fatalf("seed %d, step %d: %s: -want, +got\n%s", seed, step, what, diff)
 				}
-				if diff := cmp.Diff(fresh.deps, s.deps, cmp.AllowUnexported(consumer{}, ref{})); diff != "" {
+				if diff := cmp.Diff(fresh.lookups, s.lookups, cmp.AllowUnexported(consumer{}, ref{})); diff != "" {
 					t.Fatalf("seed %d, step %d: %s: dependencies: -want, +got\n%s", seed, step, what, diff)
+				}
+				if diff := cmp.Diff(fresh.namedBy, s.namedBy, cmp.AllowUnexported(consumer{}, contributor{})) +
+					cmp.Diff(fresh.readers, s.readers, cmp.AllowUnexported(contributor{})); diff != "" {
+					t.Fatalf("seed %d, step %d: %s: contributors: -want, +got\n%s", seed, step, what, diff)
+				}
+				if diff := cmp.Diff(fresh.digests, s.digests, cmp.AllowUnexported(digests{}, contributor{}, contribution{})); diff != "" {
+					t.Fatalf("seed %d, step %d: %s: digests: -want, +got\n%s", seed, step, what, diff)
 				}
 				if diff := cmp.Diff(fresh.Hosts(), s.Hosts()) + cmp.Diff(fresh.Secrets(), s.Secrets()); diff != "" {
 					t.Fatalf("seed %d, step %d: %s: hosts and secrets: -want, +got\n%s", seed, step, what, diff)
 				}
 			}
 		})
+	}
+}
+
+// TestEverySection checks that the objects of TestEveryStep fill every table of the snapshot, and
+// that each section of a digest contributes.
+func TestEverySection(t *testing.T) {
+	s := everyStore()
+	for _, o := range ofEveryKind(t) {
+		if err := s.Apply(Change{Object: o}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for n := range s.readers {
+		h := parse.ParseSecret(n, objecttest.TLSSecret(t, objecttest.ECDSAKey(t)), objecttest.SecretTime)
+		s.SetSecret(n, &h)
+	}
+	tables := reflect.ValueOf(s.Snapshot().Edit().Tables)
+	for i := range tables.NumField() {
+		of, ok := tables.Field(i).Interface().(interface{ Len() int })
+		if n := tables.Type().Field(i).Name; !ok || of.Len() == 0 {
+			t.Errorf("table %s is empty: add an object to ofEveryKind", n)
+		}
+	}
+	contributes := [sectionCount]bool{}
+	for c := range s.digests.contributions {
+		contributes[c.section] = true
+	}
+	for id, of := range sections {
+		if of.digest != nil && !contributes[id] {
+			t.Errorf("nothing of section %d contributes to a digest: add an object to ofEveryKind", id)
+		}
 	}
 }
 

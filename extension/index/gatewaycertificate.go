@@ -4,99 +4,98 @@
 package index
 
 import (
-	"fmt"
 	"reflect"
 
 	"k8s.io/apimachinery/pkg/types"
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
+	gwapiv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 )
 
-// kindCertificate is the kind of what a Gateway's digest has for the certificate that it
-// presents.
-const kindCertificate RouteKind = "certificate"
-
-func certificateKey(gateway types.NamespacedName) RouteKey {
-	return RouteKey{Kind: kindCertificate, NamespacedName: gateway}
+// certificateObjects are the client certificates that Gateways present.
+type certificateObjects struct {
+	certificates map[types.NamespacedName]*ir.ClientCertificate
 }
 
-// putGatewayCertificate keeps what a Gateway presents to backends (Gateway API's
-// spec.tls.backend).
-func (w *world) putGatewayCertificate(o *gwapiv1.Gateway, n types.NamespacedName, gone bool, d *dirty) {
-	d.certificates[n] = struct{}{}
-	delete(w.certificates, n)
-	if gone || o.Spec.TLS == nil || o.Spec.TLS.Backend == nil || o.Spec.TLS.Backend.ClientCertificateRef == nil {
-		return
-	}
-	r := *o.Spec.TLS.Backend.ClientCertificateRef
-	c := certificateOf(n.Namespace, r)
-	if !isSecret(r) {
-		c.Reason, c.Problem = ReasonInvalidCertificate, "spec.tls.backend.clientCertificateRef names no Secret"
-	}
-	w.certificates[n] = c
+func newCertificateObjects() certificateObjects {
+	return certificateObjects{certificates: map[types.NamespacedName]*ir.ClientCertificate{}}
 }
 
-// advanceCertificate takes over which certificate a Gateway presents.
-func (s *Store) advanceCertificate(c *change, gateway types.NamespacedName) {
-	var now *ClientCertificate
-	var secrets []types.NamespacedName
-	if was := s.world.certificates[gateway]; was != nil && (s.serves == nil || s.serves(gateway)) {
-		copied := *was
-		now = &copied
-		if now.Problem == "" {
-			s.world.judge(now, gatewaysOf(gateway.Namespace), true)
-			if now.Reason != ReasonNotPermitted {
-				secrets = append(secrets, now.Secret)
+// putCertificate takes over the client certificate of a Gateway (Gateway API's
+// spec.tls.backend), and marks those that a ReferenceGrant may permit.
+func (all *objects) putCertificate(in *input, p *pending) (bool, error) {
+	switch o := in.Object.(type) {
+	case *gwapiv1beta1.ReferenceGrant:
+		for n, c := range all.certificates {
+			if c.Secret.Namespace != n.Namespace {
+				p.markName(certificateSection, n)
 			}
 		}
+	case *gwapiv1.Gateway:
+		p.markName(certificateSection, in.name)
+		delete(all.certificates, in.name)
+		if in.Gone || o.Spec.TLS == nil || o.Spec.TLS.Backend == nil || o.Spec.TLS.Backend.ClientCertificateRef == nil {
+			break
+		}
+		r := *o.Spec.TLS.Backend.ClientCertificateRef
+		c := parse.ParseCertificateRef(in.name.Namespace, r)
+		if !parse.IsSecret(r) {
+			c.Reason, c.Problem = ir.ReasonInvalidCertificate, "spec.tls.backend.clientCertificateRef names no Secret"
+		}
+		all.certificates[in.name] = c
+	default:
+		return false, nil
 	}
-	s.want(certificateKey(gateway), secrets)
-	old := c.next.certificates[gateway]
-	if reflect.DeepEqual(old, now) {
-		return
-	}
-	c.digest(certificateSum(gateway, old), certificateSum(gateway, now))
-	c.certificates = append(c.certificates, gateway)
-	put(clone(c, "certificates", &c.next.certificates), gateway, now, now == nil)
+	return true, nil
 }
 
-// certificateSum is what a Gateway's certificate is in a digest.
-func certificateSum(gateway types.NamespacedName, c *ClientCertificate) any {
+// serveCertificates marks all Gateways with a client certificate.
+func (all *objects) serveCertificates(p *pending) {
+	for n := range all.certificates {
+		p.markName(certificateSection, n)
+	}
+}
+
+// recomputeCertificates takes over the client certificates of the marked Gateways.
+func (s *Store) recomputeCertificates(e *edit) {
+	for c := range e.marked(certificateSection) {
+		gateway := c.NamespacedName
+		var now *ir.ClientCertificate
+		var secrets []types.NamespacedName
+		if was := s.objects.certificates[gateway]; was != nil && s.objects.serves(gateway) {
+			copied := *was
+			now = &copied
+			if now.Problem == "" {
+				s.objects.checkCertificate(now, gatewaysOf(gateway.Namespace), true)
+				if now.Reason != ir.ReasonNotPermitted {
+					secrets = append(secrets, now.Secret)
+				}
+			}
+		}
+		s.readSecrets(c, secrets)
+		old := e.next.Certificates.Get(gateway)
+		if reflect.DeepEqual(old, now) {
+			continue
+		}
+		e.digest(c, certificateSum(gateway, old), certificateSum(gateway, now))
+		e.next.Certificates.Put(e.next, gateway, now, now == nil)
+	}
+}
+
+// certificateSum returns the part of a Gateway's client certificate in digests.
+func certificateSum(gateway types.NamespacedName, c *ir.ClientCertificate) any {
 	if c == nil {
 		return nil
 	}
 	return struct {
 		Presents    types.NamespacedName
-		Certificate ClientCertificate
+		Certificate ir.ClientCertificate
 	}{gateway, *c}
 }
 
-// certificatePart is what it adds to the digest of the Gateway.
-func certificatePart(c *change, gateway types.NamespacedName) part {
-	now := c.next.certificates[gateway]
-	if now == nil {
-		return part{}
-	}
-	return part{gateways: []types.NamespacedName{gateway}, sum: sum(certificateSum(gateway, now))}
-}
-
-// HasCertificates reports whether any Gateway presents one to backends.
-func (s *Snapshot) HasCertificates() bool { return len(s.certificates) > 0 }
-
-// Certificate that a Gateway presents to backends. Nil is none.
-func (s *Snapshot) Certificate(gateway types.NamespacedName) *ClientCertificate {
-	return s.certificates[gateway]
-}
-
-// Withheld says why requests of a route are not sent to a target: a Gateway of the route
-// cannot present its certificate. Empty if that is no reason.
-func (s *Snapshot) Withheld(r *Route, t *Target) string {
-	if t.Shape.TLS == nil {
-		return ""
-	}
-	for _, g := range r.Gateways {
-		if c := s.certificates[g]; c != nil && c.Problem != "" {
-			return fmt.Sprintf("Gateway %s cannot present its client certificate: %s", g, c.Problem)
-		}
-	}
-	return ""
+// digestCertificate returns what the client certificate of a Gateway contributes.
+func (s *Store) digestCertificate(e *edit, c contributor) contribution {
+	return contributionOf(c.NamespacedName, certificateSum(c.NamespacedName, e.next.Certificates.Get(c.NamespacedName)))
 }

@@ -9,60 +9,55 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
+	gwapiv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
-// kindIdentity is the kind of what a Gateway's digest has for its listeners that are
-// told by headers who asks.
-const kindIdentity RouteKind = "identity"
-
-// An IdentityListener of a Gateway is told by proxies, in headers, who asks.
-type IdentityListener struct {
-	Name string
-	Port int32
+// identityObjects are the identity listeners that TailscaleGateways ask for, by Gateway, and
+// the Gateways of those TailscaleGateways.
+type identityObjects struct {
+	identities      group[identity]
+	identityGateway map[types.NamespacedName]types.NamespacedName
 }
 
-// An identity is what TailscaleGateways of a namespace want: the names of listeners that
-// are told by headers who asks.
+func newIdentityObjects() identityObjects {
+	return identityObjects{identities: group[identity]{}, identityGateway: map[types.NamespacedName]types.NamespacedName{}}
+}
+
+// An identity holds the names of the identity listeners that TailscaleGateways of a namespace
+// ask for.
 type identity struct {
 	namespace string
 	listeners []string
 }
 
-// identified are a Gateway's listeners that a TailscaleGateway wants to be told by
-// headers who asks, as far as they can be: those of HTTP. Nil means that none is
-// wanted, and an empty list that what is wanted is not there, or wanted by nobody who
-// may: such a listener believes whoever reaches it.
-func (w *world) identified(gateway types.NamespacedName) []IdentityListener {
-	var out []IdentityListener
-	for _, of := range w.identities.sorted(gateway) {
-		if out == nil {
-			out = []IdentityListener{}
-		}
-		if !w.grants.PermitGateway(of.namespace, gateway) {
-			continue
-		}
-		for _, n := range of.listeners {
-			l := IdentityListener{Name: n}
-			if g := w.abouts[gateway]; g != nil {
-				l.Port = g.Plain[n]
-			}
-			if l.Port != 0 && !slices.Contains(out, l) {
-				out = append(out, l)
+// putIdentity takes over the identity listeners of a TailscaleGateway, and marks those of a
+// Gateway or those that a ReferenceGrant may permit.
+func (all *objects) putIdentity(in *input, p *pending) (bool, error) {
+	switch o := in.Object.(type) {
+	case *gwapiv1beta1.ReferenceGrant:
+		for n, g := range all.identityGateway {
+			if n.Namespace != g.Namespace {
+				p.markName(identitySection, g)
 			}
 		}
+	case *gwapiv1.Gateway:
+		p.markName(identitySection, in.name)
+	case *gatewayv1alpha1.TailscaleGateway:
+		all.putTailscaleGateway(o, in, p)
+	default:
+		return false, nil
 	}
-	slices.SortFunc(out, func(a, b IdentityListener) int { return strings.Compare(a.Name, b.Name) })
-	return out
+	return true, nil
 }
 
-// putTailscaleGateway keeps which listeners are told by headers who asks.
-func (w *world) putTailscaleGateway(o *gatewayv1alpha1.TailscaleGateway, n types.NamespacedName, gone bool, d *dirty) {
-	if old, ok := w.joined[n]; ok {
-		w.identities.unset(old, n)
-		d.identities[old] = struct{}{}
-		delete(w.joined, n)
+func (all *objects) putTailscaleGateway(o *gatewayv1alpha1.TailscaleGateway, in *input, p *pending) {
+	if old, ok := all.identityGateway[in.name]; ok {
+		all.identities.unset(old, in.name)
+		p.markName(identitySection, old)
+		delete(all.identityGateway, in.name)
 	}
 	var names []string
 	for _, t := range o.Spec.Tailnets {
@@ -72,79 +67,80 @@ func (w *world) putTailscaleGateway(o *gatewayv1alpha1.TailscaleGateway, n types
 			}
 		}
 	}
-	if gone || len(names) == 0 {
+	if in.Gone || len(names) == 0 {
 		return
 	}
 	g := types.NamespacedName{Namespace: o.Spec.GatewayRef.Namespace, Name: o.Spec.GatewayRef.Name}
 	if g.Namespace == "" {
-		g.Namespace = n.Namespace
+		g.Namespace = in.name.Namespace
 	}
-	w.joined[n] = g
-	w.identities.set(g, n, identity{namespace: n.Namespace, listeners: names})
-	d.identities[g] = struct{}{}
+	all.identityGateway[in.name] = g
+	all.identities.set(g, in.name, identity{namespace: in.name.Namespace, listeners: names})
+	p.markName(identitySection, g)
 }
 
-// plainPorts of a Gateway's listeners of HTTP, by name.
-func plainPorts(o *gwapiv1.Gateway) map[string]int32 {
-	out := map[string]int32{}
-	for _, l := range o.Spec.Listeners {
-		if l.Protocol == gwapiv1.HTTPProtocolType {
-			out[string(l.Name)] = l.Port
+// serveIdentities marks all Gateways with identity listeners.
+func (all *objects) serveIdentities(p *pending) {
+	for n := range all.identities {
+		p.markName(identitySection, n)
+	}
+}
+
+// identityListeners returns the listeners of a Gateway that a TailscaleGateway asks to be
+// identity listeners, as far as they are HTTP listeners. It returns nil if no TailscaleGateway
+// asks for any, and an empty list if those that are asked for do not exist or are not
+// permitted: an identity listener trusts every client that reaches it.
+func (all *objects) identityListeners(gateway types.NamespacedName) []ir.IdentityListener {
+	var out []ir.IdentityListener
+	for _, of := range all.identities.sorted(gateway) {
+		if out == nil {
+			out = []ir.IdentityListener{}
+		}
+		if !all.grants.PermitGateway(of.namespace, gateway) {
+			continue
+		}
+		for _, n := range of.listeners {
+			l := ir.IdentityListener{Name: n}
+			if g := all.gatewayInfo[gateway]; g != nil {
+				l.Port = g.HTTPPorts[n]
+			}
+			if l.Port != 0 && !slices.Contains(out, l) {
+				out = append(out, l)
+			}
 		}
 	}
+	slices.SortFunc(out, func(a, b ir.IdentityListener) int { return strings.Compare(a.Name, b.Name) })
 	return out
 }
 
-// advanceIdentity takes over which listeners of a Gateway are told by headers who asks,
-// if it is served.
-func (s *Store) advanceIdentity(c *change, gateway types.NamespacedName) {
-	old, now := c.next.identified[gateway], s.world.identified(gateway)
-	if s.serves != nil && !s.serves(gateway) {
-		now = nil
+// recomputeIdentities takes over the identity listeners of the marked Gateways.
+func (s *Store) recomputeIdentities(e *edit) {
+	for c := range e.marked(identitySection) {
+		gateway := c.NamespacedName
+		old, now := e.next.IdentityListeners.Get(gateway), s.objects.identityListeners(gateway)
+		if !s.objects.serves(gateway) {
+			now = nil
+		}
+		if (old == nil) == (now == nil) && slices.Equal(old, now) {
+			continue
+		}
+		e.digest(c, identitySum(gateway, old), identitySum(gateway, now))
+		e.next.IdentityListeners.Put(e.next, gateway, now, now == nil)
 	}
-	if (old == nil) == (now == nil) && slices.Equal(old, now) {
-		return
-	}
-	c.digest(identitySum(gateway, old), identitySum(gateway, now))
-	c.identities = append(c.identities, gateway)
-	identified := clone(c, "identified", &c.next.identified)
-	if now == nil {
-		delete(identified, gateway)
-		return
-	}
-	identified[gateway] = now
 }
 
-func identityKey(gateway types.NamespacedName) RouteKey {
-	return RouteKey{Kind: kindIdentity, NamespacedName: gateway}
-}
-
-// identitySum is what a Gateway's listeners are in a digest.
-func identitySum(gateway types.NamespacedName, ls []IdentityListener) any {
+// identitySum returns the part of identity listeners in digests.
+func identitySum(gateway types.NamespacedName, ls []ir.IdentityListener) any {
 	if ls == nil {
 		return nil
 	}
 	return struct {
 		Identified types.NamespacedName
-		Listeners  []IdentityListener
+		Listeners  []ir.IdentityListener
 	}{gateway, ls}
 }
 
-// identityPart is what they add to the digest of the Gateway.
-func identityPart(c *change, gateway types.NamespacedName) part {
-	ls := c.next.identified[gateway]
-	if ls == nil {
-		return part{}
-	}
-	return part{gateways: []types.NamespacedName{gateway}, sum: sum(identitySum(gateway, ls))}
-}
-
-// HasIdentified reports whether any Gateway is told by headers who asks.
-func (s *Snapshot) HasIdentified() bool { return len(s.identified) > 0 }
-
-// Identified are the listeners of a Gateway at which proxies tell by headers who asks,
-// by name. It reports whether a TailscaleGateway wants some, be they there or not.
-func (s *Snapshot) Identified(gateway types.NamespacedName) ([]IdentityListener, bool) {
-	ls, ok := s.identified[gateway]
-	return ls, ok
+// digestIdentity returns what the identity listeners of a Gateway contribute.
+func (s *Store) digestIdentity(e *edit, c contributor) contribution {
+	return contributionOf(c.NamespacedName, identitySum(c.NamespacedName, e.next.IdentityListeners.Get(c.NamespacedName)))
 }

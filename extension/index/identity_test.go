@@ -9,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // foreign is what another namespace says.
@@ -57,10 +59,10 @@ spec: {gatewayRef: {name: gw}, tailnets: [{name: corp, listeners: [{name: http, 
 	theirs := foreign(identityOf("a", "gw", "http"))
 	granted := grantOf(fromShop, toGateway)
 	type want struct {
-		Listeners []IdentityListener
+		Listeners []ir.IdentityListener
 		Wanted    bool
 	}
-	found := want{Listeners: []IdentityListener{{Name: "http", Port: 80}}, Wanted: true}
+	found := want{Listeners: []ir.IdentityListener{{Name: "http", Port: 80}}, Wanted: true}
 	cases := map[string]struct {
 		reason string
 		docs   []string
@@ -99,7 +101,7 @@ spec: {gatewayRef: {name: gw}, tailnets: [{name: corp, listeners: [{name: http, 
 				apply(t, s, true, tc.gone)
 			}
 			got := want{}
-			if got.Listeners, got.Wanted = s.Snapshot().Identified(gw); len(got.Listeners) == 0 {
+			if got.Listeners, got.Wanted = s.Snapshot().IdentityListeners(gw); len(got.Listeners) == 0 {
 				got.Listeners = nil
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {

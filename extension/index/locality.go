@@ -8,32 +8,34 @@ import (
 	"maps"
 	"math"
 	"slices"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
-// A source is a backend with its endpoints, before they are grouped by zone.
+// A source is a backend with its endpoints before they are grouped by zone.
 type source struct {
 	name      string
 	priority  uint32
 	weight    uint64
-	endpoints []zoned
+	endpoints []zonedEndpoint
 
-	// remote reports that it leads to another cluster, proxied that its endpoints are
-	// egress proxies all the same, and offline that the tailnet reports the device
-	// behind it as offline.
+	// remote reports that the source leads to another cluster, proxied that its endpoints
+	// are egress proxies although it does not, and offline that the tailnet reports its
+	// device as offline.
 	remote, proxied, offline bool
 
-	// cluster that it leads to, by its ID. Empty for this one.
+	// cluster is the ID of the cluster that the source leads to. It is empty for this one.
 	cluster string
 }
 
-// localities of sources: one a zone, which together have the weight of the source.
-// Sources of weight 0 get none.
-func localities(sources []source) []Locality {
+// localities returns one locality for each zone of each source. Together, the localities of
+// a source have its weight. A source of weight 0 has none.
+func localities(sources []source) []ir.Locality {
 	sources = slices.DeleteFunc(slices.Clone(sources), func(s source) bool { return s.weight == 0 })
 	scales := scale(sources)
-	var out []Locality
+	var out []ir.Locality
 	for _, s := range sources {
-		zones := map[string][]Endpoint{}
+		zones := map[string][]ir.Endpoint{}
 		for _, e := range s.endpoints {
 			zones[e.zone] = append(zones[e.zone], e.Endpoint)
 		}
@@ -47,7 +49,7 @@ func localities(sources []source) []Locality {
 				share = float64(usableOf(zones[z])) / float64(total)
 			}
 			w := math.Round(float64(s.weight) * scales[s.priority] * share)
-			out = append(out, Locality{
+			out = append(out, ir.Locality{
 				Name:      s.name,
 				Zone:      z,
 				Priority:  s.priority,
@@ -58,15 +60,15 @@ func localities(sources []source) []Locality {
 			})
 		}
 	}
-	slices.SortStableFunc(out, func(a, b Locality) int {
+	slices.SortStableFunc(out, func(a, b ir.Locality) int {
 		return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Zone, b.Zone))
 	})
 	return out
 }
 
-// scale of the weights of each priority, so that shares of zones are whole numbers:
-// the least common multiple of how many endpoints the sources have, or the most that
-// Envoy can take. Where no source is in several zones it is 1.
+// scale returns a factor for the weights of each priority, so that the shares of zones are
+// whole numbers: the least common multiple of the sources' numbers of endpoints, or the
+// largest factor that Envoy accepts. It is 1 if no source is in several zones.
 func scale(sources []source) map[uint32]float64 {
 	sum, multiple := map[uint32]uint64{}, map[uint32]uint64{}
 	for _, s := range sources {
@@ -85,6 +87,7 @@ func scale(sources []source) map[uint32]float64 {
 	return out
 }
 
+// lcm returns the least common multiple.
 func lcm(a, b uint64) uint64 {
 	x, y := a, b
 	for y != 0 {
@@ -93,32 +96,34 @@ func lcm(a, b uint64) uint64 {
 	return a / x * b
 }
 
-func severalZones(in []zoned) bool {
-	return slices.ContainsFunc(in, func(e zoned) bool { return e.zone != in[0].zone })
+// severalZones reports whether the endpoints are in more than one zone.
+func severalZones(in []zonedEndpoint) bool {
+	return slices.ContainsFunc(in, func(e zonedEndpoint) bool { return e.zone != in[0].zone })
 }
 
-// usable counts the endpoints that get something new.
-func usable(in []zoned) uint64 {
+// usable counts the endpoints that accept new requests.
+func usable(in []zonedEndpoint) uint64 {
 	n := uint64(0)
 	for _, e := range in {
-		if e.Health != Draining {
+		if e.Health != ir.Draining {
 			n++
 		}
 	}
 	return n
 }
 
-func usableOf(in []Endpoint) uint64 {
+// usableOf counts the endpoints that accept new requests.
+func usableOf(in []ir.Endpoint) uint64 {
 	n := uint64(0)
 	for _, e := range in {
-		if e.Health != Draining {
+		if e.Health != ir.Draining {
 			n++
 		}
 	}
 	return n
 }
 
-// empty reports whether nothing can answer.
-func empty(ls []Locality) bool {
-	return !slices.ContainsFunc(ls, func(l Locality) bool { return usableOf(l.Endpoints) > 0 })
+// empty reports whether no endpoint accepts new requests.
+func empty(ls []ir.Locality) bool {
+	return !slices.ContainsFunc(ls, func(l ir.Locality) bool { return usableOf(l.Endpoints) > 0 })
 }

@@ -10,14 +10,16 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // in zones, as many endpoints as each says.
-func in(zones ...int) []zoned {
-	var out []zoned
+func in(zones ...int) []zonedEndpoint {
+	var out []zonedEndpoint
 	for z, n := range zones {
 		for i := range n {
-			out = append(out, zoned{zone: strconv.Itoa(z), Endpoint: Endpoint{Address: fmt.Sprintf("10.0.%d.%d", z, i)}})
+			out = append(out, zonedEndpoint{zone: strconv.Itoa(z), Endpoint: ir.Endpoint{Address: fmt.Sprintf("10.0.%d.%d", z, i)}})
 		}
 	}
 	return out
@@ -74,17 +76,17 @@ func TestLocalityWeights(t *testing.T) {
 }
 
 func TestClusterNames(t *testing.T) {
-	k := TargetKey{Kind: TargetEndpoints, Namespace: "shop", Name: "edge", Port: 5432, Protocol: ProtocolTCP}
-	got, err := ParseClusterName(k.ClusterName())
+	k := ir.TargetKey{Kind: ir.TargetEndpoints, Namespace: "shop", Name: "edge", Port: 5432, Protocol: ir.ProtocolTCP}
+	got, err := ir.ParseClusterName(k.ClusterName())
 	if err != nil || got != k {
 		t.Errorf("want %v back, got %v and %v", k, got, err)
 	}
 	for _, n := range []string{"", "tailscale/rule/httproute/shop/80/0123456789abcdef", "tailscale/services/shop/web/http/http", "x/services/shop/web/80/http"} {
-		if got, err := ParseClusterName(n); err == nil {
+		if got, err := ir.ParseClusterName(n); err == nil {
 			t.Errorf("%q is %v", n, got)
 		}
 	}
-	r := RouteKey{Kind: KindTLSRoute, NamespacedName: name("web")}
+	r := ir.RouteKey{Kind: ir.KindTLSRoute, NamespacedName: name("web")}
 	if got, want := r.ClusterName(0), "tlsroute/shop/web/rule/-1"; got != want {
 		t.Errorf("want %s, got %s", want, got)
 	}

@@ -7,9 +7,11 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
-// Metrics of a Store. They are a collector, to be registered.
+// Metrics are the metrics of a Store. They are a prometheus.Collector.
 type Metrics struct {
 	updates  prometheus.Histogram
 	shapes   prometheus.Counter
@@ -39,11 +41,11 @@ func newMetrics() *Metrics {
 	}
 }
 
-// Metrics of the Store.
+// Metrics returns the metrics of the Store.
 func (s *Store) Metrics() *Metrics { return s.metrics }
 
-// made a snapshot. Shapes reports whether more than endpoints changed.
-func (m *Metrics) made(s *Snapshot, shapes bool, took time.Duration) {
+// made records a new snapshot. Shapes reports whether more than endpoints changed.
+func (m *Metrics) made(s *ir.Snapshot, shapes bool, took time.Duration) {
 	m.updates.Observe(took.Seconds())
 	m.revision.Set(float64(s.Revision))
 	if shapes {

@@ -7,65 +7,29 @@ import (
 	"fmt"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
-
-	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
-// A NamedRule is a rule of a route that handles what a policy's rule matches. Where it is
-// not there nothing else does.
-type NamedRule struct {
-	PolicyTarget
-
-	// Problem says why it cannot, for people. Of what Envoy Gateway makes of the route
-	// nothing is known here.
-	Problem string
-}
-
-// String is KIND NAMESPACE/NAME.
-func (n *NamedRule) String() string {
-	for kind, k := range routeKinds {
-		if k == n.Route {
-			return kind + " " + n.NamespacedName.String()
-		}
-	}
-	return n.NamespacedName.String()
-}
-
-func parseNamedRule(namespace string, in *gatewayv1alpha1.RoutePolicyRouteRule) (*NamedRule, error) {
-	n := &NamedRule{PolicyTarget: PolicyTarget{
-		Route: KindHTTPRoute, NamespacedName: types.NamespacedName{Namespace: namespace, Name: string(in.Name)}, Section: string(in.SectionName),
-	}}
-	if in.Kind != "" {
-		n.Route = routeKinds[string(in.Kind)]
-	}
-	if n.Section == "" || n.Route != KindHTTPRoute && n.Route != KindGRPCRoute {
-		return nil, errors.Errorf("%s %s has no rule %q", in.Kind, in.Name, in.SectionName)
-	}
-	return n, nil
-}
-
-// lookUp the rules that a policy's rules name.
-func (w *world) lookUp(p *RoutePolicy) {
+// findNamedRules sets the problems of the rules of routes that the policy's rules name.
+func (all *objects) findNamedRules(p *ir.RoutePolicy) {
 	for i, r := range p.Rules {
 		if r.Named == nil || r.Problem != "" {
 			continue
 		}
 		now, n := *r, *r.Named
 		now.Named, p.Rules[i] = &n, &now
-		if n.Problem = w.unnamed(p, &n); n.Problem != "" {
+		if n.Problem = all.namedRuleProblem(p, &n); n.Problem != "" {
 			p.Notices[r.Name] = join(p.Notices[r.Name], "Requests are answered 500: "+n.Problem)
 		}
 	}
 }
 
-// unnamed says why a rule of a route handles nothing. Empty if it does.
-func (w *world) unnamed(p *RoutePolicy, n *NamedRule) string {
-	at := w.attachment(n.PolicyTarget)
+// namedRuleProblem says why a rule of a route cannot handle requests for a policy. It is empty if it
+// can.
+func (all *objects) namedRuleProblem(p *ir.RoutePolicy, n *ir.NamedRule) string {
+	at := all.attachment(n.PolicyTarget)
 	switch {
-	case w.sites[n.key()] == nil:
+	case all.sites[n.RouteKey()] == nil:
 		return fmt.Sprintf("%s does not exist", n)
 	case !at.Found:
 		return fmt.Sprintf("%s has no rule %s", n, n.Section)

@@ -6,6 +6,8 @@ package index
 import (
 	"strings"
 	"testing"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 const (
@@ -44,11 +46,11 @@ func TestNamedRules(t *testing.T) {
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
 			s := snapshotOf(t, tc.docs...)
-			of := s.policies[name("p")]
+			of := s.Edit().Policies.Get(name("p"))
 			if got := of.Notices["a"]; got != tc.want {
 				t.Errorf("%s\nwant notice %q, got %q", tc.reason, tc.want, got)
 			}
-			if got := s.AttachedRules(PolicyTarget{Route: KindHTTPRoute, NamespacedName: name("web")}); len(got) != 1 || got[0].Named == nil {
+			if got := s.AttachedRules(ir.PolicyTarget{Route: ir.KindHTTPRoute, NamespacedName: name("web")}); len(got) != 1 || got[0].Named == nil {
 				t.Errorf("%s\nwhatever it names, the rule should be asked, lest the route serve its requests: %+v", tc.reason, got)
 			}
 		})
@@ -59,7 +61,7 @@ func TestNamedRules(t *testing.T) {
 // longer when it does not.
 func TestNamedRuleComesAndGoes(t *testing.T) {
 	s := NewStore()
-	said := func() string { return s.Snapshot().policies[name("p")].Notices["a"] }
+	said := func() string { return s.Snapshot().Edit().Policies.Get(name("p")).Notices["a"] }
 	apply(t, s, false, policyOf("p", handledByStrict), routeToWeb)
 	const gone = "Requests are answered 500: HTTPRoute shop/strict does not exist"
 	if said() != gone {
@@ -74,30 +76,30 @@ func TestNamedRuleComesAndGoes(t *testing.T) {
 		t.Errorf("the route has gone: want %q, got %q", gone, said())
 	}
 	apply(t, s, false, policyOf("p", "{name: a, actions: [{type: Deny}]}"))
-	if n := len(s.world.resting); n != 1 {
+	if n := len(s.objects.policyDependents); n != 1 {
 		t.Errorf("want the policy to rest on its target alone, it rests on %d routes", n)
 	}
 }
 
 func TestParseNamedRule(t *testing.T) {
 	s := snapshotOf(t, policyOf("p", "{name: a, actions: [{type: Route, route: {rule: {kind: TCPRoute, name: strict, sectionName: careful}}}]}"))
-	if got, want := s.policies[name("p")].Rules[0].Problem, `actions[0]: TCPRoute strict has no rule "careful"`; got != want {
+	if got, want := s.Edit().Policies.Get(name("p")).Rules[0].Problem, `actions[0]: TCPRoute strict has no rule "careful"`; got != want {
 		t.Errorf("want %q, got %q", want, got)
 	}
 }
 
 func TestSameAction(t *testing.T) {
-	named := func(section, problem string) *PolicyRule {
-		return &PolicyRule{Named: &NamedRule{PolicyTarget: PolicyTarget{Route: KindHTTPRoute, NamespacedName: name("strict"), Section: section}, Problem: problem}}
+	named := func(section, problem string) *ir.PolicyRule {
+		return &ir.PolicyRule{Named: &ir.NamedRule{PolicyTarget: ir.PolicyTarget{Route: ir.KindHTTPRoute, NamespacedName: name("strict"), Section: section}, Problem: problem}}
 	}
 	cases := map[string]struct {
 		reason string
-		a, b   *PolicyRule
+		a, b   *ir.PolicyRule
 		want   bool
 	}{
 		"SameRule":   {reason: "To be handled by one rule is the same, wherever that is missing.", a: named("careful", ""), b: named("careful", "gone"), want: true},
 		"OtherRule":  {reason: "Another rule does something else.", a: named("careful", ""), b: named("careless", "")},
-		"OtherRoute": {reason: "So does the route itself.", a: named("careful", ""), b: &PolicyRule{}},
+		"OtherRoute": {reason: "So does the route itself.", a: named("careful", ""), b: &ir.PolicyRule{}},
 	}
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {

@@ -13,6 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // gatewayOf a name, with one listener.
@@ -41,14 +43,14 @@ func TestParseRoutePolicy(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		rule   string
-		want   PolicyRule
+		want   ir.PolicyRule
 	}{
 		"Matches": {
 			reason: "All that a match says should be kept.",
 			rule: `{name: a, priority: 3, actions: [{type: Deny}], matches: [{method: POST, path: {type: Exact, value: /x}, headers: [{name: B, value: "1"}, {name: A, type: RegularExpression, value: "2.*"}],
 				tailnetDevice: {addresses: [100.64.9.9/16, 100.64.0.7, "::ffff:100.64.0.7", "fd7a:115c:a1e0::7"]}}]}`,
-			want: PolicyRule{Name: "a", Priority: 3, Deny: true, Matches: []PolicyMatch{{
-				Match:   Match{Method: "POST", Path: "/x", PathType: "Exact", Headers: []string{"a=~2.*", "b=1"}},
+			want: ir.PolicyRule{Name: "a", Priority: 3, Deny: true, Matches: []ir.PolicyMatch{{
+				Match:   ir.Match{Method: "POST", Path: "/x", PathType: "Exact", Headers: []string{"a=~2.*", "b=1"}},
 				Clients: []netip.Prefix{netip.MustParsePrefix("100.64.0.0/16"), netip.MustParsePrefix("100.64.0.7/32"), netip.MustParsePrefix("fd7a:115c:a1e0::7/128")},
 			}}},
 		},
@@ -56,115 +58,115 @@ func TestParseRoutePolicy(t *testing.T) {
 			reason: "All that a rule does should be kept.",
 			rule: `{name: a, actions: [{type: Route, route: {backendRefs: [{name: b, port: 80}, {kind: TailscaleEndpoints, name: c, port: 81, weight: 0}]}}, {type: Timeouts, timeouts: {request: 1m30s}},
 				{type: RequestHeaderModifier, requestHeaderModifier: {set: [{name: X, value: "1"}], add: [{name: W, value: "2"}], remove: [Z]}}]}`,
-			want: PolicyRule{
+			want: ir.PolicyRule{
 				Name: "a",
-				Backends: []BackendRef{
-					{Kind: BackendServices, NamespacedName: name("b"), Port: 80, Weight: 1},
-					{Kind: BackendEndpoints, NamespacedName: name("c"), Port: 81, Index: 1},
+				Backends: []ir.BackendRef{
+					{Kind: ir.BackendServices, NamespacedName: name("b"), Port: 80, Weight: 1},
+					{Kind: ir.BackendEndpoints, NamespacedName: name("c"), Port: 81, Index: 1},
 				},
 				Timeout: ptr.To(90 * time.Second),
-				Request: HeaderChange{Set: []Header{{"X", "1"}}, Add: []Header{{"W", "2"}}, Remove: []string{"Z"}},
+				Request: ir.HeaderChange{Set: []ir.Header{{Name: "X", Value: "1"}}, Add: []ir.Header{{Name: "W", Value: "2"}}, Remove: []string{"Z"}},
 			},
 		},
 		"NamedRule": {
 			reason: "A rule that is named should be kept, and told that it is not there.",
 			rule:   `{name: a, actions: [{type: Route, route: {rule: {kind: GRPCRoute, name: b, sectionName: c}}}]}`,
-			want: PolicyRule{Name: "a", Named: &NamedRule{
-				PolicyTarget: PolicyTarget{Route: KindGRPCRoute, NamespacedName: name("b"), Section: "c"}, Problem: "GRPCRoute shop/b does not exist",
+			want: ir.PolicyRule{Name: "a", Named: &ir.NamedRule{
+				PolicyTarget: ir.PolicyTarget{Route: ir.KindGRPCRoute, NamespacedName: name("b"), Section: "c"}, Problem: "GRPCRoute shop/b does not exist",
 			}},
 		},
 		"Redirect": {
 			reason: "A redirect should be kept.",
 			rule:   `{name: a, actions: [{type: Redirect, redirect: {scheme: https, hostname: h.example.com, port: 8443, path: /p, statusCode: 301}}]}`,
-			want:   PolicyRule{Name: "a", Redirect: &PolicyRedirect{Scheme: "https", Hostname: "h.example.com", Port: 8443, Path: "/p", StatusCode: 301}},
+			want:   ir.PolicyRule{Name: "a", Redirect: &ir.PolicyRedirect{Scheme: "https", Hostname: "h.example.com", Port: 8443, Path: "/p", StatusCode: 301}},
 		},
 		"RateLimit": {
 			reason: "A rate limit should be kept.",
 			rule:   `{name: a, actions: [{type: RateLimit, rateLimit: {requests: 7, unit: Minute}}]}`,
-			want:   PolicyRule{Name: "a", RateLimit: &RateLimit{Requests: 7, Per: time.Minute}},
+			want:   ir.PolicyRule{Name: "a", RateLimit: &ir.RateLimit{Requests: 7, Per: time.Minute}},
 		},
 		"NoRate": {
 			reason: "A rate of nothing is none.",
 			rule:   `{name: a, actions: [{type: RateLimit, rateLimit: {requests: 0, unit: Minute}}]}`,
-			want:   PolicyRule{Name: "a", Problem: "actions[0]: RateLimit says nothing of what to do"},
+			want:   ir.PolicyRule{Name: "a", Problem: "actions[0]: RateLimit says nothing of what to do"},
 		},
 		"BadExpression": {
 			reason: "What Envoy cannot compile should be told, for it would refuse all routes.",
 			rule:   `{name: a, actions: [{type: RateLimit, rateLimit: {requests: 7, unit: Minute}}], matches: [{path: {type: RegularExpression, value: "("}}]}`,
-			want:   PolicyRule{Name: "a", Problem: "matches[0]: cannot be compiled: error parsing regexp: missing closing ): `(`"},
+			want:   ir.PolicyRule{Name: "a", Problem: "matches[0]: cannot be compiled: error parsing regexp: missing closing ): `(`"},
 		},
 		"BadExpressionLater": {
 			reason: "Nothing should look for the devices of a rule that is left out.",
 			rule:   `{name: a, actions: [{type: RateLimit, rateLimit: {requests: 7, unit: Minute}}], matches: [{tailnetDevice: {tailnet: corp, tags: ["tag:a"]}}, {path: {type: RegularExpression, value: "("}}]}`,
-			want:   PolicyRule{Name: "a", Problem: "matches[1]: cannot be compiled: error parsing regexp: missing closing ): `(`"},
+			want:   ir.PolicyRule{Name: "a", Problem: "matches[1]: cannot be compiled: error parsing regexp: missing closing ): `(`"},
 		},
 		"DenyOfBadPath": {
 			reason: "A Deny should not be lost with its path: it denies whatever meets the rest.",
 			rule:   `{name: a, actions: [{type: Deny}], matches: [{path: {value: /a}}, {path: {type: RegularExpression, value: "("}, method: POST, headers: [{name: X, value: b}]}]}`,
-			want: PolicyRule{
+			want: ir.PolicyRule{
 				Name: "a", Deny: true, Widened: "matches[1]: cannot be compiled: error parsing regexp: missing closing ): `(`",
-				Matches: []PolicyMatch{{Match: Match{PathType: "PathPrefix", Path: "/a"}}, {Match: Match{Method: "POST", Headers: []string{"x=b"}}}},
+				Matches: []ir.PolicyMatch{{Match: ir.Match{PathType: "PathPrefix", Path: "/a"}}, {Match: ir.Match{Method: "POST", Headers: []string{"x=b"}}}},
 			},
 		},
 		"DenyOfBadHeader": {
 			reason: "A Deny should not be lost with a header, nor keep the others from counting.",
 			rule:   `{name: a, actions: [{type: Deny}], matches: [{path: {value: /a}, headers: [{name: X, value: b}, {name: Z, type: RegularExpression, value: "("}]}]}`,
-			want: PolicyRule{
+			want: ir.PolicyRule{
 				Name: "a", Deny: true, Widened: "matches[0]: cannot be compiled: error parsing regexp: missing closing ): `(`",
-				Matches: []PolicyMatch{{Match: Match{PathType: "PathPrefix", Path: "/a", Headers: []string{"x=b"}}}},
+				Matches: []ir.PolicyMatch{{Match: ir.Match{PathType: "PathPrefix", Path: "/a", Headers: []string{"x=b"}}}},
 			},
 		},
 		"BadHeader": {
 			reason: "A header that Envoy refuses should be told.",
 			rule:   `{name: a, actions: [{type: ResponseHeaderModifier, responseHeaderModifier: {set: [{name: X, value: "a\nb"}]}}]}`,
-			want:   PolicyRule{Name: "a", Problem: `actions[0]: "X" is no header, or cannot have this value`},
+			want:   ir.PolicyRule{Name: "a", Problem: `actions[0]: "X" is no header, or cannot have this value`},
 		},
 		"Host": {
 			reason: "Envoy refuses to change Host.",
 			rule:   `{name: a, actions: [{type: RequestHeaderModifier, requestHeaderModifier: {remove: [host]}}]}`,
-			want:   PolicyRule{Name: "a", Problem: `actions[0]: "host" cannot be changed`},
+			want:   ir.PolicyRule{Name: "a", Problem: `actions[0]: "host" cannot be changed`},
 		},
 		"NamesAlone": {
 			reason: "Names that users choose should let nobody in, beside addresses neither.",
 			rule:   `{name: a, actions: [{type: RateLimit, rateLimit: {requests: 7, unit: Minute}}], matches: [{tailnetDevice: {tailnet: corp, hostnames: ["b-*", "a-*"], addresses: [100.64.0.0/10]}}]}`,
-			want: PolicyRule{Name: "a", RateLimit: &RateLimit{Requests: 7, Per: time.Minute}, Matches: []PolicyMatch{{
-				Devices: &DeviceQuery{Tailnet: "corp", Hostnames: []string{"a-*", "b-*"}}, Clients: []netip.Prefix{}, NamesAlone: true,
+			want: ir.PolicyRule{Name: "a", RateLimit: &ir.RateLimit{Requests: 7, Per: time.Minute}, Matches: []ir.PolicyMatch{{
+				Devices: &ir.DeviceQuery{Tailnet: "corp", Hostnames: []string{"a-*", "b-*"}}, Clients: []netip.Prefix{}, NamesOnly: true,
 			}}},
 		},
 		"NamesOfUsers": {
 			reason: "Names beside users should narrow these.",
 			rule:   `{name: a, actions: [{type: Deny}], matches: [{tailnetDevice: {tailnet: corp, hostnames: ["b-*"], users: [amelie@example.com]}}, {tailnetDevice: {tailnet: corp, hostnames: ["b-*"], tags: ["tag:ci"]}}]}`,
-			want: PolicyRule{Name: "a", Deny: true, Matches: []PolicyMatch{
-				{Devices: &DeviceQuery{Tailnet: "corp", Hostnames: []string{"b-*"}, Users: []string{"amelie@example.com"}}, Clients: []netip.Prefix{}},
-				{Devices: &DeviceQuery{Tailnet: "corp", Hostnames: []string{"b-*"}, Tags: []string{"tag:ci"}}, Clients: []netip.Prefix{}},
+			want: ir.PolicyRule{Name: "a", Deny: true, Matches: []ir.PolicyMatch{
+				{Devices: &ir.DeviceQuery{Tailnet: "corp", Hostnames: []string{"b-*"}, Users: []string{"amelie@example.com"}}, Clients: []netip.Prefix{}},
+				{Devices: &ir.DeviceQuery{Tailnet: "corp", Hostnames: []string{"b-*"}, Tags: []string{"tag:ci"}}, Clients: []netip.Prefix{}},
 			}},
 		},
 		"NoAddress": {
 			reason: "What is no address should be told.",
 			rule:   `{name: a, actions: [{type: RateLimit, rateLimit: {requests: 7, unit: Minute}}], matches: [{tailnetDevice: {addresses: [laptop]}}]}`,
-			want:   PolicyRule{Name: "a", Problem: `matches[0]: "laptop" is neither an IP address nor a range`},
+			want:   ir.PolicyRule{Name: "a", Problem: `matches[0]: "laptop" is neither an IP address nor a range`},
 		},
 		"DenyOfNoAddress": {
 			reason: "A Deny should not be lost with its addresses: it denies everybody.",
 			rule:   `{name: a, actions: [{type: Deny}], matches: [{path: {value: /a}, tailnetDevice: {addresses: [laptop]}}]}`,
-			want: PolicyRule{
+			want: ir.PolicyRule{
 				Name: "a", Deny: true, Widened: `matches[0]: "laptop" is neither an IP address nor a range`,
-				Matches: []PolicyMatch{{Match: Match{PathType: "PathPrefix", Path: "/a"}}},
+				Matches: []ir.PolicyMatch{{Match: ir.Match{PathType: "PathPrefix", Path: "/a"}}},
 			},
 		},
 	}
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
 			s := snapshotOf(t, policyOf("p", tc.rule))
-			p := s.policies[name("p")]
+			p := s.Edit().Policies.Get(name("p"))
 			if p == nil || len(p.Rules) != 1 {
 				t.Fatalf("%s\nwant one rule, got %v", tc.reason, p)
 			}
 			tc.want.Policy = name("p")
-			if diff := cmp.Diff(&tc.want, p.Rules[0], cmpopts.EquateComparable(netip.Prefix{}), cmpopts.IgnoreFields(PolicyRule{}, "Created")); diff != "" {
+			if diff := cmp.Diff(&tc.want, p.Rules[0], cmpopts.EquateComparable(netip.Prefix{}), cmpopts.IgnoreFields(ir.PolicyRule{}, "Created")); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
-			if usable := len(s.AttachedRules(PolicyTarget{Route: KindHTTPRoute, NamespacedName: name("web")})) == 1; usable != (tc.want.Problem == "") {
+			if usable := len(s.AttachedRules(ir.PolicyTarget{Route: ir.KindHTTPRoute, NamespacedName: name("web")})) == 1; usable != (tc.want.Problem == "") {
 				t.Errorf("%s\nit is asked: %t", tc.reason, usable)
 			}
 		})
@@ -179,22 +181,22 @@ func TestRoutePolicyAttaches(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		docs   []string
-		want   Attachment
+		want   ir.Attachment
 	}{
 		"Missing":       {reason: "A route that is not there should be told.", docs: []string{policyOf("p", deny)}},
-		"Ours":          {reason: "A route to ours should be found.", docs: []string{policyOf("p", deny), routeToWeb}, want: Attachment{Found: true, Gateways: []types.NamespacedName{gw}, Listeners: []PolicyTarget{{NamespacedName: gw}}}},
-		"Plain":         {reason: "A route to a Service should be found.", docs: []string{plain, policyOf("p", deny)}, want: Attachment{Found: true, Gateways: []types.NamespacedName{gw}, Listeners: []PolicyTarget{{NamespacedName: gw}}}},
+		"Ours":          {reason: "A route to ours should be found.", docs: []string{policyOf("p", deny), routeToWeb}, want: ir.Attachment{Found: true, Gateways: []types.NamespacedName{gw}, Listeners: []ir.PolicyTarget{{NamespacedName: gw}}}},
+		"Plain":         {reason: "A route to a Service should be found.", docs: []string{plain, policyOf("p", deny)}, want: ir.Attachment{Found: true, Gateways: []types.NamespacedName{gw}, Listeners: []ir.PolicyTarget{{NamespacedName: gw}}}},
 		"UnknownRule":   {reason: "A rule that is not there should be told.", docs: []string{plain, strings.Replace(policyOf("p", deny), "name: web}", "name: web, sectionName: first}", 1)}},
-		"KnownRule":     {reason: "A rule should be found by its name.", docs: []string{strings.Replace(plain, "- backendRefs", "- name: first\n    backendRefs", 1), strings.Replace(policyOf("p", deny), "name: web}", "name: web, sectionName: first}", 1)}, want: Attachment{Found: true, Gateways: []types.NamespacedName{gw}, Listeners: []PolicyTarget{{NamespacedName: gw}}}},
-		"KnownListener": {reason: "A listener should be found by its name.", docs: []string{policyGateway, gatewayOf("gw2")}, want: Attachment{Found: true, Gateways: []types.NamespacedName{{Namespace: "infra", Name: "gw2"}}}},
+		"KnownRule":     {reason: "A rule should be found by its name.", docs: []string{strings.Replace(plain, "- backendRefs", "- name: first\n    backendRefs", 1), strings.Replace(policyOf("p", deny), "name: web}", "name: web, sectionName: first}", 1)}, want: ir.Attachment{Found: true, Gateways: []types.NamespacedName{gw}, Listeners: []ir.PolicyTarget{{NamespacedName: gw}}}},
+		"KnownListener": {reason: "A listener should be found by its name.", docs: []string{policyGateway, gatewayOf("gw2")}, want: ir.Attachment{Found: true, Gateways: []types.NamespacedName{{Namespace: "infra", Name: "gw2"}}}},
 		"OtherListener": {reason: "A listener that is not there should be told.", docs: []string{gatewayOf("gw2"), strings.Replace(policyGateway, "sectionName: http", "sectionName: other", 1)}},
 	}
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
 			s := snapshotOf(t, tc.docs...)
-			for _, p := range s.policies {
+			for p := range s.RoutePolicies() {
 				got := p.Targets[0]
-				got.PolicyTarget = PolicyTarget{}
+				got.PolicyTarget = ir.PolicyTarget{}
 				if diff := cmp.Diff(tc.want, got); diff != "" {
 					t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 				}

@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // TestServe shows that a store which serves some Gateways is as one that never heard of
@@ -21,11 +23,11 @@ func TestServe(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		serves func(types.NamespacedName) bool
-		want   []RouteKey
+		want   []ir.RouteKey
 	}{
-		"All":    {reason: "Whoever is told nothing serves all.", want: []RouteKey{{Kind: KindHTTPRoute, NamespacedName: name("mixed")}, {Kind: KindHTTPRoute, NamespacedName: name("web")}}},
-		"Only":   {reason: "A route to a Gateway by a ListenerSet is one to it.", serves: only, want: []RouteKey{{Kind: KindHTTPRoute, NamespacedName: name("mixed")}}},
-		"Others": {reason: "What another serves is not known.", serves: others, want: []RouteKey{{Kind: KindHTTPRoute, NamespacedName: name("web")}}},
+		"All":    {reason: "Whoever is told nothing serves all.", want: []ir.RouteKey{{Kind: ir.KindHTTPRoute, NamespacedName: name("mixed")}, {Kind: ir.KindHTTPRoute, NamespacedName: name("web")}}},
+		"Only":   {reason: "A route to a Gateway by a ListenerSet is one to it.", serves: only, want: []ir.RouteKey{{Kind: ir.KindHTTPRoute, NamespacedName: name("mixed")}}},
+		"Others": {reason: "What another serves is not known.", serves: others, want: []ir.RouteKey{{Kind: ir.KindHTTPRoute, NamespacedName: name("web")}}},
 	}
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
@@ -57,7 +59,7 @@ func TestServe(t *testing.T) {
 				}
 			}
 			for _, g := range []types.NamespacedName{{Namespace: "infra", Name: "gw"}, gw2} {
-				if _, told := after.Snapshot().Identified(g); told != (tc.serves == nil || tc.serves(g)) {
+				if _, told := after.Snapshot().IdentityListeners(g); told != (tc.serves == nil || tc.serves(g)) {
 					t.Errorf("\n%s\nlisteners of %s are told who asks: %t", tc.reason, g, told)
 				}
 			}

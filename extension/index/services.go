@@ -14,18 +14,18 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/namesake"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/service"
 )
 
-// portHTTPS speaks TLS where a service has it and does not say which ports do.
-const portHTTPS int32 = 443
-
-// build a target.
-func (v *view) build(k TargetKey) *Target {
-	t := &Target{Key: k}
+// build builds a target.
+func (v *view) build(k ir.TargetKey) *ir.Target {
+	t := &ir.Target{Key: k}
 	n := types.NamespacedName{Namespace: k.Namespace, Name: k.Name}
-	if k.Kind == TargetEndpoints {
+	if k.Kind == ir.TargetEndpoints {
 		v.buildEndpoints(t, n)
 	} else {
 		v.buildServices(t, n)
@@ -36,22 +36,23 @@ func (v *view) build(k TargetKey) *Target {
 	}
 	tls, problem := v.tlsOf(k)
 	if problem != "" {
-		// To send it without TLS is what nobody asked for.
+		// Sending requests without TLS would ignore the policy.
 		t.Problem, t.Localities, t.Refused = problem, nil, nil
 		return t
 	}
 	if tls != nil {
-		// It is for all endpoints: who ends TLS elsewhere has the same certificate.
+		// It is for all endpoints: proxies of other clusters have the same certificate.
 		t.Shape.TLS, t.Shape.RemoteTLS = tls, nil
 	}
 	return t
 }
 
-// buildServices has local backends answer, and other clusters behind them.
-func (v *view) buildServices(t *Target, n types.NamespacedName) {
-	spec := v.services[v.saw(refServices, n)]
+// buildServices builds the target of a TailscaleServices: local backends, with other
+// clusters behind them.
+func (v *view) buildServices(t *ir.Target, n types.NamespacedName) {
+	spec := v.services[v.lookup(refServices, n)]
 	if spec == nil {
-		t.Missing, t.Problem = true, missing(kindTailscaleServices, n)
+		t.Missing, t.Problem = true, missing(parse.KindTailscaleServices, n)
 		return
 	}
 	spec, problem := v.filled(n, t.Key.Port, spec)
@@ -59,7 +60,7 @@ func (v *view) buildServices(t *Target, n types.NamespacedName) {
 		t.Missing, t.Problem = true, fmt.Sprintf("TailscaleServices %s: %s", n, problem)
 		return
 	}
-	t.Shape = servicesShape(t.Key, spec)
+	t.Shape = parse.ServicesShape(t.Key, spec)
 	backends, problem := answering(spec, t.Key)
 	if problem != "" {
 		t.Missing, t.Problem = true, fmt.Sprintf("TailscaleServices %s: %s", n, problem)
@@ -67,7 +68,7 @@ func (v *view) buildServices(t *Target, n types.NamespacedName) {
 	}
 	sources, problem := v.localSources(t, n.Namespace, spec, backends)
 	sources, remote := v.remoteSources(t, n, spec, sources)
-	t.Delays = delays(spec.LoadBalancing)
+	t.Delays = parse.Delays(spec.LoadBalancing)
 	v.locate(t, sources)
 	if !empty(t.Localities) {
 		return
@@ -75,16 +76,16 @@ func (v *view) buildServices(t *Target, n types.NamespacedName) {
 	t.Problem = fmt.Sprintf("TailscaleServices %s: %s", n, cmp.Or(problem, remote, "no backend has a weight above 0; give one a weight"))
 }
 
-// filled is a spec with what it leaves to the Service of its object's name, or what is
-// wrong, for a route that names a port.
+// filled returns a spec with its empty fields taken from the Service of the same name, or
+// the problem for a route that names a port.
 func (v *view) filled(n types.NamespacedName, port int32, spec *gatewayv1alpha1.TailscaleServicesSpec) (*gatewayv1alpha1.TailscaleServicesSpec, string) {
 	of := namesake.Service{Namespace: n.Namespace, Name: n.Name}
 	if namesake.Answers(*spec) {
-		if s := v.kube[v.saw(refService, n)]; s != nil {
+		if s := v.kubeServices[v.lookup(refService, n)]; s != nil {
 			of.Exists = true
-			for _, p := range s.ports {
-				if p.protocol == corev1.ProtocolTCP {
-					of.Ports = append(of.Ports, p.port)
+			for _, p := range s.Ports {
+				if p.Protocol == corev1.ProtocolTCP {
+					of.Ports = append(of.Ports, p.Port)
 				}
 			}
 		}
@@ -93,7 +94,7 @@ func (v *view) filled(n types.NamespacedName, port int32, spec *gatewayv1alpha1.
 	switch {
 	case problem == nil:
 		return &out, ""
-	case problem.Missing && slices.Contains(spec.VIPService.Ports, servicePort(port)):
+	case problem.Missing && slices.Contains(spec.VIPService.Ports, service.Port(port)):
 		// Its place is kept, as that of any backend: other clusters may answer.
 		out.Backends = []gatewayv1alpha1.Backend{{Name: n.Name, Port: port}}
 		return &out, ""
@@ -101,38 +102,26 @@ func (v *view) filled(n types.NamespacedName, port int32, spec *gatewayv1alpha1.
 	return nil, problem.Message
 }
 
-func servicePort(port int32) gatewayv1alpha1.ServicePort {
-	return gatewayv1alpha1.ServicePort(fmt.Sprintf("tcp:%d", port))
-}
-
-// answering are the backends of a port. They are as proxies have them
-// (functions/tailscaleservices), but that there may be several.
-func answering(spec *gatewayv1alpha1.TailscaleServicesSpec, k TargetKey) ([]gatewayv1alpha1.Backend, string) {
-	if slices.Contains(spec.VIPService.Ports, gatewayv1alpha1.ServicePortAll) {
+// answering returns the backends of a port, as proxies select them
+// (functions/tailscaleservices), except that there may be several.
+func answering(spec *gatewayv1alpha1.TailscaleServicesSpec, k ir.TargetKey) ([]gatewayv1alpha1.Backend, string) {
+	if service.AllPorts(*spec) {
 		out := slices.Clone(spec.Backends)
 		for i := range out {
 			out[i].Port = k.Port
 		}
 		return out, ""
 	}
-	wanted := servicePort(k.Port)
+	wanted := service.Port(k.Port)
 	switch {
-	case k.Protocol == ProtocolUDP:
+	case k.Protocol == ir.ProtocolUDP:
 		return nil, "its ports are of TCP; set spec.vipService.ports to " + string(gatewayv1alpha1.ServicePortAll) + " for UDP"
 	case !slices.Contains(spec.VIPService.Ports, wanted):
 		return nil, fmt.Sprintf("it has no port %d; add %s to spec.vipService.ports, or correct the backendRefs of the routes that name it", k.Port, wanted)
 	}
-	var named, rest []gatewayv1alpha1.Backend
-	for _, b := range spec.Backends {
-		switch {
-		case b.VIPPort == nil:
-			rest = append(rest, b)
-		case *b.VIPPort == k.Port:
-			named = append(named, b)
-		}
-	}
-	if len(named) == 0 {
-		named = rest
+	var named []gatewayv1alpha1.Backend
+	for _, i := range service.Answering(spec.Backends, k.Port) {
+		named = append(named, spec.Backends[i])
 	}
 	if len(named) == 0 {
 		return nil, fmt.Sprintf("no backend answers port %d; add one to spec.backends with vipPort %d", k.Port, k.Port)
@@ -140,8 +129,9 @@ func answering(spec *gatewayv1alpha1.TailscaleServicesSpec, k TargetKey) ([]gate
 	return named, ""
 }
 
-// localSources of backends, and what is wrong with the first that has none.
-func (v *view) localSources(t *Target, ns string, spec *gatewayv1alpha1.TailscaleServicesSpec, backends []gatewayv1alpha1.Backend) (out []source, problem string) {
+// localSources returns the sources of backends, and the problem of the first that has no
+// endpoint.
+func (v *view) localSources(t *ir.Target, ns string, spec *gatewayv1alpha1.TailscaleServicesSpec, backends []gatewayv1alpha1.Backend) (out []source, problem string) {
 	h2c, taken := true, map[string]bool{}
 	ranks := priorities(spec.LoadBalancing, backends)
 	for i, b := range backends {
@@ -155,7 +145,7 @@ func (v *view) localSources(t *Target, ns string, spec *gatewayv1alpha1.Tailscal
 		var h2 bool
 		switch {
 		case b.Kind == gatewayv1alpha1.BackendKindGateway:
-			// It may be the Gateway that asks.
+			// The route may attach to the same Gateway.
 			wrong = fmt.Sprintf("backend %s is a TailscaleGateway, and a request could go in a circle; have the route name what the Gateway's routes name", b.Name)
 		case b.ProxyProtocol != "":
 			wrong = fmt.Sprintf("backend %s expects the PROXY protocol, which a Gateway does not send; remove proxyProtocol", b.Name)
@@ -168,43 +158,29 @@ func (v *view) localSources(t *Target, ns string, spec *gatewayv1alpha1.Tailscal
 		problem = cmp.Or(problem, wrong)
 		out = append(out, s)
 	}
-	t.Shape.HTTP2 = t.Shape.HTTP2 || h2c && t.Key.Protocol == ProtocolHTTP
+	t.Shape.HTTP2 = t.Shape.HTTP2 || h2c && t.Key.Protocol == ir.ProtocolHTTP
 	return out, problem
 }
 
-func protocolOf(k TargetKey) corev1.Protocol {
-	if k.Protocol == ProtocolUDP {
+// protocolOf returns the transport protocol of a target.
+func protocolOf(k ir.TargetKey) corev1.Protocol {
+	if k.Protocol == ir.ProtocolUDP {
 		return corev1.ProtocolUDP
 	}
 	return corev1.ProtocolTCP
 }
 
-// weight of a backend.
+// weight returns the weight of a backend.
 func weight(lb *gatewayv1alpha1.LoadBalancing, b gatewayv1alpha1.Backend) uint64 {
-	w := ptr.Deref(b.Weight, 1)
-	if lb != nil && lb.Strategy == gatewayv1alpha1.StrategyWeighted {
-		if of, ok := lb.Weights[b.Name]; ok {
-			w = of
-		}
-	}
-	return uint64(max(w, 0))
+	return uint64(max(service.Weight(lb, b), 0))
 }
 
-// priorities of backends, from 0 without gaps: as they say, or with strategy
-// failover in its order. Those that it does not name come last.
+// priorities returns the priorities of backends, from 0 without gaps: as in the spec, or
+// with the strategy failover in its order. Backends that the order does not name come last.
 func priorities(lb *gatewayv1alpha1.LoadBalancing, backends []gatewayv1alpha1.Backend) []uint32 {
 	wanted := make([]int32, len(backends))
 	for i, b := range backends {
-		wanted[i] = ptr.Deref(b.Priority, 0)
-		if lb == nil || lb.Strategy != gatewayv1alpha1.StrategyFailover || lb.Failover == nil {
-			continue
-		}
-		order := append([]gatewayv1alpha1.BackendName{lb.Failover.Primary}, lb.Failover.Secondary...)
-		at := slices.Index(order, gatewayv1alpha1.BackendName(b.Name))
-		if at < 0 {
-			at = len(order)
-		}
-		wanted[i] = int32(at)
+		wanted[i] = service.Priority(lb, b)
 	}
 	used := []int32{}
 	for i, w := range wanted {
@@ -222,21 +198,22 @@ func priorities(lb *gatewayv1alpha1.LoadBalancing, backends []gatewayv1alpha1.Ba
 	return out
 }
 
-// remoteSources appends other clusters to local sources: behind them, or with
-// affinity Global beside them, each cluster with the weight that all of the local
-// ones have together. A cluster that several TailscaleEndpoints lead to counts once.
-func (v *view) remoteSources(t *Target, n types.NamespacedName, spec *gatewayv1alpha1.TailscaleServicesSpec, local []source) (out []source, problem string) {
+// remoteSources appends other clusters to local sources: behind them, or with affinity
+// Global beside them, each cluster with the weight of all local sources together. A cluster
+// that several TailscaleEndpoints lead to counts once.
+func (v *view) remoteSources(t *ir.Target, n types.NamespacedName, spec *gatewayv1alpha1.TailscaleServicesSpec, local []source) (out []source, problem string) {
 	k := t.Key
-	attachments := v.attachments.sorted(v.saw(refAttachments, n))
-	if len(attachments) == 0 || k.Protocol == ProtocolUDP {
+	attachments := v.attachments.sorted(v.lookup(refAttachments, n))
+	if len(attachments) == 0 || k.Protocol == ir.ProtocolUDP {
 		return local, ""
 	}
-	if terminated(spec, k.Port) {
+	https := slices.Contains(spec.VIPService.Ports, service.Port(service.PortHTTPS))
+	if service.TerminatesTLS(spec.TLS, https, k.Port) {
 		i := slices.IndexFunc(attachments, func(a *tailnetv1alpha1.ServiceAttachment) bool { return a.Spec.DNSName != "" })
 		if i < 0 {
 			return local, fmt.Sprintf("other clusters end TLS at port %d, and the service's DNS name, which their certificates are for, is not known yet; look at the conditions of TailscaleServices %s", k.Port, n)
 		}
-		t.Shape.RemoteTLS = &UpstreamTLS{ServerName: canonicalHost(attachments[i].Spec.DNSName)}
+		t.Shape.RemoteTLS = &ir.UpstreamTLS{ServerName: ir.CanonicalHost(attachments[i].Spec.DNSName)}
 	}
 	ways := map[tailnetv1alpha1.ServiceName]uint64{}
 	for _, a := range attachments {
@@ -252,7 +229,7 @@ func (v *view) remoteSources(t *Target, n types.NamespacedName, spec *gatewayv1a
 		if s.weight > 0 {
 			behind = max(behind, s.priority+1)
 		}
-		if s.priority == PriorityLocal {
+		if s.priority == ir.PriorityLocal {
 			whole += s.weight
 		}
 		if equal {
@@ -261,13 +238,13 @@ func (v *view) remoteSources(t *Target, n types.NamespacedName, spec *gatewayv1a
 	}
 	whole = max(whole, 1)
 	if equal {
-		behind = PriorityLocal
+		behind = ir.PriorityLocal
 	} else {
-		behind, whole = max(behind, PriorityRemote), 1
+		behind, whole = max(behind, ir.PriorityRemote), 1
 	}
 	for _, a := range attachments {
 		s := source{name: a.Name, priority: behind, remote: true, cluster: a.Spec.ClusterID, weight: whole * multiple / ways[a.Spec.ServiceName]}
-		p := v.proxySet(sibling(n, a.Spec.Endpoints))
+		p := v.proxySet(ir.Sibling(n, a.Spec.Endpoints))
 		i := -1
 		if p != nil {
 			name := fmt.Sprintf("%s/%d", a.Name, k.Port)
@@ -283,7 +260,7 @@ func (v *view) remoteSources(t *Target, n types.NamespacedName, spec *gatewayv1a
 	return out, problem
 }
 
-// global reports whether other clusters are equal to this one.
+// global reports whether other clusters have the same priority as this one.
 func global(lb *gatewayv1alpha1.LoadBalancing) bool {
 	if lb == nil {
 		return false
@@ -291,20 +268,9 @@ func global(lb *gatewayv1alpha1.LoadBalancing) bool {
 	return lb.Affinity == gatewayv1alpha1.AffinityGlobal || lb.FailoverPolicy != nil && !ptr.Deref(lb.FailoverPolicy.PreferLocal, true)
 }
 
-// terminated reports whether proxies end TLS at a port.
-func terminated(spec *gatewayv1alpha1.TailscaleServicesSpec, port int32) bool {
-	if spec.TLS == nil || spec.TLS.Mode == gatewayv1alpha1.TLSModePassthrough {
-		return false
-	}
-	if len(spec.TLS.Ports) > 0 {
-		return slices.Contains(spec.TLS.Ports, port)
-	}
-	return port == portHTTPS || !slices.Contains(spec.VIPService.Ports, servicePort(portHTTPS))
-}
-
-// egressPods of a TailscaleEndpoints, at one of their ports.
-func (v *view) egressPods(ns string, p *tailnetv1alpha1.ProxySetSpec, port int32) []zoned {
-	var out []zoned
+// egressPods returns the egress pods of a TailscaleEndpoints at one of their ports.
+func (v *view) egressPods(ns string, p *tailnetv1alpha1.ProxySetSpec, port int32) []zonedEndpoint {
+	var out []zonedEndpoint
 	for _, m := range p.Sets {
 		if m.Direction == tailnetv1alpha1.DirectionEgress {
 			out = append(out, v.proxies(types.NamespacedName{Namespace: ns, Name: names.Service(m.Name)}, port)...)

@@ -9,18 +9,20 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
-func pods(port int32, addresses ...string) []Endpoint {
-	var out []Endpoint
+func pods(port int32, addresses ...string) []ir.Endpoint {
+	var out []ir.Endpoint
 	for _, a := range addresses {
-		out = append(out, Endpoint{Address: a, Port: port, Weight: 1})
+		out = append(out, ir.Endpoint{Address: a, Port: port, Weight: 1})
 	}
 	return out
 }
 
-func draining(port int32, address string) Endpoint {
-	return Endpoint{Address: address, Port: port, Weight: 1, Health: Draining}
+func draining(port int32, address string) ir.Endpoint {
+	return ir.Endpoint{Address: address, Port: port, Weight: 1, Health: ir.Draining}
 }
 
 // services with a spec, in braces, to which the selector is added.
@@ -52,7 +54,7 @@ func asWeb(object string, further ...string) string {
 }
 
 // asOf is localities of another name.
-func asOf(name string, in []Locality) []Locality {
+func asOf(name string, in []ir.Locality) []ir.Locality {
 	out := slices.Clone(in)
 	for i := range out {
 		out[i].Name = name
@@ -61,7 +63,7 @@ func asOf(name string, in []Locality) []Locality {
 }
 
 func TestServicesLocalities(t *testing.T) {
-	local := []Locality{
+	local := []ir.Locality{
 		{Name: "app", Zone: "a", Weight: 1, Endpoints: append(pods(3000, "10.0.0.1"), draining(3000, "10.0.0.3"))},
 		{Name: "app", Zone: "b", Weight: 1, Endpoints: pods(3000, "10.0.0.2")},
 	}
@@ -70,7 +72,7 @@ func TestServicesLocalities(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
 		objects []string
-		want    []Locality
+		want    []ir.Locality
 		problem string
 		missing bool
 	}{
@@ -93,25 +95,25 @@ func TestServicesLocalities(t *testing.T) {
 		"NoService": {
 			reason:  "A Service that is not there has no endpoints, and its place is kept.",
 			objects: []string{servicesWeb},
-			want:    []Locality{{Name: "app", Weight: 1}},
+			want:    []ir.Locality{{Name: "app", Weight: 1}},
 			problem: "Service shop/app does not exist",
 		},
 		"NoServicePort": {
 			reason:  "The port is one of the Service, not of its pods.",
 			objects: []string{services(`{vipService: {ports: ["tcp:80"]}, backends: [{name: app, port: 3000}]}`), serviceApp, sliceApp},
-			want:    []Locality{{Name: "app", Weight: 1}},
+			want:    []ir.Locality{{Name: "app", Weight: 1}},
 			problem: "has no port 3000 of TCP",
 		},
 		"NothingReady": {
 			reason:  "Pods that only drain do not answer.",
 			objects: []string{servicesWeb, serviceApp, strings.ReplaceAll(sliceApp, "ready: true", "ready: false")},
-			want:    []Locality{{Name: "app", Zone: "a", Weight: 1, Endpoints: []Endpoint{draining(3000, "10.0.0.3")}}},
+			want:    []ir.Locality{{Name: "app", Zone: "a", Weight: 1, Endpoints: []ir.Endpoint{draining(3000, "10.0.0.3")}}},
 			problem: "TailscaleServices shop/web:",
 		},
 		"ExternalName": {
 			reason:  "A Service of type ExternalName has no endpoints.",
 			objects: []string{servicesWeb, "apiVersion: v1\nkind: Service\nmetadata: {name: app}\nspec: {type: ExternalName, externalName: example.com}\n"},
-			want:    []Locality{{Name: "app", Weight: 1}},
+			want:    []ir.Locality{{Name: "app", Weight: 1}},
 			problem: "is of type ExternalName",
 		},
 		"Namesake": {
@@ -138,7 +140,7 @@ func TestServicesLocalities(t *testing.T) {
 		"NoNamesake": {
 			reason:  "A Service that is not there keeps its place.",
 			objects: []string{services(`{vipService: {ports: ["tcp:80"]}}`)},
-			want:    []Locality{{Name: "web", Weight: 1}},
+			want:    []ir.Locality{{Name: "web", Weight: 1}},
 			problem: "Service shop/web does not exist",
 		},
 		"NoNamesakeNoPorts": {
@@ -155,7 +157,7 @@ func TestServicesLocalities(t *testing.T) {
 		"VIPPort": {
 			reason:  "A backend that names the port goes before one that takes the rest.",
 			objects: []string{services(`{vipService: {ports: ["tcp:80", "tcp:81"]}, backends: [{name: app, port: 8080}, {name: alt, port: 8080, vipPort: 80}]}`), serviceApp, sliceApp, serviceAlt, sliceAlt},
-			want:    []Locality{{Name: "alt", Weight: 1, Endpoints: alt}},
+			want:    []ir.Locality{{Name: "alt", Weight: 1, Endpoints: alt}},
 		},
 		"AllPorts": {
 			reason:  "With all ports packets keep theirs.",
@@ -165,7 +167,7 @@ func TestServicesLocalities(t *testing.T) {
 		"Weights": {
 			reason:  "Weights are those of the backends, split by zone in whole numbers; one of weight 0 gets nothing.",
 			objects: []string{services(`{vipService: {ports: ["tcp:80"]}, backends: [{name: app, port: 8080, weight: 3}, {name: alt, port: 8080, weight: 7}, {name: none, port: 1, weight: 0}]}`), serviceApp, sliceApp, serviceAlt, sliceAlt},
-			want: []Locality{
+			want: []ir.Locality{
 				{Name: "alt", Weight: 14, Endpoints: alt},
 				{Name: "app", Zone: "a", Weight: 3, Endpoints: local[0].Endpoints},
 				{Name: "app", Zone: "b", Weight: 3, Endpoints: local[1].Endpoints},
@@ -174,17 +176,17 @@ func TestServicesLocalities(t *testing.T) {
 		"SameNameTwice": {
 			reason:  "A Service that answers at two ports has two localities.",
 			objects: []string{services(`{vipService: {ports: ["tcp:80"]}, backends: [{name: alt, port: 8080}, {name: alt, port: 8081}]}`), serviceAlt, sliceAlt},
-			want:    []Locality{{Name: "alt", Weight: 1, Endpoints: alt}, {Name: "alt/1", Weight: 1}},
+			want:    []ir.Locality{{Name: "alt", Weight: 1, Endpoints: alt}, {Name: "alt/1", Weight: 1}},
 		},
 		"WeightsByName": {
 			reason:  "Strategy weighted has its own, and 1 for a backend that it does not name.",
 			objects: []string{services(`{vipService: {ports: ["tcp:80"]}, backends: [{name: app, port: 8080}, {name: alt, port: 8080}], loadBalancing: {strategy: weighted, weights: {alt: 4}}}`), serviceApp, serviceAlt, sliceAlt},
-			want:    []Locality{{Name: "alt", Weight: 4, Endpoints: alt}, {Name: "app", Weight: 1}},
+			want:    []ir.Locality{{Name: "alt", Weight: 4, Endpoints: alt}, {Name: "app", Weight: 1}},
 		},
 		"Priorities": {
 			reason:  "Priorities are packed from 0 on.",
 			objects: []string{services(`{vipService: {ports: ["tcp:80"]}, backends: [{name: app, port: 8080, priority: 9}, {name: alt, port: 8080, priority: 5}]}`), serviceApp, serviceAlt, sliceAlt},
-			want:    []Locality{{Name: "alt", Weight: 1, Endpoints: alt}, {Name: "app", Priority: 1, Weight: 1}},
+			want:    []ir.Locality{{Name: "alt", Weight: 1, Endpoints: alt}, {Name: "app", Priority: 1, Weight: 1}},
 		},
 		"Failover": {
 			reason: "Strategy failover goes by its order; other clusters come behind all local backends.",
@@ -192,7 +194,7 @@ func TestServicesLocalities(t *testing.T) {
 				services(`{vipService: {ports: ["tcp:80"]}, backends: [{name: app, port: 8080}, {name: alt, port: 8080}], loadBalancing: {strategy: failover, failover: {primary: alt, secondary: [app]}}}`),
 				serviceApp, serviceAlt, sliceAlt, attachmentWeb, proxySetEdge, sliceEdge,
 			},
-			want: []Locality{
+			want: []ir.Locality{
 				{Name: "alt", Weight: 1, Endpoints: alt},
 				{Name: "app", Priority: 1, Weight: 1},
 				{Name: "web-edge-remote", Remote: true, Priority: 2, Weight: 1, Endpoints: edge},
@@ -201,17 +203,17 @@ func TestServicesLocalities(t *testing.T) {
 		"Remote": {
 			reason:  "Another cluster is behind local backends, at its port of the egress pods that serve.",
 			objects: []string{servicesWeb, serviceApp, sliceApp, attachmentWeb, proxySetEdge, sliceEdge},
-			want:    append(append([]Locality{}, local...), Locality{Name: "web-edge-remote", Remote: true, Priority: PriorityRemote, Weight: 1, Endpoints: edge}),
+			want:    append(append([]ir.Locality{}, local...), ir.Locality{Name: "web-edge-remote", Remote: true, Priority: ir.PriorityRemote, Weight: 1, Endpoints: edge}),
 		},
 		"RemoteAlone": {
 			reason:  "While nothing local answers its place is kept, so that the remote endpoints stay where they are.",
 			objects: []string{servicesWeb, serviceApp, attachmentWeb, proxySetEdge, sliceEdge},
-			want:    []Locality{{Name: "app", Weight: 1}, {Name: "web-edge-remote", Remote: true, Priority: PriorityRemote, Weight: 1, Endpoints: edge}},
+			want:    []ir.Locality{{Name: "app", Weight: 1}, {Name: "web-edge-remote", Remote: true, Priority: ir.PriorityRemote, Weight: 1, Endpoints: edge}},
 		},
 		"RemoteWithoutPort": {
 			reason:  "Endpoints that have given no port yet lead nowhere.",
 			objects: []string{servicesWeb, serviceApp, attachmentWeb},
-			want:    []Locality{{Name: "app", Weight: 1}, {Name: "web-edge-remote", Remote: true, Priority: PriorityRemote, Weight: 1}},
+			want:    []ir.Locality{{Name: "app", Weight: 1}, {Name: "web-edge-remote", Remote: true, Priority: ir.PriorityRemote, Weight: 1}},
 			problem: "Service shop/app has no pod that is ready",
 		},
 		"RemoteTLS": {
@@ -220,7 +222,7 @@ func TestServicesLocalities(t *testing.T) {
 				services(`{vipService: {ports: ["tcp:80"]}, backends: [{name: app, port: 8080}], tls: {}}`), serviceApp, sliceApp, proxySetEdge, sliceEdge,
 				strings.ReplaceAll(attachmentWeb, "  ports:", "  dnsName: web.example.ts.net\n  ports:"),
 			},
-			want: append(append([]Locality{}, local...), Locality{Name: "web-edge-remote", Remote: true, Priority: PriorityRemote, Weight: 1, Endpoints: edge}),
+			want: append(append([]ir.Locality{}, local...), ir.Locality{Name: "web-edge-remote", Remote: true, Priority: ir.PriorityRemote, Weight: 1, Endpoints: edge}),
 		},
 		"RemoteTLSWithoutName": {
 			reason:  "Whose certificate cannot be checked is not spoken to.",
@@ -233,7 +235,7 @@ func TestServicesLocalities(t *testing.T) {
 				services(`{vipService: {ports: ["tcp:80"]}, backends: [{name: alt, port: 8080, weight: 3}], loadBalancing: {affinity: Global}}`),
 				serviceAlt, sliceAlt, attachmentWeb, strings.ReplaceAll(attachmentWeb, "web-edge-remote", "web-edge2-remote"), proxySetEdge, sliceEdge,
 			},
-			want: []Locality{
+			want: []ir.Locality{
 				{Name: "alt", Weight: 6, Endpoints: alt},
 				{Name: "web-edge-remote", Remote: true, Weight: 3, Endpoints: edge},
 				{Name: "web-edge2-remote", Remote: true, Weight: 3},
@@ -242,36 +244,36 @@ func TestServicesLocalities(t *testing.T) {
 		"NotPreferLocal": {
 			reason:  "failoverPolicy.preferLocal false is the same.",
 			objects: []string{services(`{vipService: {ports: ["tcp:80"]}, backends: [{name: alt, port: 8080}], loadBalancing: {failoverPolicy: {preferLocal: false}}}`), serviceAlt, sliceAlt, attachmentWeb, proxySetEdge, sliceEdge},
-			want:    []Locality{{Name: "alt", Weight: 1, Endpoints: alt}, {Name: "web-edge-remote", Remote: true, Weight: 1, Endpoints: edge}},
+			want:    []ir.Locality{{Name: "alt", Weight: 1, Endpoints: alt}, {Name: "web-edge-remote", Remote: true, Weight: 1, Endpoints: edge}},
 		},
 		"ExternalAddress": {
 			reason:  "An address is an endpoint as it is.",
 			objects: []string{services(`{vipService: {ports: ["tcp:80"]}, backends: [{kind: External, name: legacy, host: 192.0.2.1, port: 8080}]}`)},
-			want:    []Locality{{Name: "legacy", Weight: 1, Endpoints: pods(8080, "192.0.2.1")}},
+			want:    []ir.Locality{{Name: "legacy", Weight: 1, Endpoints: pods(8080, "192.0.2.1")}},
 		},
 		"ExternalName2": {
 			reason:  "A name has no address until someone tells it.",
 			objects: []string{services(`{vipService: {ports: ["tcp:80"]}, backends: [{kind: External, name: legacy, host: old.example.com, port: 8080}]}`)},
-			want:    []Locality{{Name: "legacy", Weight: 1}},
+			want:    []ir.Locality{{Name: "legacy", Weight: 1}},
 			problem: "the address of old.example.com is not known",
 		},
 		"Gateway": {
 			reason:  "A Gateway behind a Gateway could be the same, whatever Service has its name.",
 			objects: []string{services(`{vipService: {ports: ["tcp:80"]}, backends: [{kind: TailscaleGateway, name: app, port: 8080}]}`), serviceApp, sliceApp},
-			want:    []Locality{{Name: "app", Weight: 1}},
+			want:    []ir.Locality{{Name: "app", Weight: 1}},
 			problem: "have the route name what the Gateway's routes name",
 		},
 		"ProxyProtocol": {
 			reason:  "A Gateway sends no PROXY protocol, so such a backend would not understand it.",
 			objects: []string{services(`{vipService: {ports: ["tcp:80"]}, backends: [{name: app, port: 8080, proxyProtocol: v2}]}`), serviceApp, sliceApp},
-			want:    []Locality{{Name: "app", Weight: 1}},
+			want:    []ir.Locality{{Name: "app", Weight: 1}},
 			problem: "remove proxyProtocol",
 		},
 	}
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
 			s := snapshotOf(t, append([]string{routeToWeb}, tc.objects...)...)
-			got := s.Target(TargetKey{Kind: TargetServices, Namespace: "shop", Name: "web", Port: 80, Protocol: ProtocolHTTP})
+			got := s.Target(ir.TargetKey{Kind: ir.TargetServices, Namespace: "shop", Name: "web", Port: 80, Protocol: ir.ProtocolHTTP})
 			if diff := cmp.Diff(tc.want, got.Localities); diff != "" {
 				t.Errorf("%s\nlocalities: -want, +got\n%s", tc.reason, diff)
 			}
@@ -290,7 +292,7 @@ func TestRemoteCluster(t *testing.T) {
 	checked := services(`{vipService: {ports: ["tcp:80"]}, backends: [{name: app, port: 8080}], loadBalancing: {healthCheck: {enabled: true, path: /}}}`)
 	s := snapshotOf(t, routeToWeb, checked, serviceApp, sliceApp, attachmentWeb, proxySetEdge, sliceEdge)
 	got := map[bool]string{}
-	for _, c := range s.Target(TargetKey{Kind: TargetServices, Namespace: "shop", Name: "web", Port: 80, Protocol: ProtocolHTTP}).Candidates {
+	for _, c := range s.Target(ir.TargetKey{Kind: ir.TargetServices, Namespace: "shop", Name: "web", Port: 80, Protocol: ir.ProtocolHTTP}).Candidates {
 		got[c.Remote] = c.Cluster
 	}
 	if diff := cmp.Diff(map[bool]string{false: "", true: "cluster-b"}, got); diff != "" {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 const (
@@ -37,8 +39,8 @@ data: {ca.crt: PEM}
 )
 
 func TestServicesShape(t *testing.T) {
-	outliers := &OutlierDetection{Consecutive5xx: 3, ConsecutiveGatewayFailure: 3, Interval: 30 * time.Second, BaseEjectionTime: 30 * time.Second, MaxEjectionPercent: 50, SplitLocalOriginErrors: true}
-	connect := &HealthCheck{Interval: 5 * time.Second, Timeout: 2 * time.Second, Healthy: 1, Unhealthy: 2}
+	outliers := &ir.OutlierDetection{Consecutive5xx: 3, ConsecutiveGatewayFailure: 3, Interval: 30 * time.Second, BaseEjectionTime: 30 * time.Second, MaxEjectionPercent: 50, SplitLocalOriginErrors: true}
+	connect := &ir.HealthCheck{Interval: 5 * time.Second, Timeout: 2 * time.Second, Healthy: 1, Unhealthy: 2}
 	h2c := "apiVersion: v1\nkind: Service\nmetadata: {name: app}\nspec: {ports: [{port: 8080, appProtocol: kubernetes.io/h2c}]}\n"
 	balanced := func(lb string) string {
 		return services(`{vipService: {ports: ["tcp:80"]}, backends: [{name: app, port: 8080}], loadBalancing: {` + lb + `}}`)
@@ -46,20 +48,20 @@ func TestServicesShape(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
 		objects []string
-		want    Shape
+		want    ir.Shape
 		problem string
 	}{
 		"Nothing": {
 			reason:  "Who says nothing gets connections as checks, and Envoy Gateway's load balancer.",
 			objects: []string{servicesWeb},
-			want:    Shape{HealthThreshold: 70, HealthCheck: connect, OutlierDetection: outliers},
+			want:    ir.Shape{HealthThreshold: 70, HealthCheck: connect, OutlierDetection: outliers},
 		},
 		"Defaults": {
 			reason:  "A health check that is enabled asks for /health, with the schema's figures, by the backend's name.",
 			objects: []string{balanced("healthCheck: {enabled: true}")},
-			want: Shape{
-				LoadBalancer: RoundRobin, HealthThreshold: 70, OutlierDetection: outliers,
-				HealthCheck: &HealthCheck{Path: "/health", Host: "app.shop.svc", Interval: 10 * time.Second, Timeout: 3 * time.Second, Healthy: 2, Unhealthy: 3},
+			want: ir.Shape{
+				LoadBalancer: ir.RoundRobin, HealthThreshold: 70, OutlierDetection: outliers,
+				HealthCheck: &ir.HealthCheck{Path: "/health", Host: "app.shop.svc", Interval: 10 * time.Second, Timeout: 3 * time.Second, Healthy: 2, Unhealthy: 3},
 			},
 		},
 		"All": {
@@ -67,42 +69,42 @@ func TestServicesShape(t *testing.T) {
 			objects: []string{balanced(`strategy: least-connections, healthCheck: {enabled: true, path: /up, interval: 1s, timeout: 2s, healthyThreshold: 3, unhealthyThreshold: 4},
   outlierDetection: {consecutive5xx: 5, consecutiveGatewayFailure: 6, interval: 7s, baseEjectionTime: 8s, maxEjectionPercent: 9, splitExternalLocalOriginErrors: false},
   failoverPolicy: {healthThreshold: 40, healthyThreshold: 8, unhealthyThreshold: 9}`)},
-			want: Shape{
-				LoadBalancer: LeastRequest, HealthThreshold: 40,
-				HealthCheck:      &HealthCheck{Path: "/up", Host: "app.shop.svc", Interval: time.Second, Timeout: 2 * time.Second, Healthy: 8, Unhealthy: 9},
-				OutlierDetection: &OutlierDetection{Consecutive5xx: 5, ConsecutiveGatewayFailure: 6, Interval: 7 * time.Second, BaseEjectionTime: 8 * time.Second, MaxEjectionPercent: 9},
+			want: ir.Shape{
+				LoadBalancer: ir.LeastRequest, HealthThreshold: 40,
+				HealthCheck:      &ir.HealthCheck{Path: "/up", Host: "app.shop.svc", Interval: time.Second, Timeout: 2 * time.Second, Healthy: 8, Unhealthy: 9},
+				OutlierDetection: &ir.OutlierDetection{Consecutive5xx: 5, ConsecutiveGatewayFailure: 6, Interval: 7 * time.Second, BaseEjectionTime: 8 * time.Second, MaxEjectionPercent: 9},
 			},
 		},
 		"Off": {
 			reason:  "A check that is turned off is none.",
 			objects: []string{balanced("healthCheck: {enabled: false}")},
-			want:    Shape{LoadBalancer: RoundRobin, HealthThreshold: 70, OutlierDetection: outliers},
+			want:    ir.Shape{LoadBalancer: ir.RoundRobin, HealthThreshold: 70, OutlierDetection: outliers},
 		},
 		"H2C": {
 			reason:  "A Service that says so speaks HTTP/2.",
 			objects: []string{servicesWeb, h2c},
-			want:    Shape{HealthThreshold: 70, HealthCheck: connect, OutlierDetection: outliers, HTTP2: true},
+			want:    ir.Shape{HealthThreshold: 70, HealthCheck: connect, OutlierDetection: outliers, HTTP2: true},
 		},
 		"TLS": {
 			reason:  "A BackendTLSPolicy is for one of ours too.",
 			objects: []string{servicesWeb, serviceApp, sliceApp, tlsPolicy},
-			want:    Shape{HealthThreshold: 70, HealthCheck: connect, OutlierDetection: outliers, TLS: &UpstreamTLS{ServerName: "web.example.com"}},
+			want:    ir.Shape{HealthThreshold: 70, HealthCheck: connect, OutlierDetection: outliers, TLS: &ir.UpstreamTLS{ServerName: "web.example.com"}},
 		},
 		"TLSOfPort": {
 			reason:  "One for the port goes before one for all, though it is younger.",
 			objects: []string{servicesWeb, serviceApp, sliceApp, tlsPolicy, tlsPolicyOfPort, configMapCA},
-			want:    Shape{HealthThreshold: 70, HealthCheck: connect, OutlierDetection: outliers, TLS: &UpstreamTLS{ServerName: "port.example.com", CA: "PEM\n"}},
+			want:    ir.Shape{HealthThreshold: 70, HealthCheck: connect, OutlierDetection: outliers, TLS: &ir.UpstreamTLS{ServerName: "port.example.com", CA: "PEM\n"}},
 		},
 		"TLSOlder": {
 			reason:  "Of two for all the older one counts.",
 			objects: []string{servicesWeb, serviceApp, sliceApp, tlsPolicy, strings.NewReplacer("name: web, creation", "name: aaa, creation", "2026-01-02", "2026-01-01", "web.example", "old.example").Replace(tlsPolicy)},
-			want:    Shape{HealthThreshold: 70, HealthCheck: connect, OutlierDetection: outliers, TLS: &UpstreamTLS{ServerName: "old.example.com"}},
+			want:    ir.Shape{HealthThreshold: 70, HealthCheck: connect, OutlierDetection: outliers, TLS: &ir.UpstreamTLS{ServerName: "old.example.com"}},
 		},
 		"TLSAltNames": {
 			reason:  "Other names of certificates are taken over.",
 			objects: []string{servicesWeb, serviceApp, sliceApp, strings.Replace(tlsPolicy, "System", "System, subjectAltNames: [{type: Hostname, hostname: a.example.com}, {type: URI, uri: \"spiffe://b\"}]", 1)},
-			want: Shape{HealthThreshold: 70, HealthCheck: connect, OutlierDetection: outliers, TLS: &UpstreamTLS{
-				ServerName: "web.example.com", AltNames: []AltName{{Value: "a.example.com"}, {URI: true, Value: "spiffe://b"}},
+			want: ir.Shape{HealthThreshold: 70, HealthCheck: connect, OutlierDetection: outliers, TLS: &ir.UpstreamTLS{
+				ServerName: "web.example.com", AltNames: []ir.AltName{{Value: "a.example.com"}, {URI: true, Value: "spiffe://b"}},
 			}},
 		},
 		"RemoteTLS": {
@@ -111,7 +113,7 @@ func TestServicesShape(t *testing.T) {
 				services(`{vipService: {ports: ["tcp:80"]}, backends: [{name: app, port: 8080}], tls: {}}`), proxySetEdge, sliceEdge,
 				strings.ReplaceAll(attachmentWeb, "  ports:", "  dnsName: web.example.ts.net.\n  ports:"),
 			},
-			want: Shape{HealthThreshold: 70, HealthCheck: connect, OutlierDetection: outliers, RemoteTLS: &UpstreamTLS{ServerName: "web.example.ts.net"}},
+			want: ir.Shape{HealthThreshold: 70, HealthCheck: connect, OutlierDetection: outliers, RemoteTLS: &ir.UpstreamTLS{ServerName: "web.example.ts.net"}},
 		},
 		"RemoteTLSOfPolicy": {
 			reason: "A policy is for all endpoints.",
@@ -119,19 +121,19 @@ func TestServicesShape(t *testing.T) {
 				services(`{vipService: {ports: ["tcp:80"]}, backends: [{name: app, port: 8080}], tls: {}}`), proxySetEdge, sliceEdge,
 				strings.ReplaceAll(attachmentWeb, "  ports:", "  dnsName: web.example.ts.net.\n  ports:"), tlsPolicy,
 			},
-			want: Shape{HealthThreshold: 70, HealthCheck: connect, OutlierDetection: outliers, TLS: &UpstreamTLS{ServerName: "web.example.com"}},
+			want: ir.Shape{HealthThreshold: 70, HealthCheck: connect, OutlierDetection: outliers, TLS: &ir.UpstreamTLS{ServerName: "web.example.com"}},
 		},
 		"TLSWithoutCA": {
 			reason:  "Without its certificate nothing is sent, rather than in clear.",
 			objects: []string{servicesWeb, serviceApp, sliceApp, tlsPolicyOfPort},
-			want:    Shape{HealthThreshold: 70, HealthCheck: connect, OutlierDetection: outliers},
+			want:    ir.Shape{HealthThreshold: 70, HealthCheck: connect, OutlierDetection: outliers},
 			problem: "names ConfigMap ca, which has no key ca.crt",
 		},
 	}
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
 			s := snapshotOf(t, append([]string{routeToWeb}, tc.objects...)...)
-			got := s.Target(TargetKey{Kind: TargetServices, Namespace: "shop", Name: "web", Port: 80, Protocol: ProtocolHTTP})
+			got := s.Target(ir.TargetKey{Kind: ir.TargetServices, Namespace: "shop", Name: "web", Port: 80, Protocol: ir.ProtocolHTTP})
 			if diff := cmp.Diff(tc.want, got.Shape); diff != "" {
 				t.Errorf("%s\n-want, +got\n%s", tc.reason, diff)
 			}

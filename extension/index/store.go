@@ -4,139 +4,204 @@
 package index
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
-	"maps"
-	"reflect"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/dump"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // A Change of an object.
 type Change struct {
-	// Object as it is now. It must not be changed afterwards: parts of it are
-	// kept. Of one that is gone, kind, namespace and name are enough.
+	// Object in its new state. It must not be changed afterwards, because the Store holds
+	// parts of it. Kind, namespace and name are enough for a deleted object.
 	Object client.Object
 
-	// Gone reports that the object is no more.
+	// Gone reports that the object was deleted.
 	Gone bool
-}
-
-// A consumer is what is built of other objects: a target, or the endpoints of a
-// Service that stands beside one. One of both is set.
-type consumer struct {
-	target  TargetKey
-	service ServicePort
 }
 
 // A Store holds the newest Snapshot, and makes the next.
 type Store struct {
-	snapshot atomic.Pointer[Snapshot]
+	snapshot atomic.Pointer[ir.Snapshot]
 
-	// mu guards what follows. Readers of snapshots never take it.
-	mu    sync.Mutex
-	world *world
+	// mu guards the fields below. Readers of snapshots never lock it.
+	mu      sync.Mutex
+	objects *objects
 
-	// serves says which Gateways are. Nil means all.
-	serves func(gateway types.NamespacedName) bool
-
-	// namedBy are the routes and policies that name a consumer: without any it is
+	// namedBy are the routes and policies that name a consumer. A consumer without any is
 	// dropped.
-	namedBy map[consumer]map[RouteKey]struct{}
+	namedBy map[consumer]map[contributor]struct{}
 
-	// ruleNames are the names of endpoints of a route's rules.
-	ruleNames map[RouteKey][]string
+	// ruleNames are the names of the endpoint lists of a route's rules, if it has any.
+	ruleNames map[contributor][]string
 
-	// deps of consumers, and the same by what they depend on.
-	deps       map[consumer]map[ref]struct{}
+	// lookups of consumers, and the consumers by lookup.
+	lookups    map[consumer]map[ref]struct{}
 	dependents map[ref]map[consumer]struct{}
 
-	// parts of the digests of Gateways.
-	parts parts
+	digests digests
 
 	subscriptions map[*Subscription]struct{}
 
-	// wants are policies and Gateways by the Secrets that may be read for them, and secrets
-	// is sent to when these are others.
-	wants   map[types.NamespacedName]map[RouteKey]struct{}
+	// readers are the policies and Gateways for which a Secret may be read, and secrets gets
+	// a value when the Secrets change.
+	readers map[types.NamespacedName]map[contributor]struct{}
 	secrets chan struct{}
 
-	// hosts is sent to when the DNS names that targets need are others.
+	// hosts gets a value when the DNS names that targets need change.
 	hosts   chan struct{}
 	revised map[chan<- struct{}]struct{}
 
 	metrics *Metrics
 }
 
-// NewStore returns one with an empty Snapshot.
+// NewStore returns a Store with an empty Snapshot.
 func NewStore() *Store {
 	s := &Store{
-		world:         newWorld(),
-		namedBy:       map[consumer]map[RouteKey]struct{}{},
-		ruleNames:     map[RouteKey][]string{},
-		deps:          map[consumer]map[ref]struct{}{},
+		objects:       newObjects(),
+		namedBy:       map[consumer]map[contributor]struct{}{},
+		ruleNames:     map[contributor][]string{},
+		lookups:       map[consumer]map[ref]struct{}{},
 		dependents:    map[ref]map[consumer]struct{}{},
-		parts:         newParts(),
+		digests:       newDigests(),
 		subscriptions: map[*Subscription]struct{}{},
-		wants:         map[types.NamespacedName]map[RouteKey]struct{}{},
+		readers:       map[types.NamespacedName]map[contributor]struct{}{},
 		secrets:       make(chan struct{}, 1),
 		hosts:         make(chan struct{}, 1),
 		revised:       map[chan<- struct{}]struct{}{},
 		metrics:       newMetrics(),
 	}
-	s.snapshot.Store(&Snapshot{})
+	s.snapshot.Store(&ir.Snapshot{})
 	return s
 }
 
-// Snapshot is the newest. It is never nil.
-func (s *Store) Snapshot() *Snapshot { return s.snapshot.Load() }
+// Snapshot returns the newest Snapshot. It is never nil.
+func (s *Store) Snapshot() *ir.Snapshot { return s.snapshot.Load() }
 
-// Apply changes, and make one Snapshot of them all. What cannot be read is told, and
-// the rest is applied.
+// Apply applies changes and makes one Snapshot of them. It returns an error for objects that
+// cannot be parsed, and applies the others.
 func (s *Store) Apply(changes ...Change) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	began := time.Now()
-	d := newDirty()
+	p := newPending()
 	var errs []error
 	for _, c := range changes {
-		if err := s.world.put(c, d); err != nil {
+		if err := s.objects.put(newInput(c), p); err != nil {
 			errs = append(errs, err)
 		}
 	}
-	s.advance(d, began)
+	s.recompute(p, began)
 	s.metrics.unusable.Add(float64(len(errs)))
 	return errors.Join(errs...)
 }
 
-// SetHost tells the addresses of a DNS name, which whoever resolves names finds out.
-// None means that it has none.
+// put has each section take over a changed object.
+func (all *objects) put(in *input, p *pending) error {
+	read := false
+	for _, of := range sections {
+		if of.put == nil {
+			continue
+		}
+		ok, err := of.put(all, in, p)
+		if err != nil {
+			return err
+		}
+		read = read || ok
+	}
+	switch o := in.Object.(type) {
+	case *unstructured.Unstructured:
+		if !read {
+			return errors.Errorf("cannot keep a %s: nothing is made of it", o.GroupVersionKind().GroupKind())
+		}
+	default:
+		if !read {
+			return errors.Errorf("cannot keep a %s: nothing is made of it", fmt.Sprintf("%T", o))
+		}
+	}
+	return nil
+}
+
+// recompute makes the next Snapshot of what is pending since a time.
+func (s *Store) recompute(p *pending, began time.Time) {
+	e := newEdit(s.Snapshot(), p)
+	for _, of := range sections {
+		of.recompute(s, e)
+	}
+	if e.translate {
+		e.next.Revision++
+		if len(s.readers) > 0 {
+			// The state of a policy's client certificate depends on whether backends speak TLS.
+			e.next.PolicyRevision++
+		}
+		s.recomputeDigests(e)
+	}
+	if !e.next.Changed() && !e.translate {
+		return
+	}
+	now := e.next.Finish()
+	s.snapshot.Store(now)
+	s.publish(e)
+	if e.translate || e.policies {
+		s.revise()
+	}
+	s.metrics.made(now, e.translate, time.Since(began))
+}
+
+// Serve restricts the Store to the routes of some Gateways: others have an extension of their
+// own, or this extension is that of one Gateway. Targets that no such route names are not
+// known. Nil, and a Store before the first call, serve all Gateways.
+func (s *Store) Serve(serves func(gateway types.NamespacedName) bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	began := time.Now()
+	if serves == nil {
+		serves = everyGateway
+	}
+	s.objects.serves = serves
+	p := newPending()
+	for _, of := range sections {
+		if of.serve != nil {
+			of.serve(s.objects, p)
+		}
+	}
+	s.recompute(p, began)
+}
+
+// Serves reports whether routes of a Gateway are served.
+func (s *Store) Serves(gateway types.NamespacedName) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.objects.serves(gateway)
+}
+
+// SetHost sets the addresses of a DNS name. An empty list means that it has none.
 func (s *Store) SetHost(host string, addresses []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	began := time.Now()
-	host = canonicalHost(host)
+	host = ir.CanonicalHost(host)
 	addresses = slices.Compact(slices.Sorted(slices.Values(addresses)))
 	if len(addresses) == 0 {
-		delete(s.world.hosts, host)
+		delete(s.objects.hosts, host)
 	} else {
-		s.world.hosts[host] = addresses
+		s.objects.hosts[host] = addresses
 	}
-	d := newDirty()
-	d.ref(refHost, types.NamespacedName{Name: host})
-	s.advance(d, began)
+	p := newPending()
+	p.ref(refHost, types.NamespacedName{Name: host})
+	s.recompute(p, began)
 }
 
-// Hosts are the DNS names whose addresses targets need, sorted.
+// Hosts returns the DNS names whose addresses targets need, sorted.
 func (s *Store) Hosts() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,362 +215,22 @@ func (s *Store) Hosts() []string {
 	return out
 }
 
-// HostsChanged is sent to when Hosts may have others than before. It is for one
+// HostsChanged returns a channel that gets a value when Hosts may have changed. It is for one
 // reader.
 func (s *Store) HostsChanged() <-chan struct{} { return s.hosts }
 
-// wanted tells the reader of HostsChanged if r is a DNS name, which comes or goes.
-func (s *Store) wanted(r ref) {
-	if r.kind != refHost {
-		return
+// hostsChanged notifies the reader of HostsChanged if a lookup that comes or goes is of a DNS
+// name.
+func (s *Store) hostsChanged(r ref) {
+	if r.kind == refHost {
+		notify(s.hosts)
 	}
+}
+
+// notify sends a value unless one is waiting already.
+func notify(c chan<- struct{}) {
 	select {
-	case s.hosts <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
-}
-
-// A change is a Snapshot in the making. Its maps are those of the one before until
-// the first write to them.
-type change struct {
-	next   Snapshot
-	cloned map[string]bool
-
-	// endpoints are the consumers whose localities are others, and routes those
-	// whose rules are, with the names that these had.
-	endpoints []consumer
-	routes    map[RouteKey][]string
-	shapes    bool
-
-	// pins are the routes whose policies are others, and granted reports that
-	// ReferenceGrants are.
-	pins    []RouteKey
-	granted bool
-
-	// identities are the Gateways of which other listeners are told who asks.
-	identities []types.NamespacedName
-
-	// certificates are the Gateways that present other ones.
-	certificates []types.NamespacedName
-
-	// bootstraps are the Gateways whose Envoys have the authority tailscale now, or no more.
-	bootstraps []types.NamespacedName
-
-	// policies are the TailscaleRoutePolicies that are others, or stand elsewhere.
-	policies []types.NamespacedName
-
-	// reshaped are targets that changed for more than their endpoints.
-	reshaped []TargetKey
-}
-
-func clone[K comparable, V any](c *change, name string, m *map[K]V) map[K]V {
-	if c.cloned[name] {
-		return *m
-	}
-	c.cloned[name] = true
-	if *m = maps.Clone(*m); *m == nil {
-		*m = map[K]V{}
-	}
-	return *m
-}
-
-// digest replaces the part of an old thing by that of a new one.
-func (c *change) digest(old, now any) {
-	if was, is := sum(old), sum(now); was != is {
-		c.next.Digest += is - was
-		c.shapes = true
-	}
-}
-
-// sum of a thing. It is the same in every process.
-func sum(v any) uint64 {
-	if v == nil {
-		return 0
-	}
-	h := sha256.Sum256([]byte(dump.ForHash(v)))
-	return binary.BigEndian.Uint64(h[:])
-}
-
-// advance to the next Snapshot, whose making began then.
-func (s *Store) advance(d *dirty, began time.Time) {
-	c := &change{next: *s.snapshot.Load(), cloned: map[string]bool{}, routes: map[RouteKey][]string{}}
-	todo := map[consumer]struct{}{}
-	for k := range d.routes {
-		s.advanceRoute(c, k, todo)
-	}
-	for n := range d.secrets {
-		s.advanceSecret(c, n)
-	}
-	for n := range d.policies {
-		s.advancePolicy(c, n, todo)
-	}
-	c.attach()
-	for r := range d.refs {
-		for of := range s.dependents[r] {
-			todo[of] = struct{}{}
-		}
-	}
-	for k := range d.targets {
-		todo[consumer{target: k}] = struct{}{}
-	}
-	for of := range todo {
-		if len(s.namedBy[of]) == 0 {
-			s.drop(c, of)
-			continue
-		}
-		s.rebuild(c, of)
-	}
-	for k := range d.pins {
-		s.advancePins(c, k)
-	}
-	for n := range d.gateways {
-		s.advanceAbout(c, n)
-	}
-	for n := range d.identities {
-		s.advanceIdentity(c, n)
-	}
-	for n := range d.certificates {
-		s.advanceCertificate(c, n)
-	}
-	for n := range d.bootstraps {
-		s.advanceBootstrap(c, n)
-	}
-	if d.grants {
-		if now := s.world.granted(); !maps.Equal(now, c.next.granted) {
-			c.digest(grantSum(c.next.granted), grantSum(now))
-			c.next.granted, c.granted = now, true
-		}
-	}
-	if c.shapes {
-		c.next.Revision++
-		s.retellPolicies(c)
-		s.advanceGateways(c)
-	}
-	if len(c.cloned) == 0 && !c.shapes {
-		return
-	}
-	s.snapshot.Store(&c.next)
-	s.publish(c)
-	if c.shapes || len(c.policies) > 0 {
-		s.revise()
-	}
-	s.metrics.made(&c.next, c.shapes, time.Since(began))
-}
-
-// grantSum is what grants are in a digest. Without any it is nothing.
-func grantSum(m map[reference]bool) any {
-	if len(m) == 0 {
-		return nil
-	}
-	return struct{ Granted map[reference]bool }{m}
-}
-
-// advanceRoute takes a route over, and says whom it named and names.
-func (s *Store) advanceRoute(c *change, k RouteKey, todo map[consumer]struct{}) {
-	old := c.next.routes[k]
-	var now *Route
-	if p, gateways := s.served(k); p != nil {
-		r := p.route
-		r.Gateways = gateways
-		now = &r
-	}
-	if reflect.DeepEqual(old, now) {
-		return
-	}
-	c.digest(routeSum(old), routeSum(now))
-	c.routes[k] = s.ruleNames[k]
-	routes := clone(c, "routes", &c.next.routes)
-	if now == nil {
-		delete(routes, k)
-		delete(s.ruleNames, k)
-	} else {
-		routes[k] = now
-		s.ruleNames[k] = ruleNames(now)
-	}
-	s.names(k, consumers(old), consumers(now), todo)
-}
-
-// names notes what a route or a policy named and names.
-func (s *Store) names(k RouteKey, old, now map[consumer]struct{}, todo map[consumer]struct{}) {
-	for of := range old {
-		delete(s.namedBy[of], k)
-		if len(s.namedBy[of]) == 0 {
-			delete(s.namedBy, of)
-			todo[of] = struct{}{}
-		}
-	}
-	for of := range now {
-		if s.namedBy[of] == nil {
-			s.namedBy[of] = map[RouteKey]struct{}{}
-			todo[of] = struct{}{}
-		}
-		s.namedBy[of][k] = struct{}{}
-	}
-}
-
-// routeSum leaves out the generation and what is for people, except the route's age: a
-// change of what nothing is made of is none.
-func routeSum(r *Route) any {
-	if r == nil {
-		return nil
-	}
-	out := *r
-	out.Generation, out.About = 0, About{Created: r.About.Created}
-	return out
-}
-
-// consumers that a route names.
-func consumers(r *Route) map[consumer]struct{} {
-	out := map[consumer]struct{}{}
-	if r == nil {
-		return out
-	}
-	for _, rule := range r.Rules {
-		mixed := rule.OursBackend()
-		for _, b := range rule.Backends {
-			switch {
-			case b.Ours():
-				out[consumer{target: b.Target(r.Key.Kind)}] = struct{}{}
-			case b.Kind == BackendService && mixed:
-				out[consumer{service: b.ServicePort(r.Key.Kind)}] = struct{}{}
-			}
-		}
-		for _, b := range rule.Mirrors {
-			if b.Ours() {
-				out[consumer{target: b.Target(r.Key.Kind)}] = struct{}{}
-			}
-		}
-	}
-	return out
-}
-
-// drop what no route names any more.
-func (s *Store) drop(c *change, of consumer) {
-	for r := range s.deps[of] {
-		s.independent(of, r)
-	}
-	delete(s.deps, of)
-	c.endpoints = append(c.endpoints, of)
-	if of.target == (TargetKey{}) {
-		delete(clone(c, "services", &c.next.services), of.service)
-		return
-	}
-	delete(s.world.placements, of.target)
-	c.digest(shapeSum(c.next.targets[of.target]), nil)
-	c.reshaped = append(c.reshaped, of.target)
-	delete(clone(c, "targets", &c.next.targets), of.target)
-}
-
-// rebuild a target, or the endpoints of a Service.
-func (s *Store) rebuild(c *change, of consumer) {
-	v := s.world.view()
-	if of.target == (TargetKey{}) {
-		s.rebuildService(c, v, of)
-	} else {
-		s.rebuildTarget(c, v, of)
-	}
-	for r := range s.deps[of] {
-		if _, ok := v.seen[r]; !ok {
-			s.independent(of, r)
-		}
-	}
-	for r := range v.seen {
-		if s.dependents[r] == nil {
-			s.dependents[r] = map[consumer]struct{}{}
-			s.wanted(r)
-		}
-		s.dependents[r][of] = struct{}{}
-	}
-	s.deps[of] = v.seen
-}
-
-func (s *Store) independent(of consumer, r ref) {
-	delete(s.dependents[r], of)
-	if len(s.dependents[r]) == 0 {
-		delete(s.dependents, r)
-		s.wanted(r)
-	}
-}
-
-func (s *Store) rebuildService(c *change, v *view, of consumer) {
-	protocol := corev1.ProtocolTCP
-	if of.service.UDP {
-		protocol = corev1.ProtocolUDP
-	}
-	endpoints, _, _ := v.serviceEndpoints(of.service.NamespacedName, of.service.Port, protocol)
-	now := localities([]source{{name: of.service.Name, weight: 1, endpoints: endpoints}})
-	old, ok := c.next.services[of.service]
-	if ok && reflect.DeepEqual(old, now) {
-		return
-	}
-	clone(c, "services", &c.next.services)[of.service] = now
-	c.endpoints = append(c.endpoints, of)
-}
-
-func (s *Store) rebuildTarget(c *change, v *view, of consumer) {
-	now := v.build(of.target)
-	old := c.next.targets[of.target]
-	if reflect.DeepEqual(old, now) {
-		return
-	}
-	clone(c, "targets", &c.next.targets)[of.target] = now
-	if old == nil || old.Missing != now.Missing || !reflect.DeepEqual(old.Shape, now.Shape) {
-		c.digest(shapeSum(old), shapeSum(now))
-		c.reshaped = append(c.reshaped, of.target)
-	}
-	if old == nil || !reflect.DeepEqual(old.Localities, now.Localities) {
-		c.endpoints = append(c.endpoints, of)
-	}
-}
-
-// shapeSum is what a target is in a digest.
-func shapeSum(t *Target) any {
-	if t == nil {
-		return nil
-	}
-	return Target{Key: t.Key, Shape: t.Shape, Missing: t.Missing}
-}
-
-func (s *Store) advancePins(c *change, k RouteKey) {
-	var rules map[string]bool
-	var tunings map[string]Tuning
-	var wide []types.NamespacedName
-	if p, _ := s.served(k); p != nil {
-		rules, tunings, wide = s.world.pinned(p), s.world.tunings(p), s.world.wide(p)
-	}
-	if slices.Equal(c.next.wide[k], wide) && maps.Equal(c.next.pinned[k], rules) && maps.EqualFunc(c.next.tunings[k], tunings, Tuning.Equal) {
-		return
-	}
-	old := c.next.pinSum(k)
-	replace(clone(c, "pinned", &c.next.pinned), k, rules)
-	replace(clone(c, "tunings", &c.next.tunings), k, tunings)
-	if all := clone(c, "wide", &c.next.wide); wide == nil {
-		delete(all, k)
-	} else {
-		all[k] = wide
-	}
-	c.digest(old, c.next.pinSum(k))
-	c.pins = append(c.pins, k)
-}
-
-// replace what a route has of its policies. Nil is nothing.
-func replace[T any](m map[RouteKey]map[string]T, k RouteKey, v map[string]T) {
-	if v == nil {
-		delete(m, k)
-		return
-	}
-	m[k] = v
-}
-
-// pinSum is what a route's policies are in a digest.
-func (s *Snapshot) pinSum(k RouteKey) any {
-	if s.pinned[k] == nil && s.tunings[k] == nil && s.wide[k] == nil {
-		return nil
-	}
-	return struct {
-		Route   RouteKey
-		Rules   map[string]bool
-		Tunings map[string]Tuning
-		Wide    []types.NamespacedName
-	}{k, s.pinned[k], s.tunings[k], s.wide[k]}
 }

@@ -17,6 +17,7 @@ import (
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 const (
@@ -74,7 +75,7 @@ func everything() []string {
 // TestApplyInAnyOrder changes, adds and removes objects at random, some at once, and
 // wants what the objects that are left give when they come all together.
 func TestApplyInAnyOrder(t *testing.T) {
-	all := objects(t, everything()...)
+	all := decode(t, everything()...)
 	want := snapshotOf(t, everything()...)
 	for seed := range uint64(50) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -112,11 +113,11 @@ func TestApplyInAnyOrder(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if diff := cmp.Diff(&Snapshot{}, s.Snapshot(), compareSnapshots()); diff != "" {
+		if diff := cmp.Diff(&ir.Snapshot{}, s.Snapshot(), compareSnapshots()); diff != "" {
 			t.Fatalf("seed %d: something is left: -want, +got\n%s", seed, diff)
 		}
-		if len(s.deps)+len(s.dependents)+len(s.namedBy)+len(s.ruleNames)+len(s.world.shared)+len(s.world.joined)+len(s.world.identities) > 0 {
-			t.Fatalf("seed %d: dependencies are left: %v %v %v %v", seed, s.deps, s.dependents, s.namedBy, s.world.shared)
+		if len(s.lookups)+len(s.dependents)+len(s.namedBy)+len(s.ruleNames)+len(s.objects.groups)+len(s.objects.identityGateway)+len(s.objects.identities) > 0 {
+			t.Fatalf("seed %d: dependencies are left: %v %v %v %v", seed, s.lookups, s.dependents, s.namedBy, s.objects.groups)
 		}
 	}
 }
@@ -242,8 +243,8 @@ func TestRevision(t *testing.T) {
 func plain(names []string) []string {
 	var out []string
 	for _, n := range names {
-		if r, ok := parseRuleName(n); ok {
-			n = strings.TrimSuffix(n, "/"+r.identity)
+		if strings.HasPrefix(n, ir.RulePrefix) {
+			n = n[:strings.LastIndex(n, "/")]
 		}
 		out = append(out, n)
 	}
@@ -262,7 +263,7 @@ func TestNamesAreKnown(t *testing.T) {
 			t.Errorf("%q is told, and not known", n)
 		}
 	}
-	mixed := s.Snapshot().Route(RouteKey{Kind: KindHTTPRoute, NamespacedName: name("mixed")})
+	mixed := s.Snapshot().Route(ir.RouteKey{Kind: ir.KindHTTPRoute, NamespacedName: name("mixed")})
 	apply(t, s, true, sliceApp)
 	if n, names := mixed.RuleName(0), sub.Take(); !slices.Contains(names, n) {
 		t.Errorf("%q has changed, and is not told: %v", n, names)
@@ -302,27 +303,27 @@ func TestSubscriptionCollects(t *testing.T) {
 }
 
 func TestPermitted(t *testing.T) {
-	other := func(k BackendKind, n string) BackendRef {
-		return BackendRef{Kind: k, NamespacedName: types.NamespacedName{Namespace: "other", Name: n}}
+	other := func(k ir.BackendKind, n string) ir.BackendRef {
+		return ir.BackendRef{Kind: k, NamespacedName: types.NamespacedName{Namespace: "other", Name: n}}
 	}
 	cases := map[string]struct {
 		reason string
-		kind   RouteKind
-		ref    BackendRef
+		kind   ir.RouteKind
+		ref    ir.BackendRef
 		want   bool
 	}{
-		"SameNamespace": {reason: "One's own namespace is always permitted.", kind: KindTCPRoute, ref: BackendRef{Kind: BackendServices, NamespacedName: name("web")}, want: true},
-		"Granted":       {reason: "A grant names the object.", kind: KindHTTPRoute, ref: other(BackendServices, "web"), want: true},
-		"OtherName":     {reason: "And not another one.", kind: KindHTTPRoute, ref: other(BackendServices, "api")},
-		"OtherKind":     {reason: "Nor another kind.", kind: KindHTTPRoute, ref: other(BackendEndpoints, "web")},
-		"OtherRoute":    {reason: "Nor another kind of route.", kind: KindGRPCRoute, ref: other(BackendServices, "web")},
-		"AnyService":    {reason: "A grant without a name is for all.", kind: KindHTTPRoute, ref: other(BackendService, "app"), want: true},
-		"L4":            {reason: "Envoy Gateway drops ours in another namespace on L4.", kind: KindTCPRoute, ref: other(BackendServices, "web")},
+		"SameNamespace": {reason: "One's own namespace is always permitted.", kind: ir.KindTCPRoute, ref: ir.BackendRef{Kind: ir.BackendServices, NamespacedName: name("web")}, want: true},
+		"Granted":       {reason: "A grant names the object.", kind: ir.KindHTTPRoute, ref: other(ir.BackendServices, "web"), want: true},
+		"OtherName":     {reason: "And not another one.", kind: ir.KindHTTPRoute, ref: other(ir.BackendServices, "api")},
+		"OtherKind":     {reason: "Nor another kind.", kind: ir.KindHTTPRoute, ref: other(ir.BackendEndpoints, "web")},
+		"OtherRoute":    {reason: "Nor another kind of route.", kind: ir.KindGRPCRoute, ref: other(ir.BackendServices, "web")},
+		"AnyService":    {reason: "A grant without a name is for all.", kind: ir.KindHTTPRoute, ref: other(ir.BackendService, "app"), want: true},
+		"L4":            {reason: "Envoy Gateway drops ours in another namespace on L4.", kind: ir.KindTCPRoute, ref: other(ir.BackendServices, "web")},
 	}
 	s := snapshotOf(t, grant, strings.NewReplacer("name: web, namespace", "name: tcp, namespace", "kind: HTTPRoute", "kind: TCPRoute").Replace(grant))
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
-			if got := s.Permitted(RouteKey{Kind: tc.kind, NamespacedName: name("r")}, tc.ref); got != tc.want {
+			if got := s.Permitted(ir.RouteKey{Kind: tc.kind, NamespacedName: name("r")}, tc.ref); got != tc.want {
 				t.Errorf("%s\nwant %v, got %v", tc.reason, tc.want, got)
 			}
 		})
@@ -330,7 +331,7 @@ func TestPermitted(t *testing.T) {
 }
 
 func TestPinned(t *testing.T) {
-	mixed := RouteKey{Kind: KindHTTPRoute, NamespacedName: name("mixed")}
+	mixed := ir.RouteKey{Kind: ir.KindHTTPRoute, NamespacedName: name("mixed")}
 	with := func(settings string) []string {
 		return []string{strings.Replace(pinRule, "circuitBreaker: {maxConnections: 7}", settings, 1)}
 	}
@@ -370,10 +371,10 @@ func TestBadPolicy(t *testing.T) {
 	s := NewStore()
 	apply(t, s, false, mixedRoute, pinLabels)
 	bad := strings.Replace(pinLabels, "matchLabels: {team: shop}", "matchExpressions: [{key: team, operator: Boom}]", 1)
-	if err := s.Apply(Change{Object: objects(t, bad)[0]}); err == nil {
+	if err := s.Apply(Change{Object: decode(t, bad)[0]}); err == nil {
 		t.Error("a selector that cannot be read is no error")
 	}
-	if s.Snapshot().Pinned(RouteKey{Kind: KindHTTPRoute, NamespacedName: name("mixed")}, "") {
+	if s.Snapshot().Pinned(ir.RouteKey{Kind: ir.KindHTTPRoute, NamespacedName: name("mixed")}, "") {
 		t.Error("a policy that cannot be read still counts as it was")
 	}
 }
@@ -384,9 +385,9 @@ func TestSetHost(t *testing.T) {
 	if diff := cmp.Diff([]string{"old.example.com"}, s.Hosts()); diff != "" {
 		t.Errorf("hosts to resolve: -want, +got\n%s", diff)
 	}
-	key := TargetKey{Kind: TargetServices, Namespace: "shop", Name: "web", Port: 80, Protocol: ProtocolHTTP}
+	key := ir.TargetKey{Kind: ir.TargetServices, Namespace: "shop", Name: "web", Port: 80, Protocol: ir.ProtocolHTTP}
 	s.SetHost("old.example.com", []string{"192.0.2.2", "192.0.2.1", "192.0.2.2"})
-	want := []Locality{{Name: "legacy", Weight: 1, Endpoints: []Endpoint{
+	want := []ir.Locality{{Name: "legacy", Weight: 1, Endpoints: []ir.Endpoint{
 		{Address: "192.0.2.1", Port: 8080, Hostname: "old.example.com", Weight: 1},
 		{Address: "192.0.2.2", Port: 8080, Hostname: "old.example.com", Weight: 1},
 	}}}
@@ -419,17 +420,17 @@ func TestSetHost(t *testing.T) {
 // Envoy Gateway would translate for it.
 func TestApplyAbout(t *testing.T) {
 	s := NewStore()
-	if err := s.Apply(Change{Object: objects(t, routeToWeb)[0]}); err != nil {
+	if err := s.Apply(Change{Object: decode(t, routeToWeb)[0]}); err != nil {
 		t.Fatal(err)
 	}
 	before := s.Snapshot()
-	o := objects(t, routeToWeb)[0].(*gwapiv1.HTTPRoute)
+	o := decode(t, routeToWeb)[0].(*gwapiv1.HTTPRoute)
 	o.Spec.Hostnames = []gwapiv1.Hostname{"new.example.com"}
 	if err := s.Apply(Change{Object: o}); err != nil {
 		t.Fatal(err)
 	}
 	now := s.Snapshot()
-	if diff := cmp.Diff([]string{"new.example.com"}, now.Route(RouteKey{Kind: KindHTTPRoute, NamespacedName: name("web")}).About.Hostnames); diff != "" {
+	if diff := cmp.Diff([]string{"new.example.com"}, now.Route(ir.RouteKey{Kind: ir.KindHTTPRoute, NamespacedName: name("web")}).Info.Hostnames); diff != "" {
 		t.Errorf("-want hostnames, +got:\n%s", diff)
 	}
 	if now.Revision != before.Revision || now.Digest != before.Digest {
@@ -439,11 +440,11 @@ func TestApplyAbout(t *testing.T) {
 
 func TestApplyUnknown(t *testing.T) {
 	s := NewStore()
-	err := s.Apply(Change{Object: &corev1.Pod{}}, Change{Object: objects(t, routeToWeb)[0]})
+	err := s.Apply(Change{Object: &corev1.Pod{}}, Change{Object: decode(t, routeToWeb)[0]})
 	if err == nil {
 		t.Error("a Pod is taken")
 	}
-	if s.Snapshot().Route(RouteKey{Kind: KindHTTPRoute, NamespacedName: name("web")}) == nil {
+	if s.Snapshot().Route(ir.RouteKey{Kind: ir.KindHTTPRoute, NamespacedName: name("web")}) == nil {
 		t.Error("what came with a Pod is not taken")
 	}
 }

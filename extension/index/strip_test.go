@@ -9,100 +9,41 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
-
-	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 )
 
-// TestStripServices shows what stays of the status of a TailscaleServices.
-func TestStripServices(t *testing.T) {
-	cases := map[string]struct {
-		reason string
-		kind   gatewayv1alpha1.BackendKind
-		want   gatewayv1alpha1.TailscaleServicesStatus
-	}{
-		"Gateway": {
-			reason: "The DNS name of what leads to a Gateway tells of circles.", kind: gatewayv1alpha1.BackendKindGateway,
-			want: gatewayv1alpha1.TailscaleServicesStatus{VIPServiceStatus: &gatewayv1alpha1.ServiceVIPStatus{DNSName: "a.x.ts.net"}},
-		},
-		"Service": {reason: "Nobody reads that of others.", kind: gatewayv1alpha1.BackendKindService},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			o := &gatewayv1alpha1.TailscaleServices{}
-			o.Spec.Backends = []gatewayv1alpha1.Backend{{Kind: tc.kind, Name: "a"}}
-			o.Status.VIPServiceStatus = &gatewayv1alpha1.ServiceVIPStatus{Created: true, DNSName: "a.x.ts.net", BackendCount: 1}
-			for range 2 {
-				if _, err := strip(o); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if diff := cmp.Diff(tc.want, o.Status); diff != "" {
-				t.Errorf("\n%s\nstrip(...): -want, +got:\n%s", tc.reason, diff)
-			}
-		})
-	}
-}
-
-// TestStripStatus shows what stays of statuses.
-func TestStripStatus(t *testing.T) {
-	at := metav1.Now()
-	route := &gwapiv1.HTTPRoute{Status: gwapiv1.HTTPRouteStatus{RouteStatus: gwapiv1.RouteStatus{Parents: []gwapiv1.RouteParentStatus{{
-		ParentRef: gwapiv1.ParentReference{Name: "gw"},
-		Conditions: []metav1.Condition{
-			{Type: "Accepted", Status: metav1.ConditionTrue, Reason: "Accepted", Message: "Route is accepted", LastTransitionTime: at, ObservedGeneration: 3},
-			{Type: "ResolvedRefs", Status: metav1.ConditionFalse, Reason: "BackendNotFound", Message: "No Service", LastTransitionTime: at},
-			{Type: "Other", Status: metav1.ConditionTrue},
-		},
-	}}}}}
-	endpoints := &gatewayv1alpha1.TailscaleEndpoints{
-		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{meta.LabelGateway: "gw"}},
-		Status: gatewayv1alpha1.TailscaleEndpointsStatus{
-			Devices:             []gatewayv1alpha1.DeviceStatus{{Hostname: "a", TailscaleFQDN: "a.x.ts.net"}, {Hostname: "b", TailscaleFQDN: "b.x.ts.net"}},
-			DiscoveredEndpoints: []gatewayv1alpha1.DiscoveredEndpoint{{Name: "nas", Source: "Devices", TailscaleFQDN: "nas.x.ts.net", TailscaleIP: "100.64.0.1", Health: "Online"}},
-			EgressTargets:       []gatewayv1alpha1.EgressTargetStatus{{Name: "nas/80", Address: "100.64.0.1:80", Service: "gw-nas:80", ReadyProxies: 2}},
-		},
-	}
-	endpoints.Status.SetConditions(
-		xpv2.Condition{Type: meta.TypeDiscoverySuccessful, Status: corev1.ConditionFalse, Message: "no", LastTransitionTime: at},
-		xpv2.Condition{Type: meta.TypeEgressReady, Status: corev1.ConditionTrue, LastTransitionTime: at},
-	)
-	bare := endpoints.DeepCopy()
-	bare.Labels = nil
-	searched := endpoints.DeepCopy()
-	searched.Status.SetConditions(xpv2.Condition{Type: meta.TypeDiscoverySuccessful, Status: corev1.ConditionTrue, Message: "yes", LastTransitionTime: at})
-	for range 2 {
-		// An informer may strip what is stripped.
-		for _, o := range []client.Object{route, endpoints, bare, searched} {
-			if _, err := strip(o); err != nil {
-				t.Fatal(err)
-			}
+func TestStrip(t *testing.T) {
+	for k, o := range parse.Kinds() {
+		o.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "m"}})
+		o.SetAnnotations(map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{}"})
+		if _, err := parse.Strip(o); err != nil {
+			t.Error(err)
+		}
+		if o.GetManagedFields() != nil || o.GetAnnotations() != nil {
+			t.Errorf("%s keeps what nobody reads", k)
 		}
 	}
-	wantRoute := []metav1.Condition{
-		{Type: "Accepted", Status: metav1.ConditionTrue},
-		{Type: "ResolvedRefs", Status: metav1.ConditionFalse, Reason: "BackendNotFound", Message: "No Service"},
+	// What a Store makes of objects is the same without it.
+	var cs []Change
+	for _, o := range decode(t, everything()...) {
+		if _, err := parse.Strip(o); err != nil {
+			t.Fatal(err)
+		}
+		cs = append(cs, Change{Object: o})
 	}
-	if diff := cmp.Diff(wantRoute, route.Status.Parents[0].Conditions); diff != "" {
-		t.Errorf("what a route's parents say: -want, +got\n%s", diff)
+	s := NewStore()
+	if err := s.Apply(cs...); err != nil {
+		t.Fatal(err)
 	}
-	want := gatewayv1alpha1.TailscaleEndpointsStatus{
-		Devices:             []gatewayv1alpha1.DeviceStatus{{TailscaleFQDN: "a.x.ts.net"}},
-		DiscoveredEndpoints: []gatewayv1alpha1.DiscoveredEndpoint{{Name: "nas", Source: "Devices", TailscaleFQDN: "nas.x.ts.net", Health: "Online"}},
-		EgressTargets:       []gatewayv1alpha1.EgressTargetStatus{{Name: "nas/80", Service: "gw-nas:80"}},
+	if diff := cmp.Diff(snapshotOf(t, everything()...), s.Snapshot(), compareSnapshots()); diff != "" {
+		t.Errorf("-want, +got\n%s", diff)
 	}
-	want.SetConditions(xpv2.Condition{Type: meta.TypeDiscoverySuccessful, Status: corev1.ConditionFalse})
-	if diff := cmp.Diff(want, endpoints.Status); diff != "" {
-		t.Errorf("what a Gateway's endpoints found: -want, +got\n%s", diff)
+	c := &corev1.ConfigMap{Data: map[string]string{"big": "x", parse.CAKey: "PEM"}, BinaryData: map[string][]byte{"b": nil}}
+	if _, err := parse.Strip(c); err != nil {
+		t.Fatal(err)
 	}
-	if got := searched.Status.GetCondition(meta.TypeDiscoverySuccessful); got.Status != corev1.ConditionTrue || got.Message != "" {
-		t.Errorf("whether a Gateway's endpoints could be looked for: %v, want True", got)
-	}
-	if diff := cmp.Diff(gatewayv1alpha1.TailscaleEndpointsStatus{}, bare.Status); diff != "" {
-		t.Errorf("what others found: -want, +got\n%s", diff)
+	if diff := cmp.Diff(&corev1.ConfigMap{Data: map[string]string{parse.CAKey: "PEM"}}, c); diff != "" {
+		t.Errorf("-want, +got\n%s", diff)
 	}
 }

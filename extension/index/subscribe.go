@@ -7,12 +7,14 @@ import (
 	"maps"
 	"slices"
 	"sync"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
-// mergeAfter so many changes that nobody took, names are told apart.
+// mergeAfter is the number of changes after which their names are merged.
 const mergeAfter = 16
 
-// A Subscription collects the names of endpoints that changed, until they are taken.
+// A Subscription collects the names of endpoint lists that changed, until they are taken.
 type Subscription struct {
 	store *Store
 	wake  chan struct{}
@@ -22,8 +24,8 @@ type Subscription struct {
 	changes [][]string
 }
 
-// Subscribe to changes from now on. Who subscribes reads the Snapshot afterwards, and
-// so misses none. Close it at the end.
+// Subscribe subscribes to changes. A subscriber that reads the Snapshot afterwards misses
+// none. It must close the Subscription.
 func (s *Store) Subscribe() *Subscription {
 	sub := &Subscription{store: s, wake: make(chan struct{}, 1)}
 	s.mu.Lock()
@@ -32,13 +34,13 @@ func (s *Store) Subscribe() *Subscription {
 	return sub
 }
 
-// Changed is sent to when names may be taken.
+// Changed returns a channel that gets a value when names can be taken.
 func (s *Subscription) Changed() <-chan struct{} { return s.wake }
 
-// Take the names whose endpoints changed since they were last taken: of targets, and of
-// rules with several backends as RuleName has them, whether or not one cluster holds these.
-// They are in no order, each once, and not to be changed. The Snapshot has the changes
-// already.
+// Take returns the names of the endpoint lists that changed since the last call: of targets,
+// and of rules with several backends in the form of RuleName, whether or not one cluster
+// holds these. They are in no order, each once, and must not be changed. The Snapshot
+// already has the changes.
 func (s *Subscription) Take() []string {
 	s.mu.Lock()
 	changes := s.changes
@@ -47,6 +49,7 @@ func (s *Subscription) Take() []string {
 	return merged(changes)
 }
 
+// merged returns the names of all changes, each once.
 func merged(changes [][]string) []string {
 	if len(changes) == 0 {
 		return nil
@@ -77,15 +80,12 @@ func (s *Subscription) add(names []string) {
 		s.changes = [][]string{merged(s.changes)}
 	}
 	s.mu.Unlock()
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
+	notify(s.wake)
 }
 
-// Revised returns a channel that is sent to when the Revision is another one, or
-// something else is known of a TailscaleRoutePolicy, and what ends that. Who is sent to
-// reads the Snapshot: several changes may be one send.
+// Revised returns a channel that gets a value when the Revision or the state of a
+// TailscaleRoutePolicy changes, and a function that ends that. The receiver reads the
+// Snapshot: several changes may be one value.
 func (s *Store) Revised() (changed <-chan struct{}, end func()) {
 	c := make(chan struct{}, 1)
 	s.mu.Lock()
@@ -98,36 +98,34 @@ func (s *Store) Revised() (changed <-chan struct{}, end func()) {
 	}
 }
 
+// revise notifies the receivers of Revised.
 func (s *Store) revise() {
 	for c := range s.revised {
-		select {
-		case c <- struct{}{}:
-		default:
-		}
+		notify(c)
 	}
 }
 
-// publish what changed.
-func (s *Store) publish(c *change) {
+// publish notifies subscriptions of the endpoint lists that changed.
+func (s *Store) publish(e *edit) {
 	if len(s.subscriptions) == 0 {
 		return
 	}
 	most := 0
-	for _, of := range c.endpoints {
+	for _, of := range e.endpoints {
 		most += 1 + len(s.namedBy[of])
 	}
 	names := make([]string, 0, most)
 	// A route may name several of them. Of one alone none can come twice.
-	seen := map[RouteKey]struct{}{}
-	for _, of := range c.endpoints {
-		if of.target != (TargetKey{}) {
+	seen := map[contributor]struct{}{}
+	for _, of := range e.endpoints {
+		if of.target != (ir.TargetKey{}) {
 			names = append(names, of.target.ClusterName())
 		}
 		for k := range s.namedBy[of] {
-			if _, ok := c.routes[k]; ok {
+			if _, ok := e.routes[k]; ok {
 				continue
 			}
-			if len(c.endpoints) > 1 {
+			if len(e.endpoints) > 1 {
 				if _, ok := seen[k]; ok {
 					continue
 				}
@@ -136,7 +134,7 @@ func (s *Store) publish(c *change) {
 			names = append(names, s.ruleNames[k]...)
 		}
 	}
-	for k, old := range c.routes {
+	for k, old := range e.routes {
 		now := s.ruleNames[k]
 		names = append(names, now...)
 		for _, n := range old {
@@ -153,8 +151,8 @@ func (s *Store) publish(c *change) {
 	}
 }
 
-// ruleNames are the names of endpoints that a route's rules may have.
-func ruleNames(r *Route) []string {
+// ruleNames returns the names of the endpoint lists that a route's rules may have.
+func ruleNames(r *ir.Route) []string {
 	var out []string
 	for i, rule := range r.Rules {
 		if rule.Ours() && len(rule.Backends) > 1 {

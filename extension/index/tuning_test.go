@@ -9,42 +9,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-)
 
-func TestTuningName(t *testing.T) {
-	const list = "tailscale/services/shop/web/80/http"
-	cases := map[string]struct {
-		reason string
-		tuning Tuning
-		want   string
-	}{
-		"None":   {reason: "A list that nothing is asked of should keep its name.", want: list},
-		"Health": {reason: "A port for checks should be in the name.", tuning: Tuning{HealthPort: 9090}, want: list + "+health=9090"},
-		"Local":  {reason: "So should that zones count.", tuning: Tuning{PreferLocal: true}, want: list + "+local"},
-		"All": {
-			reason: "And what they weigh.",
-			tuning: Tuning{HealthPort: 1, PreferLocal: true, Zones: []ZoneWeight{{Zone: "eu-1a", Weight: 0}, {Zone: "eu-1b", Weight: 1<<32 - 1}}},
-			want:   list + "+health=1+local+zone=eu-1a:0+zone=eu-1b:4294967295",
-		},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			got := tc.tuning.Name(list)
-			if got != tc.want {
-				t.Errorf("%s\nwant %q, got %q", tc.reason, tc.want, got)
-			}
-			of, back, ok := ParseTuning(got)
-			if !ok || of != list || !back.Equal(tc.tuning) {
-				t.Errorf("%s\nParseTuning(%q): want %+v, got %q, %+v, %t", tc.reason, got, tc.tuning, of, back, ok)
-			}
-		})
-	}
-	for _, bad := range []string{"+", "+health=", "+health=65536", "+zone=a", "+zone=a:-1", "+more", "+local+"} {
-		if _, got, ok := ParseTuning(list + bad); ok {
-			t.Errorf("ParseTuning(%q): want nothing, got %+v", bad, got)
-		}
-	}
-}
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
+)
 
 const (
 	tuneRoute = `
@@ -75,65 +42,65 @@ spec:
 )
 
 func TestTunings(t *testing.T) {
-	mixed := RouteKey{Kind: KindHTTPRoute, NamespacedName: name("mixed")}
-	zones := []ZoneWeight{{Zone: "a", Weight: 3}, {Zone: "b", Weight: 1}}
+	mixed := ir.RouteKey{Kind: ir.KindHTTPRoute, NamespacedName: name("mixed")}
+	zones := []ir.ZoneWeight{{Zone: "a", Weight: 3}, {Zone: "b", Weight: 1}}
 	replaced := func(doc string, oldnew ...string) string { return strings.NewReplacer(oldnew...).Replace(doc) }
 	ofRule := replaced(tuneRoute, "name: mixed", "name: mixed, sectionName: split", "name: route", "name: rule", "9090", "9191")
 	listener := replaced(tuneSet, "name: more", "name: more, sectionName: a", "name: set", "name: listener", "6060", "6161")
-	pings := HTTP2{StreamWindow: 128 << 10, Streams: 7, OnInvalidMessage: EndStream, Interval: 30 * time.Second, Timeout: 5 * time.Second, JitterSet: true}
-	merged := HTTP2{Streams: 7, OnInvalidMessage: EndConnection}
+	pings := ir.HTTP2{StreamWindow: 128 << 10, Streams: 7, OnInvalidMessage: ir.EndStream, Interval: 30 * time.Second, Timeout: 5 * time.Second, JitterSet: true}
+	merged := ir.HTTP2{Streams: 7, OnInvalidMessage: ir.EndConnection}
 	cases := map[string]struct {
 		reason      string
 		objects     []string
-		rule, other Tuning
+		rule, other ir.Tuning
 	}{
 		"None":  {reason: "Without a policy nothing is asked for."},
-		"Route": {reason: "A policy of the route is for all of its rules.", objects: []string{tuneRoute}, rule: Tuning{HealthPort: 9090}, other: Tuning{HealthPort: 9090}},
+		"Route": {reason: "A policy of the route is for all of its rules.", objects: []string{tuneRoute}, rule: ir.Tuning{HealthPort: 9090}, other: ir.Tuning{HealthPort: 9090}},
 		"Rule": {
 			reason: "One of a rule goes before it, though it is younger.", objects: []string{tuneRoute, replaced(ofRule, "2026-01-02", "2026-01-03")},
-			rule: Tuning{HealthPort: 9191}, other: Tuning{HealthPort: 9090},
+			rule: ir.Tuning{HealthPort: 9191}, other: ir.Tuning{HealthPort: 9090},
 		},
 		"Older": {
 			reason: "Of two policies of a route the older one counts.", objects: []string{tuneRoute, replaced(tuneRoute, "name: route", "name: zzz", "2026-01-02", "2026-01-01", "9090", "9292")},
-			rule: Tuning{HealthPort: 9292}, other: Tuning{HealthPort: 9292},
+			rule: ir.Tuning{HealthPort: 9292}, other: ir.Tuning{HealthPort: 9292},
 		},
 		"Gateway": {
 			reason: "A policy of the Gateway is for routes that a ListenerSet of it has.", objects: []string{listenerSet, tuneGateway},
-			rule: Tuning{HealthPort: 7070, Zones: zones}, other: Tuning{HealthPort: 7070, Zones: zones},
+			rule: ir.Tuning{HealthPort: 7070, Zones: zones}, other: ir.Tuning{HealthPort: 7070, Zones: zones},
 		},
 		"OtherGateway": {reason: "But not for those of another.", objects: []string{listenerSet, replaced(tuneGateway, "name: gw2", "name: gw")}},
 		"ListenerSet": {
 			reason: "That of the ListenerSet goes before it.", objects: []string{listenerSet, tuneGateway, tuneSet},
-			rule: Tuning{HealthPort: 6060}, other: Tuning{HealthPort: 6060},
+			rule: ir.Tuning{HealthPort: 6060}, other: ir.Tuning{HealthPort: 6060},
 		},
 		"Listener": {
 			reason: "And that of a listener before both, for a route that attaches to any.", objects: []string{listenerSet, tuneGateway, tuneSet, listener},
-			rule: Tuning{HealthPort: 6161}, other: Tuning{HealthPort: 6161},
+			rule: ir.Tuning{HealthPort: 6161}, other: ir.Tuning{HealthPort: 6161},
 		},
 		"OtherListener": {
 			reason: "One of a listener that the route does not name is none of its.", objects: []string{replaced(mixedRoute, "name: more", "name: more, sectionName: b"), listenerSet, listener},
 		},
 		"Alone": {
 			reason: "A policy of the route counts alone.", objects: []string{listenerSet, tuneGateway, tuneRoute},
-			rule: Tuning{HealthPort: 9090}, other: Tuning{HealthPort: 9090},
+			rule: ir.Tuning{HealthPort: 9090}, other: ir.Tuning{HealthPort: 9090},
 		},
 		"Merged": {
 			reason: "Unless it is to be merged.", objects: []string{listenerSet, tuneGateway, replaced(tuneRoute, "spec:", "spec:\n  mergeType: StrategicMerge")},
-			rule: Tuning{HealthPort: 9090, Zones: zones}, other: Tuning{HealthPort: 9090, Zones: zones},
+			rule: ir.Tuning{HealthPort: 9090, Zones: zones}, other: ir.Tuning{HealthPort: 9090, Zones: zones},
 		},
 		"HTTP2": {
 			reason:  "What it asks of HTTP/2 is known, without what Envoy would refuse.",
 			objects: []string{replaced(tuneRoute, "spec:", "spec:\n  http2: {initialStreamWindowSize: 128Ki, initialConnectionWindowSize: 1, maxConcurrentStreams: 7, onInvalidMessage: TerminateStream, connectionKeepalive: {interval: 30s, timeout: 5s, intervalJitter: 0}}")},
-			rule:    Tuning{HealthPort: 9090, HTTP2: pings}, other: Tuning{HealthPort: 9090, HTTP2: pings},
+			rule:    ir.Tuning{HealthPort: 9090, HTTP2: pings}, other: ir.Tuning{HealthPort: 9090, HTTP2: pings},
 		},
 		"HTTP2Merged": {
 			reason:  "Each part that it does not say may be merged from that of the Gateway.",
 			objects: []string{listenerSet, replaced(tuneGateway, "spec:", "spec:\n  http2: {maxConcurrentStreams: 9, onInvalidMessage: TerminateConnection}"), replaced(tuneRoute, "spec:", "spec:\n  mergeType: StrategicMerge\n  http2: {maxConcurrentStreams: 7}")},
-			rule:    Tuning{HealthPort: 9090, Zones: zones, HTTP2: merged}, other: Tuning{HealthPort: 9090, Zones: zones, HTTP2: merged},
+			rule:    ir.Tuning{HealthPort: 9090, Zones: zones, HTTP2: merged}, other: ir.Tuning{HealthPort: 9090, Zones: zones, HTTP2: merged},
 		},
 		"NoZone": {
 			reason: "A zone that no node can have is left out.", objects: []string{replaced(tuneGateway, "kind: Gateway, name: gw2", "kind: HTTPRoute, name: mixed", ", namespace: infra", "", "zone: b", `zone: "b+local"`)},
-			rule: Tuning{HealthPort: 7070, Zones: zones[:1]}, other: Tuning{HealthPort: 7070, Zones: zones[:1]},
+			rule: ir.Tuning{HealthPort: 7070, Zones: zones[:1]}, other: ir.Tuning{HealthPort: 7070, Zones: zones[:1]},
 		},
 	}
 	for n, tc := range cases {
@@ -151,18 +118,18 @@ func TestTunings(t *testing.T) {
 
 // TestWide has policies of a Gateway, of less, and of a Gateway that is not known.
 func TestWide(t *testing.T) {
-	mixed := RouteKey{Kind: KindHTTPRoute, NamespacedName: name("mixed")}
+	mixed := ir.RouteKey{Kind: ir.KindHTTPRoute, NamespacedName: name("mixed")}
 	listener := strings.NewReplacer("name: gw2", "name: gw2, sectionName: a", "name: gateway", "name: listener").Replace(tuneGateway)
 	s := snapshotOf(t, mixedRoute, listenerSet, tuneGateway, tuneRoute, tuneSet, listener)
-	for _, p := range s.wide[mixed] {
-		if !s.Wide(mixed, p) || p.Name != "gateway" {
+	for _, p := range s.Edit().Settings.Get(mixed).GatewayPolicies {
+		if !s.HasGatewayPolicy(mixed, p) || p.Name != "gateway" {
 			t.Errorf("%s should not be known to be for the whole Gateway", p)
 		}
 	}
-	if len(s.wide[mixed]) != 1 {
-		t.Errorf("One policy should be known to be for the whole Gateway, got %v", s.wide[mixed])
+	if len(s.Edit().Settings.Get(mixed).GatewayPolicies) != 1 {
+		t.Errorf("One policy should be known to be for the whole Gateway, got %v", s.Edit().Settings.Get(mixed).GatewayPolicies)
 	}
-	if s = snapshotOf(t, mixedRoute, tuneGateway); len(s.wide) > 0 {
-		t.Errorf("Without its ListenerSet the Gateway of the route is not known, got %v", s.wide)
+	if s = snapshotOf(t, mixedRoute, tuneGateway); len(s.Edit().Settings.Get(mixed).GatewayPolicies) > 0 {
+		t.Errorf("Without its ListenerSet the Gateway of the route is not known, got %v", s.Edit().Settings.Get(mixed).GatewayPolicies)
 	}
 }

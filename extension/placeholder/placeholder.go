@@ -31,7 +31,9 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/reconcile"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/watch"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
@@ -58,7 +60,7 @@ func New(c client.Client, s *index.Store, log logging.Logger) *Controller {
 }
 
 // Run reconciles the placeholder routes until ctx ends. The store must be complete.
-func (c *Controller) Run(ctx context.Context, from index.Informers) error {
+func (c *Controller) Run(ctx context.Context, from watch.Informers) error {
 	if err := c.reconciler.Watch(ctx, from, &gwapiv1.HTTPRoute{}, state); err != nil || ctx.Err() != nil {
 		return err
 	}
@@ -79,10 +81,10 @@ type place struct {
 }
 
 // desired returns the states of the placeholder routes that a snapshot requires, by name.
-func desired(s *index.Snapshot) map[types.NamespacedName]string {
+func desired(s *ir.Snapshot) map[types.NamespacedName]string {
 	places := map[place]map[reference]struct{}{}
 	for r := range s.Routes() {
-		if r.Key.Kind == index.KindHTTPRoute || r.Key.Kind == index.KindGRPCRoute {
+		if r.Key.Kind == ir.KindHTTPRoute || r.Key.Kind == ir.KindGRPCRoute {
 			continue
 		}
 		for _, rule := range r.Rules {
@@ -114,9 +116,9 @@ func desired(s *index.Snapshot) map[types.NamespacedName]string {
 }
 
 // referenceTo returns the reference to a backend.
-func referenceTo(b index.BackendRef) reference {
+func referenceTo(b ir.BackendRef) reference {
 	kind := v1alpha1.TailscaleServicesKind
-	if b.Kind == index.BackendEndpoints {
+	if b.Kind == ir.BackendEndpoints {
 		kind = v1alpha1.TailscaleEndpointsKind
 	}
 	return reference(kind + "/" + b.Name)
@@ -159,7 +161,7 @@ func decode(state string) (types.NamespacedName, []reference, error) {
 // state returns the state of an HTTPRoute. It is empty if the route is no placeholder route.
 func state(o client.Object) string {
 	r, ok := o.(*gwapiv1.HTTPRoute)
-	if !ok || !index.IsAnchor(o) {
+	if !ok || !ir.IsAnchor(o) {
 		return ""
 	}
 	if len(r.Spec.ParentRefs) != 1 || !slices.Equal(r.Spec.Hostnames, []gwapiv1.Hostname{hostname}) {

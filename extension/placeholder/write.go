@@ -16,7 +16,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/reconcile"
 )
 
@@ -77,7 +77,7 @@ func build(n types.NamespacedName, state string) (*unstructured.Unstructured, er
 	u.SetKind("HTTPRoute")
 	u.SetNamespace(n.Namespace)
 	u.SetName(n.Name)
-	u.SetLabels(map[string]string{reconcile.ManagedByLabel: reconcile.ManagedBy, index.AnchorLabel: labelOf(g)})
+	u.SetLabels(map[string]string{reconcile.ManagedByLabel: reconcile.ManagedBy, ir.AnchorLabel: labelOf(g)})
 	u.SetAnnotations(map[string]string{"gateway.tailscale.com/description": description})
 	return u, nil
 }

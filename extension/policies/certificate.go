@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // certificateRefs holds the state of the Secrets that the rules of a policy reference.
@@ -24,7 +24,7 @@ type certificateRefs struct {
 
 // certificateRefsOf returns the state of the Secrets of a policy. It returns nil if the rules
 // reference no Secret, or another extension reads the Secrets.
-func certificateRefsOf(p *index.RoutePolicy) *certificateRefs {
+func certificateRefsOf(p *ir.RoutePolicy) *certificateRefs {
 	if len(p.Served) == 0 {
 		return nil
 	}
@@ -59,7 +59,7 @@ func (r *certificateRefs) setCondition(to *[]metav1.Condition, generation int64)
 
 // plaintextBackend returns a message if a rule's certificate cannot be presented to a backend,
 // because the backend does not use TLS. Otherwise it returns an empty string.
-func plaintextBackend(s *index.Snapshot, p *index.RoutePolicy, r *index.PolicyRule) string {
+func plaintextBackend(s *ir.Snapshot, p *ir.RoutePolicy, r *ir.PolicyRule) string {
 	if r.Certificate == nil || r.Certificate.Problem != "" || len(p.Served) == 0 {
 		return ""
 	}
@@ -68,9 +68,9 @@ func plaintextBackend(s *index.Snapshot, p *index.RoutePolicy, r *index.PolicyRu
 		if n.Problem != "" {
 			return ""
 		}
-		targets = []index.Attachment{{PolicyTarget: n.PolicyTarget}}
+		targets = []ir.Attachment{{PolicyTarget: n.PolicyTarget}}
 	}
-	plain := func(k index.RouteKind, b index.BackendRef) string {
+	plain := func(k ir.RouteKind, b ir.BackendRef) string {
 		t := s.Target(b.Target(k))
 		switch {
 		case b.Weight == 0:
@@ -83,7 +83,7 @@ func plaintextBackend(s *index.Snapshot, p *index.RoutePolicy, r *index.PolicyRu
 	}
 	for _, t := range targets {
 		for _, b := range r.Backends {
-			if message := plain(cmp.Or(t.Route, index.KindHTTPRoute), b); message != "" {
+			if message := plain(cmp.Or(t.Route, ir.KindHTTPRoute), b); message != "" {
 				return message
 			}
 		}
@@ -112,21 +112,21 @@ func plaintextBackend(s *index.Snapshot, p *index.RoutePolicy, r *index.PolicyRu
 
 // routesOf returns the routes that a policy is attached to by a target, sorted by kind and
 // name. It contains only routes with Tailscale backends.
-func routesOf(s *index.Snapshot, t index.Attachment) []*index.Route {
+func routesOf(s *ir.Snapshot, t ir.Attachment) []*ir.Route {
 	if t.Route != "" {
-		if r := s.Route(index.RouteKey{Kind: t.Route, NamespacedName: t.NamespacedName}); r != nil {
-			return []*index.Route{r}
+		if r := s.Route(ir.RouteKey{Kind: t.Route, NamespacedName: t.NamespacedName}); r != nil {
+			return []*ir.Route{r}
 		}
 		return nil
 	}
-	var out []*index.Route
+	var out []*ir.Route
 	for r := range s.Routes() {
-		http := r.Key.Kind == index.KindHTTPRoute || r.Key.Kind == index.KindGRPCRoute
+		http := r.Key.Kind == ir.KindHTTPRoute || r.Key.Kind == ir.KindGRPCRoute
 		if http && slices.Contains(r.Gateways, t.NamespacedName) {
 			out = append(out, r)
 		}
 	}
-	slices.SortFunc(out, func(a, b *index.Route) int {
+	slices.SortFunc(out, func(a, b *ir.Route) int {
 		return cmp.Or(cmp.Compare(a.Key.Kind, b.Key.Kind), cmp.Compare(a.Key.String(), b.Key.String()))
 	})
 	return out

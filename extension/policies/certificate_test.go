@@ -11,45 +11,45 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // presents returns a rule that presents a certificate with an optional problem.
-func presents(problem string, backends ...index.BackendRef) *index.PolicyRule {
-	c := &index.ClientCertificate{Secret: nn("client"), Problem: problem}
+func presents(problem string, backends ...ir.BackendRef) *ir.PolicyRule {
+	c := &ir.ClientCertificate{Secret: nn("client"), Problem: problem}
 	if problem != "" {
-		c.Reason = index.ReasonInvalidCertificate
+		c.Reason = ir.ReasonInvalidCertificate
 	}
-	return &index.PolicyRule{Name: "x", Certificate: c, Backends: backends}
+	return &ir.PolicyRule{Name: "x", Certificate: c, Backends: backends}
 }
 
 func TestCertificates(t *testing.T) {
-	web := index.BackendRef{Kind: index.BackendServices, NamespacedName: nn("web"), Port: 443, Weight: 1}
-	plain := index.BackendRef{Kind: index.BackendService, NamespacedName: nn("plain"), Port: 80, Weight: 1}
-	key := web.Target(index.KindHTTPRoute)
-	secure := &index.Target{Key: key, Shape: index.Shape{TLS: &index.UpstreamTLS{}}}
-	routeTo := func(b ...index.BackendRef) []*index.Route {
-		return []*index.Route{{
-			Key: index.RouteKey{Kind: index.KindHTTPRoute, NamespacedName: nn("web")}, Gateways: []types.NamespacedName{nn("gw")}, Rules: []index.Rule{{Backends: b}},
+	web := ir.BackendRef{Kind: ir.BackendServices, NamespacedName: nn("web"), Port: 443, Weight: 1}
+	plain := ir.BackendRef{Kind: ir.BackendService, NamespacedName: nn("plain"), Port: 80, Weight: 1}
+	key := web.Target(ir.KindHTTPRoute)
+	secure := &ir.Target{Key: key, Shape: ir.Shape{TLS: &ir.UpstreamTLS{}}}
+	routeTo := func(b ...ir.BackendRef) []*ir.Route {
+		return []*ir.Route{{
+			Key: ir.RouteKey{Kind: ir.KindHTTPRoute, NamespacedName: nn("web")}, Gateways: []types.NamespacedName{nn("gw")}, Rules: []ir.Rule{{Backends: b}},
 		}}
 	}
-	named := func(problem string) *index.PolicyRule {
+	named := func(problem string) *ir.PolicyRule {
 		r := presents("")
-		r.Named = &index.NamedRule{PolicyTarget: index.PolicyTarget{Route: index.KindHTTPRoute, NamespacedName: nn("strict"), Section: "careful"}, Problem: problem}
+		r.Named = &ir.NamedRule{PolicyTarget: ir.PolicyTarget{Route: ir.KindHTTPRoute, NamespacedName: nn("strict"), Section: "careful"}, Problem: problem}
 		return r
 	}
-	strict := func(b index.BackendRef) []*index.Route {
-		return append(routeTo(web), &index.Route{
-			Key: index.RouteKey{Kind: index.KindHTTPRoute, NamespacedName: nn("strict")}, Rules: []index.Rule{{Name: "other", Backends: []index.BackendRef{web}}, {Name: "careful", Backends: []index.BackendRef{b}}},
+	strict := func(b ir.BackendRef) []*ir.Route {
+		return append(routeTo(web), &ir.Route{
+			Key: ir.RouteKey{Kind: ir.KindHTTPRoute, NamespacedName: nn("strict")}, Rules: []ir.Rule{{Name: "other", Backends: []ir.BackendRef{web}}, {Name: "careful", Backends: []ir.BackendRef{b}}},
 		})
 	}
 	const noTLS = "Requests for default/web, port 443, get a 503 response: it does not use TLS; attach a BackendTLSPolicy to it"
 	const all = "True/ResolvedRefs: All client certificates can be presented"
 	cases := map[string]struct {
 		reason   string
-		rule     *index.PolicyRule
-		routes   []*index.Route
-		target   *index.Target
+		rule     *ir.PolicyRule
+		routes   []*ir.Route
+		target   *ir.Target
 		gateway  bool
 		foreign  bool
 		resolved string
@@ -59,9 +59,9 @@ func TestCertificates(t *testing.T) {
 		"Fine":         {reason: "A usable certificate is reported as resolved.", rule: presents(""), routes: routeTo(web), target: secure, resolved: all},
 		"Problem":      {reason: "A certificate with a problem is reported with the reason.", rule: presents("Secret is gone"), routes: routeTo(web), target: secure, resolved: "False/InvalidClientCertificateRef: Rule x: Secret is gone"},
 		"Foreign":      {reason: "The certificates that another extension reads are unknown.", rule: presents(""), routes: routeTo(web), target: secure, foreign: true},
-		"NoTLS":        {reason: "A backend without TLS is reported.", rule: presents(""), routes: routeTo(web), target: &index.Target{Key: key}, resolved: all, message: noTLS},
-		"GatewayNoTLS": {reason: "A backend without TLS is reported for the policy of a Gateway.", rule: presents(""), routes: routeTo(web), target: &index.Target{Key: key}, gateway: true, resolved: all, message: noTLS},
-		"OwnNoTLS":     {reason: "If a rule has backends, only these count.", rule: presents("", web), routes: routeTo(plain), target: &index.Target{Key: key}, resolved: all, message: noTLS},
+		"NoTLS":        {reason: "A backend without TLS is reported.", rule: presents(""), routes: routeTo(web), target: &ir.Target{Key: key}, resolved: all, message: noTLS},
+		"GatewayNoTLS": {reason: "A backend without TLS is reported for the policy of a Gateway.", rule: presents(""), routes: routeTo(web), target: &ir.Target{Key: key}, gateway: true, resolved: all, message: noTLS},
+		"OwnNoTLS":     {reason: "If a rule has backends, only these count.", rule: presents("", web), routes: routeTo(plain), target: &ir.Target{Key: key}, resolved: all, message: noTLS},
 		"NotOurs":      {reason: "A backend of another kind is reported.", rule: presents(""), routes: routeTo(web, plain), target: secure, resolved: all, message: "Requests for default/plain get a 503 response: it is no TailscaleServices or TailscaleEndpoints, and only Envoy Gateway presents certificates to other backends"},
 		"Named":        {reason: "If a policy targets a rule of a route, only the backends of that rule count.", rule: named(""), routes: strict(plain), target: secure, resolved: all, message: "Requests for default/plain get a 503 response: it is no TailscaleServices or TailscaleEndpoints, and only Envoy Gateway presents certificates to other backends"},
 		"NamedFine":    {reason: "A certificate is presented to the backends of the targeted rule.", rule: named(""), routes: strict(web), target: secure, resolved: all},
@@ -78,11 +78,11 @@ func TestCertificates(t *testing.T) {
 			if !tc.foreign {
 				p.Served = []types.NamespacedName{nn("gw")}
 			}
-			c := index.Contents{Policies: []*index.RoutePolicy{p}, Routes: tc.routes}
+			c := ir.Contents{Policies: []*ir.RoutePolicy{p}, Routes: tc.routes}
 			if tc.target != nil {
-				c.Targets = []*index.Target{tc.target}
+				c.Targets = []*ir.Target{tc.target}
 			}
-			s := states(index.NewSnapshot(c))[nn("a")].status(gatewayv1alpha1.TailscaleRoutePolicyStatus{})
+			s := states(ir.NewSnapshot(c))[nn("a")].status(gatewayv1alpha1.TailscaleRoutePolicyStatus{})
 			resolved := ""
 			if c := kmeta.FindStatusCondition(s.Ancestors[0].Conditions, "ResolvedRefs"); c != nil {
 				resolved = string(c.Status) + "/" + c.Reason + ": " + c.Message

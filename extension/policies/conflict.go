@@ -9,22 +9,22 @@ import (
 	"strings"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // A conflict is a pair of rules: the first matches all requests of the second.
 type conflict struct {
-	first, second *index.PolicyRule
+	first, second *ir.PolicyRule
 	kind          gatewayv1alpha1.RoutePolicyConflictType
 }
 
 // conflictsOf returns the conflicts between the rules of one target, which are given in the
 // order of their evaluation. A rule that is never reached conflicts with the first rule that
 // covers it.
-func conflictsOf(rules []*index.PolicyRule) []conflict {
+func conflictsOf(rules []*ir.PolicyRule) []conflict {
 	var out []conflict
 	for i, r := range rules {
-		at := slices.IndexFunc(rules[:i], func(e *index.PolicyRule) bool { return covers(e, r) })
+		at := slices.IndexFunc(rules[:i], func(e *ir.PolicyRule) bool { return covers(e, r) })
 		if at < 0 {
 			continue
 		}
@@ -42,10 +42,10 @@ func conflictsOf(rules []*index.PolicyRule) []conflict {
 
 // overridden returns the conflicts of rules of a target with those of a more specific one that
 // cover them and have another action.
-func overridden(near, far []*index.PolicyRule) []conflict {
+func overridden(near, far []*ir.PolicyRule) []conflict {
 	var out []conflict
 	for _, r := range far {
-		at := slices.IndexFunc(near, func(e *index.PolicyRule) bool { return covers(e, r) })
+		at := slices.IndexFunc(near, func(e *ir.PolicyRule) bool { return covers(e, r) })
 		if at >= 0 && !near[at].SameAction(r) {
 			out = append(out, conflict{first: near[at], second: r, kind: gatewayv1alpha1.ConflictingAction})
 		}
@@ -54,38 +54,38 @@ func overridden(near, far []*index.PolicyRule) []conflict {
 }
 
 // lessSpecificTargets returns the targets whose rules are evaluated after those of a target for
-// some of the same requests (index.Snapshot.PolicyRules). The listeners are those with
+// some of the same requests (ir.Snapshot.PolicyRules). The listeners are those with
 // policies.
-func lessSpecificTargets(t index.Attachment, listeners []index.PolicyTarget) []index.PolicyTarget {
-	var out []index.PolicyTarget
+func lessSpecificTargets(t ir.Attachment, listeners []ir.PolicyTarget) []ir.PolicyTarget {
+	var out []ir.PolicyTarget
 	if t.Section != "" {
-		out = append(out, index.PolicyTarget{Route: t.Route, NamespacedName: t.NamespacedName})
+		out = append(out, ir.PolicyTarget{Route: t.Route, NamespacedName: t.NamespacedName})
 	}
 	if t.Route == "" {
 		return out
 	}
 	for _, l := range listeners {
-		if slices.Contains(t.Listeners, l) || slices.Contains(t.Listeners, index.PolicyTarget{NamespacedName: l.NamespacedName}) {
+		if slices.Contains(t.Listeners, l) || slices.Contains(t.Listeners, ir.PolicyTarget{NamespacedName: l.NamespacedName}) {
 			out = append(out, l)
 		}
 	}
 	for _, g := range t.Gateways {
-		out = append(out, index.PolicyTarget{NamespacedName: g})
+		out = append(out, ir.PolicyTarget{NamespacedName: g})
 	}
 	return out
 }
 
 // covers reports whether a rule matches all requests that another one matches.
-func covers(a, b *index.PolicyRule) bool {
+func covers(a, b *ir.PolicyRule) bool {
 	if len(a.Matches) == 0 {
 		return true
 	}
 	bs := b.Matches
 	if len(bs) == 0 {
-		bs = []index.PolicyMatch{{}}
+		bs = []ir.PolicyMatch{{}}
 	}
 	for _, m := range bs {
-		if !slices.ContainsFunc(a.Matches, func(of index.PolicyMatch) bool { return coversMatch(of, m) }) {
+		if !slices.ContainsFunc(a.Matches, func(of ir.PolicyMatch) bool { return coversMatch(of, m) }) {
 			return false
 		}
 	}
@@ -93,7 +93,7 @@ func covers(a, b *index.PolicyRule) bool {
 }
 
 // coversMatch reports whether a match includes another one.
-func coversMatch(a, b index.PolicyMatch) bool {
+func coversMatch(a, b ir.PolicyMatch) bool {
 	if a.Method != "" && a.Method != b.Method {
 		return false
 	}
@@ -106,7 +106,7 @@ func coversMatch(a, b index.PolicyMatch) bool {
 }
 
 // coversPath reports whether a path match includes another one.
-func coversPath(a, b index.Match) bool {
+func coversPath(a, b ir.Match) bool {
 	const exact, prefix = "Exact", "PathPrefix"
 	within := strings.TrimSuffix(a.Path, "/")
 	switch {

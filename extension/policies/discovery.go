@@ -19,7 +19,7 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/reconcile"
 )
 
@@ -27,7 +27,7 @@ import (
 const maxDevices = 512
 
 // discoverySpec returns the spec of a Discovery for the devices of a query.
-func discoverySpec(q *index.DeviceQuery) tailnetv1alpha1.DiscoverySpec {
+func discoverySpec(q *ir.DeviceQuery) tailnetv1alpha1.DiscoverySpec {
 	out := tailnetv1alpha1.DiscoverySpec{
 		ManagedResourceSpec: xpv2.ManagedResourceSpec{ProviderConfigReference: &xpv2.ProviderConfigReference{
 			Kind: tailnetv1alpha1.ClusterProviderConfigKind, Name: q.Tailnet,
@@ -48,7 +48,7 @@ func discoverySpec(q *index.DeviceQuery) tailnetv1alpha1.DiscoverySpec {
 }
 
 // writeDiscoveries writes one Discovery for each query of a policy, and deletes all others.
-func (w *Writer) writeDiscoveries(ctx context.Context, s *index.Snapshot) error {
+func (w *Writer) writeDiscoveries(ctx context.Context, s *ir.Snapshot) error {
 	desired := map[types.NamespacedName]bool{}
 	var errs []error
 	for p := range s.RoutePolicies() {
@@ -58,7 +58,7 @@ func (w *Writer) writeDiscoveries(ctx context.Context, s *index.Snapshot) error 
 		}
 	}
 	existing := &tailnetv1alpha1.DiscoveryList{}
-	err := w.objects.List(ctx, existing, client.HasLabels{index.RoutePolicyLabel})
+	err := w.objects.List(ctx, existing, client.HasLabels{ir.RoutePolicyLabel})
 	if kmeta.IsNoMatchError(err) && len(desired) == 0 {
 		// The provider is not installed.
 		return nil
@@ -76,7 +76,7 @@ func (w *Writer) writeDiscoveries(ctx context.Context, s *index.Snapshot) error 
 }
 
 // writeDiscovery writes the Discovery of a query, unless it is up to date.
-func (w *Writer) writeDiscovery(ctx context.Context, policy, n types.NamespacedName, q *index.DeviceQuery) error {
+func (w *Writer) writeDiscovery(ctx context.Context, policy, n types.NamespacedName, q *ir.DeviceQuery) error {
 	spec := discoverySpec(q)
 	current := &tailnetv1alpha1.Discovery{}
 	err := w.objects.Get(ctx, n, current)
@@ -95,7 +95,7 @@ func (w *Writer) writeDiscovery(ctx context.Context, policy, n types.NamespacedN
 		TypeMeta: metav1.TypeMeta{APIVersion: tailnetv1alpha1.SchemeGroupVersion.String(), Kind: tailnetv1alpha1.DiscoveryKind},
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: n.Namespace, Name: n.Name,
-			Labels: map[string]string{reconcile.ManagedByLabel: reconcile.ManagedBy, index.RoutePolicyLabel: ""},
+			Labels: map[string]string{reconcile.ManagedByLabel: reconcile.ManagedBy, ir.RoutePolicyLabel: ""},
 			OwnerReferences: []metav1.OwnerReference{{
 				APIVersion: gatewayv1alpha1.SchemeGroupVersion.String(), Kind: gatewayv1alpha1.TailscaleRoutePolicyKind, Name: p.Name, UID: p.UID,
 			}},

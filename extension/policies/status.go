@@ -17,7 +17,7 @@ import (
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 const (
@@ -52,15 +52,15 @@ type state struct {
 }
 
 // states returns the states of all policies of a snapshot.
-func states(s *index.Snapshot) map[types.NamespacedName]*state {
+func states(s *ir.Snapshot) map[types.NamespacedName]*state {
 	out := map[types.NamespacedName]*state{}
 	// idle holds the rules of each target that are never reached.
-	idle := map[index.PolicyTarget]map[*index.PolicyRule]conflict{}
+	idle := map[ir.PolicyTarget]map[*ir.PolicyRule]conflict{}
 	var all []conflict
 	targets, listeners := attached(s)
 	for _, t := range targets {
 		rules := s.AttachedRules(t.PolicyTarget)
-		idle[t.PolicyTarget] = map[*index.PolicyRule]conflict{}
+		idle[t.PolicyTarget] = map[*ir.PolicyRule]conflict{}
 		for _, c := range conflictsOf(rules) {
 			idle[t.PolicyTarget][c.second] = c
 			all = append(all, c)
@@ -78,8 +78,8 @@ func states(s *index.Snapshot) map[types.NamespacedName]*state {
 
 // attached returns the existing targets of policies, each once, and which of them are
 // listeners.
-func attached(s *index.Snapshot) (targets map[index.PolicyTarget]index.Attachment, listeners []index.PolicyTarget) {
-	targets = map[index.PolicyTarget]index.Attachment{}
+func attached(s *ir.Snapshot) (targets map[ir.PolicyTarget]ir.Attachment, listeners []ir.PolicyTarget) {
+	targets = map[ir.PolicyTarget]ir.Attachment{}
 	for p := range s.RoutePolicies() {
 		for _, t := range p.Targets {
 			if _, seen := targets[t.PolicyTarget]; seen || !t.Found {
@@ -97,12 +97,12 @@ func attached(s *index.Snapshot) (targets map[index.PolicyTarget]index.Attachmen
 // restrictTo removes all ancestors except for one Gateway.
 func (s *state) restrictTo(only types.NamespacedName) {
 	s.ancestors = slices.DeleteFunc(s.ancestors, func(a ancestor) bool {
-		return refString(a.ref) != refString(targetRef(index.PolicyTarget{NamespacedName: only}))
+		return refString(a.ref) != refString(targetRef(ir.PolicyTarget{NamespacedName: only}))
 	})
 }
 
 // stateOf returns the state of a policy.
-func stateOf(snapshot *index.Snapshot, p *index.RoutePolicy, idle map[index.PolicyTarget]map[*index.PolicyRule]conflict) *state {
+func stateOf(snapshot *ir.Snapshot, p *ir.RoutePolicy, idle map[ir.PolicyTarget]map[*ir.PolicyRule]conflict) *state {
 	out := &state{generation: p.Generation, controller: ControllerName}
 	acts := map[string]bool{}
 	for _, r := range p.Rules {
@@ -123,7 +123,7 @@ func stateOf(snapshot *index.Snapshot, p *index.RoutePolicy, idle map[index.Poli
 		}
 		switch {
 		case s.Active:
-			s.Message = cmp.Or(r.Closed(), plaintextBackend(snapshot, p, r), p.Notices[r.Name])
+			s.Message = cmp.Or(r.DenialNotice(), plaintextBackend(snapshot, p, r), p.Notices[r.Name])
 		case s.Message == "":
 			s.Message = "No target exists"
 		}
@@ -148,8 +148,8 @@ func (s *state) reportWithoutDiscovery() {
 
 // ancestorsOf returns the ancestors of a policy: Gateways where it has an effect, and missing
 // targets.
-func ancestorsOf(p *index.RoutePolicy, acts map[string]bool) []ancestor {
-	usable := slices.ContainsFunc(p.Rules, func(r *index.PolicyRule) bool { return r.Problem == "" })
+func ancestorsOf(p *ir.RoutePolicy, acts map[string]bool) []ancestor {
+	usable := slices.ContainsFunc(p.Rules, func(r *ir.PolicyRule) bool { return r.Problem == "" })
 	closed := closedRule(p)
 	var out []ancestor
 	add := func(a ancestor) {
@@ -165,7 +165,7 @@ func ancestorsOf(p *index.RoutePolicy, acts map[string]bool) []ancestor {
 			add(ancestor{ref: targetRef(t.PolicyTarget), reason: gwapiv1.PolicyReasonTargetNotFound, message: "It is attached to no existing Gateway"})
 		}
 		for _, g := range t.Gateways {
-			a := ancestor{ref: targetRef(index.PolicyTarget{NamespacedName: g}), reason: gwapiv1.PolicyReasonAccepted, message: "The policy has been accepted"}
+			a := ancestor{ref: targetRef(ir.PolicyTarget{NamespacedName: g}), reason: gwapiv1.PolicyReasonAccepted, message: "The policy has been accepted"}
 			switch {
 			case !usable:
 				a.reason, a.message = gwapiv1.PolicyReasonInvalid, "No rule can be used; see status.rules"
@@ -184,9 +184,9 @@ func ancestorsOf(p *index.RoutePolicy, acts map[string]bool) []ancestor {
 
 // closedRule returns a message about the first rule that does not admit the clients in its
 // spec. It is empty if there is none.
-func closedRule(p *index.RoutePolicy) string {
+func closedRule(p *ir.RoutePolicy) string {
 	for _, r := range p.Rules {
-		if message := r.Closed(); message != "" {
+		if message := r.DenialNotice(); message != "" {
 			return fmt.Sprintf("Rule %s: %s", r.Name, message)
 		}
 	}
@@ -197,12 +197,12 @@ func closedRule(p *index.RoutePolicy) string {
 func compareAncestors(a, b ancestor) int { return cmp.Compare(refString(a.ref), refString(b.ref)) }
 
 // targetRef returns the reference to a target.
-func targetRef(t index.PolicyTarget) gwapiv1.ParentReference {
+func targetRef(t ir.PolicyTarget) gwapiv1.ParentReference {
 	kind := gwapiv1.Kind("Gateway")
 	switch t.Route {
-	case index.KindHTTPRoute:
+	case ir.KindHTTPRoute:
 		kind = "HTTPRoute"
-	case index.KindGRPCRoute:
+	case ir.KindGRPCRoute:
 		kind = "GRPCRoute"
 	default:
 	}
@@ -225,7 +225,7 @@ func refString(r gwapiv1.ParentReference) string {
 
 // addConflicts adds conflicts to the states of both policies.
 func addConflicts(of map[types.NamespacedName]*state, all []conflict) {
-	add := func(r, other *index.PolicyRule, k gatewayv1alpha1.RoutePolicyConflictType, prevails bool) {
+	add := func(r, other *ir.PolicyRule, k gatewayv1alpha1.RoutePolicyConflictType, prevails bool) {
 		c := gatewayv1alpha1.RoutePolicyConflict{Type: k, Rule: r.Name, Prevails: prevails, OtherPolicy: other.Policy.String(), OtherRule: other.Name}
 		if s := of[r.Policy]; s != nil && !slices.Contains(s.conflicts, c) {
 			s.conflicts = append(s.conflicts, c)

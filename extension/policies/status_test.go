@@ -16,7 +16,7 @@ import (
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 func nn(name string) types.NamespacedName {
@@ -25,12 +25,12 @@ func nn(name string) types.NamespacedName {
 
 // policy returns a policy that is attached to an HTTPRoute of the Gateway gw, or to the Gateway
 // itself.
-func policy(name, route string, rules ...*index.PolicyRule) *index.RoutePolicy {
-	t := index.Attachment{PolicyTarget: index.PolicyTarget{NamespacedName: nn("gw")}, Found: true, Gateways: []types.NamespacedName{nn("gw")}}
+func policy(name, route string, rules ...*ir.PolicyRule) *ir.RoutePolicy {
+	t := ir.Attachment{PolicyTarget: ir.PolicyTarget{NamespacedName: nn("gw")}, Found: true, Gateways: []types.NamespacedName{nn("gw")}}
 	if route != "" {
-		t.PolicyTarget = index.PolicyTarget{Route: index.KindHTTPRoute, NamespacedName: nn(route)}
+		t.PolicyTarget = ir.PolicyTarget{Route: ir.KindHTTPRoute, NamespacedName: nn(route)}
 	}
-	p := &index.RoutePolicy{Name: nn(name), Generation: 2, Targets: []index.Attachment{t}}
+	p := &ir.RoutePolicy{Name: nn(name), Generation: 2, Targets: []ir.Attachment{t}}
 	for i, r := range rules {
 		r.Policy, r.Index = p.Name, i
 		p.Rules = append(p.Rules, r)
@@ -40,32 +40,32 @@ func policy(name, route string, rules ...*index.PolicyRule) *index.RoutePolicy {
 
 // at attaches a policy to a section of its target. The target must be a Gateway or a route at
 // the listener http.
-func at(section string, p *index.RoutePolicy) *index.RoutePolicy {
+func at(section string, p *ir.RoutePolicy) *ir.RoutePolicy {
 	p.Targets[0].Section = section
 	if p.Targets[0].Route != "" {
-		p.Targets[0].Listeners = []index.PolicyTarget{{NamespacedName: nn("gw"), Section: "http"}}
+		p.Targets[0].Listeners = []ir.PolicyTarget{{NamespacedName: nn("gw"), Section: "http"}}
 	}
 	return p
 }
 
-func denies(name string, m ...index.PolicyMatch) *index.PolicyRule {
-	return &index.PolicyRule{Name: name, Deny: true, Matches: m}
+func denies(name string, m ...ir.PolicyMatch) *ir.PolicyRule {
+	return &ir.PolicyRule{Name: name, Deny: true, Matches: m}
 }
 
-func redirects(name string, m ...index.PolicyMatch) *index.PolicyRule {
-	return &index.PolicyRule{Name: name, Redirect: &index.PolicyRedirect{Path: "/"}, Matches: m}
+func redirects(name string, m ...ir.PolicyMatch) *ir.PolicyRule {
+	return &ir.PolicyRule{Name: name, Redirect: &ir.PolicyRedirect{Path: "/"}, Matches: m}
 }
 
-func first(r *index.PolicyRule) *index.PolicyRule {
+func first(r *ir.PolicyRule) *ir.PolicyRule {
 	r.Priority = 1
 	return r
 }
 
-func path(kind, p string) index.PolicyMatch {
-	return index.PolicyMatch{Match: index.Match{PathType: kind, Path: p}}
+func path(kind, p string) ir.PolicyMatch {
+	return ir.PolicyMatch{Match: ir.Match{PathType: kind, Path: p}}
 }
 
-func under(p string) index.PolicyMatch { return path("PathPrefix", p) }
+func under(p string) ir.PolicyMatch { return path("PathPrefix", p) }
 
 // A summary is the relevant part of a policy's state.
 type summary struct {
@@ -95,40 +95,40 @@ func TestStates(t *testing.T) {
 		"b": {Accepted: accepted, Active: map[string]bool{"y": true}, Conflicts: between(gatewayv1alpha1.ConflictingAction)["b"]},
 	}
 	everywhere := policy("a", "web", redirects("x", under("/1")))
-	everywhere.Targets[0].Listeners = []index.PolicyTarget{{NamespacedName: nn("gw")}}
+	everywhere.Targets[0].Listeners = []ir.PolicyTarget{{NamespacedName: nn("gw")}}
 	cases := map[string]struct {
 		reason string
-		in     []*index.RoutePolicy
+		in     []*ir.RoutePolicy
 		want   map[string]summary
 	}{
 		"Fine": {
 			reason: "A policy with an active rule is accepted for its Gateway.",
-			in:     []*index.RoutePolicy{policy("a", "web", denies("x", under("/1")), redirects("y", under("/2")))},
+			in:     []*ir.RoutePolicy{policy("a", "web", denies("x", under("/1")), redirects("y", under("/2")))},
 			want:   map[string]summary{"a": {Accepted: accepted, Active: map[string]bool{"x": true, "y": true}}},
 		},
 		"TargetNotFound": {
 			reason: "A missing target is an ancestor with TargetNotFound.",
-			in:     []*index.RoutePolicy{missing},
+			in:     []*ir.RoutePolicy{missing},
 			want:   map[string]summary{"a": {Accepted: map[string]gwapiv1.PolicyConditionReason{"HTTPRoute/default/web/": gwapiv1.PolicyReasonTargetNotFound}, Active: map[string]bool{"x": false}}},
 		},
 		"NoGateway": {
 			reason: "A route without a Gateway is an ancestor with TargetNotFound.",
-			in:     []*index.RoutePolicy{alone},
+			in:     []*ir.RoutePolicy{alone},
 			want:   map[string]summary{"a": {Accepted: map[string]gwapiv1.PolicyConditionReason{"HTTPRoute/default/web/": gwapiv1.PolicyReasonTargetNotFound}, Active: map[string]bool{"x": true}}},
 		},
 		"Invalid": {
 			reason: "A policy without a usable rule is invalid.",
-			in:     []*index.RoutePolicy{policy("a", "web", &index.PolicyRule{Name: "x", Problem: "broken"})},
+			in:     []*ir.RoutePolicy{policy("a", "web", &ir.PolicyRule{Name: "x", Problem: "broken"})},
 			want:   map[string]summary{"a": {Accepted: map[string]gwapiv1.PolicyConditionReason{gw: gwapiv1.PolicyReasonInvalid}, Active: map[string]bool{"x": false}}},
 		},
 		"PartlyInvalid": {
 			reason: "An invalid rule does not affect other rules.",
-			in:     []*index.RoutePolicy{policy("a", "web", &index.PolicyRule{Name: "x", Problem: "broken"}, denies("y"))},
+			in:     []*ir.RoutePolicy{policy("a", "web", &ir.PolicyRule{Name: "x", Problem: "broken"}, denies("y"))},
 			want:   map[string]summary{"a": {Accepted: accepted, Active: map[string]bool{"x": false, "y": true}}},
 		},
 		"OverlappingRule": {
 			reason: "A rule with the action of another rule that covers it is an OverlappingRule.",
-			in:     []*index.RoutePolicy{policy("a", "web", denies("x", under("/1"))), policy("b", "web", denies("y", path("Exact", "/1/2")))},
+			in:     []*ir.RoutePolicy{policy("a", "web", denies("x", under("/1"))), policy("b", "web", denies("y", path("Exact", "/1/2")))},
 			want: map[string]summary{
 				"a": {Accepted: accepted, Active: map[string]bool{"x": true}, Conflicts: between(gatewayv1alpha1.OverlappingRule)["a"]},
 				"b": {Accepted: conflicted, Active: map[string]bool{"y": false}, Conflicts: between(gatewayv1alpha1.OverlappingRule)["b"]},
@@ -136,7 +136,7 @@ func TestStates(t *testing.T) {
 		},
 		"ConflictingAction": {
 			reason: "The rule with the higher priority takes precedence, and the conflict is reported.",
-			in:     []*index.RoutePolicy{policy("a", "web", first(redirects("x", under("/")))), policy("b", "web", denies("y", path("RegularExpression", "/1.*")))},
+			in:     []*ir.RoutePolicy{policy("a", "web", first(redirects("x", under("/")))), policy("b", "web", denies("y", path("RegularExpression", "/1.*")))},
 			want: map[string]summary{
 				"a": {Accepted: accepted, Active: map[string]bool{"x": true}, Conflicts: between(gatewayv1alpha1.ConflictingAction)["a"]},
 				"b": {Accepted: conflicted, Active: map[string]bool{"y": false}, Conflicts: between(gatewayv1alpha1.ConflictingAction)["b"]},
@@ -144,7 +144,7 @@ func TestStates(t *testing.T) {
 		},
 		"PriorityConflict": {
 			reason: "Between rules of the same priority the older one takes precedence, and the conflict is reported.",
-			in:     []*index.RoutePolicy{late, policy("b", "web", denies("y", under("/1/")))},
+			in:     []*ir.RoutePolicy{late, policy("b", "web", denies("y", under("/1/")))},
 			want: map[string]summary{
 				"a": {Accepted: conflicted, Active: map[string]bool{"x": false}, Conflicts: []gatewayv1alpha1.RoutePolicyConflict{{Type: gatewayv1alpha1.PriorityConflict, Rule: "x", OtherPolicy: "default/b", OtherRule: "y"}}},
 				"b": {Accepted: accepted, Active: map[string]bool{"y": true}, Conflicts: []gatewayv1alpha1.RoutePolicyConflict{{Type: gatewayv1alpha1.PriorityConflict, Rule: "y", Prevails: true, OtherPolicy: "default/a", OtherRule: "x"}}},
@@ -152,59 +152,59 @@ func TestStates(t *testing.T) {
 		},
 		"Nearer": {
 			reason: "A rule of a Gateway that a route's rule overrides is reported, and acts on other routes.",
-			in:     []*index.RoutePolicy{policy("a", "web", redirects("x", under("/1"))), policy("b", "", denies("y", under("/1/2")))},
+			in:     []*ir.RoutePolicy{policy("a", "web", redirects("x", under("/1"))), policy("b", "", denies("y", under("/1/2")))},
 			want:   nearer,
 		},
 		"NearerListener": {
 			reason: "A rule of a Gateway that a listener's rule overrides is reported.",
-			in:     []*index.RoutePolicy{at("http", policy("a", "", redirects("x", under("/1")))), policy("b", "", denies("y", under("/1/2")))},
+			in:     []*ir.RoutePolicy{at("http", policy("a", "", redirects("x", under("/1")))), policy("b", "", denies("y", under("/1/2")))},
 			want:   nearer,
 		},
 		"NearerThanListener": {
 			reason: "A rule of a listener that a route's rule overrides is reported.",
-			in:     []*index.RoutePolicy{at("", policy("a", "web", redirects("x", under("/1")))), at("http", policy("b", "", denies("y", under("/1/2"))))},
+			in:     []*ir.RoutePolicy{at("", policy("a", "web", redirects("x", under("/1")))), at("http", policy("b", "", denies("y", under("/1/2"))))},
 			want:   nearer,
 		},
 		"AllListeners": {
 			reason: "A route without a sectionName is attached to all listeners of its Gateway.",
-			in:     []*index.RoutePolicy{everywhere, at("https", policy("b", "", denies("y", under("/1/2"))))},
+			in:     []*ir.RoutePolicy{everywhere, at("https", policy("b", "", denies("y", under("/1/2"))))},
 			want:   nearer,
 		},
 		"OtherListener": {
 			reason: "Rules of a listener to which the route is not attached do not conflict with the route's.",
-			in:     []*index.RoutePolicy{at("", policy("a", "web", redirects("x"))), at("https", policy("b", "", denies("y")))},
+			in:     []*ir.RoutePolicy{at("", policy("a", "web", redirects("x"))), at("https", policy("b", "", denies("y")))},
 			want:   map[string]summary{"a": {Accepted: accepted, Active: map[string]bool{"x": true}}, "b": {Accepted: accepted, Active: map[string]bool{"y": true}}},
 		},
 		"NearerRule": {
 			reason: "A rule of a route that a policy of one of its rules overrides is reported.",
-			in:     []*index.RoutePolicy{at("first", policy("a", "web", redirects("x", under("/1")))), policy("b", "web", denies("y", under("/1/2")))},
+			in:     []*ir.RoutePolicy{at("first", policy("a", "web", redirects("x", under("/1")))), policy("b", "web", denies("y", under("/1/2")))},
 			want:   nearer,
 		},
 		"NearerRuleThanListener": {
 			reason: "A rule of a listener that a policy of a route's rule overrides is reported.",
-			in:     []*index.RoutePolicy{at("first", policy("a", "web", redirects("x", under("/1")))), at("http", policy("b", "", denies("y", under("/1/2"))))},
+			in:     []*ir.RoutePolicy{at("first", policy("a", "web", redirects("x", under("/1")))), at("http", policy("b", "", denies("y", under("/1/2"))))},
 			want:   nearer,
 		},
 		"NearerRuleThanGateway": {
 			reason: "A rule of a Gateway that a policy of a route's rule overrides is reported.",
-			in:     []*index.RoutePolicy{at("first", policy("a", "web", redirects("x", under("/1")))), policy("b", "", denies("y", under("/1/2")))},
+			in:     []*ir.RoutePolicy{at("first", policy("a", "web", redirects("x", under("/1")))), policy("b", "", denies("y", under("/1/2")))},
 			want:   nearer,
 		},
 		"OtherRule": {
 			reason: "Rules of two sections do not conflict.",
-			in:     []*index.RoutePolicy{at("first", policy("a", "web", redirects("x"))), at("second", policy("b", "web", denies("y")))},
+			in:     []*ir.RoutePolicy{at("first", policy("a", "web", redirects("x"))), at("second", policy("b", "web", denies("y")))},
 			want:   map[string]summary{"a": {Accepted: accepted, Active: map[string]bool{"x": true}}, "b": {Accepted: accepted, Active: map[string]bool{"y": true}}},
 		},
 		"OtherRoute": {
 			reason: "Rules of two routes do not conflict.",
-			in:     []*index.RoutePolicy{policy("a", "web", denies("x")), policy("b", "app", redirects("y"))},
+			in:     []*ir.RoutePolicy{policy("a", "web", denies("x")), policy("b", "app", redirects("y"))},
 			want:   map[string]summary{"a": {Accepted: accepted, Active: map[string]bool{"x": true}}, "b": {Accepted: accepted, Active: map[string]bool{"y": true}}},
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got := map[string]summary{}
-			for n, st := range states(index.NewSnapshot(index.Contents{Policies: tc.in})) {
+			for n, st := range states(ir.NewSnapshot(ir.Contents{Policies: tc.in})) {
 				s := summary{Accepted: map[string]gwapiv1.PolicyConditionReason{}, Active: map[string]bool{}, Conflicts: st.conflicts}
 				for _, a := range st.ancestors {
 					s.Accepted[refString(a.ref)] = a.reason
@@ -229,17 +229,17 @@ func TestStates(t *testing.T) {
 func TestNamesAlone(t *testing.T) {
 	cases := map[string]struct {
 		reason string
-		rule   *index.PolicyRule
+		rule   *ir.PolicyRule
 		want   string
 	}{
 		"LetsIn": {
 			reason: "The message says that the rule admits no client.",
-			rule:   redirects("x", under("/1"), index.PolicyMatch{NamesAlone: true}),
+			rule:   redirects("x", under("/1"), ir.PolicyMatch{NamesOnly: true}),
 			want:   "matches[1].tailnetDevice: users choose the names of their devices, so hostnames alone let nobody in: set tags or users beside them. Until then such devices are answered 403",
 		},
 		"Denies": {
 			reason: "The message says that the rule may match other clients.",
-			rule:   denies("x", index.PolicyMatch{NamesAlone: true}),
+			rule:   denies("x", ir.PolicyMatch{NamesOnly: true}),
 			want:   "matches[0].tailnetDevice: users choose the names of their devices, and who chooses another is not denied: set tags or users beside hostnames",
 		},
 	}
@@ -247,7 +247,7 @@ func TestNamesAlone(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := policy("a", "web", tc.rule)
 			p.Notices = map[string]string{"x": "Devices are not known yet"}
-			got := stateOf(&index.Snapshot{}, p, nil)
+			got := stateOf(&ir.Snapshot{}, p, nil)
 			if diff := cmp.Diff([]gatewayv1alpha1.RoutePolicyRuleStatus{{Name: "x", Active: true, Message: tc.want}}, got.rules); diff != "" {
 				t.Errorf("%s\nrules: -want, +got:\n%s", tc.reason, diff)
 			}
@@ -259,34 +259,34 @@ func TestNamesAlone(t *testing.T) {
 }
 
 func TestCovers(t *testing.T) {
-	from := func(ps ...string) index.PolicyMatch {
-		m := index.PolicyMatch{Clients: []netip.Prefix{}}
+	from := func(ps ...string) ir.PolicyMatch {
+		m := ir.PolicyMatch{Clients: []netip.Prefix{}}
 		for _, p := range ps {
 			m.Clients = append(m.Clients, netip.MustParsePrefix(p))
 		}
 		return m
 	}
-	header := func(m index.PolicyMatch, h ...string) index.PolicyMatch {
+	header := func(m ir.PolicyMatch, h ...string) ir.PolicyMatch {
 		m.Headers = h
 		return m
 	}
 	cases := map[string]struct {
 		reason string
-		a, b   []index.PolicyMatch
+		a, b   []ir.PolicyMatch
 		want   bool
 	}{
-		"All":          {reason: "A rule without matches covers a rule with matches.", b: []index.PolicyMatch{under("/1")}, want: true},
-		"Some":         {reason: "A rule with matches does not cover a rule without.", a: []index.PolicyMatch{under("/1")}},
-		"Root":         {reason: "The prefix / covers all requests.", a: []index.PolicyMatch{under("/")}, want: true},
-		"Segment":      {reason: "A prefix ends at a path segment.", a: []index.PolicyMatch{under("/1")}, b: []index.PolicyMatch{under("/12")}},
-		"ExactPrefix":  {reason: "An exact path does not cover a prefix.", a: []index.PolicyMatch{path("Exact", "/1")}, b: []index.PolicyMatch{under("/1")}},
-		"MoreHeaders":  {reason: "Fewer headers cover more headers.", a: []index.PolicyMatch{header(under("/"), "a=1")}, b: []index.PolicyMatch{header(under("/"), "a=1", "b=2")}, want: true},
-		"OtherHeaders": {reason: "A match with a header does not cover one without.", a: []index.PolicyMatch{header(under("/"), "a=1")}, b: []index.PolicyMatch{under("/")}},
-		"Range":        {reason: "A range covers an address in it.", a: []index.PolicyMatch{from("100.64.0.0/24")}, b: []index.PolicyMatch{from("100.64.0.7/32")}, want: true},
-		"Wider":        {reason: "An address does not cover a range.", a: []index.PolicyMatch{from("100.64.0.7/32")}, b: []index.PolicyMatch{from("100.64.0.0/24")}},
-		"AnyoneElse":   {reason: "An address does not cover all clients.", a: []index.PolicyMatch{from("100.64.0.7/32")}, b: []index.PolicyMatch{under("/")}},
-		"NoClients":    {reason: "A match without clients is no conflict.", a: []index.PolicyMatch{under("/")}, b: []index.PolicyMatch{from()}},
-		"EachOfSome":   {reason: "A rule covers another one only if it covers each match.", a: []index.PolicyMatch{under("/1")}, b: []index.PolicyMatch{under("/1/2"), under("/2")}},
+		"All":          {reason: "A rule without matches covers a rule with matches.", b: []ir.PolicyMatch{under("/1")}, want: true},
+		"Some":         {reason: "A rule with matches does not cover a rule without.", a: []ir.PolicyMatch{under("/1")}},
+		"Root":         {reason: "The prefix / covers all requests.", a: []ir.PolicyMatch{under("/")}, want: true},
+		"Segment":      {reason: "A prefix ends at a path segment.", a: []ir.PolicyMatch{under("/1")}, b: []ir.PolicyMatch{under("/12")}},
+		"ExactPrefix":  {reason: "An exact path does not cover a prefix.", a: []ir.PolicyMatch{path("Exact", "/1")}, b: []ir.PolicyMatch{under("/1")}},
+		"MoreHeaders":  {reason: "Fewer headers cover more headers.", a: []ir.PolicyMatch{header(under("/"), "a=1")}, b: []ir.PolicyMatch{header(under("/"), "a=1", "b=2")}, want: true},
+		"OtherHeaders": {reason: "A match with a header does not cover one without.", a: []ir.PolicyMatch{header(under("/"), "a=1")}, b: []ir.PolicyMatch{under("/")}},
+		"Range":        {reason: "A range covers an address in it.", a: []ir.PolicyMatch{from("100.64.0.0/24")}, b: []ir.PolicyMatch{from("100.64.0.7/32")}, want: true},
+		"Wider":        {reason: "An address does not cover a range.", a: []ir.PolicyMatch{from("100.64.0.7/32")}, b: []ir.PolicyMatch{from("100.64.0.0/24")}},
+		"AnyoneElse":   {reason: "An address does not cover all clients.", a: []ir.PolicyMatch{from("100.64.0.7/32")}, b: []ir.PolicyMatch{under("/")}},
+		"NoClients":    {reason: "A match without clients is no conflict.", a: []ir.PolicyMatch{under("/")}, b: []ir.PolicyMatch{from()}},
+		"EachOfSome":   {reason: "A rule covers another one only if it covers each match.", a: []ir.PolicyMatch{under("/1")}, b: []ir.PolicyMatch{under("/1/2"), under("/2")}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -300,7 +300,7 @@ func TestCovers(t *testing.T) {
 // TestStatus checks that a status keeps the ancestors of other controllers, and the time of
 // conditions that have not changed.
 func TestStatus(t *testing.T) {
-	st := states(index.NewSnapshot(index.Contents{Policies: []*index.RoutePolicy{policy("a", "web", denies("x"))}}))[nn("a")]
+	st := states(ir.NewSnapshot(ir.Contents{Policies: []*ir.RoutePolicy{policy("a", "web", denies("x"))}}))[nn("a")]
 	at := metav1.NewTime(time.Unix(1, 0))
 	was := st.status(gatewayv1alpha1.TailscaleRoutePolicyStatus{})
 	was.Ancestors[0].Conditions[0].LastTransitionTime = at
@@ -327,7 +327,7 @@ func TestFullStatus(t *testing.T) {
 	for i := range 15 {
 		crowded.Targets[0].Gateways = append(crowded.Targets[0].Gateways, nn(string(rune('a'+i))))
 	}
-	crowded.Targets = append(crowded.Targets, index.Attachment{PolicyTarget: index.PolicyTarget{Route: index.KindHTTPRoute, NamespacedName: nn("zone")}})
+	crowded.Targets = append(crowded.Targets, ir.Attachment{PolicyTarget: ir.PolicyTarget{Route: ir.KindHTTPRoute, NamespacedName: nn("zone")}})
 	cases := map[string]struct {
 		reason   string
 		others   int
@@ -348,7 +348,7 @@ func TestFullStatus(t *testing.T) {
 					AncestorRef: gwapiv1.ParentReference{Name: gwapiv1.ObjectName(string(rune('a' + i)))}, ControllerName: "other.example.com/controller",
 				})
 			}
-			got := states(index.NewSnapshot(index.Contents{Policies: []*index.RoutePolicy{crowded}}))[nn("a")].status(was)
+			got := states(ir.NewSnapshot(ir.Contents{Policies: []*ir.RoutePolicy{crowded}}))[nn("a")].status(was)
 			n := len(got.Ancestors) - tc.others
 			var included []string
 			for _, a := range got.Ancestors[:n] {
@@ -366,7 +366,7 @@ func TestFullStatus(t *testing.T) {
 			if got.Rules[0].Message != tc.rule {
 				t.Errorf("\n%s\nmessage of the rule %q, want %q", tc.reason, got.Rules[0].Message, tc.rule)
 			}
-			if diff := cmp.Diff(got, states(index.NewSnapshot(index.Contents{Policies: []*index.RoutePolicy{crowded}}))[nn("a")].status(got)); diff != "" {
+			if diff := cmp.Diff(got, states(ir.NewSnapshot(ir.Contents{Policies: []*ir.RoutePolicy{crowded}}))[nn("a")].status(got)); diff != "" {
 				t.Errorf("\n%s\nsecond status(...): -first, +second:\n%s", tc.reason, diff)
 			}
 		})
@@ -376,8 +376,8 @@ func TestFullStatus(t *testing.T) {
 // TestWidened checks that a Deny rule that denies more than its matches is active, and that the
 // policy reports it.
 func TestWidened(t *testing.T) {
-	p := policy("a", "web", &index.PolicyRule{Name: "x", Deny: true, Widened: "matches[0]: broken", Matches: []index.PolicyMatch{{}}})
-	for _, st := range states(index.NewSnapshot(index.Contents{Policies: []*index.RoutePolicy{p}})) {
+	p := policy("a", "web", &ir.PolicyRule{Name: "x", Deny: true, Widened: "matches[0]: broken", Matches: []ir.PolicyMatch{{}}})
+	for _, st := range states(ir.NewSnapshot(ir.Contents{Policies: []*ir.RoutePolicy{p}})) {
 		if got := st.rules[0]; !got.Active || !strings.Contains(got.Message, "matches[0]: broken") {
 			t.Errorf("rule: want active with a message about the invalid match, got %+v", got)
 		}

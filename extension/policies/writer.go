@@ -21,6 +21,7 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
@@ -86,7 +87,7 @@ func isOurs(a gwapiv1.PolicyAncestorStatus) bool {
 // isResponsible reports whether this extension writes the status of a policy: the policy is
 // attached to its Gateway, and no extension whose name sorts first has written it. So all
 // extensions agree on one, independent of their order.
-func (w *Writer) isResponsible(p *index.RoutePolicy, was gatewayv1alpha1.TailscaleRoutePolicyStatus) bool {
+func (w *Writer) isResponsible(p *ir.RoutePolicy, was gatewayv1alpha1.TailscaleRoutePolicyStatus) bool {
 	if w.only == nil {
 		return true
 	}
@@ -137,7 +138,7 @@ func (w *Writer) Run(ctx context.Context) {
 
 // write writes all changes, and returns the delay until the next attempt. Zero means that no
 // further attempt is necessary.
-func (w *Writer) write(ctx context.Context, s *index.Snapshot) time.Duration {
+func (w *Writer) write(ctx context.Context, s *ir.Snapshot) time.Duration {
 	wait := time.Duration(0)
 	if w.discover {
 		if err := w.writeDiscoveries(ctx, s); err != nil && ctx.Err() == nil {
@@ -170,7 +171,7 @@ func (w *Writer) write(ctx context.Context, s *index.Snapshot) time.Duration {
 }
 
 // writeStatus writes the status of a policy if it has changed.
-func (w *Writer) writeStatus(ctx context.Context, p *index.RoutePolicy, st *state) error {
+func (w *Writer) writeStatus(ctx context.Context, p *ir.RoutePolicy, st *state) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	o := &gatewayv1alpha1.TailscaleRoutePolicy{}

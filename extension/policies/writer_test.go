@@ -17,7 +17,8 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 )
 
 // TestDiscover checks that Discoveries are written only if enabled, and that the status has a
@@ -34,16 +35,16 @@ func TestDiscover(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s, err := index.Scheme()
+			s, err := parse.Scheme()
 			if err != nil {
 				t.Fatal(err)
 			}
 			object := &gatewayv1alpha1.TailscaleRoutePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a", UID: "a"}}
 			kube := fake.NewClientBuilder().WithScheme(s).WithObjects(object).WithStatusSubresource(object).Build()
-			p := policy("a", "web", denies("x", index.PolicyMatch{Devices: &index.DeviceQuery{Tailnet: "corp", Tags: []string{"tag:ci"}}}))
+			p := policy("a", "web", denies("x", ir.PolicyMatch{Devices: &ir.DeviceQuery{Tailnet: "corp", Tags: []string{"tag:ci"}}}))
 			p.Devices = map[string]int32{"x": 0}
 			w := NewWriter(nil, kube, kube, Options{Discover: tc.discover, Log: logging.NewNopLogger()})
-			if wait := w.write(t.Context(), index.NewSnapshot(index.Contents{Policies: []*index.RoutePolicy{p}})); wait != 0 {
+			if wait := w.write(t.Context(), ir.NewSnapshot(ir.Contents{Policies: []*ir.RoutePolicy{p}})); wait != 0 {
 				t.Errorf("\n%s\nwrite(...): want no retry", tc.reason)
 			}
 			l := &tailnetv1alpha1.DiscoveryList{}
@@ -67,7 +68,7 @@ func TestDiscover(t *testing.T) {
 func TestOnly(t *testing.T) {
 	team, other := types.NamespacedName{Namespace: "default", Name: "team"}, types.NamespacedName{Namespace: "default", Name: "other"}
 	ancestorOf := func(by gwapiv1.GatewayController) gwapiv1.PolicyAncestorStatus {
-		return gwapiv1.PolicyAncestorStatus{AncestorRef: targetRef(index.PolicyTarget{NamespacedName: team}), ControllerName: by}
+		return gwapiv1.PolicyAncestorStatus{AncestorRef: targetRef(ir.PolicyTarget{NamespacedName: team}), ControllerName: by}
 	}
 	const own = ControllerName + "-team"
 	cases := map[string]struct {
@@ -96,7 +97,7 @@ func TestOnly(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s, err := index.Scheme()
+			s, err := parse.Scheme()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -106,7 +107,7 @@ func TestOnly(t *testing.T) {
 			p.Served = tc.served
 			p.Targets[0].Gateways = []types.NamespacedName{other, team}
 			w := NewWriter(nil, kube, kube, Options{Only: &team, Log: logging.NewNopLogger()})
-			w.write(t.Context(), index.NewSnapshot(index.Contents{Policies: []*index.RoutePolicy{p}}))
+			w.write(t.Context(), ir.NewSnapshot(ir.Contents{Policies: []*ir.RoutePolicy{p}}))
 			if err := kube.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
 				t.Fatal(err)
 			}

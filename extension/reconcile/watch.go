@@ -14,7 +14,7 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/watch"
 )
 
 // retryInterval is the time between two attempts to watch a kind that does not exist yet.
@@ -24,7 +24,7 @@ const retryInterval = 10 * time.Second
 // existing objects, or when ctx ends. The state function returns an empty string for objects
 // that the Reconciler does not manage. Watch finds a kind whose CRD is installed later within
 // 10 seconds.
-func (r *Reconciler) Watch(ctx context.Context, from index.Informers, o client.Object, state func(client.Object) string) error {
+func (r *Reconciler) Watch(ctx context.Context, from watch.Informers, o client.Object, state func(client.Object) string) error {
 	i, err := r.informer(ctx, from, o)
 	if err != nil || ctx.Err() != nil {
 		return err
@@ -57,7 +57,7 @@ func (r *Reconciler) Watch(ctx context.Context, from index.Informers, o client.O
 }
 
 // informer waits for the kind and returns its informer.
-func (r *Reconciler) informer(ctx context.Context, from index.Informers, o client.Object) (cache.Informer, error) {
+func (r *Reconciler) informer(ctx context.Context, from watch.Informers, o client.Object) (cache.Informer, error) {
 	t := time.NewTicker(retryInterval)
 	defer t.Stop()
 	logged := false

@@ -31,6 +31,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/reconcile"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/watch"
 )
 
 // A Controller reconciles the TailscaleRevisions.
@@ -61,7 +62,7 @@ func New(c client.Client, s *index.Store, log logging.Logger) *Controller {
 
 // Run reconciles the TailscaleRevisions until ctx ends. The store must be complete. Call
 // HandOver after the last hook has been answered.
-func (c *Controller) Run(ctx context.Context, from index.Informers) error {
+func (c *Controller) Run(ctx context.Context, from watch.Informers) error {
 	if err := c.reconciler.Watch(ctx, from, &v1alpha1.TailscaleRevision{}, state); err != nil || ctx.Err() != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
 )
 
@@ -39,7 +39,7 @@ type store struct {
 
 	mu      sync.Mutex
 	wanted  []types.NamespacedName
-	held    map[types.NamespacedName]*index.Held
+	held    map[types.NamespacedName]*ir.CertificateSecret
 	updated chan struct{}
 }
 
@@ -51,7 +51,7 @@ func (s *store) Secrets() []types.NamespacedName {
 
 func (s *store) SecretsChanged() <-chan struct{} { return s.changed }
 
-func (s *store) SetSecret(n types.NamespacedName, h *index.Held) {
+func (s *store) SetSecret(n types.NamespacedName, h *ir.CertificateSecret) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.held[n] = h
@@ -69,7 +69,7 @@ func (s *store) want(ns ...types.NamespacedName) {
 }
 
 // until waits until the held state of a Secret fulfils a condition.
-func (s *store) until(t *testing.T, what string, n types.NamespacedName, is func(h *index.Held) bool) {
+func (s *store) until(t *testing.T, what string, n types.NamespacedName, is func(h *ir.CertificateSecret) bool) {
 	t.Helper()
 	limit := time.After(waitLimit)
 	for {
@@ -87,10 +87,10 @@ func (s *store) until(t *testing.T, what string, n types.NamespacedName, is func
 	}
 }
 
-func presentable(h *index.Held) bool { return h != nil && h.Pair != nil }
+func presentable(h *ir.CertificateSecret) bool { return h != nil && h.Pair != nil }
 
-func because(reason string) func(h *index.Held) bool {
-	return func(h *index.Held) bool { return h != nil && h.Reason == reason }
+func because(reason string) func(h *ir.CertificateSecret) bool {
+	return func(h *ir.CertificateSecret) bool { return h != nil && h.Reason == reason }
 }
 
 // TestWatcher checks that the watcher reads from a real API server with a Role that names a Secret.
@@ -109,7 +109,7 @@ func TestWatcher(t *testing.T) {
 	as.Impersonate.UserName = "extension"
 	client, other := types.NamespacedName{Namespace: "default", Name: "client"}, types.NamespacedName{Namespace: "default", Name: "other"}
 
-	s := &store{changed: make(chan struct{}), updated: make(chan struct{}, 1), held: map[types.NamespacedName]*index.Held{}, wanted: []types.NamespacedName{client}}
+	s := &store{changed: make(chan struct{}), updated: make(chan struct{}, 1), held: map[types.NamespacedName]*ir.CertificateSecret{}, wanted: []types.NamespacedName{client}}
 	ctx, cancel := context.WithCancel(t.Context())
 	settled, ended := make(chan struct{}), make(chan error, 1)
 	w := NewWatcher(s, clientOf(t, as), logging.NewNopLogger())
@@ -120,31 +120,31 @@ func TestWatcher(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	s.until(t, "without a Role", client, because(index.ReasonNotReadable))
+	s.until(t, "without a Role", client, because(ir.ReasonNotReadable))
 	<-settled
 
 	allow(t, admin, client.Name)
-	s.until(t, "with a Role, before it is there", client, because(index.ReasonInvalidCertificate))
+	s.until(t, "with a Role, before it is there", client, because(ir.ReasonInvalidCertificate))
 	create(t, admin, certificate(t, client.Name, time.Hour))
 	s.until(t, "once it is there", client, presentable)
 
 	// The Secret has a name that the Role permits, and another type.
 	create(t, admin, certificate(t, other.Name, time.Hour))
 	s.want(client, other)
-	s.until(t, "another Secret", other, because(index.ReasonNotReadable))
+	s.until(t, "another Secret", other, because(ir.ReasonNotReadable))
 
 	replace(t, admin, certificate(t, client.Name, 2*time.Second))
-	s.until(t, "renewed for two seconds", client, func(h *index.Held) bool { return presentable(h) && time.Until(h.Due) < time.Minute })
-	s.until(t, "after these two seconds", client, because(index.ReasonCertificateExpired))
+	s.until(t, "renewed for two seconds", client, func(h *ir.CertificateSecret) bool { return presentable(h) && time.Until(h.Due) < time.Minute })
+	s.until(t, "after these two seconds", client, because(ir.ReasonCertificateExpired))
 	replace(t, admin, certificate(t, client.Name, time.Hour))
 	s.until(t, "renewed for an hour", client, presentable)
 	if err := admin.CoreV1().Secrets(client.Namespace).Delete(t.Context(), client.Name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	s.until(t, "deleted", client, because(index.ReasonInvalidCertificate))
+	s.until(t, "deleted", client, because(ir.ReasonInvalidCertificate))
 
 	s.want()
-	s.until(t, "not wanted any more", client, func(h *index.Held) bool { return h == nil })
+	s.until(t, "not wanted any more", client, func(h *ir.CertificateSecret) bool { return h == nil })
 }
 
 func clientOf(t *testing.T, cfg *rest.Config) kubernetes.Interface {

@@ -20,7 +20,8 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 )
 
 // longest is the longest time of a timer: the watcher checks again then.
@@ -35,7 +36,7 @@ type Store interface {
 	SecretsChanged() <-chan struct{}
 
 	// SetSecret stores the state of a Secret. Nil means none.
-	SetSecret(n types.NamespacedName, h *index.Held)
+	SetSecret(n types.NamespacedName, h *ir.CertificateSecret)
 }
 
 // A Watcher keeps a Store's Secrets up to date.
@@ -181,7 +182,7 @@ func (w *watch) publish(ctx context.Context) {
 		return
 	}
 	now := time.Now()
-	h := index.Hold(w.name, w.secret, now)
+	h := parse.ParseSecret(w.name, w.secret, now)
 	w.set(h)
 	if w.due != nil {
 		w.due.Stop()
@@ -191,7 +192,7 @@ func (w *watch) publish(ctx context.Context) {
 	}
 }
 
-func (w *watch) set(h index.Held) {
+func (w *watch) set(h ir.CertificateSecret) {
 	w.store.SetSecret(w.name, &h)
 	w.once.Do(func() { close(w.known) })
 }
@@ -206,6 +207,6 @@ func (w *watch) failed(ctx context.Context, _ *cache.Reflector, err error) {
 	}
 	w.log.Debug("Cannot watch a Secret, and will try again", "secret", w.name, "error", err)
 	if kerrors.IsForbidden(err) && w.secret == nil {
-		w.set(index.Unreadable(w.name))
+		w.set(ir.UnreadableSecret(w.name))
 	}
 }

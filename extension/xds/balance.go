@@ -15,7 +15,7 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // sticky are the load balancers that keep a client with an endpoint.
@@ -39,13 +39,13 @@ func Sticky(c *clusterv3.Cluster) bool {
 // balance sets the shape's load balancer, unless a policy chose another than Envoy Gateway's
 // default. A cluster without a load balancer gets that default: Envoy's own default ignores the
 // weights of localities, which are those of backends and zones.
-func balance(c *clusterv3.Cluster, lb index.LoadBalancer) error {
+func balance(c *clusterv3.Cluster, lb ir.LoadBalancer) error {
 	set := len(c.GetLoadBalancingPolicy().GetPolicies()) > 0
-	if !unbalanced(c.GetLoadBalancingPolicy()) || set && lb != index.RoundRobin {
+	if !unbalanced(c.GetLoadBalancingPolicy()) || set && lb != ir.RoundRobin {
 		return nil
 	}
-	name, policy := string(index.LeastRequest), proto.Message(leastRequest())
-	if lb == index.RoundRobin {
+	name, policy := string(ir.LeastRequest), proto.Message(leastRequest())
+	if lb == ir.RoundRobin {
 		name, policy = string(lb), &roundrobinv3.RoundRobin{LocalityLbConfig: byWeight()}
 	}
 	a, err := packAny(policy)

@@ -16,12 +16,12 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 const (
 	// certificatePrefix begins the names of secrets with client certificates.
-	certificatePrefix = index.OursPrefix + "client-certificate/"
+	certificatePrefix = ir.OursPrefix + "client-certificate/"
 
 	// withheldKey is the key of the original cluster in a withheld cluster's metadata.
 	withheldKey = "tailscale-gateway.withheld"
@@ -37,7 +37,7 @@ func CertificateName(n types.NamespacedName) string {
 
 // Certificate returns Envoy's secret for a key pair. A renewed pair replaces it in place:
 // connections stay open, and later ones present the new certificate.
-func Certificate(n types.NamespacedName, p *index.KeyPair) *tlsv3.Secret {
+func Certificate(n types.NamespacedName, p *ir.KeyPair) *tlsv3.Secret {
 	bytes := func(b []byte) *corev3.DataSource {
 		return &corev3.DataSource{Specifier: &corev3.DataSource_InlineBytes{InlineBytes: b}}
 	}

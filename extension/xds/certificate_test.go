@@ -12,19 +12,19 @@ import (
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 func TestPresent(t *testing.T) {
-	ours := &index.UpstreamTLS{ServerName: "api.example.com"}
+	ours := &ir.UpstreamTLS{ServerName: "api.example.com"}
 	cases := map[string]struct {
 		reason string
-		tls    *index.UpstreamTLS
-		remote *index.UpstreamTLS
+		tls    *ir.UpstreamTLS
+		remote *ir.UpstreamTLS
 		want   []string
 	}{
 		"TLS":    {reason: "The cluster should present the certificate in TLS.", tls: ours, want: []string{"api.example.com secret"}},
-		"Remote": {reason: "It should present the certificate to remote endpoints too.", tls: ours, remote: &index.UpstreamTLS{ServerName: "proxy.example.com"}, want: []string{"api.example.com secret", "proxy.example.com secret"}},
+		"Remote": {reason: "It should present the certificate to remote endpoints too.", tls: ours, remote: &ir.UpstreamTLS{ServerName: "proxy.example.com"}, want: []string{"api.example.com secret", "proxy.example.com secret"}},
 		"Plain":  {reason: "A cluster without TLS cannot present a certificate."},
 		"Partly": {reason: "Endpoints without TLS would get requests without a certificate.", remote: ours},
 	}

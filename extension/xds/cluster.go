@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 const (
@@ -37,8 +37,8 @@ type ClusterOptions struct {
 
 	// Shape of the endpoints' target. Nil keeps the health checks, balancing and TLS of Envoy
 	// Gateway: the endpoints then belong to several targets, or to Services beside them.
-	Shape    *index.Shape
-	Protocol index.Protocol
+	Shape    *ir.Shape
+	Protocol ir.Protocol
 
 	// CheckHost is the host in HTTP health checks unless a user sets one.
 	CheckHost string
@@ -47,7 +47,7 @@ type ClusterOptions struct {
 	RouteHosts map[string]bool
 
 	// HTTP2 is a policy's HTTP/2 settings, which apply to HTTP/2 only.
-	HTTP2 index.HTTP2
+	HTTP2 ir.HTTP2
 
 	// Pooled reports that the template is also for other backends, which may need HTTP/2.
 	Pooled bool
@@ -77,15 +77,15 @@ func Cluster(template *clusterv3.Cluster, o ClusterOptions) (*clusterv3.Cluster,
 		c.AltStatName = ""
 		raiseLimits(c)
 	}
-	if o.Protocol != index.ProtocolUDP {
+	if o.Protocol != ir.ProtocolUDP {
 		detectDeadPeers(c)
 	}
-	if o.Protocol == index.ProtocolGRPC || o.Shape != nil && o.Shape.HTTP2 {
+	if o.Protocol == ir.ProtocolGRPC || o.Shape != nil && o.Shape.HTTP2 {
 		if err := speakHTTP2(c, o.HTTP2); err != nil {
 			return nil, err
 		}
 	}
-	if o.Pooled && o.Protocol == index.ProtocolHTTP && o.Shape != nil && !o.Shape.HTTP2 {
+	if o.Pooled && o.Protocol == ir.ProtocolHTTP && o.Shape != nil && !o.Shape.HTTP2 {
 		if err := speakHTTP1(c); err != nil {
 			return nil, err
 		}

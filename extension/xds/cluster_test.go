@@ -16,7 +16,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	"sigs.k8s.io/yaml"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // template is Envoy Gateway's cluster for a rule with one Tailscale backend.
@@ -68,7 +68,7 @@ func TestCluster(t *testing.T) {
 	}{
 		"Shared": {
 			reason: "A shared cluster should lose the fields of one route, and have limits for all routes.",
-			o:      ClusterOptions{Name: name, List: name, Shape: &index.Shape{LoadBalancer: index.LeastRequest}, Shared: true},
+			o:      ClusterOptions{Name: name, List: name, Shape: &ir.Shape{LoadBalancer: ir.LeastRequest}, Shared: true},
 			want: `
 circuitBreakers: {thresholds: [{maxConnections: 16384, maxPendingRequests: 16384, maxRequests: 16384, maxRetries: 16384}]}
 commonLbConfig: {healthyPanicThreshold: {}, updateMergeWindow: 0s}
@@ -115,11 +115,11 @@ type: EDS
 		"Shape": {
 			reason:   "A shape should set health checks, outlier detection, balancing and TLS.",
 			template: "name: a\ntype: EDS\n",
-			o: ClusterOptions{Name: "own", List: "l", CheckHost: "web", Shape: &index.Shape{
-				LoadBalancer:     index.RoundRobin,
-				HealthCheck:      &index.HealthCheck{Path: "/health", Interval: 5 * time.Second, Timeout: time.Second, Healthy: 2, Unhealthy: 4},
-				OutlierDetection: &index.OutlierDetection{Consecutive5xx: 3, ConsecutiveGatewayFailure: 4, Interval: 30 * time.Second, BaseEjectionTime: 31 * time.Second, MaxEjectionPercent: 50, SplitLocalOriginErrors: true},
-				TLS:              &index.UpstreamTLS{ServerName: "web.example.com"},
+			o: ClusterOptions{Name: "own", List: "l", CheckHost: "web", Shape: &ir.Shape{
+				LoadBalancer:     ir.RoundRobin,
+				HealthCheck:      &ir.HealthCheck{Path: "/health", Interval: 5 * time.Second, Timeout: time.Second, Healthy: 2, Unhealthy: 4},
+				OutlierDetection: &ir.OutlierDetection{Consecutive5xx: 3, ConsecutiveGatewayFailure: 4, Interval: 30 * time.Second, BaseEjectionTime: 31 * time.Second, MaxEjectionPercent: 50, SplitLocalOriginErrors: true},
+				TLS:              &ir.UpstreamTLS{ServerName: "web.example.com"},
 			}},
 			want: `
 commonLbConfig: {healthyPanicThreshold: {}, updateMergeWindow: 0s}
@@ -167,7 +167,7 @@ type: EDS
 		"GRPC": {
 			reason:   "gRPC should use HTTP/2, in health checks too, and keep other options.",
 			template: "name: a\ntype: EDS\ntypedExtensionProtocolOptions: {envoy.extensions.upstreams.http.v3.HttpProtocolOptions: {'@type': type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions, commonHttpProtocolOptions: {idleTimeout: 5s}, explicitHttpConfig: {httpProtocolOptions: {}}}}\n",
-			o:        ClusterOptions{Name: "own", List: "l", Protocol: index.ProtocolGRPC, Shape: &index.Shape{HealthCheck: &index.HealthCheck{Path: "/health", Host: "web.example.com"}}},
+			o:        ClusterOptions{Name: "own", List: "l", Protocol: ir.ProtocolGRPC, Shape: &ir.Shape{HealthCheck: &ir.HealthCheck{Path: "/health", Host: "web.example.com"}}},
 			want: `
 commonLbConfig: {healthyPanicThreshold: {}, updateMergeWindow: 0s}
 edsClusterConfig: {serviceName: "xdstp://tailscale/envoy.config.endpoint.v3.ClusterLoadAssignment/l"}
@@ -187,7 +187,7 @@ typedExtensionProtocolOptions: {envoy.extensions.upstreams.http.v3.HttpProtocolO
 		"ClientProtocol": {
 			reason:   "A policy that follows the client's protocol should stay.",
 			template: "name: a\ntype: EDS\ntypedExtensionProtocolOptions: {envoy.extensions.upstreams.http.v3.HttpProtocolOptions: {'@type': type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions, useDownstreamProtocolConfig: {}}}\n",
-			o:        ClusterOptions{Name: "own", List: "l", Protocol: index.ProtocolGRPC},
+			o:        ClusterOptions{Name: "own", List: "l", Protocol: ir.ProtocolGRPC},
 			want: `
 edsClusterConfig: {serviceName: "xdstp://tailscale/envoy.config.endpoint.v3.ClusterLoadAssignment/l"}
 name: own
@@ -198,8 +198,8 @@ typedExtensionProtocolOptions: {envoy.extensions.upstreams.http.v3.HttpProtocolO
 		"HTTP2": {
 			reason:   "A policy's HTTP/2 settings should apply to HTTP/2.",
 			template: "name: a\ntype: EDS\n",
-			o: ClusterOptions{Name: "own", List: "l", Protocol: index.ProtocolHTTP, Shape: &index.Shape{HTTP2: true}, HTTP2: index.HTTP2{
-				StreamWindow: 70000, ConnectionWindow: 80000, Streams: 7, OnInvalidMessage: index.EndStream, Interval: 30 * time.Second, Timeout: 5 * time.Second, Idle: time.Minute, JitterSet: true,
+			o: ClusterOptions{Name: "own", List: "l", Protocol: ir.ProtocolHTTP, Shape: &ir.Shape{HTTP2: true}, HTTP2: ir.HTTP2{
+				StreamWindow: 70000, ConnectionWindow: 80000, Streams: 7, OnInvalidMessage: ir.EndStream, Interval: 30 * time.Second, Timeout: 5 * time.Second, Idle: time.Minute, JitterSet: true,
 			}},
 			want: `
 commonLbConfig: {healthyPanicThreshold: {}, updateMergeWindow: 0s}
@@ -221,7 +221,7 @@ typedExtensionProtocolOptions:
 		"PooledHTTP2": {
 			reason:   "HTTP/2 of a Service beside the backend should be removed, and other options stay.",
 			template: "name: a\ntype: EDS\ntypedExtensionProtocolOptions: {envoy.extensions.upstreams.http.v3.HttpProtocolOptions: {'@type': type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions, commonHttpProtocolOptions: {idleTimeout: 5s}, explicitHttpConfig: {http2ProtocolOptions: {}}}}\n",
-			o:        ClusterOptions{Name: "own", List: "l", Protocol: index.ProtocolHTTP, Pooled: true, Shape: &index.Shape{}},
+			o:        ClusterOptions{Name: "own", List: "l", Protocol: ir.ProtocolHTTP, Pooled: true, Shape: &ir.Shape{}},
 			want: `
 commonLbConfig: {healthyPanicThreshold: {}, updateMergeWindow: 0s}
 edsClusterConfig: {serviceName: "xdstp://tailscale/envoy.config.endpoint.v3.ClusterLoadAssignment/l"}
@@ -233,7 +233,7 @@ typedExtensionProtocolOptions: {envoy.extensions.upstreams.http.v3.HttpProtocolO
 		"HTTP2Patched": {
 			reason:   "HTTP/2 that a patch set for the backend alone should stay.",
 			template: "name: a\ntype: EDS\ntypedExtensionProtocolOptions: {envoy.extensions.upstreams.http.v3.HttpProtocolOptions: {'@type': type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions, explicitHttpConfig: {http2ProtocolOptions: {}}}}\n",
-			o:        ClusterOptions{Name: "own", List: "l", Protocol: index.ProtocolHTTP, Shape: &index.Shape{}},
+			o:        ClusterOptions{Name: "own", List: "l", Protocol: ir.ProtocolHTTP, Shape: &ir.Shape{}},
 			want: `
 commonLbConfig: {healthyPanicThreshold: {}, updateMergeWindow: 0s}
 edsClusterConfig: {serviceName: "xdstp://tailscale/envoy.config.endpoint.v3.ClusterLoadAssignment/l"}
@@ -245,7 +245,7 @@ typedExtensionProtocolOptions: {envoy.extensions.upstreams.http.v3.HttpProtocolO
 		"TCP": {
 			reason:   "The check of a TCP cluster should be a connection, whatever the path.",
 			template: "name: a\ntype: EDS\n",
-			o:        ClusterOptions{Name: "own", List: "l", Protocol: index.ProtocolTCP, Shape: &index.Shape{HealthCheck: &index.HealthCheck{Path: "/health", Healthy: 1, Unhealthy: 1}}},
+			o:        ClusterOptions{Name: "own", List: "l", Protocol: ir.ProtocolTCP, Shape: &ir.Shape{HealthCheck: &ir.HealthCheck{Path: "/health", Healthy: 1, Unhealthy: 1}}},
 			want: `
 commonLbConfig: {healthyPanicThreshold: {}, updateMergeWindow: 0s}
 edsClusterConfig: {serviceName: "xdstp://tailscale/envoy.config.endpoint.v3.ClusterLoadAssignment/l"}
@@ -257,7 +257,7 @@ type: EDS
 		"UDP": {
 			reason:   "The receiver of a datagram need not answer, so UDP should have no check.",
 			template: "name: a\ntype: EDS\n",
-			o:        ClusterOptions{Name: "own", List: "l", Protocol: index.ProtocolUDP, Shape: &index.Shape{HealthCheck: &index.HealthCheck{}}},
+			o:        ClusterOptions{Name: "own", List: "l", Protocol: ir.ProtocolUDP, Shape: &ir.Shape{HealthCheck: &ir.HealthCheck{}}},
 			want: `
 commonLbConfig: {healthyPanicThreshold: {}, updateMergeWindow: 0s}
 edsClusterConfig: {serviceName: "xdstp://tailscale/envoy.config.endpoint.v3.ClusterLoadAssignment/l"}
@@ -281,9 +281,9 @@ transportSocket: {name: policy}
 `,
 			o: ClusterOptions{
 				Name: "s", List: "l", Shared: true, CheckHost: "web", RouteHosts: map[string]bool{"www.example.com": true},
-				Shape: &index.Shape{
-					LoadBalancer: index.RoundRobin, HealthCheck: &index.HealthCheck{Path: "/shape"},
-					OutlierDetection: &index.OutlierDetection{Consecutive5xx: 3}, TLS: &index.UpstreamTLS{ServerName: "x"},
+				Shape: &ir.Shape{
+					LoadBalancer: ir.RoundRobin, HealthCheck: &ir.HealthCheck{Path: "/shape"},
+					OutlierDetection: &ir.OutlierDetection{Consecutive5xx: 3}, TLS: &ir.UpstreamTLS{ServerName: "x"},
 				},
 			},
 			want: `
@@ -303,7 +303,7 @@ type: EDS
 		"Unbalanced": {
 			reason:   "Without a policy's load balancer, weights of backends and zones should count, whatever the shape sets.",
 			template: "{}\n",
-			o:        ClusterOptions{Name: "s", List: "l", Shape: &index.Shape{LoadBalancer: index.LeastRequest}},
+			o:        ClusterOptions{Name: "s", List: "l", Shape: &ir.Shape{LoadBalancer: ir.LeastRequest}},
 			want: `
 commonLbConfig: {healthyPanicThreshold: {}, updateMergeWindow: 0s}
 edsClusterConfig: {serviceName: "xdstp://tailscale/envoy.config.endpoint.v3.ClusterLoadAssignment/l"}
@@ -314,7 +314,7 @@ type: EDS
 		"Bound": {
 			reason:   "Sockets that a patch binds should stay.",
 			template: "name: a\ntype: EDS\nupstreamBindConfig: {sourceAddress: {address: 10.0.0.1, portValue: 0}}\n",
-			o:        ClusterOptions{Name: "own", List: "l", Protocol: index.ProtocolUDP},
+			o:        ClusterOptions{Name: "own", List: "l", Protocol: ir.ProtocolUDP},
 			want: `
 edsClusterConfig: {serviceName: "xdstp://tailscale/envoy.config.endpoint.v3.ClusterLoadAssignment/l"}
 name: own
@@ -346,7 +346,7 @@ type: EDS
 				t.Fatalf("\n%s\nCluster(...): %v", tc.reason, err)
 			}
 			want := tc.want
-			if tc.o.Protocol != index.ProtocolUDP {
+			if tc.o.Protocol != ir.ProtocolUDP {
 				want += peerTimeoutOptions
 			}
 			if diff := cmp.Diff(show(t, read(t, want)), show(t, got)); diff != "" {

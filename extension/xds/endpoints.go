@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // Assignment returns an endpoint list. It merges localities of the same name, zone and priority,
@@ -22,7 +22,7 @@ import (
 //
 // HealthThreshold is the percentage of healthy endpoints in a priority below which traffic begins
 // to use the next one. Zero means Envoy's default, 72.
-func Assignment(name string, ls []index.Locality, healthThreshold uint32, t index.Tuning) *endpointv3.ClusterLoadAssignment {
+func Assignment(name string, ls []ir.Locality, healthThreshold uint32, t ir.Tuning) *endpointv3.ClusterLoadAssignment {
 	a := &endpointv3.ClusterLoadAssignment{ClusterName: name}
 	if healthThreshold > 0 {
 		a.Policy = &endpointv3.ClusterLoadAssignment_Policy{OverprovisioningFactor: wrapperspb.UInt32(max(10_000/healthThreshold, 100))}
@@ -47,7 +47,7 @@ func Assignment(name string, ls []index.Locality, healthThreshold uint32, t inde
 }
 
 // merge returns localities by priority, name and zone, each once and with a weight.
-func merge(ls []index.Locality) []index.Locality {
+func merge(ls []ir.Locality) []ir.Locality {
 	out := slices.Clone(ls)
 	for i, l := range out {
 		if l.Weight == 0 {
@@ -68,15 +68,15 @@ func merge(ls []index.Locality) []index.Locality {
 	return merged
 }
 
-func compareLocalities(a, b index.Locality) int {
+func compareLocalities(a, b ir.Locality) int {
 	return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Zone, b.Zone))
 }
 
-func locality(l index.Locality, priority uint32) *endpointv3.LocalityLbEndpoints {
+func locality(l ir.Locality, priority uint32) *endpointv3.LocalityLbEndpoints {
 	eps := slices.Clone(l.Endpoints)
 	slices.SortStableFunc(eps, compareEndpoints)
 	// Of several endpoints with one address Envoy also uses the first.
-	eps = slices.CompactFunc(eps, func(a, b index.Endpoint) bool { return compareEndpoints(a, b) == 0 })
+	eps = slices.CompactFunc(eps, func(a, b ir.Endpoint) bool { return compareEndpoints(a, b) == 0 })
 
 	out := &endpointv3.LocalityLbEndpoints{
 		Locality:    &corev3.Locality{Region: l.Name, Zone: l.Zone},
@@ -97,11 +97,11 @@ func locality(l index.Locality, priority uint32) *endpointv3.LocalityLbEndpoints
 	return out
 }
 
-func compareEndpoints(a, b index.Endpoint) int {
+func compareEndpoints(a, b ir.Endpoint) int {
 	return cmp.Or(cmp.Compare(a.Address, b.Address), cmp.Compare(a.Port, b.Port))
 }
 
-func endpoint(e index.Endpoint) *endpointv3.LbEndpoint {
+func endpoint(e ir.Endpoint) *endpointv3.LbEndpoint {
 	out := &endpointv3.LbEndpoint{
 		HealthStatus: healthStatus(e.Health),
 		HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{
@@ -118,17 +118,17 @@ func endpoint(e index.Endpoint) *endpointv3.LbEndpoint {
 	return out
 }
 
-func healthStatus(h index.Health) corev3.HealthStatus {
+func healthStatus(h ir.Health) corev3.HealthStatus {
 	switch h {
-	case index.Healthy:
+	case ir.Healthy:
 		return corev3.HealthStatus_HEALTHY
-	case index.Unhealthy:
+	case ir.Unhealthy:
 		return corev3.HealthStatus_UNHEALTHY
-	case index.Draining:
+	case ir.Draining:
 		return corev3.HealthStatus_DRAINING
-	case index.Degraded:
+	case ir.Degraded:
 		return corev3.HealthStatus_DEGRADED
-	case index.HealthUnknown:
+	case ir.HealthUnknown:
 		return corev3.HealthStatus_UNKNOWN
 	}
 	return corev3.HealthStatus_UNKNOWN

@@ -11,22 +11,22 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/testing/protocmp"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
-func endpoints(addresses ...string) []index.Endpoint {
-	out := make([]index.Endpoint, 0, len(addresses))
+func endpoints(addresses ...string) []ir.Endpoint {
+	out := make([]ir.Endpoint, 0, len(addresses))
 	for _, a := range addresses {
-		out = append(out, index.Endpoint{Address: a, Port: 80})
+		out = append(out, ir.Endpoint{Address: a, Port: 80})
 	}
 	return out
 }
 
 func TestAssignment(t *testing.T) {
 	type args struct {
-		localities      []index.Locality
+		localities      []ir.Locality
 		healthThreshold uint32
-		tuning          index.Tuning
+		tuning          ir.Tuning
 	}
 	cases := map[string]struct {
 		reason string
@@ -40,11 +40,11 @@ func TestAssignment(t *testing.T) {
 		"Full": {
 			reason: "The list should have all fields of an endpoint.",
 			args: args{
-				localities: []index.Locality{
-					{Name: "east", Zone: "a", Weight: 7, Endpoints: []index.Endpoint{
-						{Address: "10.0.0.2", Port: 80, Health: index.Draining},
-						{Address: "10.0.0.1", Port: 81, Hostname: "a.example", Health: index.Healthy, Weight: 5},
-						{Address: "10.0.0.1", Port: 80, Health: index.Unhealthy},
+				localities: []ir.Locality{
+					{Name: "east", Zone: "a", Weight: 7, Endpoints: []ir.Endpoint{
+						{Address: "10.0.0.2", Port: 80, Health: ir.Draining},
+						{Address: "10.0.0.1", Port: 81, Hostname: "a.example", Health: ir.Healthy, Weight: 5},
+						{Address: "10.0.0.1", Port: 80, Health: ir.Unhealthy},
 					}},
 				},
 				healthThreshold: 70,
@@ -59,7 +59,7 @@ func TestAssignment(t *testing.T) {
 		},
 		"PackedPriorities": {
 			reason: "Priorities should have no gaps. A locality without endpoints keeps its place.",
-			args: args{localities: []index.Locality{
+			args: args{localities: []ir.Locality{
 				{Name: "none", Priority: 0, Weight: 1},
 				{Name: "last", Priority: 4, Weight: 1, Endpoints: endpoints("10.0.0.2")},
 				{Name: "far", Priority: 2, Weight: 1, Endpoints: endpoints("10.0.0.1")},
@@ -72,7 +72,7 @@ func TestAssignment(t *testing.T) {
 		},
 		"SameLocality": {
 			reason: "A locality and an address should occur once. The default weight is the number of endpoints.",
-			args: args{localities: []index.Locality{
+			args: args{localities: []ir.Locality{
 				{Name: "east", Endpoints: endpoints("10.0.0.2", "10.0.0.1")},
 				{Name: "east", Endpoints: endpoints("10.0.0.1")},
 			}},
@@ -85,7 +85,7 @@ func TestAssignment(t *testing.T) {
 		},
 		"HealthPort": {
 			reason: "Envoy should check backends at the policy's port, and egress proxies at their own.",
-			args: args{tuning: index.Tuning{HealthPort: 9090}, localities: []index.Locality{
+			args: args{tuning: ir.Tuning{HealthPort: 9090}, localities: []ir.Locality{
 				{Name: "app", Weight: 1, Endpoints: endpoints("10.0.0.1")},
 				{Name: "far", Priority: 1, Weight: 1, Proxied: true, Endpoints: endpoints("10.0.0.2")},
 			}},
@@ -96,7 +96,7 @@ func TestAssignment(t *testing.T) {
 		},
 		"WeightedZones": {
 			reason: "Zones should have a policy's weights, or 1, and backends share the weight of their zone.",
-			args: args{tuning: index.Tuning{Zones: []index.ZoneWeight{{Zone: "a", Weight: 3}, {Zone: "c", Weight: 0}}}, localities: []index.Locality{
+			args: args{tuning: ir.Tuning{Zones: []ir.ZoneWeight{{Zone: "a", Weight: 3}, {Zone: "c", Weight: 0}}}, localities: []ir.Locality{
 				{Name: "one", Zone: "a", Weight: 2, Endpoints: endpoints("10.0.0.1")},
 				{Name: "two", Zone: "a", Weight: 1, Endpoints: endpoints("10.0.0.2")},
 				{Name: "two", Zone: "b", Weight: 9, Endpoints: endpoints("10.0.0.3")},
@@ -111,7 +111,7 @@ func TestAssignment(t *testing.T) {
 		},
 		"HeavyZones": {
 			reason: "Envoy adds the weights of zones in 32 bits.",
-			args: args{tuning: index.Tuning{Zones: []index.ZoneWeight{{Zone: "a", Weight: 1<<32 - 1}, {Zone: "b", Weight: 1<<32 - 1}}}, localities: []index.Locality{
+			args: args{tuning: ir.Tuning{Zones: []ir.ZoneWeight{{Zone: "a", Weight: 1<<32 - 1}, {Zone: "b", Weight: 1<<32 - 1}}}, localities: []ir.Locality{
 				{Name: "one", Zone: "a", Weight: 1}, {Name: "one", Zone: "b", Weight: 1},
 			}},
 			want: `{"clusterName": "a", "endpoints": [
@@ -121,7 +121,7 @@ func TestAssignment(t *testing.T) {
 		},
 		"PreferLocal": {
 			reason: "Localities should be zones only, for each priority, and endpoints have the weights of their backends.",
-			args: args{tuning: index.Tuning{PreferLocal: true}, localities: []index.Locality{
+			args: args{tuning: ir.Tuning{PreferLocal: true}, localities: []ir.Locality{
 				{Name: "one", Zone: "a", Weight: 3, Endpoints: endpoints("10.0.0.1")},
 				{Name: "one", Zone: "b", Weight: 3, Endpoints: endpoints("10.0.0.3")},
 				{Name: "two", Zone: "a", Weight: 1, Endpoints: endpoints("10.0.0.2", "10.0.0.4")},
@@ -162,13 +162,13 @@ func TestAssignment(t *testing.T) {
 
 func TestJoin(t *testing.T) {
 	type want struct {
-		localities []index.Locality
+		localities []ir.Locality
 		threshold  uint32
 	}
-	one := []index.Locality{{Name: "local", Priority: 1, Weight: 9, Endpoints: endpoints("10.0.0.1")}}
+	one := []ir.Locality{{Name: "local", Priority: 1, Weight: 9, Endpoints: endpoints("10.0.0.1")}}
 	cases := map[string]struct {
 		reason string
-		shares []index.Share
+		shares []ir.EndpointShare
 		want   want
 	}{
 		"None": {
@@ -176,21 +176,21 @@ func TestJoin(t *testing.T) {
 		},
 		"One": {
 			reason: "A single share should stay as it is.",
-			shares: []index.Share{{Weight: 3, HealthThreshold: 70, Localities: one}},
+			shares: []ir.EndpointShare{{Weight: 3, HealthThreshold: 70, Localities: one}},
 			want:   want{localities: one, threshold: 70},
 		},
 		"ExactWeights": {
 			reason: "Each share should have its part at the first priority, whatever its own is, divided by the weights of zones.",
-			shares: []index.Share{
+			shares: []ir.EndpointShare{
 				{Weight: 70, HealthThreshold: 60, Localities: one},
-				{Weight: 30, HealthThreshold: 80, Localities: []index.Locality{
+				{Weight: 30, HealthThreshold: 80, Localities: []ir.Locality{
 					{Name: "a", Weight: 1, Endpoints: endpoints("10.0.0.2")},
 					{Name: "b", Weight: 2, Endpoints: endpoints("10.0.0.3")},
 					{Name: "c", Priority: 1, Weight: 2, Endpoints: endpoints("10.0.0.4")},
 				}},
 			},
 			want: want{
-				localities: []index.Locality{
+				localities: []ir.Locality{
 					{Name: "0/local", Weight: 70_000, Endpoints: endpoints("10.0.0.1")},
 					{Name: "1/a", Weight: 10_000, Endpoints: endpoints("10.0.0.2")},
 					{Name: "1/b", Weight: 20_000, Endpoints: endpoints("10.0.0.3")},
@@ -201,15 +201,15 @@ func TestJoin(t *testing.T) {
 		},
 		"Rounding": {
 			reason: "Zones should get the rounding difference, so that the share keeps its weight.",
-			shares: []index.Share{
+			shares: []ir.EndpointShare{
 				{Weight: 1, Localities: one},
-				{Weight: 1, Localities: []index.Locality{
+				{Weight: 1, Localities: []ir.Locality{
 					{Name: "a", Weight: 1, Endpoints: endpoints("10.0.0.2")},
 					{Name: "b", Weight: 1, Endpoints: endpoints("10.0.0.3")},
 					{Name: "c", Weight: 1, Endpoints: endpoints("10.0.0.4")},
 				}},
 			},
-			want: want{localities: []index.Locality{
+			want: want{localities: []ir.Locality{
 				{Name: "0/local", Weight: 1000, Endpoints: endpoints("10.0.0.1")},
 				{Name: "1/a", Weight: 334, Endpoints: endpoints("10.0.0.2")},
 				{Name: "1/b", Weight: 333, Endpoints: endpoints("10.0.0.3")},
@@ -218,34 +218,34 @@ func TestJoin(t *testing.T) {
 		},
 		"GreatWeights": {
 			reason: "Gateway API's greatest weights should stay within Envoy's limit for a sum.",
-			shares: []index.Share{
+			shares: []ir.EndpointShare{
 				{Weight: 1_000_000_000, Localities: one},
 				{Weight: 1_000_000_000, Localities: one},
 			},
-			want: want{localities: []index.Locality{
+			want: want{localities: []ir.Locality{
 				{Name: "0/local", Weight: 1_000_000_000, Endpoints: endpoints("10.0.0.1")},
 				{Name: "1/local", Weight: 1_000_000_000, Endpoints: endpoints("10.0.0.1")},
 			}},
 		},
 		"Draining": {
 			reason: "A share whose near endpoints are draining should have its part at the next priority.",
-			shares: []index.Share{
+			shares: []ir.EndpointShare{
 				{Weight: 1, Localities: one},
-				{Weight: 1, Localities: []index.Locality{
-					{Name: "near", Weight: 1, Endpoints: []index.Endpoint{{Address: "10.0.0.2", Port: 80, Health: index.Draining}}},
+				{Weight: 1, Localities: []ir.Locality{
+					{Name: "near", Weight: 1, Endpoints: []ir.Endpoint{{Address: "10.0.0.2", Port: 80, Health: ir.Draining}}},
 					{Name: "far", Priority: 1, Weight: 1, Endpoints: endpoints("10.0.0.3")},
 				}},
 			},
-			want: want{localities: []index.Locality{
+			want: want{localities: []ir.Locality{
 				{Name: "0/local", Weight: 1000, Endpoints: endpoints("10.0.0.1")},
-				{Name: "1/near", Weight: 1, Endpoints: []index.Endpoint{{Address: "10.0.0.2", Port: 80, Health: index.Draining}}},
+				{Name: "1/near", Weight: 1, Endpoints: []ir.Endpoint{{Address: "10.0.0.2", Port: 80, Health: ir.Draining}}},
 				{Name: "1/far", Weight: 1000, Endpoints: endpoints("10.0.0.3")},
 			}},
 		},
 		"NothingThere": {
 			reason: "A share without endpoints should leave its part to the others.",
-			shares: []index.Share{{Weight: 9}, {Weight: 1, Localities: one}},
-			want: want{localities: []index.Locality{
+			shares: []ir.EndpointShare{{Weight: 9}, {Weight: 1, Localities: one}},
+			want: want{localities: []ir.Locality{
 				{Name: "1/local", Weight: 1000, Endpoints: endpoints("10.0.0.1")},
 			}},
 		},

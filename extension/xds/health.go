@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // Defaults for values that a shape omits: Envoy refuses a check without them. They are those of our
@@ -38,10 +38,10 @@ func checkHealth(c *clusterv3.Cluster, o ClusterOptions) {
 	}
 	if len(c.HealthChecks) == 0 {
 		// The receiver of a datagram need not answer a check.
-		if o.Shape.HealthCheck != nil && o.Protocol != index.ProtocolUDP {
+		if o.Shape.HealthCheck != nil && o.Protocol != ir.ProtocolUDP {
 			p := o.Protocol
 			if o.Shape.HTTP2 {
-				p = index.ProtocolGRPC
+				p = ir.ProtocolGRPC
 			}
 			c.HealthChecks = []*corev3.HealthCheck{healthCheck(o.Shape.HealthCheck, host, p)}
 		}
@@ -59,7 +59,7 @@ func checkHealth(c *clusterv3.Cluster, o ClusterOptions) {
 	}
 }
 
-func healthCheck(h *index.HealthCheck, host string, p index.Protocol) *corev3.HealthCheck {
+func healthCheck(h *ir.HealthCheck, host string, p ir.Protocol) *corev3.HealthCheck {
 	out := &corev3.HealthCheck{
 		Interval:           durationpb.New(positive(h.Interval, checkInterval)),
 		Timeout:            durationpb.New(positive(h.Timeout, checkTimeout)),
@@ -67,7 +67,7 @@ func healthCheck(h *index.HealthCheck, host string, p index.Protocol) *corev3.He
 		UnhealthyThreshold: wrapperspb.UInt32(orDefault(h.Unhealthy, checkSick)),
 	}
 	setIdleInterval(out)
-	if h.Path == "" || p == index.ProtocolTCP {
+	if h.Path == "" || p == ir.ProtocolTCP {
 		out.HealthChecker = &corev3.HealthCheck_TcpHealthCheck_{TcpHealthCheck: &corev3.HealthCheck_TcpHealthCheck{}}
 		return out
 	}
@@ -77,7 +77,7 @@ func healthCheck(h *index.HealthCheck, host string, p index.Protocol) *corev3.He
 		// 2xx and 3xx, the end excluded.
 		ExpectedStatuses: []*typev3.Int64Range{{Start: 200, End: 400}},
 	}
-	if p == index.ProtocolGRPC {
+	if p == ir.ProtocolGRPC {
 		check.CodecClientType = typev3.CodecClientType_HTTP2
 	}
 	out.HealthChecker = &corev3.HealthCheck_HttpHealthCheck_{HttpHealthCheck: check}
@@ -96,7 +96,7 @@ func setIdleInterval(h *corev3.HealthCheck) {
 	}
 }
 
-func outlierDetection(o *index.OutlierDetection) *clusterv3.OutlierDetection {
+func outlierDetection(o *ir.OutlierDetection) *clusterv3.OutlierDetection {
 	if o == nil {
 		return nil
 	}

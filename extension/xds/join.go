@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 const (
@@ -25,7 +25,7 @@ const (
 // near endpoints must not lose its part to the others. Envoy computes health over all backends of a
 // priority, so a failing backend first moves part of its traffic to the others; one cluster cannot
 // avoid that.
-func Join(shares []index.Share) ([]index.Locality, uint32) {
+func Join(shares []ir.EndpointShare) ([]ir.Locality, uint32) {
 	if len(shares) == 1 {
 		return shares[0].Localities, shares[0].HealthThreshold
 	}
@@ -40,7 +40,7 @@ func Join(shares []index.Share) ([]index.Locality, uint32) {
 	}
 	unit := min(weightScale, max(maxWeight/total, 1))
 
-	var out []index.Locality
+	var out []ir.Locality
 	for i, s := range shares {
 		out = append(out, pack(s.Localities, strconv.Itoa(i)+"/", uint64(s.Weight)*unit)...)
 	}
@@ -50,11 +50,11 @@ func Join(shares []index.Share) ([]index.Locality, uint32) {
 // pack returns the localities that have endpoints, with priorities from zero without gaps, and with
 // weights that add up to the given one in each priority. A locality with draining endpoints only
 // stays in the list with no weight.
-func pack(ls []index.Locality, prefix string, weight uint64) []index.Locality {
-	var out, open []index.Locality
+func pack(ls []ir.Locality, prefix string, weight uint64) []ir.Locality {
+	var out, open []ir.Locality
 	for _, l := range merge(ls) {
 		switch {
-		case slices.ContainsFunc(l.Endpoints, func(e index.Endpoint) bool { return e.Health != index.Draining }):
+		case slices.ContainsFunc(l.Endpoints, func(e ir.Endpoint) bool { return e.Health != ir.Draining }):
 			open = append(open, l)
 		case len(l.Endpoints) > 0:
 			l.Name, l.Priority, l.Weight = prefix+l.Name, 0, 1
@@ -64,7 +64,7 @@ func pack(ls []index.Locality, prefix string, weight uint64) []index.Locality {
 	ls = open
 	var priority uint32
 	for len(ls) > 0 {
-		n := slices.IndexFunc(ls, func(l index.Locality) bool { return l.Priority != ls[0].Priority })
+		n := slices.IndexFunc(ls, func(l ir.Locality) bool { return l.Priority != ls[0].Priority })
 		if n < 0 {
 			n = len(ls)
 		}
@@ -81,7 +81,7 @@ func pack(ls []index.Locality, prefix string, weight uint64) []index.Locality {
 
 // divide gives each locality its part of the weight, and at least one. The rounding difference goes
 // to the localities that lost most by rounding.
-func divide(weight uint64, ls []index.Locality) []uint32 {
+func divide(weight uint64, ls []ir.Locality) []uint32 {
 	var total uint64
 	for _, l := range ls {
 		total += uint64(l.Weight)

@@ -17,7 +17,8 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 )
 
 // Names of pseudo-headers.
@@ -38,9 +39,9 @@ type WeightedCluster struct {
 // PolicyRoute returns a route with the action of a policy's rule, for the requests that also meet the
 // match. It does not change the given route. to are the clusters of the rule's backends, and as is
 // a route of the rule that the policy's rule names.
-func PolicyRoute(r *routev3.Route, rule *index.PolicyRule, m *index.PolicyMatch, to []WeightedCluster, as *routev3.Route) (*routev3.Route, error) {
-	if m != nil && m.NamesAlone {
-		rule = &index.PolicyRule{Deny: true}
+func PolicyRoute(r *routev3.Route, rule *ir.PolicyRule, m *ir.PolicyMatch, to []WeightedCluster, as *routev3.Route) (*routev3.Route, error) {
+	if m != nil && m.NamesOnly {
+		rule = &ir.PolicyRule{Deny: true}
 	}
 	from, named := r, rule.Named != nil && canHandle(as, r)
 	if named {
@@ -85,7 +86,7 @@ func PolicyRoute(r *routev3.Route, rule *index.PolicyRule, m *index.PolicyMatch,
 
 // CheckRule returns an error if Envoy would refuse a route made from a policy's rule. Envoy refuses
 // all routes of a listener with one invalid route.
-func CheckRule(rule *index.PolicyRule) error {
+func CheckRule(rule *ir.PolicyRule) error {
 	const some = "some"
 	base := &routev3.Route{
 		Match:  &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"}},
@@ -96,7 +97,7 @@ func CheckRule(rule *index.PolicyRule) error {
 		to = append(to, WeightedCluster{Cluster: some, Weight: b.Weight})
 	}
 	for i := range max(len(rule.Matches), 1) {
-		var m *index.PolicyMatch
+		var m *ir.PolicyMatch
 		if i < len(rule.Matches) {
 			m = &rule.Matches[i]
 		}
@@ -109,7 +110,7 @@ func CheckRule(rule *index.PolicyRule) error {
 		}
 		for _, h := range made.GetMatch().GetHeaders() {
 			if re := h.GetStringMatch().GetSafeRegex(); re != nil {
-				if err := index.CheckExpression(re.GetRegex()); err != nil {
+				if err := parse.CheckExpression(re.GetRegex()); err != nil {
 					return errors.Wrapf(err, "matches[%d]: %q", i, re.GetRegex())
 				}
 			}
@@ -120,11 +121,11 @@ func CheckRule(rule *index.PolicyRule) error {
 
 // narrow adds a policy's conditions to a route's match. The path stays the route's, because a
 // rewrite may depend on it: the policy's path is a condition on the pseudo-header of the path.
-func narrow(to *routev3.RouteMatch, m *index.PolicyMatch) {
+func narrow(to *routev3.RouteMatch, m *ir.PolicyMatch) {
 	if m == nil {
 		return
 	}
-	if e := index.PathExpression(m.PathType, m.Path); e != "" {
+	if e := ir.PathExpression(m.PathType, m.Path); e != "" {
 		to.Headers = append(to.Headers, headerMatcher(pathHeader, matches(e)))
 	}
 	if m.Method != "" {
@@ -156,7 +157,7 @@ func matches(expression string) *matcherv3.StringMatcher {
 }
 
 // changeHeaders adds header changes after those of the route itself.
-func changeHeaders(add *[]*corev3.HeaderValueOption, remove *[]string, c index.HeaderChange) {
+func changeHeaders(add *[]*corev3.HeaderValueOption, remove *[]string, c ir.HeaderChange) {
 	replaced := map[string]bool{}
 	for _, h := range c.Set {
 		replaced[strings.ToLower(h.Name)] = true
@@ -176,7 +177,7 @@ func changeHeaders(add *[]*corev3.HeaderValueOption, remove *[]string, c index.H
 }
 
 // Change changes requests to a weighted cluster of a route, and their responses.
-func Change(w *routev3.WeightedCluster_ClusterWeight, c *index.Changes) {
+func Change(w *routev3.WeightedCluster_ClusterWeight, c *ir.Changes) {
 	changeHeaders(&w.RequestHeadersToAdd, &w.RequestHeadersToRemove, c.Request)
 	changeHeaders(&w.ResponseHeadersToAdd, &w.ResponseHeadersToRemove, c.Response)
 	if c.Hostname != "" {
@@ -186,7 +187,7 @@ func Change(w *routev3.WeightedCluster_ClusterWeight, c *index.Changes) {
 
 // headerValue returns a header with a literal value: Envoy reads a percent sign as the start of a
 // command.
-func headerValue(h index.Header, a corev3.HeaderValueOption_HeaderAppendAction) *corev3.HeaderValueOption {
+func headerValue(h ir.Header, a corev3.HeaderValueOption_HeaderAppendAction) *corev3.HeaderValueOption {
 	return &corev3.HeaderValueOption{
 		Header:         &corev3.HeaderValue{Key: h.Name, Value: strings.ReplaceAll(h.Value, "%", "%%")},
 		AppendAction:   a,
@@ -199,7 +200,7 @@ func Answer(status uint32) *routev3.Route_DirectResponse {
 	return &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: status}}
 }
 
-func redirect(in *index.PolicyRedirect) *routev3.RedirectAction {
+func redirect(in *ir.PolicyRedirect) *routev3.RedirectAction {
 	out := &routev3.RedirectAction{HostRedirect: in.Hostname, PortRedirect: uint32(max(in.Port, 0)), ResponseCode: routev3.RedirectAction_FOUND}
 	if in.StatusCode == http.StatusMovedPermanently {
 		out.ResponseCode = routev3.RedirectAction_MOVED_PERMANENTLY

@@ -18,6 +18,7 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // A hostile policy has one rule, with one match and one action.
@@ -30,7 +31,7 @@ type hostile struct {
 }
 
 // rules returns the rules that the index accepts from a policy.
-func (h hostile) rules(t *testing.T) []*index.PolicyRule {
+func (h hostile) rules(t *testing.T) []*ir.PolicyRule {
 	t.Helper()
 	const ns = "shop"
 	meta := metav1.ObjectMeta{Namespace: ns, Name: "web"}
@@ -66,7 +67,7 @@ func (h hostile) rules(t *testing.T) []*index.PolicyRule {
 		t.Fatal(err)
 	}
 	n := types.NamespacedName{Namespace: ns, Name: "web"}
-	return s.Snapshot().PolicyRules(index.RouteKey{Kind: index.KindHTTPRoute, NamespacedName: n}, "", types.NamespacedName{Namespace: ns, Name: "gw"}, "")
+	return s.Snapshot().PolicyRules(ir.RouteKey{Kind: ir.KindHTTPRoute, NamespacedName: n}, "", types.NamespacedName{Namespace: ns, Name: "gw"}, "")
 }
 
 // check checks that Envoy accepts the routes of a policy: it refuses a listener with one invalid
@@ -144,18 +145,18 @@ func TestHostilePolicies(t *testing.T) {
 
 // TestCheckRule checks rules that the index would have dropped.
 func TestCheckRule(t *testing.T) {
-	cases := map[string]index.PolicyRule{
-		"Expression": {Deny: true, Matches: []index.PolicyMatch{{}, {Match: index.Match{PathType: "RegularExpression", Path: `\Q/x`}}}},
-		"Header":     {Deny: true, Matches: []index.PolicyMatch{{Match: index.Match{Headers: []string{"a\n=b"}}}}},
-		"Change":     {Response: index.HeaderChange{Set: []index.Header{{Name: "a", Value: "b\n"}}}},
-		"Redirect":   {Redirect: &index.PolicyRedirect{Hostname: "a\n"}},
+	cases := map[string]ir.PolicyRule{
+		"Expression": {Deny: true, Matches: []ir.PolicyMatch{{}, {Match: ir.Match{PathType: "RegularExpression", Path: `\Q/x`}}}},
+		"Header":     {Deny: true, Matches: []ir.PolicyMatch{{Match: ir.Match{Headers: []string{"a\n=b"}}}}},
+		"Change":     {Response: ir.HeaderChange{Set: []ir.Header{{Name: "a", Value: "b\n"}}}},
+		"Redirect":   {Redirect: &ir.PolicyRedirect{Hostname: "a\n"}},
 	}
 	for n, r := range cases {
 		if err := CheckRule(&r); err == nil {
 			t.Errorf("%s: want an error for a rule that Envoy refuses", n)
 		}
 	}
-	good := &index.PolicyRule{Deny: true, Matches: []index.PolicyMatch{{Match: index.Match{PathType: "PathPrefix", Path: "/a", Headers: []string{"a=~b.*"}}}}}
+	good := &ir.PolicyRule{Deny: true, Matches: []ir.PolicyMatch{{Match: ir.Match{PathType: "PathPrefix", Path: "/a", Headers: []string{"a=~b.*"}}}}}
 	if err := CheckRule(good); err != nil {
 		t.Errorf("want no error for a rule that Envoy accepts: %v", err)
 	}
@@ -166,12 +167,12 @@ func TestCheckRule(t *testing.T) {
 func TestNamesAlone(t *testing.T) {
 	cases := map[string]struct {
 		reason string
-		rule   index.PolicyRule
+		rule   ir.PolicyRule
 	}{
-		"Route":  {reason: "No request should reach another backend.", rule: index.PolicyRule{Backends: []index.BackendRef{{Weight: 1}}}},
-		"Named":  {reason: "No request should reach another rule.", rule: index.PolicyRule{Named: &index.NamedRule{}}},
-		"LetsIn": {reason: "No request should reach the route itself.", rule: index.PolicyRule{Request: index.HeaderChange{Set: []index.Header{{Name: "X-Operator", Value: "yes"}}}}},
-		"Sent":   {reason: "No request should get a redirect.", rule: index.PolicyRule{Redirect: &index.PolicyRedirect{Path: "/staff"}}},
+		"Route":  {reason: "No request should reach another backend.", rule: ir.PolicyRule{Backends: []ir.BackendRef{{Weight: 1}}}},
+		"Named":  {reason: "No request should reach another rule.", rule: ir.PolicyRule{Named: &ir.NamedRule{}}},
+		"LetsIn": {reason: "No request should reach the route itself.", rule: ir.PolicyRule{Request: ir.HeaderChange{Set: []ir.Header{{Name: "X-Operator", Value: "yes"}}}}},
+		"Sent":   {reason: "No request should get a redirect.", rule: ir.PolicyRule{Redirect: &ir.PolicyRedirect{Path: "/staff"}}},
 	}
 	base := &routev3.Route{
 		Match:  &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"}},
@@ -179,7 +180,7 @@ func TestNamesAlone(t *testing.T) {
 	}
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
-			tc.rule.Matches = []index.PolicyMatch{{NamesAlone: true}, {}}
+			tc.rule.Matches = []ir.PolicyMatch{{NamesOnly: true}, {}}
 			for i, denied := range []bool{true, false} {
 				got, err := PolicyRoute(base, &tc.rule, &tc.rule.Matches[i], []WeightedCluster{{Cluster: "d", Weight: 1}}, base)
 				if err != nil {

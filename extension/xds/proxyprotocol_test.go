@@ -9,7 +9,7 @@ import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // proxied is a cluster as Envoy Gateway makes it for a BackendTrafficPolicy with proxyProtocol.
@@ -46,7 +46,7 @@ transportSocket:
 `
 	cases := map[string]struct {
 		reason string
-		tls    *index.UpstreamTLS
+		tls    *ir.UpstreamTLS
 		want   string
 		plain  bool
 	}{
@@ -57,13 +57,13 @@ transportSocket:
 		},
 		"TLS": {
 			reason: "The TLS socket should be inside the socket that sends the header, because the header precedes TLS.",
-			tls:    &index.UpstreamTLS{ServerName: "web.example.com"},
+			tls:    &ir.UpstreamTLS{ServerName: "web.example.com"},
 			want:   within,
 		},
 	}
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
-			o := ClusterOptions{Name: "own", List: "l", Source: XDSTP(), Shape: &index.Shape{TLS: tc.tls}}
+			o := ClusterOptions{Name: "own", List: "l", Source: XDSTP(), Shape: &ir.Shape{TLS: tc.tls}}
 			got, err := Cluster(read(t, proxied), o)
 			if err != nil {
 				t.Fatal(err)

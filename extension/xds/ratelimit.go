@@ -15,7 +15,7 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 const (
@@ -36,7 +36,7 @@ func LimitRates() (*hcmv3.HttpFilter, error) {
 }
 
 // limitRate sets the rate limit of a route.
-func limitRate(r *routev3.Route, l *index.RateLimit) error {
+func limitRate(r *routev3.Route, l *ir.RateLimit) error {
 	always := &corev3.RuntimeFractionalPercent{DefaultValue: &typev3.FractionalPercent{Numerator: 100}}
 	a, err := packAny(&ratelimitv3.LocalRateLimit{
 		StatPrefix: rateLimitStats,

@@ -12,7 +12,7 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 const (
@@ -28,7 +28,7 @@ const (
 
 // speakTLS makes a cluster speak TLS to endpoints, and verify the server's name. A policy's TLS
 // settings stay. remote are the settings for endpoints in other clusters; nil means the same.
-func speakTLS(c *clusterv3.Cluster, t, remote *index.UpstreamTLS) error {
+func speakTLS(c *clusterv3.Cluster, t, remote *ir.UpstreamTLS) error {
 	if t != nil && Plain(c) {
 		if t.ServerName == "" {
 			if err := followName(c); err != nil {
@@ -63,7 +63,7 @@ func remoteMark() *structpb.Struct {
 }
 
 // tlsSocket returns a socket with these TLS settings.
-func tlsSocket(t *index.UpstreamTLS) (*corev3.TransportSocket, error) {
+func tlsSocket(t *ir.UpstreamTLS) (*corev3.TransportSocket, error) {
 	validation := &tlsv3.CertificateValidationContext{
 		TrustedCa:                 &corev3.DataSource{Specifier: &corev3.DataSource_Filename{Filename: systemRoots}},
 		MatchTypedSubjectAltNames: altNames(t),
@@ -91,10 +91,10 @@ func tlsSocket(t *index.UpstreamTLS) (*corev3.TransportSocket, error) {
 
 // altNames returns the names of which a certificate must have one. None means the name in the
 // request.
-func altNames(t *index.UpstreamTLS) []*tlsv3.SubjectAltNameMatcher {
+func altNames(t *ir.UpstreamTLS) []*tlsv3.SubjectAltNameMatcher {
 	names := t.AltNames
 	if len(names) == 0 && t.ServerName != "" {
-		names = []index.AltName{{Value: t.ServerName}}
+		names = []ir.AltName{{Value: t.ServerName}}
 	}
 	out := make([]*tlsv3.SubjectAltNameMatcher, 0, len(names))
 	for _, n := range names {

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 func TestSpeakTLS(t *testing.T) {
@@ -26,7 +26,7 @@ func TestSpeakTLS(t *testing.T) {
 	}
 	cases := map[string]struct {
 		reason string
-		tls    *index.UpstreamTLS
+		tls    *ir.UpstreamTLS
 		sni    string
 		ca     *corev3.DataSource
 		names  []string
@@ -34,28 +34,28 @@ func TestSpeakTLS(t *testing.T) {
 	}{
 		"Name": {
 			reason: "Envoy should request the server's name, and verify it by the system's authorities.",
-			tls:    &index.UpstreamTLS{ServerName: "api.example.com"},
+			tls:    &ir.UpstreamTLS{ServerName: "api.example.com"},
 			sni:    "api.example.com",
 			ca:     &corev3.DataSource{Specifier: &corev3.DataSource_Filename{Filename: systemRoots}},
 			names:  []string{"DNS api.example.com"},
 		},
 		"CA": {
 			reason: "A bundle should replace the system's authorities.",
-			tls:    &index.UpstreamTLS{ServerName: "api.example.com", CA: "PEM"},
+			tls:    &ir.UpstreamTLS{ServerName: "api.example.com", CA: "PEM"},
 			sni:    "api.example.com",
 			ca:     &corev3.DataSource{Specifier: &corev3.DataSource_InlineString{InlineString: "PEM"}},
 			names:  []string{"DNS api.example.com"},
 		},
 		"AltNames": {
 			reason: "Other names should replace the server's in verification, but not in the request.",
-			tls:    &index.UpstreamTLS{ServerName: "api.example.com", AltNames: []index.AltName{{Value: "a.example.com"}, {URI: true, Value: "spiffe://b"}}},
+			tls:    &ir.UpstreamTLS{ServerName: "api.example.com", AltNames: []ir.AltName{{Value: "a.example.com"}, {URI: true, Value: "spiffe://b"}}},
 			sni:    "api.example.com",
 			ca:     &corev3.DataSource{Specifier: &corev3.DataSource_Filename{Filename: systemRoots}},
 			names:  []string{"DNS a.example.com", "URI spiffe://b"},
 		},
 		"AnyName": {
 			reason: "Without a name Envoy should verify the request's name, and never none.",
-			tls:    &index.UpstreamTLS{},
+			tls:    &ir.UpstreamTLS{},
 			ca:     &corev3.DataSource{Specifier: &corev3.DataSource_Filename{Filename: systemRoots}},
 			http:   follow,
 		},
@@ -105,13 +105,13 @@ func TestSpeakTLS(t *testing.T) {
 }
 
 func TestRemoteTLS(t *testing.T) {
-	remote := &index.UpstreamTLS{ServerName: "web.example.ts.net"}
+	remote := &ir.UpstreamTLS{ServerName: "web.example.ts.net"}
 	for n, tc := range map[string]struct {
 		reason string
-		local  *index.UpstreamTLS
+		local  *ir.UpstreamTLS
 	}{
 		"PlainHere": {reason: "Only other clusters terminate TLS."},
-		"TLSHere":   {reason: "Both speak TLS, with separate settings.", local: &index.UpstreamTLS{ServerName: "app.shop.svc"}},
+		"TLSHere":   {reason: "Both speak TLS, with separate settings.", local: &ir.UpstreamTLS{ServerName: "app.shop.svc"}},
 	} {
 		t.Run(n, func(t *testing.T) {
 			c := &clusterv3.Cluster{Name: "c"}
@@ -132,10 +132,10 @@ func TestRemoteTLS(t *testing.T) {
 				t.Errorf("%s\nwant SNI %q, got %q", tc.reason, remote.ServerName, got.GetSni())
 			}
 			// The socket is for remote endpoints only.
-			a := Assignment("a", []index.Locality{
+			a := Assignment("a", []ir.Locality{
 				{Name: "here", Endpoints: endpoints("10.0.0.1")},
 				{Name: "there", Priority: 1, Remote: true, Endpoints: endpoints("10.0.0.2")},
-			}, 0, index.Tuning{})
+			}, 0, ir.Tuning{})
 			for i, of := range a.GetEndpoints() {
 				mark := of.GetLbEndpoints()[0].GetMetadata().GetFilterMetadata()[socketMatch]
 				if marked := proto.Equal(mark, c.GetTransportSocketMatches()[0].GetMatch()); marked != (i == 1) {

@@ -19,15 +19,15 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // Tuned returns the part of a policy's tuning that applies to the list of a cluster. The cluster
 // shows whether the policy is applied to it: Envoy Gateway chooses among several policies. A
 // cluster with an endpoint list of the extension keeps that list's tuning.
-func Tuned(c *clusterv3.Cluster, t index.Tuning) index.Tuning {
-	if list := strings.TrimPrefix(c.GetEdsClusterConfig().GetServiceName(), XDSTPPrefix); strings.HasPrefix(list, index.OursPrefix) {
-		if _, of, ok := index.ParseTuning(list); ok {
+func Tuned(c *clusterv3.Cluster, t ir.Tuning) ir.Tuning {
+	if list := strings.TrimPrefix(c.GetEdsClusterConfig().GetServiceName(), XDSTPPrefix); strings.HasPrefix(list, ir.OursPrefix) {
+		if _, of, ok := ir.ParseTuning(list); ok {
 			return of
 		}
 	}
@@ -62,7 +62,7 @@ func prefersLocal(p *clusterv3.LoadBalancingPolicy) bool {
 // weighZones gives the zones of each priority their weights, whatever the weights of their
 // backends, which share a zone's weight as they would share the total. A zone that is not named
 // weighs 1, as with Envoy Gateway.
-func weighZones(ls []index.Locality, zones []index.ZoneWeight) []index.Locality {
+func weighZones(ls []ir.Locality, zones []ir.ZoneWeight) []ir.Locality {
 	if len(zones) == 0 {
 		return ls
 	}
@@ -92,7 +92,7 @@ func weighZones(ls []index.Locality, zones []index.ZoneWeight) []index.Locality 
 	whole := min(total*weightScale, maxWeight)
 	out := slices.Clone(ls)
 	for k, group := range groups {
-		in := make([]index.Locality, 0, len(group))
+		in := make([]ir.Locality, 0, len(group))
 		for _, i := range group {
 			in = append(in, ls[i])
 		}

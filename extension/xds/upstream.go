@@ -16,7 +16,7 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 const httpOptions = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
@@ -24,7 +24,7 @@ const httpOptions = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 // speakHTTP2 makes a cluster speak HTTP/2 to endpoints: Envoy Gateway sets it for Services by their
 // appProtocol, and has no such setting for our kinds. A policy that follows the client's protocol
 // stays.
-func speakHTTP2(c *clusterv3.Cluster, h index.HTTP2) error {
+func speakHTTP2(c *clusterv3.Cluster, h ir.HTTP2) error {
 	return editHTTP(c, func(o *httpv3.HttpProtocolOptions) bool {
 		switch u := o.GetUpstreamProtocolOptions().(type) {
 		case *httpv3.HttpProtocolOptions_UseDownstreamProtocolConfig, *httpv3.HttpProtocolOptions_AutoConfig:
@@ -44,7 +44,7 @@ func speakHTTP2(c *clusterv3.Cluster, h index.HTTP2) error {
 }
 
 // http2 returns a policy's HTTP/2 options. Envoy refuses pings without a timeout.
-func http2(h index.HTTP2) *corev3.Http2ProtocolOptions {
+func http2(h ir.HTTP2) *corev3.Http2ProtocolOptions {
 	number := func(n uint32) *wrapperspb.UInt32Value {
 		if n == 0 {
 			return nil
@@ -54,8 +54,8 @@ func http2(h index.HTTP2) *corev3.Http2ProtocolOptions {
 	out := &corev3.Http2ProtocolOptions{
 		InitialStreamWindowSize: number(h.StreamWindow), InitialConnectionWindowSize: number(h.ConnectionWindow), MaxConcurrentStreams: number(h.Streams),
 	}
-	if h.OnInvalidMessage == index.EndStream || h.OnInvalidMessage == index.EndConnection {
-		out.OverrideStreamErrorOnInvalidHttpMessage = wrapperspb.Bool(h.OnInvalidMessage == index.EndStream)
+	if h.OnInvalidMessage == ir.EndStream || h.OnInvalidMessage == ir.EndConnection {
+		out.OverrideStreamErrorOnInvalidHttpMessage = wrapperspb.Bool(h.OnInvalidMessage == ir.EndStream)
 	}
 	if h.Timeout == 0 {
 		return out

@@ -10,8 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"k8s.io/utils/ptr"
-
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
@@ -19,6 +17,7 @@ import (
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	rules "github.com/tailscale-gateway/tailscale-gateway/internal/service"
 )
 
 // errTemplateLabels is for the user.
@@ -130,7 +129,7 @@ func checkPorts(spec gatewayv1alpha1.TailscaleServicesSpec) *specError {
 
 // allOf reports whether a spec asks for all ports.
 func allOf(spec gatewayv1alpha1.TailscaleServicesSpec) bool {
-	return slices.Contains(spec.VIPService.Ports, gatewayv1alpha1.ServicePortAll)
+	return rules.AllPorts(spec)
 }
 
 // takers are the backends that answer a port, by index.
@@ -145,24 +144,14 @@ func takersOf(spec gatewayv1alpha1.TailscaleServicesSpec) ([]takers, *specError)
 	if err != nil {
 		return nil, err
 	}
-	named := map[int32][]int{}
-	var rest []int
 	for i, b := range spec.Backends {
-		if b.VIPPort == nil {
-			rest = append(rest, i)
-			continue
-		}
-		if !slices.Contains(ports, *b.VIPPort) {
+		if b.VIPPort != nil && !slices.Contains(ports, *b.VIPPort) {
 			return nil, invalidBackends("spec.backends[%d].vipPort %d is not in spec.vipService.ports; add tcp:%d there", i, *b.VIPPort, *b.VIPPort)
 		}
-		named[*b.VIPPort] = append(named[*b.VIPPort], i)
 	}
 	out := make([]takers, 0, len(ports))
 	for _, p := range ports {
-		t := takers{port: p, backends: named[p]}
-		if len(t.backends) == 0 {
-			t.backends = rest
-		}
+		t := takers{port: p, backends: rules.Answering(spec.Backends, p)}
 		if len(t.backends) == 0 {
 			return nil, invalidBackends("no backend answers port tcp:%d; add one to spec.backends with vipPort %d", p, p)
 		}
@@ -176,26 +165,10 @@ func takersOf(spec gatewayv1alpha1.TailscaleServicesSpec) ([]takers, *specError)
 // first.
 func preferred(spec gatewayv1alpha1.TailscaleServicesSpec, backends []int) int {
 	lb := spec.LoadBalancing
-	rank := func(i int) int {
-		if lb == nil || lb.Strategy != gatewayv1alpha1.StrategyFailover || lb.Failover == nil {
-			return int(ptr.Deref(spec.Backends[i].Priority, 0))
-		}
-		order := append([]gatewayv1alpha1.BackendName{lb.Failover.Primary}, lb.Failover.Secondary...)
-		if at := slices.Index(order, gatewayv1alpha1.BackendName(spec.Backends[i].Name)); at >= 0 {
-			return at
-		}
-		return len(order)
-	}
-	weight := func(i int) gatewayv1alpha1.Weight {
-		if lb != nil && lb.Strategy == gatewayv1alpha1.StrategyWeighted {
-			if w, ok := lb.Weights[spec.Backends[i].Name]; ok {
-				return w
-			}
-		}
-		return ptr.Deref(spec.Backends[i].Weight, 1)
-	}
+	priority := func(i int) int32 { return rules.Priority(lb, spec.Backends[i]) }
+	weight := func(i int) gatewayv1alpha1.Weight { return rules.Weight(lb, spec.Backends[i]) }
 	return slices.MinFunc(backends, func(a, b int) int {
-		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(weight(b), weight(a)), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(priority(a), priority(b)), cmp.Compare(weight(b), weight(a)), cmp.Compare(a, b))
 	})
 }
 
@@ -235,21 +208,18 @@ func assignTLS(tls *gatewayv1alpha1.ServiceTLS, ports []assignment) *specError {
 	if tls == nil {
 		return nil
 	}
-	wanted := tls.Ports
-	if len(wanted) == 0 && slices.ContainsFunc(ports, func(a assignment) bool { return a.port == portHTTPS }) {
-		wanted = []int32{portHTTPS}
-	}
 	for i, p := range tls.Ports {
 		if !slices.ContainsFunc(ports, func(a assignment) bool { return a.port == p }) {
 			return invalidTLS("spec.tls.ports[%d] %d is not in spec.vipService.ports; add tcp:%d there", i, p, p)
 		}
 	}
+	https := slices.ContainsFunc(ports, func(a assignment) bool { return a.port == rules.PortHTTPS })
 	for i := range ports {
 		a := &ports[i]
-		if len(wanted) > 0 && !slices.Contains(wanted, a.port) {
+		if !rules.SpeaksTLS(tls, https, a.port) {
 			continue
 		}
-		if tls.Mode == gatewayv1alpha1.TLSModePassthrough {
+		if !rules.TerminatesTLS(tls, https, a.port) {
 			if a.http() {
 				return invalidTLS("the backend of port tcp:%d has protocol HTTP, but spec.tls.mode Passthrough leaves its requests encrypted; set mode Terminate, or protocol TCP", a.port)
 			}
@@ -263,9 +233,7 @@ func assignTLS(tls *gatewayv1alpha1.ServiceTLS, ports []assignment) *specError {
 	return nil
 }
 
-// portHTTPS speaks TLS where a service has it and does not say which ports do.
-const portHTTPS int32 = 443
-
+// servicePorts parses the ports of a service, and returns them sorted.
 func servicePorts(in []gatewayv1alpha1.ServicePort) ([]int32, *specError) {
 	out := make([]int32, 0, len(in))
 	for i, p := range in {

@@ -31,8 +31,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/network"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/probe"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/probe"
 )
 
 // Options of an agent.

@@ -20,8 +20,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/kube"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/probe"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/egress"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/probe"
 )
 
 // EgressOptions of an agent whose pod carries traffic into the tailnet.

@@ -17,9 +17,9 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/atomicdir"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/probe"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/terminate"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/probe"
 )
 
 // A loop is all that the agent knows and has done. Only the goroutine that runs

@@ -32,8 +32,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/kube"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi/localapitest"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/probe"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/probe"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
 )
 

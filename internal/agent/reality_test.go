@@ -13,7 +13,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/probe"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/probe"
 )
 
 // TestApprovalNeedsAdvertise has control take a machine as a host only when it advertises

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 const (
@@ -156,7 +156,7 @@ func leavesNoPolicy(t *testing.T) {
 	took := eventually(t, patience, "all are admitted", func() string { return served(t, "client", "staff") })
 	t.Logf("all are admitted %s after the policy was deleted", took.Round(100*time.Millisecond))
 	eventually(t, patience, "no discovery of devices is left", func() string {
-		return kubectl(t, "get", "discoveries", "-n", namespace, "-l", index.RoutePolicyLabel, "-o=name")
+		return kubectl(t, "get", "discoveries", "-n", namespace, "-l", ir.RoutePolicyLabel, "-o=name")
 	})
 	kubectl(t, "delete", "tailscalegateways", devices, "-n", namespace, "--timeout=3m")
 	kubectl(t, "delete", "clienttrafficpolicies", "tailnet", "-n", namespace)

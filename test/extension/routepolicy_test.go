@@ -31,7 +31,7 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 const (
@@ -204,7 +204,7 @@ func (w *environment) searches(ctx context.Context, t *testing.T) []tailnetv1alp
 	t.Helper()
 	l := &unstructured.UnstructuredList{}
 	l.SetGroupVersionKind(tailnetv1alpha1.SchemeGroupVersion.WithKind("DiscoveryList"))
-	if err := w.kube.List(ctx, l, client.HasLabels{index.RoutePolicyLabel}); err != nil {
+	if err := w.kube.List(ctx, l, client.HasLabels{ir.RoutePolicyLabel}); err != nil {
 		t.Fatal(err)
 	}
 	out := make([]tailnetv1alpha1.Discovery, len(l.Items))

@@ -19,7 +19,7 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // objectOf returns an object of a kind of Gateway API.
@@ -182,7 +182,7 @@ func (w *environment) anchors(ctx context.Context, t *testing.T) []unstructured.
 	l := &unstructured.UnstructuredList{}
 	l.SetAPIVersion(gwapiv1.GroupVersion.String())
 	l.SetKind("HTTPRouteList")
-	if err := w.kube.List(ctx, l, client.InNamespace("default"), client.HasLabels{index.AnchorLabel}); err != nil {
+	if err := w.kube.List(ctx, l, client.InNamespace("default"), client.HasLabels{ir.AnchorLabel}); err != nil {
 		t.Fatal(err)
 	}
 	return l.Items

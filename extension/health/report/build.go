@@ -17,7 +17,7 @@ import (
 
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/health"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
@@ -29,18 +29,18 @@ const (
 
 // An Object is a TailscaleServices or TailscaleEndpoints with a report.
 type Object struct {
-	Kind index.TargetKind
+	Kind ir.TargetKind
 	types.NamespacedName
 }
 
 // ObjectOf returns the object of a target.
-func ObjectOf(k index.TargetKey) Object {
+func ObjectOf(k ir.TargetKey) Object {
 	return Object{Kind: k.Kind, NamespacedName: types.NamespacedName{Namespace: k.Namespace, Name: k.Name}}
 }
 
 // kind returns the kind in the API.
 func (o Object) kind() string {
-	if o.Kind == index.TargetEndpoints {
+	if o.Kind == ir.TargetEndpoints {
 		return "TailscaleEndpoints"
 	}
 	return "TailscaleServices"
@@ -54,9 +54,9 @@ func (o Object) report() types.NamespacedName {
 // objectOf returns the object of a report. False if the report is for another kind, or does not
 // have the name that this package uses.
 func objectOf(r *tailnetv1alpha1.HealthReport) (Object, bool) {
-	o := Object{Kind: index.TargetServices, NamespacedName: types.NamespacedName{Namespace: r.Namespace, Name: r.Spec.For.Name}}
+	o := Object{Kind: ir.TargetServices, NamespacedName: types.NamespacedName{Namespace: r.Namespace, Name: r.Spec.For.Name}}
 	if r.Spec.For.Kind == "TailscaleEndpoints" {
-		o.Kind = index.TargetEndpoints
+		o.Kind = ir.TargetEndpoints
 	}
 	return o, r.Name == o.report().Name
 }

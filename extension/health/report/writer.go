@@ -23,7 +23,7 @@ import (
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/health"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 const (
@@ -134,7 +134,7 @@ func Scheme() (*runtime.Scheme, error) {
 
 // Changed announces targets whose endpoints have another health, whose endpoints are others, or
 // that are gone. It never blocks.
-func (w *Writer) Changed(of []index.TargetKey) {
+func (w *Writer) Changed(of []ir.TargetKey) {
 	if !w.note(of) {
 		return
 	}
@@ -145,7 +145,7 @@ func (w *Writer) Changed(of []index.TargetKey) {
 }
 
 // note records changed objects, and reports whether a Writer runs in this replica.
-func (w *Writer) note(of []index.TargetKey) bool {
+func (w *Writer) note(of []ir.TargetKey) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.running == 0 {
@@ -345,7 +345,7 @@ func (w *Writer) settle(ctx context.Context, o Object, of []health.Target, known
 // owner returns the owner reference of a report.
 func (w *Writer) owner(ctx context.Context, o Object) (metav1.OwnerReference, error) {
 	var obj client.Object = &gatewayv1alpha1.TailscaleServices{}
-	if o.Kind == index.TargetEndpoints {
+	if o.Kind == ir.TargetEndpoints {
 		obj = &gatewayv1alpha1.TailscaleEndpoints{}
 	}
 	if err := w.objects.Get(ctx, o.NamespacedName, obj); err != nil {

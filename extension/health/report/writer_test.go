@@ -26,7 +26,7 @@ import (
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/health"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
 // probed provides the targets of a test.
@@ -47,8 +47,8 @@ func (p *probed) set(of ...health.Target) {
 	p.of = of
 }
 
-func keyOf(name string, port int32) index.TargetKey {
-	return index.TargetKey{Kind: index.TargetServices, Namespace: "shop", Name: name, Port: port, Protocol: index.ProtocolHTTP}
+func keyOf(name string, port int32) ir.TargetKey {
+	return ir.TargetKey{Kind: ir.TargetServices, Namespace: "shop", Name: name, Port: port, Protocol: ir.ProtocolHTTP}
 }
 
 // targetOf returns a target of a service with two endpoints, of which the named ones are unhealthy.
@@ -80,7 +80,7 @@ func TestBuild(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want, +got\n%s", diff)
 	}
-	e := ObjectOf(index.TargetKey{Kind: index.TargetEndpoints, Namespace: "shop", Name: "web"})
+	e := ObjectOf(ir.TargetKey{Kind: ir.TargetEndpoints, Namespace: "shop", Name: "web"})
 	if e.report() == o.report() {
 		t.Error("objects of two kinds and one name have one report")
 	}
@@ -191,7 +191,7 @@ func TestWriter(t *testing.T) {
 		if h := d.healthy(t); h != 2 || d.writes() != 1 {
 			t.Fatalf("%d healthy after %d writes, want 2 after one", h, d.writes())
 		}
-		changed := []index.TargetKey{keyOf("web", 80), keyOf("unknown", 80)}
+		changed := []ir.TargetKey{keyOf("web", 80), keyOf("unknown", 80)}
 		after(time.Minute)
 		d.w.Changed(changed)
 		after(time.Minute)
@@ -268,12 +268,12 @@ func TestWriterFailover(t *testing.T) {
 		failed := targetOf("web", 80, "10.0.0.1", "10.0.0.2")
 		failed.Tier = health.TierRemote
 		d.probed.set(failed)
-		d.w.Changed([]index.TargetKey{keyOf("web", 80)})
+		d.w.Changed([]ir.TargetKey{keyOf("web", 80)})
 		after(pause)
 		at := metav1.Now()
 		for range 3 {
 			after(time.Minute)
-			d.w.Changed([]index.TargetKey{keyOf("web", 80)})
+			d.w.Changed([]ir.TargetKey{keyOf("web", 80)})
 		}
 		if n := d.writes(); n != 2 {
 			t.Errorf("%d writes, want one more for the failover", n)
@@ -297,7 +297,7 @@ func TestTwoExtensions(t *testing.T) {
 		own := &desk{kube: installed.kube, probed: &probed{}}
 		own.w = NewWriter(own.probed, own.kube, own.kube, &types.NamespacedName{Namespace: "shop", Name: "team"}, logging.NewNopLogger())
 		own.probed.set(targetOf("web", 80))
-		changed := []index.TargetKey{keyOf("web", 80)}
+		changed := []ir.TargetKey{keyOf("web", 80)}
 		// by returns the writer of web's report. Empty for the installed one.
 		by := func() (string, int32) {
 			t.Helper()
@@ -392,7 +392,7 @@ func TestWriterIdle(t *testing.T) {
 		d.probed.set(targetOf("web", 80))
 		churn := func() int {
 			for i := range 1000 {
-				d.w.Changed([]index.TargetKey{keyOf(fmt.Sprintf("web-%d", i), 80)})
+				d.w.Changed([]ir.TargetKey{keyOf(fmt.Sprintf("web-%d", i), 80)})
 			}
 			d.w.mu.Lock()
 			defer d.w.mu.Unlock()

@@ -20,7 +20,7 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 )
 
 // An API holds objects of one kind, and notifies informers of it.
@@ -35,7 +35,7 @@ type API struct {
 // New returns an API with objects of a kind. The argument kind is an empty object of that kind.
 func New(t *testing.T, kind client.Object, objects ...client.Object) *API {
 	t.Helper()
-	s, err := index.Scheme()
+	s, err := parse.Scheme()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func New(t *testing.T, kind client.Object, objects ...client.Object) *API {
 	return a
 }
 
-// GetInformer implements index.Informers. The informer reports existing objects as new.
+// GetInformer implements watch.Informers. The informer reports existing objects as new.
 func (a *API) GetInformer(_ context.Context, _ client.Object, _ ...cache.InformerGetOption) (cache.Informer, error) {
 	return informer{a.informer}, nil
 }

@@ -13,8 +13,8 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/probe"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/egress"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/probe"
 )
 
 // Messages of an egress port. They say why it leads nowhere, and what to do.

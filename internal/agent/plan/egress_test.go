@@ -15,8 +15,8 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/probe"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/egress"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/probe"
 )
 
 var addrDB = netip.MustParseAddr("100.64.0.9")

@@ -17,7 +17,7 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/address"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/probe"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/probe"
 )
 
 // Messages of a hosted service. They say why it carries no traffic here.

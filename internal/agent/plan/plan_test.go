@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/probe"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/probe"
 )
 
 func attachment(name, service string, ports map[int32]string) v1alpha1.ServiceAttachment {

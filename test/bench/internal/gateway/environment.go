@@ -21,7 +21,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/serve"
 	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
 	"github.com/tailscale-gateway/tailscale-gateway/test/standalone"
@@ -99,7 +99,7 @@ func (w *Environment) start(ctx context.Context, logs string) error {
 	if w.kubeconfig, err = w.api.WriteKubeconfig(); err != nil {
 		return err
 	}
-	scheme, err := index.Scheme()
+	scheme, err := parse.Scheme()
 	if err != nil {
 		return err
 	}

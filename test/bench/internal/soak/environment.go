@@ -23,7 +23,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
 	"github.com/tailscale-gateway/tailscale-gateway/test/bench/internal/gateway"
 	"github.com/tailscale-gateway/tailscale-gateway/test/standalone"
@@ -150,7 +150,7 @@ func (w *Environment) startAPIServer(ctx context.Context) error {
 	if w.api, err = apiserver.Start(ctx, apiserver.Options{CRDs: crds, Composites: true, Log: w.log}); err != nil {
 		return err
 	}
-	scheme, err := index.Scheme()
+	scheme, err := parse.Scheme()
 	if err != nil {
 		return err
 	}

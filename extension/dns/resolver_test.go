@@ -1,0 +1,238 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package dns
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const old = "old.example.com"
+
+var (
+	errServer = &net.DNSError{Err: "server misbehaving", Name: old, IsTemporary: true}
+	errGone   = &net.DNSError{Err: "no such host", Name: old, IsNotFound: true}
+)
+
+// hosts that are wanted, and all that is told of them.
+type hosts struct {
+	mu      sync.Mutex
+	wanted  []string
+	told    []string
+	changed chan struct{}
+}
+
+func newHosts(wanted ...string) *hosts {
+	return &hosts{wanted: wanted, changed: make(chan struct{}, 1)}
+}
+
+func (h *hosts) Hosts() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.wanted)
+}
+
+func (h *hosts) HostsChanged() <-chan struct{} { return h.changed }
+
+func (h *hosts) SetHost(host string, addresses []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.told = append(h.told, strings.Join(append([]string{host}, addresses...), " "))
+}
+
+func (h *hosts) want(wanted ...string) {
+	h.mu.Lock()
+	h.wanted = wanted
+	h.mu.Unlock()
+	h.changed <- struct{}{}
+}
+
+func (h *hosts) said() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.told)
+}
+
+// An answer of a fake server. The last one is given again and again.
+type answer struct {
+	addresses []string
+	err       error
+}
+
+// script answers in order.
+func script(answers ...answer) (Lookup, *int) {
+	asked := new(int)
+	return func(context.Context, string) ([]netip.Addr, error) {
+		a := answers[min(*asked, len(answers)-1)]
+		*asked++
+		var out []netip.Addr
+		for _, s := range a.addresses {
+			out = append(out, netip.MustParseAddr(s))
+		}
+		return out, a.err
+	}, asked
+}
+
+func TestFollow(t *testing.T) {
+	cases := map[string]struct {
+		reason  string
+		answers []answer
+		after   time.Duration
+		want    []string
+		asked   int
+	}{
+		"Once": {
+			reason:  "An answer is told at once, without doubles and in order.",
+			answers: []answer{{addresses: []string{"192.0.2.2", "192.0.2.1", "192.0.2.2"}}},
+			want:    []string{"old.example.com 192.0.2.1 192.0.2.2"},
+			asked:   1,
+		},
+		"Same": {
+			reason:  "The same answer again is not told again, in whatever order.",
+			answers: []answer{{addresses: []string{"192.0.2.1", "192.0.2.2"}}, {addresses: []string{"192.0.2.2", "192.0.2.1"}}},
+			after:   34 * time.Second,
+			want:    []string{"old.example.com 192.0.2.1 192.0.2.2"},
+			asked:   2,
+		},
+		"Other": {
+			reason:  "Another answer is told within the interval.",
+			answers: []answer{{addresses: []string{"192.0.2.1"}}, {addresses: []string{"192.0.2.2"}}},
+			after:   34 * time.Second,
+			want:    []string{"old.example.com 192.0.2.1", "old.example.com 192.0.2.2"},
+			asked:   2,
+		},
+		"BothFamilies": {
+			reason:  "Addresses of IPv4 go before those of IPv6.",
+			answers: []answer{{addresses: []string{"2001:db8::1", "::ffff:192.0.2.1"}}},
+			want:    []string{"old.example.com 192.0.2.1"},
+			asked:   1,
+		},
+		"OnlyIPv6": {
+			reason:  "A name may have no other.",
+			answers: []answer{{addresses: []string{"2001:db8::2", "2001:db8::1"}}},
+			want:    []string{"old.example.com 2001:db8::1 2001:db8::2"},
+			asked:   1,
+		},
+		"Failure": {
+			reason:  "What is known stays while no server answers, and it is tried again soon.",
+			answers: []answer{{addresses: []string{"192.0.2.1"}}, {err: errServer}, {err: errors.New("timeout")}, {addresses: []string{"192.0.2.2"}}},
+			after:   45 * time.Second,
+			want:    []string{"old.example.com 192.0.2.1", "old.example.com 192.0.2.2"},
+			asked:   4,
+		},
+		"Gone": {
+			reason:  "A name that is gone twice in a row has no address.",
+			answers: []answer{{addresses: []string{"192.0.2.1"}}, {err: errGone}},
+			after:   39 * time.Second,
+			want:    []string{"old.example.com 192.0.2.1", "old.example.com"},
+			asked:   3,
+		},
+		"GoneOnce": {
+			reason:  "A server that knows nothing for a moment takes nothing away.",
+			answers: []answer{{addresses: []string{"192.0.2.1"}}, {err: errGone}, {addresses: []string{"192.0.2.1"}}},
+			after:   39 * time.Second,
+			want:    []string{"old.example.com 192.0.2.1"},
+			asked:   3,
+		},
+		"Never": {
+			reason:  "A name that never was has nothing to be taken away.",
+			answers: []answer{{err: errGone}},
+			after:   6 * time.Second,
+			asked:   2,
+		},
+		"Empty": {
+			reason:  "No address is as good as no name.",
+			answers: []answer{{addresses: []string{"192.0.2.1"}}, {}},
+			after:   39 * time.Second,
+			want:    []string{"old.example.com 192.0.2.1", "old.example.com"},
+			asked:   3,
+		},
+	}
+	for n, tc := range cases {
+		t.Run(n, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newHosts(old)
+				lookup, asked := script(tc.answers...)
+				run(t, New(h, Options{Lookup: lookup}))
+				time.Sleep(tc.after)
+				synctest.Wait()
+				if diff := cmp.Diff(tc.want, h.said()); diff != "" {
+					t.Errorf("%s\n-want, +got\n%s", tc.reason, diff)
+				}
+				if *asked != tc.asked {
+					t.Errorf("%s\nwant %d looks, got %d", tc.reason, tc.asked, *asked)
+				}
+			})
+		})
+	}
+}
+
+// run a resolver until the test ends.
+func run(t *testing.T, r *Resolver) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- r.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestWanted has names come and go.
+func TestWanted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHosts()
+		lookup, asked := script(answer{addresses: []string{"192.0.2.1"}})
+		run(t, New(h, Options{Lookup: lookup}))
+		h.want(old)
+		synctest.Wait()
+		h.want()
+		synctest.Wait()
+		h.want(old)
+		synctest.Wait()
+		if diff := cmp.Diff([]string{old + " 192.0.2.1", old, old + " 192.0.2.1"}, h.said()); diff != "" {
+			t.Errorf("-want, +got\n%s", diff)
+		}
+		h.want()
+		synctest.Wait()
+		before := *asked
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if *asked != before {
+			t.Errorf("a name that nobody wants was looked up %d times", *asked-before)
+		}
+	})
+}
+
+// TestStops checks that an end does not take addresses away: others still use them.
+func TestStops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHosts(old)
+		lookup, _ := script(answer{addresses: []string{"192.0.2.1"}})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error)
+		go func() { ended <- New(h, Options{Lookup: lookup}).Run(ctx) }()
+		synctest.Wait()
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		if diff := cmp.Diff([]string{old + " 192.0.2.1"}, h.said()); diff != "" {
+			t.Errorf("-want, +got\n%s", diff)
+		}
+	})
+}

@@ -1,0 +1,172 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import (
+	"maps"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
+)
+
+// tcpOfOther is on another Gateway than the other routes.
+const tcpOfOther = `
+apiVersion: gateway.networking.k8s.io/v1
+kind: TCPRoute
+metadata: {name: tcp, namespace: shop}
+spec:
+  parentRefs: [{name: other}]
+  rules: [{backendRefs: [{group: gateway.tailscale.com, kind: TailscaleServices, name: web, port: 80}]}]
+`
+
+// TestGatewayDigestsFollowState has any order of events, and any detour, end in the
+// same digests.
+func TestGatewayDigestsFollowState(t *testing.T) {
+	docs := append(everything(), tcpOfOther)
+	first := NewStore()
+	apply(t, first, false, docs...)
+	want := maps.Collect(first.Snapshot().GatewayDigests())
+	if len(want) < 3 {
+		t.Fatalf("want digests of three Gateways at least, got %v", want)
+	}
+	for seed := range uint64(20) {
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, 0))
+			s := NewStore()
+			shuffled := append([]string(nil), docs...)
+			r.Shuffle(len(shuffled), func(i, j int) { shuffled[i], shuffled[j] = shuffled[j], shuffled[i] })
+			for i, doc := range shuffled {
+				apply(t, s, false, doc)
+				if i%3 == 0 {
+					apply(t, s, true, doc)
+					apply(t, s, false, doc)
+				}
+			}
+			if diff := cmp.Diff(want, maps.Collect(s.Snapshot().GatewayDigests())); diff != "" {
+				t.Errorf("the digests depend on what came first: -want, +got:\n%s", diff)
+			}
+			for _, doc := range docs {
+				apply(t, s, true, doc)
+			}
+			if left := maps.Collect(s.Snapshot().GatewayDigests()); len(left) > 0 {
+				t.Errorf("no Gateway has such routes any more, yet there are %v", left)
+			}
+			if len(s.digests.contributions)+len(s.digests.targets) > 0 {
+				t.Errorf("contributions of what is gone are kept: %v", s.digests)
+			}
+		})
+	}
+}
+
+const gateway = `
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: gw, namespace: infra}
+spec:
+  gatewayClassName: envoy
+  listeners: [{name: http, protocol: HTTP, port: 80}, {name: https, protocol: HTTPS, port: 443, hostname: "*.example.com"}]
+`
+
+// TestAboutGateway tells people of Gateways, and Envoy nothing.
+func TestAboutGateway(t *testing.T) {
+	gw := types.NamespacedName{Namespace: "infra", Name: "gw"}
+	s := NewStore()
+	apply(t, s, false, everything()...)
+	before := s.Snapshot()
+	apply(t, s, false, gateway)
+	want := &ir.Gateway{Class: "envoy", Listeners: []string{"http: HTTP 80", "https: HTTPS 443 *.example.com"}, Sections: []string{"http", "https"}, HTTPPorts: map[string]int32{"http": 80}}
+	if diff := cmp.Diff(want, s.Snapshot().Gateway(gw)); diff != "" {
+		t.Errorf("a Gateway that came: -want, +got:\n%s", diff)
+	}
+	if now := s.Snapshot(); now.Revision != before.Revision || now.Digest != before.Digest {
+		t.Error("a Gateway has what Envoy gets made anew")
+	}
+	apply(t, s, true, gateway)
+	if got := s.Snapshot().Gateway(gw); got != nil {
+		t.Errorf("a Gateway that went is still known: %v", got)
+	}
+}
+
+// TestGatewayDigests says which Gateways a change concerns.
+func TestGatewayDigests(t *testing.T) {
+	gw, gw2, other := types.NamespacedName{Namespace: "infra", Name: "gw"}, types.NamespacedName{Namespace: "infra", Name: "gw2"}, types.NamespacedName{Namespace: "shop", Name: "other"}
+	cases := map[string]struct {
+		reason string
+		doc    string
+		gone   bool
+		want   map[types.NamespacedName]bool
+	}{
+		"Shape": {
+			reason: "A setting of a target should concern the Gateways whose routes name it.",
+			doc:    strings.Replace(servicesWeb, "spec:\n", "spec:\n  loadBalancing: {healthCheck: {enabled: true, path: /other}}\n", 1),
+			want:   map[types.NamespacedName]bool{gw: true, other: true},
+		},
+		"Endpoints": {
+			reason: "Endpoints should concern none: they come by EDS.",
+			doc:    strings.Replace(sliceApp, "10.0.0.1", "10.0.0.99", 1),
+		},
+		"Route":  {reason: "A route should concern its own Gateway.", doc: tcpOfOther, gone: true, want: map[types.NamespacedName]bool{other: true}},
+		"Policy": {reason: "A policy should concern the Gateways of the routes that it pins.", doc: pinRule, gone: true, want: map[types.NamespacedName]bool{gw2: true}},
+		"Tuning": {reason: "One for endpoint lists should concern the Gateway that it is of, though no route.", doc: tuneGateway, gone: true, want: map[types.NamespacedName]bool{gw2: true}},
+		"Grant":  {reason: "A grant should concern the Gateways of the routes that need it.", doc: grant, gone: true, want: map[types.NamespacedName]bool{gw2: true}},
+		"ListenerSet": {
+			reason: "A route that attaches elsewhere should concern both.",
+			doc:    strings.Replace(listenerSet, "name: gw2, namespace: infra", "name: other, namespace: shop", 1),
+			want:   map[types.NamespacedName]bool{gw2: true, other: true},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := NewStore()
+			apply(t, s, false, append(everything(), tcpOfOther)...)
+			before := s.Snapshot()
+			changed, end := s.Revised()
+			defer end()
+			apply(t, s, tc.gone, tc.doc)
+			after := s.Snapshot()
+			var got map[types.NamespacedName]bool
+			for _, g := range []types.NamespacedName{gw, gw2, other} {
+				if before.GatewayDigest(g) == after.GatewayDigest(g) {
+					continue
+				}
+				if got == nil {
+					got = map[types.NamespacedName]bool{}
+				}
+				got[g] = true
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)
+			}
+			select {
+			case <-changed:
+				if len(tc.want) == 0 {
+					t.Errorf("%s\nnobody should be told", tc.reason)
+				}
+			default:
+				if len(tc.want) > 0 {
+					t.Errorf("%s\nthose who wait should be told", tc.reason)
+				}
+			}
+		})
+	}
+}
+
+// TestAnchorIsNoRoute has the routes that others need for their status serve nothing.
+func TestAnchorIsNoRoute(t *testing.T) {
+	s := NewStore()
+	anchor := decode(t, routeToWeb)[0]
+	anchor.SetLabels(map[string]string{ir.AnchorLabel: "gw"})
+	if err := s.Apply(Change{Object: anchor}); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.Snapshot().Counts()["routes"]; got != 0 {
+		t.Errorf("an anchor should not be known as a route, got %d", got)
+	}
+}

@@ -1,0 +1,85 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import (
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
+)
+
+// objects are all known objects, as far as sections need them. Each section declares its own;
+// sections may read those of others.
+type objects struct {
+	routeObjects
+	policyObjects
+	secretObjects
+	targetObjects
+	settingsObjects
+	gatewayObjects
+	identityObjects
+	certificateObjects
+	bootstrapObjects
+	grantObjects
+
+	// serves reports whether a Gateway is served.
+	serves func(gateway types.NamespacedName) bool
+}
+
+func newObjects() *objects {
+	return &objects{
+		routeObjects:       newRouteObjects(),
+		policyObjects:      newPolicyObjects(),
+		secretObjects:      newSecretObjects(),
+		targetObjects:      newTargetObjects(),
+		settingsObjects:    newSettingsObjects(),
+		gatewayObjects:     newGatewayObjects(),
+		identityObjects:    newIdentityObjects(),
+		certificateObjects: newCertificateObjects(),
+		bootstrapObjects:   newBootstrapObjects(),
+		grantObjects:       newGrantObjects(),
+		serves:             everyGateway,
+	}
+}
+
+func everyGateway(types.NamespacedName) bool { return true }
+
+// put stores an object under its name, or removes it if it is gone.
+func put[T any](m map[types.NamespacedName]T, n types.NamespacedName, v T, gone bool) {
+	if gone {
+		delete(m, n)
+		return
+	}
+	m[n] = v
+}
+
+// A group holds objects by a name that several of them share.
+type group[T any] map[types.NamespacedName]map[types.NamespacedName]T
+
+func (g group[T]) set(shared, name types.NamespacedName, v T) {
+	if g[shared] == nil {
+		g[shared] = map[types.NamespacedName]T{}
+	}
+	g[shared][name] = v
+}
+
+func (g group[T]) unset(shared, name types.NamespacedName) {
+	delete(g[shared], name)
+	if len(g[shared]) == 0 {
+		delete(g, shared)
+	}
+}
+
+// sorted returns the objects that share a name, sorted by their own names.
+func (g group[T]) sorted(shared types.NamespacedName) []T {
+	of := g[shared]
+	out := make([]T, 0, len(of))
+	for _, n := range slices.SortedFunc(maps.Keys(of), ir.CompareNames) {
+		out = append(out, of[n])
+	}
+	return out
+}

@@ -1,0 +1,306 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import (
+	"reflect"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
+	gwapiv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
+)
+
+// A TailscaleRoutePolicy depends on its targets, and on the routes that it names rules of, which
+// need not name one of our kinds. So the section reads where every HTTPRoute and GRPCRoute
+// attaches.
+
+// A site is where a route attaches, with the names of its rules.
+type site struct {
+	parents []parse.Parent
+	rules   []string
+}
+
+// policyObjects are the TailscaleRoutePolicies, and what their state depends on.
+type policyObjects struct {
+	policies map[types.NamespacedName]*ir.RoutePolicy
+
+	// policyDependents are the names of policies by the routes and Gateways that they depend on.
+	policyDependents map[ir.PolicyTarget]map[types.NamespacedName]struct{}
+
+	// sites are those of all HTTPRoutes and GRPCRoutes.
+	sites map[ir.RouteKey]*site
+
+	// discovered are the results of Discoveries, and discoverers the policies that own them.
+	discovered  map[types.NamespacedName]*parse.Discovered
+	discoverers map[types.NamespacedName]types.NamespacedName
+
+	// checkRule returns an error for a rule that Envoy refuses. It may be nil.
+	checkRule func(*ir.PolicyRule) error
+}
+
+func newPolicyObjects() policyObjects {
+	return policyObjects{
+		policies:         map[types.NamespacedName]*ir.RoutePolicy{},
+		policyDependents: map[ir.PolicyTarget]map[types.NamespacedName]struct{}{},
+		sites:            map[ir.RouteKey]*site{},
+		discovered:       map[types.NamespacedName]*parse.Discovered{},
+		discoverers:      map[types.NamespacedName]types.NamespacedName{},
+	}
+}
+
+// putPolicy takes over a policy or an object that the state of policies depends on.
+func (all *objects) putPolicy(in *input, p *pending) (bool, error) {
+	switch o := in.Object.(type) {
+	case *gatewayv1alpha1.TailscaleRoutePolicy:
+		all.putRoutePolicy(o, in.name, in.Gone, p)
+	case *tailnetv1alpha1.Discovery:
+		all.putDiscovery(o, in.name, in.Gone, p)
+	case *gwapiv1.Gateway:
+		all.markDependents(ir.PolicyTarget{NamespacedName: in.name}, p)
+	case *gwapiv1.ListenerSet:
+		all.markAttached(in.name, p)
+	case *gwapiv1beta1.ReferenceGrant:
+		for n, of := range all.policies {
+			if of.NamesForeignSecret() {
+				p.markName(policySection, n)
+			}
+		}
+	default:
+		if in.route == nil {
+			return false, nil
+		}
+		all.putSite(in.route, in.Gone || ir.IsAnchor(in.Object), p)
+	}
+	return true, nil
+}
+
+// servePolicies marks all policies.
+func (all *objects) servePolicies(p *pending) {
+	for n := range all.policies {
+		p.markName(policySection, n)
+	}
+}
+
+// putRoutePolicy takes over a policy, and what its state depends on.
+func (all *objects) putRoutePolicy(o *gatewayv1alpha1.TailscaleRoutePolicy, n types.NamespacedName, gone bool, d *pending) {
+	if old := all.policies[n]; old != nil {
+		for _, t := range old.DependsOn() {
+			delete(all.policyDependents[t], n)
+			if len(all.policyDependents[t]) == 0 {
+				delete(all.policyDependents, t)
+			}
+		}
+		for q := range old.Discoveries() {
+			delete(all.discoverers, q)
+		}
+	}
+	d.markName(policySection, n)
+	if gone {
+		delete(all.policies, n)
+		return
+	}
+	p := parse.ParseRoutePolicy(o)
+	all.checkRules(p)
+	all.policies[n] = p
+	for q := range p.Discoveries() {
+		all.discoverers[q] = n
+	}
+	for _, t := range p.DependsOn() {
+		if all.policyDependents[t] == nil {
+			all.policyDependents[t] = map[types.NamespacedName]struct{}{}
+		}
+		all.policyDependents[t][n] = struct{}{}
+	}
+}
+
+// putSite takes over where a route attaches.
+func (all *objects) putSite(p *parse.RouteObject, gone bool, d *pending) {
+	k := p.Route.Key
+	if k.Kind != ir.KindHTTPRoute && k.Kind != ir.KindGRPCRoute {
+		return
+	}
+	if gone {
+		delete(all.sites, k)
+	} else {
+		of := &site{parents: p.Parents}
+		for _, r := range p.Route.Rules {
+			if r.Name != "" {
+				of.rules = append(of.rules, r.Name)
+			}
+		}
+		all.sites[k] = of
+	}
+	all.markDependents(ir.PolicyTarget{Route: k.Kind, NamespacedName: k.NamespacedName}, d)
+}
+
+// markDependents marks the policies that depend on a route or Gateway.
+func (all *objects) markDependents(t ir.PolicyTarget, p *pending) {
+	for n := range all.policyDependents[t] {
+		p.markName(policySection, n)
+	}
+}
+
+// markAttached marks the policies that depend on a route that attaches to a ListenerSet.
+func (all *objects) markAttached(set types.NamespacedName, p *pending) {
+	for t := range all.policyDependents {
+		of := all.sites[t.RouteKey()]
+		if of != nil && slices.ContainsFunc(of.parents, func(p parse.Parent) bool { return p.ListenerSet && p.NamespacedName == set }) {
+			all.markDependents(t, p)
+		}
+	}
+}
+
+// attachment returns the state of a policy's target.
+func (all *objects) attachment(t ir.PolicyTarget) ir.Attachment {
+	out := ir.Attachment{PolicyTarget: t}
+	if t.Route == "" {
+		g := all.gatewayInfo[t.NamespacedName]
+		if out.Found = g != nil && (t.Section == "" || slices.Contains(g.Sections, t.Section)); out.Found {
+			out.Gateways = []types.NamespacedName{t.NamespacedName}
+		}
+		return out
+	}
+	of := all.sites[t.RouteKey()]
+	if out.Found = of != nil && (t.Section == "" || slices.Contains(of.rules, t.Section)); !out.Found {
+		return out
+	}
+	out.Gateways = all.gateways(of.parents)
+	for _, p := range of.parents {
+		// Those of a ListenerSet are no target of a policy.
+		if !p.ListenerSet {
+			out.Listeners = append(out.Listeners, ir.PolicyTarget{NamespacedName: p.NamespacedName, Section: p.Section})
+		}
+	}
+	return out
+}
+
+// recomputePolicies takes over the marked policies, and attaches the rules of all again if one
+// changed.
+func (s *Store) recomputePolicies(e *edit) {
+	for c := range e.marked(policySection) {
+		s.recomputePolicy(e, c)
+	}
+	if e.policies {
+		e.next.PolicyRevision++
+		e.next.Attached.Replace(e.next, ir.AttachRules(e.next.Policies.Values()))
+	}
+}
+
+func (s *Store) recomputePolicy(e *edit, c contributor) {
+	n := c.NamespacedName
+	old := e.next.Policies.Get(n)
+	var now *ir.RoutePolicy
+	if p := s.objects.policies[n]; p != nil {
+		now = &ir.RoutePolicy{}
+		*now = *p
+		now.Targets = nil
+		for _, t := range p.Targets {
+			at := s.objects.attachment(t.PolicyTarget)
+			now.Targets = append(now.Targets, at)
+			for _, g := range at.Gateways {
+				if s.objects.serves(g) && !slices.Contains(now.Served, g) {
+					now.Served = append(now.Served, g)
+				}
+			}
+		}
+		now.Rules = slices.Clone(p.Rules)
+		s.objects.findDevices(now)
+		s.objects.findNamedRules(now)
+		s.objects.checkCertificates(now)
+	}
+	s.readSecrets(c, s.objects.readableSecrets(now))
+	if reflect.DeepEqual(old, now) {
+		return
+	}
+	e.digest(c, policySum(old), policySum(now))
+	e.policies = true
+	e.next.Policies.Put(e.next, n, now, now == nil)
+	s.name(e, c, policyConsumers(old), policyConsumers(now))
+}
+
+// policySum returns the part of a policy in digests. It leaves out what is for people.
+func policySum(p *ir.RoutePolicy) any {
+	if p == nil {
+		return nil
+	}
+	out := *p
+	out.Generation, out.Notices, out.Devices = 0, nil, nil
+	return out
+}
+
+// policyConsumers returns the targets that a policy's rules send requests to, with the
+// protocols of the routes that the policy is attached to.
+func policyConsumers(p *ir.RoutePolicy) map[consumer]struct{} {
+	out := map[consumer]struct{}{}
+	if p == nil {
+		return out
+	}
+	for _, t := range p.Targets {
+		kinds := []ir.RouteKind{t.Route}
+		if t.Route == "" {
+			kinds = []ir.RouteKind{ir.KindHTTPRoute, ir.KindGRPCRoute}
+		}
+		for _, k := range kinds {
+			for _, r := range p.Rules {
+				for _, b := range r.Backends {
+					out[consumer{target: b.Target(k)}] = struct{}{}
+				}
+			}
+		}
+	}
+	return out
+}
+
+// digestPolicy returns what a policy contributes to the Gateways where it takes effect.
+func (s *Store) digestPolicy(e *edit, c contributor) contribution {
+	p := e.next.Policies.Get(c.NamespacedName)
+	if p == nil {
+		return contribution{}
+	}
+	out := contribution{gateways: p.Served, sum: ir.Sum(policySum(p))}
+	for of := range policyConsumers(p) {
+		out.sum += s.digests.targets[of.target]
+	}
+	return out
+}
+
+// CheckRules sets the function that returns an error for a rule that Envoy refuses. The
+// Store omits such a rule, and applies the others. CheckRules must be called before the
+// first change is applied.
+func (s *Store) CheckRules(fn func(*ir.PolicyRule) error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.objects.checkRule = fn
+}
+
+// checkRules omits the rules that Envoy refuses. A Deny rule denies more instead: it loses
+// the conditions that Envoy refuses.
+func (all *objects) checkRules(p *ir.RoutePolicy) {
+	for _, r := range p.Rules {
+		if all.checkRule == nil || r.Problem != "" {
+			continue
+		}
+		err := all.checkRule(r)
+		if err == nil {
+			continue
+		}
+		if !r.Deny {
+			r.Omit(err)
+			continue
+		}
+		for i, m := range r.Matches {
+			one := *r
+			if one.Matches = []ir.PolicyMatch{m}; all.checkRule(&one) != nil {
+				r.Matches[i] = ir.PolicyMatch{}
+			}
+		}
+		r.Widened = err.Error()
+	}
+}

@@ -1,0 +1,201 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
+)
+
+// routeObjects are the routes that name one of our kinds, and the Gateways of ListenerSets.
+type routeObjects struct {
+	routes       map[ir.RouteKey]*parse.RouteObject
+	listenerSets map[types.NamespacedName]types.NamespacedName
+}
+
+func newRouteObjects() routeObjects {
+	return routeObjects{
+		routes:       map[ir.RouteKey]*parse.RouteObject{},
+		listenerSets: map[types.NamespacedName]types.NamespacedName{},
+	}
+}
+
+// putRoute takes over a route that names one of ours, or the Gateway of a ListenerSet. It
+// drops other routes and anchors.
+func (all *objects) putRoute(in *input, p *pending) (bool, error) {
+	if set, ok := in.Object.(*gwapiv1.ListenerSet); ok {
+		all.putListenerSet(set, in, p)
+		return true, nil
+	}
+	if in.route == nil {
+		return false, nil
+	}
+	k := in.route.Route.Key
+	if in.Gone || !in.route.NamesOurs() || ir.IsAnchor(in.Object) {
+		if all.routes[k] != nil {
+			delete(all.routes, k)
+			p.markRoute(k)
+		}
+		return true, nil
+	}
+	all.routes[k] = in.route
+	p.markRoute(k)
+	return true, nil
+}
+
+// putListenerSet attaches the routes of a ListenerSet to its Gateway.
+func (all *objects) putListenerSet(o *gwapiv1.ListenerSet, in *input, p *pending) {
+	g := types.NamespacedName{Namespace: in.name.Namespace, Name: string(o.Spec.ParentRef.Name)}
+	if ns := o.Spec.ParentRef.Namespace; ns != nil {
+		g.Namespace = string(*ns)
+	}
+	put(all.listenerSets, in.name, g, in.Gone)
+	for k, r := range all.routes {
+		if slices.ContainsFunc(r.Parents, func(of parse.Parent) bool { return of.ListenerSet && of.NamespacedName == in.name }) {
+			p.markRoute(k)
+		}
+	}
+}
+
+// markRoute has a route and its settings recomputed.
+func (p *pending) markRoute(k ir.RouteKey) {
+	p.mark(routeContributor(k))
+	p.markSettings(k)
+}
+
+// serveRoutes marks all routes.
+func (all *objects) serveRoutes(p *pending) {
+	for k := range all.routes {
+		p.mark(routeContributor(k))
+	}
+}
+
+// gateways returns the Gateways that a route with these parents attaches to, sorted.
+func (all *objects) gateways(parents []parse.Parent) []types.NamespacedName {
+	var out []types.NamespacedName
+	for _, of := range parents {
+		n, ok := of.NamespacedName, true
+		if of.ListenerSet {
+			n, ok = all.listenerSets[n]
+		}
+		if ok && !slices.Contains(out, n) {
+			out = append(out, n)
+		}
+	}
+	slices.SortFunc(out, ir.CompareNames)
+	return out
+}
+
+// servedRoute returns a route and those of its Gateways that are served. It returns nil if none
+// of them is. A route of which no Gateway is known yet may attach to any.
+func (all *objects) servedRoute(k ir.RouteKey) (*parse.RouteObject, []types.NamespacedName) {
+	p := all.routes[k]
+	if p == nil {
+		return nil, nil
+	}
+	of := all.gateways(p.Parents)
+	if len(of) == 0 {
+		return p, of
+	}
+	if of = slices.DeleteFunc(of, func(n types.NamespacedName) bool { return !all.serves(n) }); len(of) == 0 {
+		return nil, nil
+	}
+	return p, of
+}
+
+// recomputeRoutes takes over the marked routes.
+func (s *Store) recomputeRoutes(e *edit) {
+	for c := range e.marked(routeSection) {
+		k := c.route()
+		old := e.next.Routes.Get(k)
+		var now *ir.Route
+		if p, gateways := s.objects.servedRoute(k); p != nil {
+			r := p.Route
+			r.Gateways = gateways
+			now = &r
+		}
+		if reflect.DeepEqual(old, now) {
+			continue
+		}
+		e.digest(c, routeSum(old), routeSum(now))
+		e.routes[c] = s.ruleNames[c]
+		e.next.Routes.Put(e.next, k, now, now == nil)
+		delete(s.ruleNames, c)
+		if now != nil {
+			if names := ruleNames(now); len(names) > 0 {
+				s.ruleNames[c] = names
+			}
+		}
+		s.name(e, c, consumers(old), consumers(now))
+	}
+}
+
+// routeSum returns the part of a route in digests. It leaves out the generation and what is for
+// people, except for the route's age.
+func routeSum(r *ir.Route) any {
+	if r == nil {
+		return nil
+	}
+	out := *r
+	out.Generation, out.Info = 0, ir.RouteInfo{Created: r.Info.Created}
+	return out
+}
+
+// digestRoute returns what a route with its settings, targets and permissions contributes.
+func (s *Store) digestRoute(e *edit, c contributor) contribution {
+	k := c.route()
+	r := e.next.Routes.Get(k)
+	if r == nil {
+		return contribution{}
+	}
+	out := contribution{gateways: r.Gateways, sum: ir.Sum(routeSum(r)) + ir.Sum(settingsSum(k, e.next.Settings.Get(k)))}
+	for of := range consumers(r) {
+		out.sum += s.digests.targets[of.target]
+	}
+	for _, rule := range r.Rules {
+		for _, b := range rule.Backends {
+			if b.Namespace != k.Namespace && e.next.Permitted(k, b) {
+				out.sum += ir.Sum(struct{ Permitted ir.BackendRef }{b})
+			}
+		}
+	}
+	return out
+}
+
+// consumers returns the consumers that a route names.
+func consumers(r *ir.Route) map[consumer]struct{} {
+	out := map[consumer]struct{}{}
+	if r == nil {
+		return out
+	}
+	for _, rule := range r.Rules {
+		mixed := rule.OursBackend()
+		for _, b := range rule.Backends {
+			switch {
+			case b.Ours():
+				out[consumer{target: b.Target(r.Key.Kind)}] = struct{}{}
+			case b.Kind == ir.BackendService && mixed:
+				out[consumer{service: b.ServicePort(r.Key.Kind)}] = struct{}{}
+			}
+		}
+		for _, b := range rule.Mirrors {
+			if b.Ours() {
+				out[consumer{target: b.Target(r.Key.Kind)}] = struct{}{}
+			}
+		}
+	}
+	return out
+}
+
+// missing returns the problem of an object that a route names and that does not exist.
+func missing(kind string, n types.NamespacedName) string {
+	return fmt.Sprintf("%s %s does not exist; make it, or correct the backendRefs of the routes that name it", kind, n)
+}

@@ -1,0 +1,169 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/refgrant"
+)
+
+// secretObjects are the states of Secrets with client certificates.
+type secretObjects struct {
+	clientSecrets map[types.NamespacedName]*ir.CertificateSecret
+}
+
+func newSecretObjects() secretObjects {
+	return secretObjects{clientSecrets: map[types.NamespacedName]*ir.CertificateSecret{}}
+}
+
+// checkCertificates sets the states of the client certificates of a policy's rules. States
+// of certificates for Gateways of other extensions are not known.
+func (all *objects) checkCertificates(p *ir.RoutePolicy) {
+	for i, r := range p.Rules {
+		if r.Certificate == nil || r.Problem != "" {
+			continue
+		}
+		now, c := *r, *r.Certificate
+		now.Certificate, p.Rules[i] = &c, &now
+		var h *ir.CertificateSecret
+		if len(p.Served) > 0 {
+			h = all.clientSecrets[c.Secret]
+		}
+		all.checkCertificate(&c, policiesOf(p.Name.Namespace), len(p.Served) > 0)
+		p.Notices[r.Name] = join(p.Notices[r.Name], notice(&c, h))
+	}
+}
+
+// checkCertificate sets the state of a client certificate. If read is false, another
+// extension reads the Secret, and its state is not known.
+func (all *objects) checkCertificate(c *ir.ClientCertificate, by refgrant.Referrer, read bool) {
+	h := all.clientSecrets[c.Secret]
+	switch {
+	case !all.permits(by, c.Secret):
+		c.Reason = ir.ReasonNotPermitted
+		c.Problem = fmt.Sprintf("No ReferenceGrant in namespace %s lets a %s of namespace %s name Secret %s", c.Secret.Namespace, by.Kind, by.Namespace, c.Secret.Name)
+	case !read:
+	case h == nil:
+		c.Reason, c.Problem = ir.ReasonPending, fmt.Sprintf("Secret %s is not known yet", c.Secret)
+	default:
+		c.Reason, c.Problem, c.Fingerprint = h.Reason, h.Problem, h.Pair.Fingerprint()
+	}
+}
+
+// notice returns the notice on the client certificate of a rule.
+func notice(c *ir.ClientCertificate, h *ir.CertificateSecret) string {
+	switch {
+	case c.Problem != "":
+		return "Requests are answered 503: " + c.Problem
+	case h != nil && h.Pair != nil:
+		said := fmt.Sprintf("Presents a certificate that is valid until %s", h.Pair.Until.Format(time.RFC3339))
+		if !h.Pair.Client {
+			said += ", and not meant for clients: backends may refuse it"
+		}
+		return said
+	}
+	return ""
+}
+
+// join joins two notices.
+func join(was, said string) string {
+	if was != "" && said != "" {
+		return was + "; " + said
+	}
+	return was + said
+}
+
+// permits reports whether a referrer may name a Secret.
+func (all *objects) permits(by refgrant.Referrer, secret types.NamespacedName) bool {
+	return all.grants.Permit(by, corev1.GroupName, parse.KindSecret, secret)
+}
+
+// readableSecrets returns the Secrets that may be read for a policy.
+func (all *objects) readableSecrets(p *ir.RoutePolicy) []types.NamespacedName {
+	if p == nil || len(p.Served) == 0 {
+		return nil
+	}
+	return slices.DeleteFunc(p.CertificateSecrets(), func(n types.NamespacedName) bool { return !all.permits(policiesOf(p.Name.Namespace), n) })
+}
+
+// readSecrets replaces the Secrets that may be read for a policy or Gateway.
+func (s *Store) readSecrets(by contributor, now []types.NamespacedName) {
+	changed := false
+	for n, of := range s.readers {
+		if _, ok := of[by]; !ok || slices.Contains(now, n) {
+			continue
+		}
+		if delete(of, by); len(of) == 0 {
+			delete(s.readers, n)
+			changed = true
+		}
+	}
+	for _, n := range now {
+		if s.readers[n] == nil {
+			s.readers[n] = map[contributor]struct{}{}
+			changed = true
+		}
+		s.readers[n][by] = struct{}{}
+	}
+	if changed {
+		notify(s.secrets)
+	}
+}
+
+// Secrets returns the Secrets with client certificates to present, sorted. Only these are
+// watched, each by name.
+func (s *Store) Secrets() []types.NamespacedName {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make([]types.NamespacedName, 0, len(s.readers))
+	for n := range s.readers {
+		out = append(out, n)
+	}
+	slices.SortFunc(out, ir.CompareNames)
+	return out
+}
+
+// SecretsChanged returns a channel that gets a value when Secrets may have changed. It is
+// for one reader.
+func (s *Store) SecretsChanged() <-chan struct{} { return s.secrets }
+
+// SetSecret sets the state of a Secret. Nil means that nothing is known.
+func (s *Store) SetSecret(n types.NamespacedName, h *ir.CertificateSecret) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	began := time.Now()
+	if reflect.DeepEqual(s.objects.clientSecrets[n], h) {
+		return
+	}
+	put(s.objects.clientSecrets, n, h, h == nil)
+	p := newPending()
+	p.markName(secretSection, n)
+	for by := range s.readers[n] {
+		p.mark(by)
+	}
+	s.recompute(p, began)
+}
+
+// recomputeSecrets takes over the key pairs of the marked Secrets.
+func (s *Store) recomputeSecrets(e *edit) {
+	for c := range e.marked(secretSection) {
+		n := c.NamespacedName
+		var now *ir.KeyPair
+		if h := s.objects.clientSecrets[n]; h != nil {
+			now = h.Pair
+		}
+		if !reflect.DeepEqual(e.next.KeyPairs.Get(n), now) {
+			e.next.KeyPairs.Put(e.next, n, now, now == nil)
+		}
+	}
+}

@@ -1,0 +1,187 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import (
+	"k8s.io/apimachinery/pkg/types"
+	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
+)
+
+// A section is one kind of content of the snapshot, with the objects that it is made of. A
+// new kind of content is a file with these functions and a row in sections. Functions may be
+// nil.
+type section struct {
+	// put takes over a changed object and marks the contributors that depend on it. It reports
+	// whether the section reads objects of that kind.
+	put func(all *objects, in *input, p *pending) (bool, error)
+
+	// recompute brings the draft up to date with the contributors that are marked.
+	recompute func(s *Store, e *edit)
+
+	// digest returns what a contributor adds to the digests of Gateways.
+	digest func(s *Store, e *edit, c contributor) contribution
+
+	// auxiliary reports that its contributors change the digest of a Gateway, but do not
+	// alone make one: there is nothing to translate for them.
+	auxiliary bool
+
+	// serve marks the contributors that depend on which Gateways are served.
+	serve func(all *objects, p *pending)
+}
+
+// A sectionID identifies a section.
+type sectionID uint8
+
+// Sections, in the order in which they are recomputed.
+const (
+	routeSection sectionID = iota
+	secretSection
+	policySection
+	targetSection
+	settingsSection
+	gatewaySection
+	identitySection
+	certificateSection
+	bootstrapSection
+	grantSection
+
+	sectionCount
+)
+
+// sections are all sections.
+var sections = [sectionCount]section{ //nolint:gochecknoglobals // A constant table.
+	routeSection:       {put: (*objects).putRoute, recompute: (*Store).recomputeRoutes, digest: (*Store).digestRoute, serve: (*objects).serveRoutes},
+	secretSection:      {recompute: (*Store).recomputeSecrets},
+	policySection:      {put: (*objects).putPolicy, recompute: (*Store).recomputePolicies, digest: (*Store).digestPolicy, serve: (*objects).servePolicies},
+	targetSection:      {put: (*objects).putTarget, recompute: (*Store).recomputeTargets},
+	settingsSection:    {put: (*objects).putSettings, recompute: (*Store).recomputeSettings, serve: (*objects).serveSettings},
+	gatewaySection:     {put: (*objects).putGateway, recompute: (*Store).recomputeGateways},
+	identitySection:    {put: (*objects).putIdentity, recompute: (*Store).recomputeIdentities, digest: (*Store).digestIdentity, serve: (*objects).serveIdentities},
+	certificateSection: {put: (*objects).putCertificate, recompute: (*Store).recomputeCertificates, digest: (*Store).digestCertificate, auxiliary: true, serve: (*objects).serveCertificates},
+	bootstrapSection:   {put: (*objects).putBootstrap, recompute: (*Store).recomputeBootstraps, digest: (*Store).digestBootstrap, auxiliary: true},
+	grantSection:       {put: (*objects).putGrant, recompute: (*Store).recomputeGrants},
+}
+
+// A contributor is an entry of a section, such as a route or the client certificate of a
+// Gateway, that may contribute to digests and name consumers.
+type contributor struct {
+	section sectionID
+
+	// kind of a route. It is empty for other contributors.
+	kind ir.RouteKind
+	types.NamespacedName
+}
+
+func routeContributor(k ir.RouteKey) contributor {
+	return contributor{section: routeSection, kind: k.Kind, NamespacedName: k.NamespacedName}
+}
+
+// route returns the key of a route.
+func (c contributor) route() ir.RouteKey {
+	return ir.RouteKey{Kind: c.kind, NamespacedName: c.NamespacedName}
+}
+
+// An input is a change of an object that is put into sections.
+type input struct {
+	Change
+
+	name types.NamespacedName
+
+	// route is the parsed object, if it is a route.
+	route *parse.RouteObject
+}
+
+func newInput(c Change) *input {
+	in := &input{Change: c, name: types.NamespacedName{Namespace: c.Object.GetNamespace(), Name: c.Object.GetName()}}
+	switch c.Object.(type) {
+	case *gwapiv1.HTTPRoute, *gwapiv1.GRPCRoute, *gwapiv1.TCPRoute, *gwapiv1.UDPRoute, *gwapiv1.TLSRoute:
+		in.route = parse.ParseRouteObject(c.Object)
+	}
+	return in
+}
+
+// A pending holds the contributors and lookups that a change may affect.
+type pending struct {
+	contributors [sectionCount]map[contributor]struct{}
+
+	// refs are the lookups with another result, and targets those with another placement.
+	refs    map[ref]struct{}
+	targets map[ir.TargetKey]struct{}
+}
+
+func newPending() *pending {
+	return &pending{refs: map[ref]struct{}{}, targets: map[ir.TargetKey]struct{}{}}
+}
+
+// mark has a contributor recomputed.
+func (p *pending) mark(c contributor) {
+	if p.contributors[c.section] == nil {
+		p.contributors[c.section] = map[contributor]struct{}{}
+	}
+	p.contributors[c.section][c] = struct{}{}
+}
+
+// markName has the contributor with a name recomputed.
+func (p *pending) markName(s sectionID, n types.NamespacedName) {
+	p.mark(contributor{section: s, NamespacedName: n})
+}
+
+// ref has the targets recomputed that looked something up.
+func (p *pending) ref(k refKind, n types.NamespacedName) {
+	p.refs[ref{kind: k, NamespacedName: n}] = struct{}{}
+}
+
+// An edit is the computation of the next snapshot.
+type edit struct {
+	next    *ir.Draft
+	pending *pending
+
+	// translate reports that more than endpoints changed.
+	translate bool
+
+	// contributors are those whose contributions to digests changed.
+	contributors map[contributor]struct{}
+
+	// consumers are those that are named now and were not before, or the reverse.
+	consumers map[consumer]struct{}
+
+	// endpoints are the consumers with other localities, and reshaped the targets of which
+	// more changed.
+	endpoints []consumer
+	reshaped  []ir.TargetKey
+
+	// routes are those with other rules, with the names of their endpoint lists before.
+	routes map[contributor][]string
+
+	// policies reports that a TailscaleRoutePolicy or its state changed.
+	policies bool
+}
+
+func newEdit(s *ir.Snapshot, p *pending) *edit {
+	return &edit{
+		next: s.Edit(), pending: p, contributors: map[contributor]struct{}{},
+		consumers: map[consumer]struct{}{}, routes: map[contributor][]string{},
+	}
+}
+
+// marked returns the marked contributors of a section.
+func (e *edit) marked(s sectionID) map[contributor]struct{} { return e.pending.contributors[s] }
+
+// digest replaces the old part of a contributor in the digest by the new one, and has its
+// contribution to the digests of Gateways recomputed.
+func (e *edit) digest(c contributor, old, now any) {
+	e.resum(old, now)
+	e.contributors[c] = struct{}{}
+}
+
+// resum replaces an old part of the digest by a new one.
+func (e *edit) resum(old, now any) {
+	if was, is := ir.Sum(old), ir.Sum(now); was != is {
+		e.next.Digest += is - was
+		e.translate = true
+	}
+}

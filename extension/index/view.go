@@ -1,0 +1,67 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import (
+	"k8s.io/apimachinery/pkg/types"
+
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+)
+
+// A refKind is a kind of lookup.
+type refKind int
+
+// Kinds of lookups.
+const (
+	refServices refKind = iota
+	refEndpoints
+	// refProxySet is the ProxySet of a TailscaleEndpoints, by the latter's name.
+	refProxySet
+	// refAttachments are the ServiceAttachments of a TailscaleServices, by the latter's name.
+	refAttachments
+	// refAttachment is a ServiceAttachment, by its own name.
+	refAttachment
+	refService
+	// refSlices are the EndpointSlices of a Service, by the latter's name.
+	refSlices
+	// refServicesTLS and refEndpointsTLS are the BackendTLSPolicies of an object.
+	refServicesTLS
+	refEndpointsTLS
+	refConfigMap
+	// refHost is a DNS name.
+	refHost
+	// refAddress are the owners of an address, and refGrants the ReferenceGrants of a
+	// namespace.
+	refAddress
+	refGrants
+)
+
+// A ref is a lookup, whether it found anything or not.
+type ref struct {
+	kind refKind
+	types.NamespacedName
+}
+
+// A view reads objects for one target, and records the lookups.
+type view struct {
+	*objects
+
+	lookups map[ref]struct{}
+}
+
+func (all *objects) view() *view { return &view{objects: all, lookups: map[ref]struct{}{}} }
+
+// lookup records a lookup and returns its name.
+func (v *view) lookup(k refKind, n types.NamespacedName) types.NamespacedName {
+	v.lookups[ref{kind: k, NamespacedName: n}] = struct{}{}
+	return n
+}
+
+// proxySet returns the ProxySet of a TailscaleEndpoints, or nil.
+func (v *view) proxySet(n types.NamespacedName) *tailnetv1alpha1.ProxySetSpec {
+	if of := v.proxySets.sorted(v.lookup(refProxySet, n)); len(of) > 0 {
+		return of[0]
+	}
+	return nil
+}

@@ -1,0 +1,28 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ir
+
+// A Draft is the next Snapshot in the making.
+type Draft struct {
+	// Revision, Digest and PolicyRevision are those of the Snapshot.
+	Revision, Digest, PolicyRevision uint64
+
+	Tables
+
+	changed bool
+}
+
+// Edit returns a Draft that begins as the Snapshot. The Snapshot does not change.
+func (s *Snapshot) Edit() *Draft {
+	return &Draft{Revision: s.Revision, Digest: s.Digest, PolicyRevision: s.PolicyRevision, Tables: s.tables}
+}
+
+// Changed reports whether a Table of the Draft was written to.
+func (d *Draft) Changed() bool { return d.changed }
+
+// Finish returns the Snapshot that the Draft has become. The Draft must not be used
+// afterwards.
+func (d *Draft) Finish() *Snapshot {
+	return &Snapshot{Revision: d.Revision, Digest: d.Digest, PolicyRevision: d.PolicyRevision, tables: d.Tables}
+}

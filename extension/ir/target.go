@@ -1,0 +1,235 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ir
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A TargetKind is the kind of ours that a route names.
+type TargetKind string
+
+// Kinds of targets, as in the names of clusters.
+const (
+	TargetServices  TargetKind = "services"
+	TargetEndpoints TargetKind = "endpoints"
+)
+
+// A Protocol is the protocol between Envoy and a target. It is part of the target's
+// identity: one Envoy cluster speaks one protocol.
+type Protocol string
+
+// Protocols of targets.
+const (
+	// ProtocolHTTP is HTTP/1.1.
+	ProtocolHTTP Protocol = "http"
+	// ProtocolGRPC is HTTP/2.
+	ProtocolGRPC Protocol = "grpc"
+	// ProtocolTCP is bytes, TLS among them.
+	ProtocolTCP Protocol = "tcp"
+	// ProtocolUDP is datagrams.
+	ProtocolUDP Protocol = "udp"
+)
+
+// targetPrefix is the first part of the names of all shared clusters, and OursPrefix the
+// prefix of their names and of the names of endpoint lists.
+const (
+	targetPrefix = "tailscale"
+	OursPrefix   = targetPrefix + "/"
+)
+
+// A TargetKey identifies one port of one of our objects, and the protocol.
+type TargetKey struct {
+	Kind      TargetKind
+	Namespace string
+	Name      string
+	Port      int32
+	Protocol  Protocol
+}
+
+// ClusterName returns the name of the Envoy cluster that all routes to the target share:
+// tailscale/KIND/NAMESPACE/NAME/PORT/PROTOCOL. It has no hash, so that settings change in
+// place.
+func (k TargetKey) ClusterName() string {
+	return strings.Join([]string{targetPrefix, string(k.Kind), k.Namespace, k.Name, strconv.Itoa(int(k.Port)), string(k.Protocol)}, "/")
+}
+
+// ParseClusterName is the inverse of ClusterName.
+func ParseClusterName(name string) (TargetKey, error) {
+	p := strings.Split(name, "/")
+	if len(p) != 6 || p[0] != targetPrefix || TargetKind(p[1]) != TargetServices && TargetKind(p[1]) != TargetEndpoints {
+		return TargetKey{}, fmt.Errorf("%q is no name of a shared cluster", name)
+	}
+	port, err := strconv.ParseUint(p[4], 10, 16)
+	if err != nil {
+		return TargetKey{}, fmt.Errorf("%q has no port", name)
+	}
+	return TargetKey{Kind: TargetKind(p[1]), Namespace: p[2], Name: p[3], Port: int32(port), Protocol: Protocol(p[5])}, nil
+}
+
+// A Health is the known health of an endpoint. Envoy's own checks add to it.
+type Health int
+
+// Healths of endpoints.
+const (
+	HealthUnknown Health = iota
+	Healthy
+	Unhealthy
+	// Draining endpoints finish what they have, and get nothing new.
+	Draining
+	// Degraded endpoints are for when no other is left.
+	Degraded
+)
+
+// An Endpoint is one address of a target.
+type Endpoint struct {
+	// Address is an IP address.
+	Address string
+	Port    int32
+
+	// Hostname that requests to the endpoint carry. Empty keeps that of the request.
+	Hostname string
+
+	Health Health
+	Weight uint32
+}
+
+// Priorities of localities: Envoy uses the next priority only as far as the one before it
+// has too few healthy endpoints. Local backends with priorities of their own take as many as
+// they need, and the others follow.
+const (
+	PriorityLocal     uint32 = 0
+	PriorityRemote    uint32 = 1
+	PriorityUnhealthy uint32 = 2
+)
+
+// A Locality is a group of endpoints that are near each other. It exists even without
+// endpoints, so that priorities have no gaps and no endpoint changes its priority when
+// endpoints before it come and go.
+type Locality struct {
+	// Name of the backend, of the endpoint of a TailscaleEndpoints, or of the
+	// ServiceAttachment that leads to another cluster.
+	Name string
+
+	// Zone of the endpoints. Empty if it is not known.
+	Zone string
+
+	Priority uint32
+
+	// Remote reports that the endpoints lead to proxies of another cluster.
+	Remote bool
+
+	// Proxied reports that the endpoints are egress proxies, where each port leads to
+	// another target. Remote endpoints always are.
+	Proxied bool
+
+	// Weight among the localities of one priority. It is at least 1: a backend of weight 0
+	// has no locality.
+	Weight uint32
+
+	Endpoints []Endpoint
+}
+
+// A LoadBalancer is Envoy's algorithm to select an endpoint.
+type LoadBalancer string
+
+// Load balancers, by Envoy's names.
+const (
+	LeastRequest LoadBalancer = "least_request"
+	RoundRobin   LoadBalancer = "round_robin"
+)
+
+// A HealthCheck is how Envoy checks endpoints.
+type HealthCheck struct {
+	// Path of an HTTP GET. Empty means that a TCP connection is enough.
+	Path               string
+	Host               string
+	Interval, Timeout  time.Duration
+	Healthy, Unhealthy uint32
+}
+
+// An OutlierDetection ejects endpoints that fail requests.
+type OutlierDetection struct {
+	Consecutive5xx            uint32
+	ConsecutiveGatewayFailure uint32
+	Interval                  time.Duration
+	BaseEjectionTime          time.Duration
+	MaxEjectionPercent        uint32
+	SplitLocalOriginErrors    bool
+}
+
+// A Shape holds the settings of a target's Envoy cluster, without its endpoints. Two targets
+// of equal shape have equal clusters.
+type Shape struct {
+	// LoadBalancer that the object asks for. Empty keeps that of Envoy Gateway.
+	LoadBalancer LoadBalancer
+
+	// HealthThreshold is the percentage of healthy endpoints of one priority below
+	// which traffic begins to go to the next. Envoy's overprovisioning factor is
+	// 10,000 over it.
+	HealthThreshold uint32
+
+	HealthCheck      *HealthCheck
+	OutlierDetection *OutlierDetection
+
+	// TLS to the endpoints, or nil if they do not speak TLS.
+	TLS *UpstreamTLS
+
+	// RemoteTLS is the TLS to the endpoints of Remote localities, if it differs: proxies of
+	// other clusters may terminate TLS, while the backends here and behind them do not speak
+	// it.
+	RemoteTLS *UpstreamTLS
+
+	// HTTP2 reports that endpoints speak HTTP/2 with prior knowledge.
+	HTTP2 bool
+}
+
+// An UpstreamTLS is the TLS between Envoy and endpoints.
+type UpstreamTLS struct {
+	// ServerName for SNI and for the verification of the certificate. Empty means the host
+	// that the request carries.
+	ServerName string
+
+	// AltNames are subject alternative names, one of which the certificate must have instead
+	// of ServerName. None means ServerName.
+	AltNames []AltName
+
+	// CA is the bundle, in PEM, that certificates must chain to. Empty means the system's.
+	CA string
+}
+
+// An AltName is a subject alternative name of a certificate.
+type AltName struct {
+	// URI reports that Value is a URI, such as a SPIFFE ID, instead of a DNS name.
+	URI   bool
+	Value string
+}
+
+// A Target is what a backendRef to one of our objects resolves to.
+type Target struct {
+	Key   TargetKey
+	Shape Shape
+
+	// Localities ordered by priority, then by name.
+	Localities []Locality
+
+	// Candidates are the endpoints to be probed, and Delays the times to wait before traffic
+	// moves. They are empty for a Shape without HealthCheck.
+	Candidates []Candidate
+	Delays     Delays
+
+	// Problem says why no endpoint can answer. It is shown to people, and empty if one can.
+	Problem string
+
+	// Refused says which hosts of the target nothing may connect to and why, while others
+	// answer. It is shown to people. If no host answers, the Problem says it.
+	Refused []string
+
+	// Missing reports that the object or its port does not exist: the reference is invalid,
+	// which Gateway API answers by 500 and not by 503.
+	Missing bool
+}

@@ -1,0 +1,96 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package ir
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A Tuning is what a BackendTrafficPolicy asks of endpoint lists and of HTTP/2. Hooks do not
+// see these settings in clusters: Envoy Gateway applies most of them to endpoint lists of
+// its own, which hooks neither see nor use. The zero value asks for nothing.
+type Tuning struct {
+	// HealthPort is the port of Envoy's health checks. Zero is the port of the endpoint.
+	HealthPort uint32
+
+	// PreferLocal groups endpoints by zone alone, so that Envoy finds its own zone among the
+	// localities.
+	PreferLocal bool
+
+	// Zones are the weights of zones, by name. A zone that is not listed has weight 1. An
+	// empty list keeps the weights of the backends.
+	Zones []ZoneWeight
+
+	// HTTP2 is a setting of clusters, and not part of a list's name.
+	HTTP2 HTTP2
+}
+
+// A ZoneWeight is the weight of a zone.
+type ZoneWeight struct {
+	Zone   string
+	Weight uint32
+}
+
+// Parts of the name of a tuned list: LIST[+health=PORT][+local][+zone=ZONE:WEIGHT]...
+const (
+	tuningSeparator = "+"
+	tuningHealth    = "health="
+	tuningLocal     = "local"
+	tuningZone      = "zone="
+)
+
+// Equal reports whether two Tunings ask for the same.
+func (t Tuning) Equal(o Tuning) bool {
+	return t.HealthPort == o.HealthPort && t.PreferLocal == o.PreferLocal && slices.Equal(t.Zones, o.Zones) && t.HTTP2 == o.HTTP2
+}
+
+// Name returns the name of the endpoint list with this Tuning. The Tuning is part of the
+// name, so that routes with different Tunings of one target have different lists.
+func (t Tuning) Name(list string) string {
+	parts := []string{list}
+	if t.HealthPort != 0 {
+		parts = append(parts, tuningHealth+strconv.FormatUint(uint64(t.HealthPort), 10))
+	}
+	if t.PreferLocal {
+		parts = append(parts, tuningLocal)
+	}
+	for _, z := range t.Zones {
+		parts = append(parts, tuningZone+z.Zone+":"+strconv.FormatUint(uint64(z.Weight), 10))
+	}
+	return strings.Join(parts, tuningSeparator)
+}
+
+// ParseTuning is the inverse of Name. It returns false for any other name.
+func ParseTuning(name string) (list string, t Tuning, ok bool) {
+	list, rest, tuned := strings.Cut(name, tuningSeparator)
+	if !tuned {
+		return list, Tuning{}, true
+	}
+	for p := range strings.SplitSeq(rest, tuningSeparator) {
+		if port, found := strings.CutPrefix(p, tuningHealth); found {
+			n, err := strconv.ParseUint(port, 10, 16)
+			if err != nil {
+				return "", Tuning{}, false
+			}
+			t.HealthPort = uint32(n)
+			continue
+		}
+		if zone, found := strings.CutPrefix(p, tuningZone); found {
+			zone, weight, _ := strings.Cut(zone, ":")
+			n, err := strconv.ParseUint(weight, 10, 32)
+			if err != nil {
+				return "", Tuning{}, false
+			}
+			t.Zones = append(t.Zones, ZoneWeight{Zone: zone, Weight: uint32(n)})
+			continue
+		}
+		if p != tuningLocal {
+			return "", Tuning{}, false
+		}
+		t.PreferLocal = true
+	}
+	return list, t, true
+}

@@ -1,0 +1,295 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package parse
+
+import (
+	"fmt"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/net/http/httpguts"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
+)
+
+// parseNamedRule parses the reference to a rule of a route in the policy's namespace.
+func parseNamedRule(namespace string, in *gatewayv1alpha1.RoutePolicyRouteRule) (*ir.NamedRule, error) {
+	n := &ir.NamedRule{PolicyTarget: ir.PolicyTarget{
+		Route: ir.KindHTTPRoute, NamespacedName: types.NamespacedName{Namespace: namespace, Name: string(in.Name)}, Section: string(in.SectionName),
+	}}
+	if in.Kind != "" {
+		n.Route = ir.RouteKinds[string(in.Kind)]
+	}
+	if n.Section == "" || n.Route != ir.KindHTTPRoute && n.Route != ir.KindGRPCRoute {
+		return nil, errors.Errorf("%s %s has no rule %q", in.Kind, in.Name, in.SectionName)
+	}
+	return n, nil
+}
+
+// ParseRoutePolicy parses a policy, without the state of its targets. The schema has
+// validated the policy, but policies from files were not validated: a rule that Envoy would
+// refuse must not reach Envoy, which would refuse all routes with it.
+func ParseRoutePolicy(o *gatewayv1alpha1.TailscaleRoutePolicy) *ir.RoutePolicy {
+	p := &ir.RoutePolicy{
+		Name:       client.ObjectKeyFromObject(o),
+		Generation: o.GetGeneration(),
+		Created:    o.GetCreationTimestamp().UTC(),
+	}
+	for _, r := range o.Spec.TargetRefs {
+		if r.Group != gwapiv1.GroupName {
+			continue
+		}
+		t := ir.PolicyTarget{
+			NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: string(r.Name)},
+			Section:        string(ptr.Deref(r.SectionName, "")),
+		}
+		switch k := ir.RouteKinds[string(r.Kind)]; {
+		case r.Kind == KindGateway:
+		case k == ir.KindHTTPRoute, k == ir.KindGRPCRoute:
+			t.Route = k
+		default:
+			continue
+		}
+		p.Targets = append(p.Targets, ir.Attachment{PolicyTarget: t})
+	}
+	for i := range o.Spec.Rules {
+		r := &ir.PolicyRule{
+			Policy: p.Name, Created: p.Created, Index: i,
+			Name: string(o.Spec.Rules[i].Name), Priority: o.Spec.Rules[i].Priority,
+		}
+		if err := parsePolicyRule(r, &o.Spec.Rules[i]); err != nil {
+			r.Omit(err)
+		}
+		p.Rules = append(p.Rules, r)
+	}
+	return p
+}
+
+// parsePolicyRule fills a rule from its spec.
+func parsePolicyRule(r *ir.PolicyRule, in *gatewayv1alpha1.RoutePolicyRule) error {
+	r.Deny = slices.ContainsFunc(in.Actions, func(a gatewayv1alpha1.RoutePolicyAction) bool { return a.Type == gatewayv1alpha1.ActionDeny })
+	for i := range in.Matches {
+		m, err := parsePolicyMatch(&in.Matches[i])
+		if err != nil && r.Deny {
+			r.Widened = fmt.Sprintf("matches[%d]: %v", i, err)
+			m, err = parsePolicyMatch(widen(in.Matches[i].DeepCopy()))
+		}
+		if err != nil {
+			return errors.Wrapf(err, "matches[%d]", i)
+		}
+		r.Matches = append(r.Matches, m)
+	}
+	for i := range in.Actions {
+		if err := parsePolicyAction(r, &in.Actions[i]); err != nil {
+			return errors.Wrapf(err, "actions[%d]", i)
+		}
+	}
+	return nil
+}
+
+// widen drops the conditions of a Deny rule's match that cannot be parsed: the rule must not
+// let in a client that it is meant to deny.
+func widen(m *gatewayv1alpha1.RoutePolicyMatch) *gatewayv1alpha1.RoutePolicyMatch {
+	fails := func(m gatewayv1alpha1.RoutePolicyMatch) bool {
+		_, err := parsePolicyMatch(&m)
+		return err != nil
+	}
+	if fails(gatewayv1alpha1.RoutePolicyMatch{Path: m.Path}) {
+		m.Path = nil
+	}
+	m.Headers = slices.DeleteFunc(m.Headers, func(h gwapiv1.HTTPHeaderMatch) bool {
+		return fails(gatewayv1alpha1.RoutePolicyMatch{Headers: []gwapiv1.HTTPHeaderMatch{h}})
+	})
+	if fails(gatewayv1alpha1.RoutePolicyMatch{TailnetDevice: m.TailnetDevice}) {
+		m.TailnetDevice = nil
+	}
+	return m
+}
+
+// parsePolicyMatch parses a match of a policy's rule.
+func parsePolicyMatch(in *gatewayv1alpha1.RoutePolicyMatch) (ir.PolicyMatch, error) {
+	out := ir.PolicyMatch{Match: ir.Match{Method: string(ptr.Deref(in.Method, ""))}}
+	if in.Path != nil {
+		out.PathType = string(ptr.Deref(in.Path.Type, gwapiv1.PathMatchPathPrefix))
+		out.Path = ptr.Deref(in.Path.Value, "/")
+		if err := checkPathExpression(out.PathType, out.Path); err != nil {
+			return out, err
+		}
+	}
+	for _, h := range in.Headers {
+		regular := ptr.Deref(h.Type, "") == gwapiv1.HeaderMatchRegularExpression
+		if regular {
+			if err := CheckExpression(h.Value); err != nil {
+				return out, err
+			}
+		}
+		if err := checkHeader(string(h.Name), ""); err != nil {
+			return out, err
+		}
+		if !regular && strings.HasPrefix(h.Value, "~") {
+			// It would be taken for an expression, for it is written like one.
+			h.Value, regular = regexp.QuoteMeta(h.Value), true
+		}
+		out.Headers = append(out.Headers, condition(strings.ToLower(string(h.Name)), h.Value, regular))
+	}
+	slices.Sort(out.Headers)
+	if in.TailnetDevice != nil {
+		var err error
+		if out.Clients, err = parseClients(in.TailnetDevice.Addresses); err != nil {
+			return out, err
+		}
+		out.Devices = queryOf(in.TailnetDevice)
+		// The schema refuses it, but older objects may have been stored without that rule.
+		out.NamesOnly = len(in.TailnetDevice.Hostnames) > 0 && len(in.TailnetDevice.Tags) == 0 && len(in.TailnetDevice.Users) == 0
+	}
+	return out, nil
+}
+
+// checkHeader returns an error for a header that Envoy refuses. Envoy would refuse all
+// routes with it.
+func checkHeader(name, value string) error {
+	if !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(value) {
+		return errors.Errorf("%q is no header, or cannot have this value", name)
+	}
+	return nil
+}
+
+// parseClients parses addresses and ranges. It returns nil if there are none.
+func parseClients(in []string) ([]netip.Prefix, error) {
+	if len(in) == 0 {
+		return nil, nil
+	}
+	out := make([]netip.Prefix, 0, len(in))
+	for _, s := range in {
+		if a, err := netip.ParseAddr(s); err == nil {
+			out = append(out, netip.PrefixFrom(a.Unmap(), a.Unmap().BitLen()))
+			continue
+		}
+		p, err := netip.ParsePrefix(s)
+		if err != nil {
+			return nil, errors.Errorf("%q is neither an IP address nor a range", s)
+		}
+		out = append(out, p.Masked())
+	}
+	slices.SortFunc(out, netip.Prefix.Compare)
+	return slices.Compact(out), nil
+}
+
+// rateUnits are the periods of rate limits.
+var rateUnits = map[gatewayv1alpha1.RateUnit]time.Duration{ //nolint:gochecknoglobals // A constant map.
+	gatewayv1alpha1.RatePerSecond: time.Second,
+	gatewayv1alpha1.RatePerMinute: time.Minute,
+	gatewayv1alpha1.RatePerHour:   time.Hour,
+}
+
+// parsePolicyAction adds an action to a rule.
+func parsePolicyAction(r *ir.PolicyRule, in *gatewayv1alpha1.RoutePolicyAction) error {
+	switch {
+	case in.Type == gatewayv1alpha1.ActionDeny:
+		r.Deny = true
+	case in.Type == gatewayv1alpha1.ActionRedirect && in.Redirect != nil:
+		r.Redirect = parseRedirect(in.Redirect)
+		for _, part := range []string{r.Redirect.Scheme, r.Redirect.Hostname, r.Redirect.Path} {
+			if !httpguts.ValidHeaderFieldValue(part) {
+				return errors.Errorf("%q cannot be part of a URL", part)
+			}
+		}
+	case in.Type == gatewayv1alpha1.ActionRoute && in.Route != nil && in.Route.Rule != nil:
+		var err error
+		r.Named, err = parseNamedRule(r.Policy.Namespace, in.Route.Rule)
+		return err
+	case in.Type == gatewayv1alpha1.ActionRoute && in.Route != nil:
+		for i, b := range in.Route.BackendRefs {
+			r.Backends = append(r.Backends, parsePolicyBackend(r.Policy.Namespace, b, i))
+		}
+	case in.Type == gatewayv1alpha1.ActionRequestHeaderModifier && in.RequestHeaderModifier != nil:
+		var err error
+		r.Request, err = parseHeaders(in.RequestHeaderModifier)
+		return err
+	case in.Type == gatewayv1alpha1.ActionResponseHeaderModifier && in.ResponseHeaderModifier != nil:
+		var err error
+		r.Response, err = parseHeaders(in.ResponseHeaderModifier)
+		return err
+	case in.Type == gatewayv1alpha1.ActionTimeouts && in.Timeouts != nil:
+		d, err := time.ParseDuration(string(in.Timeouts.Request))
+		if err != nil || d < 0 {
+			return errors.Errorf("%q is no duration", in.Timeouts.Request)
+		}
+		r.Timeout = &d
+	case in.Type == gatewayv1alpha1.ActionRateLimit && in.RateLimit != nil && in.RateLimit.Requests > 0 && rateUnits[in.RateLimit.Unit] > 0:
+		r.RateLimit = &ir.RateLimit{Requests: uint32(in.RateLimit.Requests), Per: rateUnits[in.RateLimit.Unit]}
+	case in.Type == gatewayv1alpha1.ActionBackendTLS && in.BackendTLS != nil && IsSecret(in.BackendTLS.ClientCertificateRef):
+		r.Certificate = ParseCertificateRef(r.Policy.Namespace, in.BackendTLS.ClientCertificateRef)
+	default:
+		return errors.Errorf("%s says nothing of what to do", in.Type)
+	}
+	return nil
+}
+
+// parseRedirect parses a redirect.
+func parseRedirect(in *gatewayv1alpha1.RoutePolicyRedirect) *ir.PolicyRedirect {
+	return &ir.PolicyRedirect{
+		Scheme:     ptr.Deref(in.Scheme, ""),
+		Hostname:   string(ptr.Deref(in.Hostname, "")),
+		Port:       ptr.Deref(in.Port, 0),
+		Path:       ptr.Deref(in.Path, ""),
+		StatusCode: in.StatusCode,
+	}
+}
+
+// parsePolicyBackend parses a backendRef of a policy with its index.
+func parsePolicyBackend(ns string, in gatewayv1alpha1.RoutePolicyBackendRef, i int) ir.BackendRef {
+	out := ir.BackendRef{
+		Kind:           ir.BackendServices,
+		NamespacedName: types.NamespacedName{Namespace: ns, Name: string(in.Name)},
+		Port:           in.Port,
+		Weight:         uint32(max(ptr.Deref(in.Weight, 1), 0)),
+		Index:          i,
+	}
+	if in.Kind == KindTailscaleEndpoints {
+		out.Kind = ir.BackendEndpoints
+	}
+	return out
+}
+
+// parseHeaders parses the changes of a header filter.
+func parseHeaders(in *gwapiv1.HTTPHeaderFilter) (ir.HeaderChange, error) {
+	out := ir.HeaderChange{}
+	for _, of := range []struct {
+		from []gwapiv1.HTTPHeader
+		to   *[]ir.Header
+	}{{in.Set, &out.Set}, {in.Add, &out.Add}} {
+		for _, h := range of.from {
+			if err := checkChange(string(h.Name), h.Value); err != nil {
+				return ir.HeaderChange{}, err
+			}
+			*of.to = append(*of.to, ir.Header{Name: string(h.Name), Value: h.Value})
+		}
+	}
+	for _, n := range in.Remove {
+		if err := checkChange(n, ""); err != nil {
+			return ir.HeaderChange{}, err
+		}
+	}
+	out.Remove = slices.Clone(in.Remove)
+	return out, nil
+}
+
+// checkChange returns an error for a header that must not be changed.
+func checkChange(name, value string) error {
+	if strings.EqualFold(name, "host") {
+		return fmt.Errorf("%q cannot be changed", name)
+	}
+	return checkHeader(name, value)
+}

@@ -1,0 +1,71 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package parse
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rsa"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
+)
+
+// rsaBits is Envoy's minimum size of an RSA key.
+const rsaBits = 2048
+
+// ParseSecret returns the state of a client certificate in a Secret at a time. A nil Secret
+// is one that does not exist.
+func ParseSecret(n types.NamespacedName, o *corev1.Secret, now time.Time) ir.CertificateSecret {
+	invalid := func(format string, args ...any) ir.CertificateSecret {
+		return ir.CertificateSecret{Reason: ir.ReasonInvalidCertificate, Problem: "Secret " + n.String() + " " + fmt.Sprintf(format, args...)}
+	}
+	if o == nil {
+		return invalid("does not exist; make it, or correct clientCertificateRef")
+	}
+	if o.Type != corev1.SecretTypeTLS {
+		return invalid("is of type %q; it must be of %q", o.Type, corev1.SecretTypeTLS)
+	}
+	chain, key := o.Data[corev1.TLSCertKey], o.Data[corev1.TLSPrivateKeyKey]
+	c, err := tls.X509KeyPair(chain, key)
+	if err != nil {
+		// The error could reveal parts of the key.
+		return invalid("has no certificate with its key under %s and %s", corev1.TLSCertKey, corev1.TLSPrivateKeyKey)
+	}
+	if !presentable(c.Leaf) {
+		return invalid("has a key that Envoy does not take; make it one of RSA with %d bits or more, or of ECDSA", rsaBits)
+	}
+	p := ir.NewKeyPair(chain, key, c.Leaf)
+	switch {
+	case now.Before(p.From):
+		return ir.CertificateSecret{
+			Reason: ir.ReasonCertificateExpired, Due: p.From,
+			Problem: fmt.Sprintf("Secret %s has a certificate that is not valid before %s", n, p.From.Format(time.RFC3339)),
+		}
+	case !now.Before(p.Until):
+		return ir.CertificateSecret{
+			Reason:  ir.ReasonCertificateExpired,
+			Problem: fmt.Sprintf("Secret %s has a certificate that expired at %s; renew it", n, p.Until.Format(time.RFC3339)),
+		}
+	}
+	return ir.CertificateSecret{Pair: p, Due: p.Until}
+}
+
+// presentable reports whether Envoy accepts the key of a certificate. Envoy would refuse all
+// other secrets of the same update with a key that it does not accept.
+func presentable(c *x509.Certificate) bool {
+	switch k := c.PublicKey.(type) {
+	case *rsa.PublicKey:
+		return k.N.BitLen() >= rsaBits
+	case *ecdsa.PublicKey:
+		return k.Curve == elliptic.P256() || k.Curve == elliptic.P384() || k.Curve == elliptic.P521()
+	}
+	return false
+}

@@ -1,0 +1,90 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package parse
+
+import (
+	"cmp"
+	"net/netip"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/utils/ptr"
+)
+
+// A Service is the part of a Kubernetes Service that the extension needs.
+type Service struct {
+	External bool
+	Family   discoveryv1.AddressType
+	Ports    []ServicePort
+}
+
+// A ServicePort is a port of a Service or EndpointSlice. A port of both has the same name.
+type ServicePort struct {
+	Name     string
+	Port     int32
+	Protocol corev1.Protocol
+	H2c      bool
+}
+
+// appProtocolH2C is HTTP/2 without TLS (KEP-3726).
+const appProtocolH2C = "kubernetes.io/h2c"
+
+// ParseService parses a Service.
+func ParseService(o *corev1.Service) *Service {
+	s := &Service{External: o.Spec.Type == corev1.ServiceTypeExternalName, Family: discoveryv1.AddressTypeIPv4}
+	if len(o.Spec.IPFamilies) > 0 {
+		s.Family = discoveryv1.AddressType(o.Spec.IPFamilies[0])
+	}
+	for _, p := range o.Spec.Ports {
+		s.Ports = append(s.Ports, ServicePort{
+			Name:     p.Name,
+			Port:     p.Port,
+			Protocol: cmp.Or(p.Protocol, corev1.ProtocolTCP),
+			H2c:      ptr.Deref(p.AppProtocol, "") == appProtocolH2C,
+		})
+	}
+	return s
+}
+
+// An EndpointSlice is the part of an EndpointSlice object that the extension needs.
+type EndpointSlice struct {
+	Family    discoveryv1.AddressType
+	Ports     []ServicePort
+	Endpoints []Endpoint
+}
+
+// An Endpoint is an endpoint of an EndpointSlice.
+type Endpoint struct {
+	Address, Zone               string
+	Ready, Serving, Terminating bool
+}
+
+// ParseEndpointSlice parses an EndpointSlice, and drops addresses that are refused. The API
+// server refuses most of those itself.
+func ParseEndpointSlice(o *discoveryv1.EndpointSlice, refused func(netip.Addr) bool) *EndpointSlice {
+	s := &EndpointSlice{Family: o.AddressType}
+	for _, p := range o.Ports {
+		if p.Port != nil {
+			s.Ports = append(s.Ports, ServicePort{Name: ptr.Deref(p.Name, ""), Port: *p.Port, Protocol: ptr.Deref(p.Protocol, corev1.ProtocolTCP)})
+		}
+	}
+	for _, e := range o.Endpoints {
+		if len(e.Addresses) == 0 {
+			continue
+		}
+		if a, err := netip.ParseAddr(e.Addresses[0]); err == nil && refused(a) {
+			continue
+		}
+		ready := ptr.Deref(e.Conditions.Ready, true)
+		s.Endpoints = append(s.Endpoints, Endpoint{
+			// Only the first is used (discovery/v1 Endpoint).
+			Address:     e.Addresses[0],
+			Zone:        ptr.Deref(e.Zone, ""),
+			Ready:       ready,
+			Serving:     ptr.Deref(e.Conditions.Serving, ready),
+			Terminating: ptr.Deref(e.Conditions.Terminating, false),
+		})
+	}
+	return s
+}

@@ -1,0 +1,31 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import (
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
+)
+
+// NewCache returns a cache that holds the parts of objects that a Store needs, of all
+// namespaces unless some are named.
+func NewCache(cfg *rest.Config, namespaces ...string) (cache.Cache, error) {
+	s, err := parse.Scheme()
+	if err != nil {
+		return nil, err
+	}
+	o := cache.Options{Scheme: s, DefaultTransform: parse.Strip}
+	for _, n := range namespaces {
+		if o.DefaultNamespaces == nil {
+			o.DefaultNamespaces = map[string]cache.Config{}
+		}
+		o.DefaultNamespaces[n] = cache.Config{}
+	}
+	c, err := cache.New(cfg, o)
+	return c, errors.Wrap(err, "cannot make a cache")
+}

@@ -1,0 +1,298 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package watch
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
+)
+
+// retryInterval is the time between two attempts to watch kinds that do not exist yet.
+const retryInterval = 10 * time.Second
+
+// deletionDelay is how long a route stays known after it was deleted. Envoy Gateway learns
+// of the deletion soon, too. If it translated the route once more while the route is unknown
+// here, it would give Envoy a cluster of its own for it, and remove that with the next
+// translation: Envoy then waits 15 seconds for the endpoints of that cluster, and applies no
+// other change of clusters meanwhile (seen with Envoy 1.39.1).
+const deletionDelay = 3 * time.Second
+
+// Informers are the source of objects. A cache.Cache implements it.
+type Informers interface {
+	GetInformer(ctx context.Context, o client.Object, opts ...cache.InformerGetOption) (cache.Informer, error)
+}
+
+// A Source feeds a Store with objects from informers.
+type Source struct {
+	informers Informers
+	store     *index.Store
+	log       logging.Logger
+
+	// kinds are those to watch.
+	kinds map[string]client.Object
+
+	// mu guards the fields below.
+	mu sync.Mutex
+
+	// unwatched are the kinds that are not watched yet, with the reason.
+	unwatched map[string]error
+
+	// listing are the kinds that are watched and not listed yet.
+	listing map[string]struct{}
+
+	pending []index.Change
+
+	// deletions are those of routes, with the time at which to apply them.
+	deletions map[routeID]deletion
+
+	wake   chan struct{}
+	synced chan struct{}
+}
+
+// A routeID identifies a route by kind and name.
+type routeID struct {
+	kind reflect.Type
+	client.ObjectKey
+}
+
+// A deletion of a route is applied later.
+type deletion struct {
+	change index.Change
+	at     time.Time
+}
+
+// NewSource returns a Source that feeds a store with objects of some kinds once it is
+// started.
+func NewSource(i Informers, kinds map[string]client.Object, s *index.Store, log logging.Logger) *Source {
+	out := &Source{
+		informers: i,
+		kinds:     kinds,
+		store:     s,
+		log:       log,
+		unwatched: map[string]error{},
+		listing:   map[string]struct{}{},
+		deletions: map[routeID]deletion{},
+		wake:      make(chan struct{}, 1),
+		synced:    make(chan struct{}),
+	}
+	for k := range kinds {
+		out.unwatched[k] = errors.New("is not watched yet")
+	}
+	return out
+}
+
+// Start feeds the store until the context ends. It makes the first Snapshot when every kind
+// that the API server knows is listed, so that a part of the objects is never taken for all.
+// A kind whose CRD is created later is watched within 10 seconds.
+func (s *Source) Start(ctx context.Context) error {
+	retry := time.NewTicker(retryInterval)
+	defer retry.Stop()
+	s.watch(ctx)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-retry.C:
+			s.watch(ctx)
+		case <-s.wake:
+		}
+		s.flush()
+	}
+}
+
+// Synced returns a channel that is closed when the first Snapshot exists.
+func (s *Source) Synced() <-chan struct{} { return s.synced }
+
+// HasSynced reports whether the first Snapshot exists.
+func (s *Source) HasSynced() bool {
+	select {
+	case <-s.synced:
+		return true
+	default:
+		return false
+	}
+}
+
+// Waiting returns the kinds that do not exist or are not listed yet, with the reason,
+// sorted. It is for people and for readiness.
+func (s *Source) Waiting() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []string
+	for k, err := range s.unwatched {
+		out = append(out, fmt.Sprintf("%s: %v", k, err))
+	}
+	for k := range s.listing {
+		out = append(out, k+": is not listed yet; may the extension list and watch it?")
+	}
+	slices.Sort(out)
+	return out
+}
+
+// watch starts to watch the kinds that are not watched yet.
+func (s *Source) watch(ctx context.Context) {
+	s.mu.Lock()
+	missing := slices.Sorted(maps.Keys(s.unwatched))
+	s.mu.Unlock()
+	for _, k := range missing {
+		err := s.watchKind(ctx, k, s.kinds[k])
+		s.mu.Lock()
+		if err == nil {
+			delete(s.unwatched, k)
+		} else {
+			s.unwatched[k] = err
+		}
+		s.mu.Unlock()
+		if err != nil && !meta.IsNoMatchError(err) && ctx.Err() == nil {
+			s.log.Info("Cannot watch a kind, and will try again", "kind", k, "error", err)
+		}
+	}
+	s.notify()
+}
+
+// watchKind watches a kind, and waits in the background until it is listed.
+func (s *Source) watchKind(ctx context.Context, kind string, o client.Object) error {
+	i, err := s.informers.GetInformer(ctx, o, cache.BlockUntilSynced(false))
+	if err != nil {
+		return errors.Wrap(err, "cannot get an informer")
+	}
+	s.mu.Lock()
+	s.listing[kind] = struct{}{}
+	s.mu.Unlock()
+	r, err := i.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+		AddFunc: func(now any) { s.changed(now, false) },
+		UpdateFunc: func(old, now any) {
+			if !parse.Same(old, now) {
+				s.changed(now, false)
+			}
+		},
+		DeleteFunc: func(old any) { s.changed(old, true) },
+	})
+	if err != nil {
+		return errors.Wrap(err, "cannot add an event handler")
+	}
+	go func() {
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.HasSyncedChecker().Done():
+		}
+		s.mu.Lock()
+		delete(s.listing, kind)
+		s.mu.Unlock()
+		s.notify()
+	}()
+	return nil
+}
+
+// changed takes the object of an event.
+func (s *Source) changed(in any, gone bool) {
+	if t, ok := in.(toolscache.DeletedFinalStateUnknown); ok {
+		in = t.Obj
+	}
+	o, ok := in.(client.Object)
+	if !ok {
+		s.log.Info("Cannot take what an informer tells", "type", fmt.Sprintf("%T", in))
+		return
+	}
+	s.mu.Lock()
+	s.enqueue(index.Change{Object: o, Gone: gone})
+	s.mu.Unlock()
+	s.notify()
+}
+
+// enqueue queues a change. It delays deletions of routes. The caller holds the lock.
+func (s *Source) enqueue(c index.Change) {
+	if !isRoute(c.Object) {
+		s.pending = append(s.pending, c)
+		return
+	}
+	id := routeID{kind: reflect.TypeOf(c.Object), ObjectKey: client.ObjectKeyFromObject(c.Object)}
+	if !c.Gone {
+		// It is back.
+		delete(s.deletions, id)
+		s.pending = append(s.pending, c)
+		return
+	}
+	s.deletions[id] = deletion{change: c, at: time.Now().Add(deletionDelay)}
+	time.AfterFunc(deletionDelay, s.notify)
+}
+
+// isRoute reports whether an object is a route.
+func isRoute(o client.Object) bool {
+	switch o.(type) {
+	case *gwapiv1.HTTPRoute, *gwapiv1.GRPCRoute, *gwapiv1.TCPRoute, *gwapiv1.UDPRoute, *gwapiv1.TLSRoute:
+		return true
+	}
+	return false
+}
+
+// dueDeletions returns the deletions that are due. The caller holds the lock.
+func (s *Source) dueDeletions() []index.Change {
+	var out []index.Change
+	now := time.Now()
+	for id, l := range s.deletions {
+		if !l.at.After(now) {
+			out = append(out, l.change)
+			delete(s.deletions, id)
+		}
+	}
+	return out
+}
+
+// notify has Start apply pending changes.
+func (s *Source) notify() {
+	select {
+	case s.wake <- struct{}{}:
+	default:
+	}
+}
+
+// flush applies the pending changes to the store.
+func (s *Source) flush() {
+	s.mu.Lock()
+	if !s.HasSynced() && !s.listed() {
+		s.mu.Unlock()
+		return
+	}
+	changes := slices.Concat(s.pending, s.dueDeletions())
+	s.pending = nil
+	s.mu.Unlock()
+	if len(changes) > 0 {
+		if err := s.store.Apply(changes...); err != nil {
+			s.log.Info("Cannot use an object; the others are", "error", err)
+		}
+	}
+	if !s.HasSynced() {
+		close(s.synced)
+	}
+}
+
+// listed reports whether every kind that the API server knows is listed. The caller holds
+// the lock.
+func (s *Source) listed() bool {
+	for _, err := range s.unwatched {
+		if !meta.IsNoMatchError(err) {
+			return false
+		}
+	}
+	return len(s.listing) == 0
+}

@@ -1,0 +1,182 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package probe
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"syscall"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/address"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
+)
+
+// A Checker probes a target once. It returns nil when the target answers.
+type Checker interface {
+	Check(ctx context.Context, t Target) error
+}
+
+// A CheckerFn is a function that is a Checker.
+type CheckerFn func(ctx context.Context, t Target) error
+
+// Check calls the function.
+func (fn CheckerFn) Check(ctx context.Context, t Target) error { return fn(ctx, t) }
+
+// A StatusError is the status of an HTTP response that is not 2xx or 3xx.
+type StatusError struct {
+	Code int
+}
+
+// Error returns the status code.
+func (e StatusError) Error() string { return fmt.Sprintf("HTTP status %d", e.Code) }
+
+// NewNetChecker returns a Checker that opens a TCP connection, sends an HTTP GET
+// if the target has a path, or only looks up its host if the target is ResolveOnly. Each probe
+// has a connection of its own, uses no proxy, and does not follow redirects. Addresses that lead
+// back to the pod or to its node are refused, whatever name resolves to them: no backend answers
+// there.
+func NewNetChecker() Checker {
+	return newNetChecker(&net.Dialer{Resolver: net.DefaultResolver, Control: address.Control})
+}
+
+// A DialFunc opens a connection.
+type DialFunc func(ctx context.Context, network, address string) (net.Conn, error)
+
+// NewDialChecker returns a Checker like NewNetChecker, with connections that dial
+// opens. It looks up no host: targets are addresses, or names that dial resolves.
+func NewDialChecker(dial DialFunc) Checker {
+	c := newClient(dial)
+	return CheckerFn(func(ctx context.Context, t Target) error {
+		if t.Path == "" {
+			return connect(ctx, dial, t)
+		}
+		return get(ctx, c, t)
+	})
+}
+
+func newClient(dial DialFunc) *http.Client {
+	return &http.Client{
+		Transport: &http.Transport{
+			DialContext:       dial,
+			DisableKeepAlives: true,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
+func newNetChecker(d *net.Dialer) Checker {
+	c := newClient(d.DialContext)
+	return CheckerFn(func(ctx context.Context, t Target) error {
+		switch {
+		case t.ResolveOnly:
+			return resolve(ctx, d, t)
+		case t.Path == "":
+			return connect(ctx, d.DialContext, t)
+		default:
+			return get(ctx, c, t)
+		}
+	})
+}
+
+// resolve looks up a target's host, and has the dialer check each address as if it were dialled.
+func resolve(ctx context.Context, d *net.Dialer, t Target) error {
+	found, err := d.Resolver.LookupNetIP(ctx, "ip", t.Host)
+	if err != nil {
+		return errors.Wrapf(err, "cannot look up %q", t.Host)
+	}
+	for _, a := range found {
+		if d.Control == nil {
+			return nil
+		}
+		if err = d.Control("tcp", netip.AddrPortFrom(a, t.Port).String(), nil); err == nil {
+			return nil
+		}
+	}
+	return errors.Wrapf(err, "cannot use host %q", t.Host)
+}
+
+func connect(ctx context.Context, dial DialFunc, t Target) error {
+	conn, err := dial(ctx, "tcp", t.Address())
+	if err != nil {
+		return errors.Wrapf(err, "cannot connect to %q", t.Address())
+	}
+	return errors.Wrapf(conn.Close(), "cannot close connection to %q", t.Address())
+}
+
+func get(ctx context.Context, c *http.Client, t Target) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+t.Address()+t.Path, nil)
+	if err != nil {
+		return errors.Wrapf(err, "cannot make request to %q", t.Address())
+	}
+	req.Header.Set("User-Agent", version.UserAgent())
+
+	res, err := c.Do(req)
+	if err != nil {
+		return errors.Wrapf(err, "cannot get %q", req.URL)
+	}
+	// The status is the answer; a body may never end.
+	if err := res.Body.Close(); err != nil {
+		return errors.Wrapf(err, "cannot close answer of %q", req.URL)
+	}
+	return CheckStatus(res.StatusCode)
+}
+
+// CheckStatus returns a StatusError for an HTTP status that is not 2xx or 3xx.
+func CheckStatus(code int) error {
+	if code < http.StatusOK || code >= http.StatusBadRequest {
+		return StatusError{Code: code}
+	}
+	return nil
+}
+
+// ReasonNoSuchHost is the reason for a target with a host name that does not exist in DNS.
+const ReasonNoSuchHost = "no such host"
+
+// reasonRefused is the prefix of the reason for a target with refused addresses.
+const reasonRefused = "its address is refused: it is "
+
+// Refused reports whether the target is unhealthy because its addresses are refused.
+func (s Status) Refused() bool { return strings.HasPrefix(s.Reason, reasonRefused) }
+
+// Reason describes the error of a probe in words that are the same as long as the cause is.
+// Errors of package net contain ephemeral ports, which would make every probe a transition.
+func Reason(err error) string {
+	if err == nil {
+		return ""
+	}
+
+	var (
+		status StatusError
+		dns    *net.DNSError
+		timer  interface{ Timeout() bool }
+		to     address.RefusedError
+	)
+	switch {
+	case errors.As(err, &status):
+		return status.Error()
+	case errors.As(err, &to):
+		return reasonRefused + to.Why
+	case errors.As(err, &dns) && dns.IsNotFound:
+		return ReasonNoSuchHost
+	case errors.As(err, &timer) && timer.Timeout():
+		return "timed out"
+	case errors.As(err, &dns):
+		return "cannot resolve host"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "connection refused"
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return "connection closed"
+	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH):
+		return "host unreachable"
+	default:
+		return "cannot connect"
+	}
+}

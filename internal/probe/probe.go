@@ -1,0 +1,121 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package probe finds out which backends answer. It knows hosts and ports, and not services: the
+// agent and the extension decide what follows from a backend's health.
+package probe
+
+import (
+	"net"
+	"strconv"
+	"time"
+)
+
+// Pauses before the next probe of a backend that is not known to be healthy. The target's own
+// interval limits them.
+const (
+	// pauseUnsettled is short, so that a backend that has just failed is
+	// withdrawn after its thresholds' worth of moments, not of intervals.
+	pauseUnsettled = 500 * time.Millisecond
+
+	// pauseUnhealthy lets a backend come back soon without hammering it.
+	pauseUnhealthy = 2 * time.Second
+)
+
+// A Target is a backend and how to probe it. It is comparable: equal targets
+// are probed once.
+type Target struct {
+	// Host is a DNS name or an address.
+	Host string
+
+	// Port is a TCP port.
+	Port uint16
+
+	// Path of an HTTP GET. Empty means that a TCP connection is enough.
+	Path string
+
+	// ResolveOnly looks up the host, and sends nothing to it.
+	ResolveOnly bool
+
+	// Interval between two probes of a healthy backend.
+	Interval time.Duration
+
+	// Timeout of a probe.
+	Timeout time.Duration
+
+	// HealthyThreshold and UnhealthyThreshold are the numbers of equal results in a row that
+	// decide the backend's health. Less than one means one.
+	HealthyThreshold   int
+	UnhealthyThreshold int
+}
+
+// Address returns host:port.
+func (t Target) Address() string {
+	return net.JoinHostPort(t.Host, strconv.Itoa(int(t.Port)))
+}
+
+// Health of a backend.
+type Health int
+
+// A backend's health is unknown until a threshold was reached once.
+const (
+	Unknown Health = iota
+	Healthy
+	Unhealthy
+)
+
+// String returns the lower-case name of the health.
+func (h Health) String() string {
+	switch h {
+	case Healthy:
+		return "healthy"
+	case Unhealthy:
+		return "unhealthy"
+	case Unknown:
+	}
+	return "unknown"
+}
+
+// A Status is the known health of a backend.
+type Status struct {
+	Health Health
+
+	// Reason why the backend is unhealthy, in a few words that do not change
+	// from probe to probe. Empty unless unhealthy.
+	Reason string
+}
+
+// A record is a backend's status and the results that may change it.
+type record struct {
+	status Status
+
+	// successes and failures in a row; one of them is zero.
+	successes int
+	failures  int
+}
+
+// next returns the record after a probe, whose failure is described by reason,
+// and the pause before the next probe.
+func (r record) next(t Target, reason string) (record, time.Duration) {
+	if reason == "" {
+		r.successes, r.failures = r.successes+1, 0
+	} else {
+		r.successes, r.failures = 0, r.failures+1
+	}
+
+	switch {
+	case r.successes >= max(t.HealthyThreshold, 1):
+		r.status = Status{Health: Healthy}
+	case r.failures >= max(t.UnhealthyThreshold, 1):
+		r.status = Status{Health: Unhealthy, Reason: reason}
+	}
+
+	switch {
+	case r.status.Health == Healthy && r.failures == 0:
+		return r, t.Interval
+	case r.status.Health == Unhealthy && r.successes == 0:
+		return r, min(pauseUnhealthy, t.Interval)
+	default:
+		return r, min(pauseUnsettled, t.Interval)
+	}
+}
