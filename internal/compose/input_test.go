@@ -146,7 +146,7 @@ spec: {tailnet: example}`,
 		"Conditions": {
 			reason: "Crossplane writes these",
 			input:  `{statusFieldPath: status.conditions, spec: {tailnet: example}}`,
-			err:    `cannot use the input of this step: statusFieldPath: Invalid value: "status.conditions": is a field that Crossplane writes; name another`,
+			err:    `cannot use the input of this step: statusFieldPath: Invalid value: "status.conditions": is a field that Crossplane writes; use another field`,
 		},
 	}
 	for name, tc := range cases {

@@ -37,9 +37,8 @@ func composed(t *testing.T, name string) map[string]*v1alpha1.MachineSet {
 	}
 	rsp := struct {
 		Desired struct {
-			Resources map[string]struct {
-				Resource map[string]any `json:"resource"`
-			} `json:"resources"`
+			// Resources are objects, or lines with their digests.
+			Resources map[string]any `json:"resources"`
 		} `json:"desired"`
 	}{}
 	if err := yaml.Unmarshal(b, &rsp); err != nil {
@@ -47,11 +46,16 @@ func composed(t *testing.T, name string) map[string]*v1alpha1.MachineSet {
 	}
 	out := map[string]*v1alpha1.MachineSet{}
 	for _, r := range rsp.Desired.Resources {
-		if r.Resource["kind"] != v1alpha1.MachineSetKind {
+		o, ok := r.(map[string]any)
+		if !ok {
+			continue
+		}
+		resource, ok := o["resource"].(map[string]any)
+		if !ok || resource["kind"] != v1alpha1.MachineSetKind {
 			continue
 		}
 		s := &v1alpha1.MachineSet{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(r.Resource, s); err != nil {
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(resource, s); err != nil {
 			t.Fatal(err)
 		}
 		out[s.GetName()] = s

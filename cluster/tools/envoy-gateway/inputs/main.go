@@ -103,7 +103,7 @@ const (
 	version   = "v1alpha1"
 )
 
-// kinds returns the kinds that routes reference as backends.
+// kinds of ours that routes name as backends.
 func kinds() []string { return []string{"TailscaleServices", "TailscaleEndpoints"} }
 
 // translate as Envoy Gateway's runners do (internal/gatewayapi/runner and internal/xds/runner).
@@ -129,7 +129,7 @@ func translate(c *Case) (*Answer, error) {
 	for _, k := range kinds() {
 		t.ExtensionGroupKinds = append(t.ExtensionGroupKinds, schema.GroupKind{Group: ours, Kind: k})
 	}
-	// The status reports invalid objects, and the rest is translated.
+	// What is wrong with some objects is told by their status, and the rest is translated.
 	var result *gatewayapi.TranslateResult
 	_ = recovered(func() error {
 		var err error
@@ -161,7 +161,7 @@ func translate(c *Case) (*Answer, error) {
 	return a, nil
 }
 
-// send sends the translation to an extension that records it, and returns it unchanged.
+// send what is translated to an extension that keeps it, and leaves it as it is.
 func send(gateway string, naming int, of *ir.Xds, log logging.Logger) (*Message, error) {
 	all := true
 	config := &egv1a1.ExtensionManager{
@@ -197,7 +197,7 @@ func send(gateway string, naming int, of *ir.Xds, log logging.Logger) (*Message,
 		t.RuntimeFlags = &egv1a1.RuntimeFlags{Enabled: []egv1a1.RuntimeFlag{egv1a1.XDSNameSchemeV2}}
 	}
 	m := &Message{Gateway: gateway, Naming: naming}
-	// A translation that is not published may be valid after the extension has changed it.
+	// What it would not publish may be so after the extension has changed it.
 	_ = recovered(func() error {
 		_, err := t.Translate(context.Background(), of)
 		return err
@@ -206,8 +206,8 @@ func send(gateway string, naming int, of *ir.Xds, log logging.Logger) (*Message,
 	return m, nil
 }
 
-// recovered calls a translator, and recovers from panics. It panics on some inputs of Envoy
-// Gateway's tests, and its runners recover (HandleSubscription in internal/message).
+// recovered calls a translator. It panics on some inputs of its own tests, and the runners
+// recover (HandleSubscription in internal/message).
 func recovered(fn func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
