@@ -84,10 +84,10 @@ func vipServiceCase() kindCase[*v1alpha1.VIPService] {
 			{Name: "BadSharing", Break: func(mg *v1alpha1.VIPService) { mg.Spec.ForProvider.Sharing = "Both" }, Want: []string{"spec.forProvider.sharing", "Exclusive"}},
 			{Name: "OurAnnotation", Break: func(mg *v1alpha1.VIPService) {
 				mg.Spec.ForProvider.Annotations = map[string]string{"gateway.tailscale.com/owner": "me"}
-			}, Want: []string{"spec.forProvider.annotations", "kept by the provider"}},
+			}, Want: []string{"spec.forProvider.annotations", "the provider manages those"}},
 			{Name: "OwnerReferences", Break: func(mg *v1alpha1.VIPService) {
 				mg.Spec.ForProvider.Annotations = map[string]string{"tailscale.com/owner-references": "{}"}
-			}, Want: []string{"spec.forProvider.annotations", "kept by the provider"}},
+			}, Want: []string{"spec.forProvider.annotations", "the provider manages those"}},
 			{Name: "SamePlaceTwice", Break: func(mg *v1alpha1.VIPService) { mg.Spec.ForProvider.Routes = []string{"HTTPRoute/a/b", "HTTPRoute/a/b"} }, Want: []string{"spec.forProvider.routes", "Duplicate"}},
 			{Name: "BadRecordTag", Break: func(mg *v1alpha1.VIPService) { mg.Spec.ForProvider.RecordTags = []v1alpha1.Tag{"k8s"} }, Want: []string{"spec.forProvider.recordTags[0]", "must be tag:"}},
 			{Name: "RenamedLater", OnUpdate: true, Break: func(mg *v1alpha1.VIPService) { mg.Spec.ForProvider.Name = "svc:other" }, Want: []string{"spec.forProvider.name", "is immutable"}},
