@@ -187,8 +187,8 @@ func (r *Resolver) lookUp(ctx context.Context, host string) ([]string, error) {
 }
 
 // preferIPv4 returns the IPv4 addresses, or the IPv6 addresses if there are no others. Envoy
-// Gateway configures Envoy in the same way for the names of its own Backends: a cluster
-// without connectivity in one family must not lose a part of its requests.
+// Gateway configures Envoy in the same way for the names of Backends: a cluster without
+// connectivity in one family must not lose a part of its requests.
 func preferIPv4(found []netip.Addr) []string {
 	var v4, v6 []string
 	for _, a := range found {
