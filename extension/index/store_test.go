@@ -396,7 +396,7 @@ func TestSetHost(t *testing.T) {
 	}
 	// The resolver is notified when the first name is needed and again when no name is
 	// needed, but not of addresses.
-	for _, wanted := range []string{"a name that is wanted", "a name that nobody wants"} {
+	for _, wanted := range []string{"a needed name", "an unused name"} {
 		select {
 		case <-s.HostsChanged():
 		default:
