@@ -15,7 +15,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// TestDNS asks a server, as the system's resolver does.
+// TestDNS looks up names with the system's resolver at a real DNS server.
 func TestDNS(t *testing.T) {
 	addr := serve(t, map[string][]string{
 		"both.example.com.": {"192.0.2.1", "2001:db8::1"},
@@ -42,11 +42,11 @@ func TestDNS(t *testing.T) {
 	_, err := r.lookUp(t.Context(), "none.example.com")
 	var dns *net.DNSError
 	if !errors.As(err, &dns) || !dns.IsNotFound {
-		t.Errorf("want that the name does not exist, got %v", err)
+		t.Errorf("want an error that the name does not exist, got %v", err)
 	}
 }
 
-// serve names by DNS.
+// serve starts a DNS server that answers with these addresses, and returns its address.
 func serve(t *testing.T, names map[string][]string) string {
 	t.Helper()
 	c, err := (&net.ListenConfig{}).ListenPacket(t.Context(), "udp", "127.0.0.1:0")

@@ -11,7 +11,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 )
 
-// A name holds what is known of a DNS name.
+// A name holds the state of a DNS name.
 type name struct {
 	host string
 
@@ -26,10 +26,10 @@ type name struct {
 	failing bool
 }
 
-// update takes the result of a look-up, and sets the addresses if they changed. It returns
-// false if another look-up should follow soon: the known addresses stay in use while no
-// server answers, and until two look-ups in a row have found none, because a server that has
-// just started may not know its names yet.
+// update processes the result of a look-up, and sets the addresses if they changed. It
+// returns false if another look-up should follow soon: the known addresses stay in use while
+// no server answers, and until two look-ups in a row have found none, because a server that
+// has just started may not know its names yet.
 func (n *name) update(h Hosts, addresses []string, err error, log logging.Logger) bool {
 	var dns *net.DNSError
 	missing := err == nil && len(addresses) == 0 || errors.As(err, &dns) && dns.IsNotFound

@@ -40,7 +40,7 @@ type Hosts interface {
 	// Hosts are the names, each once.
 	Hosts() []string
 
-	// HostsChanged gets a value when they may have changed.
+	// HostsChanged returns a channel that receives a value when the names may have changed.
 	HostsChanged() <-chan struct{}
 
 	// SetHost sets the addresses of a name. An empty list means that it has none.
@@ -100,8 +100,8 @@ type follower struct {
 	ended  chan struct{}
 }
 
-// Run runs until ctx ends. Each name has a goroutine, which mostly waits. Run forgets names
-// that are not wanted any more.
+// Run looks up the names until ctx ends. Each name has a goroutine, which mostly waits. Run
+// forgets names that are not in use any more.
 func (r *Resolver) Run(ctx context.Context) error {
 	running := map[string]follower{}
 	defer func() {
@@ -109,7 +109,7 @@ func (r *Resolver) Run(ctx context.Context) error {
 			<-f.ended
 		}
 	}()
-	// Cancelled before the wait, so that every goroutine ends.
+	// The context is cancelled before the wait, so that every goroutine ends.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	for {
@@ -169,7 +169,7 @@ func (r *Resolver) follow(ctx context.Context, host string) {
 	}
 }
 
-// lookUp looks up a name once, when there is a slot.
+// lookUp looks up a name once, as soon as a slot is free.
 func (r *Resolver) lookUp(ctx context.Context, host string) ([]string, error) {
 	select {
 	case <-ctx.Done():
@@ -186,8 +186,8 @@ func (r *Resolver) lookUp(ctx context.Context, host string) ([]string, error) {
 	return preferIPv4(found), nil
 }
 
-// preferIPv4 returns the IPv4 addresses, or those of IPv6 if there are no others. Envoy
-// Gateway has Envoy do the same with the names of its own Backends: a cluster without
+// preferIPv4 returns the IPv4 addresses, or the IPv6 addresses if there are no others. Envoy
+// Gateway configures Envoy in the same way for the names of Backends: a cluster without
 // connectivity in one family must not lose a part of its requests.
 func preferIPv4(found []netip.Addr) []string {
 	var v4, v6 []string

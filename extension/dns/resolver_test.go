@@ -25,7 +25,7 @@ var (
 	errGone   = &net.DNSError{Err: "no such host", Name: old, IsNotFound: true}
 )
 
-// hosts that are wanted, and all that is told of them.
+// hosts holds the names to look up, and records the addresses that are set.
 type hosts struct {
 	mu      sync.Mutex
 	wanted  []string
@@ -64,13 +64,13 @@ func (h *hosts) said() []string {
 	return slices.Clone(h.told)
 }
 
-// An answer of a fake server. The last one is given again and again.
+// An answer of a fake DNS server. The server repeats its last answer.
 type answer struct {
 	addresses []string
 	err       error
 }
 
-// script answers in order.
+// script returns a Lookup that gives the answers in order, and the number of its calls.
 func script(answers ...answer) (Lookup, *int) {
 	asked := new(int)
 	return func(context.Context, string) ([]netip.Addr, error) {
@@ -93,66 +93,66 @@ func TestFollow(t *testing.T) {
 		asked   int
 	}{
 		"Once": {
-			reason:  "An answer is told at once, without doubles and in order.",
+			reason:  "The addresses of an answer should be set at once, sorted and without duplicates.",
 			answers: []answer{{addresses: []string{"192.0.2.2", "192.0.2.1", "192.0.2.2"}}},
 			want:    []string{"old.example.com 192.0.2.1 192.0.2.2"},
 			asked:   1,
 		},
 		"Same": {
-			reason:  "The same answer again is not told again, in whatever order.",
+			reason:  "The same addresses should not be set again, even if their order changes.",
 			answers: []answer{{addresses: []string{"192.0.2.1", "192.0.2.2"}}, {addresses: []string{"192.0.2.2", "192.0.2.1"}}},
 			after:   34 * time.Second,
 			want:    []string{"old.example.com 192.0.2.1 192.0.2.2"},
 			asked:   2,
 		},
 		"Other": {
-			reason:  "Another answer is told within the interval.",
+			reason:  "Different addresses should be set within the interval.",
 			answers: []answer{{addresses: []string{"192.0.2.1"}}, {addresses: []string{"192.0.2.2"}}},
 			after:   34 * time.Second,
 			want:    []string{"old.example.com 192.0.2.1", "old.example.com 192.0.2.2"},
 			asked:   2,
 		},
 		"BothFamilies": {
-			reason:  "Addresses of IPv4 go before those of IPv6.",
+			reason:  "IPv4 addresses should be preferred to IPv6 addresses.",
 			answers: []answer{{addresses: []string{"2001:db8::1", "::ffff:192.0.2.1"}}},
 			want:    []string{"old.example.com 192.0.2.1"},
 			asked:   1,
 		},
 		"OnlyIPv6": {
-			reason:  "A name may have no other.",
+			reason:  "IPv6 addresses should be used if there are no others.",
 			answers: []answer{{addresses: []string{"2001:db8::2", "2001:db8::1"}}},
 			want:    []string{"old.example.com 2001:db8::1 2001:db8::2"},
 			asked:   1,
 		},
 		"Failure": {
-			reason:  "What is known stays while no server answers, and it is tried again soon.",
+			reason:  "The known addresses should stay while no server answers, and another look-up should follow soon.",
 			answers: []answer{{addresses: []string{"192.0.2.1"}}, {err: errServer}, {err: errors.New("timeout")}, {addresses: []string{"192.0.2.2"}}},
 			after:   45 * time.Second,
 			want:    []string{"old.example.com 192.0.2.1", "old.example.com 192.0.2.2"},
 			asked:   4,
 		},
 		"Gone": {
-			reason:  "A name that is gone twice in a row has no address.",
+			reason:  "A name that two look-ups in a row do not find should have no address.",
 			answers: []answer{{addresses: []string{"192.0.2.1"}}, {err: errGone}},
 			after:   39 * time.Second,
 			want:    []string{"old.example.com 192.0.2.1", "old.example.com"},
 			asked:   3,
 		},
 		"GoneOnce": {
-			reason:  "A server that knows nothing for a moment takes nothing away.",
+			reason:  "One look-up that does not find the name should not remove its addresses.",
 			answers: []answer{{addresses: []string{"192.0.2.1"}}, {err: errGone}, {addresses: []string{"192.0.2.1"}}},
 			after:   39 * time.Second,
 			want:    []string{"old.example.com 192.0.2.1"},
 			asked:   3,
 		},
 		"Never": {
-			reason:  "A name that never was has nothing to be taken away.",
+			reason:  "A name that never existed should have no addresses to remove.",
 			answers: []answer{{err: errGone}},
 			after:   6 * time.Second,
 			asked:   2,
 		},
 		"Empty": {
-			reason:  "No address is as good as no name.",
+			reason:  "An answer without addresses should count as a name that does not exist.",
 			answers: []answer{{addresses: []string{"192.0.2.1"}}, {}},
 			after:   39 * time.Second,
 			want:    []string{"old.example.com 192.0.2.1", "old.example.com"},
@@ -171,14 +171,14 @@ func TestFollow(t *testing.T) {
 					t.Errorf("%s\n-want, +got\n%s", tc.reason, diff)
 				}
 				if *asked != tc.asked {
-					t.Errorf("%s\nwant %d looks, got %d", tc.reason, tc.asked, *asked)
+					t.Errorf("%s\nwant %d look-ups, got %d", tc.reason, tc.asked, *asked)
 				}
 			})
 		})
 	}
 }
 
-// run a resolver until the test ends.
+// run runs a resolver until the test ends.
 func run(t *testing.T, r *Resolver) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -192,7 +192,7 @@ func run(t *testing.T, r *Resolver) {
 	})
 }
 
-// TestWanted has names come and go.
+// TestWanted adds a name, removes it and adds it again.
 func TestWanted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHosts()
@@ -213,12 +213,13 @@ func TestWanted(t *testing.T) {
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		if *asked != before {
-			t.Errorf("a name that nobody wants was looked up %d times", *asked-before)
+			t.Errorf("a removed name was looked up %d times", *asked-before)
 		}
 	})
 }
 
-// TestStops checks that an end does not take addresses away: others still use them.
+// TestStops checks that the resolver keeps the addresses when it stops: Envoys still use
+// them.
 func TestStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHosts(old)

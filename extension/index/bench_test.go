@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// BenchmarkApply says how long a change takes at 5000 routes, over one target and
-// over one for each.
+// BenchmarkApply measures a change of an object with 5000 routes, both when all routes name
+// one target and when each route names a different one.
 func BenchmarkApply(b *testing.B) {
 	for _, distinct := range []bool{false, true} {
 		s := NewStore()

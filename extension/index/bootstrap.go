@@ -15,7 +15,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 )
 
-// A gatewayParameters is where a Gateway gets its EnvoyProxies from.
+// A gatewayParameters names the sources of a Gateway's EnvoyProxies.
 type gatewayParameters struct {
 	class string
 	proxy *types.NamespacedName
@@ -23,7 +23,8 @@ type gatewayParameters struct {
 
 // bootstrapObjects are the objects that decide on the bootstraps of Envoys.
 type bootstrapObjects struct {
-	// parameters of Gateways, the EnvoyProxies of GatewayClasses, and all EnvoyProxies.
+	// parameters are the sources for Gateways. The other maps are the EnvoyProxies of
+	// GatewayClasses, and all EnvoyProxies.
 	parameters map[types.NamespacedName]gatewayParameters
 	classes    map[string]types.NamespacedName
 	proxies    map[types.NamespacedName]*parse.EnvoyProxy
@@ -42,7 +43,7 @@ func newBootstrapObjects() bootstrapObjects {
 	}
 }
 
-// putBootstrap takes over an object that decides on the bootstrap of a Gateway's Envoys.
+// putBootstrap stores an object that decides on the bootstrap of a Gateway's Envoys.
 func (all *objects) putBootstrap(in *input, p *pending) (bool, error) {
 	switch o := in.Object.(type) {
 	case *gwapiv1.Gateway:
@@ -65,13 +66,13 @@ func (all *objects) putBootstrap(in *input, p *pending) (bool, error) {
 	return true, nil
 }
 
-// putParameters takes over the class and the EnvoyProxy that a Gateway names.
+// putParameters stores the class and the EnvoyProxy that a Gateway names.
 func (all *objects) putParameters(o *gwapiv1.Gateway, n types.NamespacedName, gone bool, d *pending) {
 	d.markName(bootstrapSection, n)
 	p := gatewayParameters{class: string(o.Spec.GatewayClassName)}
 	if i := o.Spec.Infrastructure; i != nil && i.ParametersRef != nil {
-		// A reference to another kind stands for an EnvoyProxy that is not there: Envoy
-		// Gateway takes neither.
+		// A reference to another kind stands for an EnvoyProxy that does not exist: Envoy
+		// Gateway accepts neither.
 		p.proxy = &types.NamespacedName{Namespace: n.Namespace}
 		if i.ParametersRef.Group == parse.GroupEnvoyGateway && i.ParametersRef.Kind == parse.KindEnvoyProxy {
 			p.proxy.Name = i.ParametersRef.Name
@@ -80,7 +81,7 @@ func (all *objects) putParameters(o *gwapiv1.Gateway, n types.NamespacedName, go
 	put(all.parameters, n, p, gone)
 }
 
-// putClass takes over the EnvoyProxy of a GatewayClass.
+// putClass stores the EnvoyProxy of a GatewayClass.
 func (all *objects) putClass(o *gwapiv1.GatewayClass, gone bool, p *pending) {
 	delete(all.classes, o.Name)
 	if r := o.Spec.ParametersRef; !gone && r != nil {
@@ -93,7 +94,7 @@ func (all *objects) putClass(o *gwapiv1.GatewayClass, gone bool, p *pending) {
 	all.markBootstraps(p)
 }
 
-// putEnvoyProxy takes over the part of an EnvoyProxy that decides on a bootstrap.
+// putEnvoyProxy stores the part of an EnvoyProxy that decides on a bootstrap.
 func (all *objects) putEnvoyProxy(o *unstructured.Unstructured, n types.NamespacedName, gone bool, p *pending) error {
 	delete(all.proxies, n)
 	all.markBootstraps(p)
@@ -108,7 +109,7 @@ func (all *objects) putEnvoyProxy(o *unstructured.Unstructured, n types.Namespac
 	return nil
 }
 
-// putConfig takes over the default EnvoyProxy of Envoy Gateway.
+// putConfig stores the default EnvoyProxy of Envoy Gateway.
 func (all *objects) putConfig(o *corev1.ConfigMap, gone bool, p *pending) error {
 	all.defaultProxy = nil
 	all.markBootstraps(p)
@@ -123,7 +124,7 @@ func (all *objects) putConfig(o *corev1.ConfigMap, gone bool, p *pending) error 
 	return nil
 }
 
-// markBootstraps marks all Gateways: the objects that call for it are few, and change rarely.
+// markBootstraps marks all Gateways. The objects that require it are few, and change rarely.
 func (all *objects) markBootstraps(p *pending) {
 	for n := range all.parameters {
 		p.markName(bootstrapSection, n)
@@ -153,7 +154,7 @@ func (all *objects) bootstrapped(gateway types.NamespacedName) bool {
 	return merged.HasAuthority()
 }
 
-// EnvoyGatewayConfig sets the name of the ConfigMap of Envoy Gateway's own configuration,
+// EnvoyGatewayConfig sets the name of the ConfigMap with Envoy Gateway's configuration,
 // which has the default EnvoyProxy. It must be called before the first change is applied.
 func (s *Store) EnvoyGatewayConfig(n types.NamespacedName) {
 	s.mu.Lock()
@@ -161,7 +162,8 @@ func (s *Store) EnvoyGatewayConfig(n types.NamespacedName) {
 	s.objects.config = n
 }
 
-// recomputeBootstraps takes over whether the marked Gateways' Envoys have the authority.
+// recomputeBootstraps updates for the marked Gateways whether their Envoys have the
+// authority.
 func (s *Store) recomputeBootstraps(e *edit) {
 	for c := range e.marked(bootstrapSection) {
 		gateway := c.NamespacedName
@@ -182,7 +184,7 @@ func bootstrapSum(gateway types.NamespacedName, has bool) any {
 	return struct{ Bootstrapped types.NamespacedName }{gateway}
 }
 
-// digestBootstrap returns what the bootstrap of a Gateway's Envoys contributes.
+// digestBootstrap returns the contribution of the bootstrap of a Gateway's Envoys.
 func (s *Store) digestBootstrap(e *edit, c contributor) contribution {
 	return contributionOf(c.NamespacedName, bootstrapSum(c.NamespacedName, e.next.Bootstraps.Get(c.NamespacedName)))
 }

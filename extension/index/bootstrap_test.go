@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	// withAuthority is a bootstrap that has the authority, and withoutAuthority one that
-	// has another.
+	// withAuthority is a bootstrap with the authority tailscale, and withoutAuthority one
+	// with another authority.
 	withAuthority    = `{type: Merge, value: "config_sources: [{authorities: [{name: other}]}, {authorities: [{name: tailscale}]}]"}`
 	withoutAuthority = `{type: Merge, value: "config_sources: [{authorities: [{name: other}]}]"}`
 )
 
-// proxyOf namespace/name with a spec.
+// proxyOf returns the EnvoyProxy NAMESPACE/NAME with a spec, stripped.
 func proxyOf(t *testing.T, name, spec string) *unstructured.Unstructured {
 	t.Helper()
 	ns, n, _ := strings.Cut(name, "/")
@@ -44,35 +44,36 @@ func TestBootstrapped(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 
-		// defaults is the EnvoyProxy of Envoy Gateway's configuration, class and gateway
-		// those that are named. Empty is none, and "missing" one that is not there.
+		// defaults is the spec of the EnvoyProxy in Envoy Gateway's configuration. class and
+		// gateway are the specs of the EnvoyProxies that the GatewayClass and the Gateway
+		// name. Empty means none, and "missing" an EnvoyProxy that does not exist.
 		defaults, class, gateway string
 
 		want bool
 	}{
 		"None":              {reason: "An Envoy without an EnvoyProxy has no authority."},
-		"Default":           {reason: "Envoys without an EnvoyProxy have the default's bootstrap.", defaults: `{bootstrap: ` + withAuthority + `}`, want: true},
+		"Default":           {reason: "Without an EnvoyProxy the bootstrap of the default applies.", defaults: `{bootstrap: ` + withAuthority + `}`, want: true},
 		"DefaultWithout":    {reason: "The default may have another authority.", defaults: `{bootstrap: ` + withoutAuthority + `}`},
-		"Class":             {reason: "The EnvoyProxy of the GatewayClass has it.", class: `{bootstrap: ` + withAuthority + `}`, want: true},
+		"Class":             {reason: "The EnvoyProxy of the GatewayClass has the authority.", class: `{bootstrap: ` + withAuthority + `}`, want: true},
 		"ClassReplaces":     {reason: "An EnvoyProxy without mergeType replaces the default.", defaults: `{bootstrap: ` + withAuthority + `}`, class: `{}`},
-		"ClassMerges":       {reason: "One that is merged keeps the default's bootstrap.", defaults: `{bootstrap: ` + withAuthority + `}`, class: `{mergeType: StrategicMerge}`, want: true},
-		"ClassOverrides":    {reason: "One that is merged may have a bootstrap of another kind.", defaults: `{bootstrap: ` + withAuthority + `}`, class: `{mergeType: StrategicMerge, bootstrap: ` + withoutAuthority + `}`},
-		"ClassMissing":      {reason: "Envoy Gateway refuses a GatewayClass whose EnvoyProxy is not there.", defaults: `{bootstrap: ` + withAuthority + `}`, class: "missing"},
-		"Gateway":           {reason: "The EnvoyProxy of the Gateway has it.", class: `{}`, gateway: `{bootstrap: ` + withAuthority + `}`, want: true},
+		"ClassMerges":       {reason: "An EnvoyProxy that is merged keeps the default's bootstrap.", defaults: `{bootstrap: ` + withAuthority + `}`, class: `{mergeType: StrategicMerge}`, want: true},
+		"ClassOverrides":    {reason: "The bootstrap of an EnvoyProxy that is merged replaces the default's.", defaults: `{bootstrap: ` + withAuthority + `}`, class: `{mergeType: StrategicMerge, bootstrap: ` + withoutAuthority + `}`},
+		"ClassMissing":      {reason: "Envoy Gateway refuses a GatewayClass whose EnvoyProxy does not exist.", defaults: `{bootstrap: ` + withAuthority + `}`, class: "missing"},
+		"Gateway":           {reason: "The EnvoyProxy of the Gateway has the authority.", class: `{}`, gateway: `{bootstrap: ` + withAuthority + `}`, want: true},
 		"GatewayReplaces":   {reason: "An EnvoyProxy without mergeType replaces that of the class.", class: `{bootstrap: ` + withAuthority + `}`, gateway: `{}`},
-		"GatewayMerges":     {reason: "One that is merged keeps the class's bootstrap.", class: `{bootstrap: ` + withAuthority + `}`, gateway: `{mergeType: JSONMerge}`, want: true},
-		"GatewayMergesAll":  {reason: "Its mergeType counts for the default, too, where the class has none.", defaults: `{bootstrap: ` + withAuthority + `}`, class: `{}`, gateway: `{mergeType: JSONMerge}`, want: true},
-		"ClassKeepsDefault": {reason: "The class's mergeType counts for the default first.", defaults: `{bootstrap: ` + withAuthority + `}`, class: `{mergeType: Replace}`, gateway: `{mergeType: JSONMerge}`},
-		"GatewayMissing":    {reason: "Envoy Gateway refuses a Gateway whose EnvoyProxy is not there.", defaults: `{bootstrap: ` + withAuthority + `}`, gateway: "missing"},
-		"MergedGateways":    {reason: "Of Gateways that share Envoys the EnvoyProxies do not count.", class: `{mergeGateways: true, bootstrap: ` + withAuthority + `}`, gateway: `{}`, want: true},
+		"GatewayMerges":     {reason: "An EnvoyProxy that is merged keeps the class's bootstrap.", class: `{bootstrap: ` + withAuthority + `}`, gateway: `{mergeType: JSONMerge}`, want: true},
+		"GatewayMergesAll":  {reason: "The Gateway's mergeType applies to the default too if the class has none.", defaults: `{bootstrap: ` + withAuthority + `}`, class: `{}`, gateway: `{mergeType: JSONMerge}`, want: true},
+		"ClassKeepsDefault": {reason: "The class's mergeType takes precedence for the default.", defaults: `{bootstrap: ` + withAuthority + `}`, class: `{mergeType: Replace}`, gateway: `{mergeType: JSONMerge}`},
+		"GatewayMissing":    {reason: "Envoy Gateway refuses a Gateway whose EnvoyProxy does not exist.", defaults: `{bootstrap: ` + withAuthority + `}`, gateway: "missing"},
+		"MergedGateways":    {reason: "The EnvoyProxies of Gateways that share Envoys are ignored.", class: `{mergeGateways: true, bootstrap: ` + withAuthority + `}`, gateway: `{}`, want: true},
 		"Replace":           {reason: "A bootstrap without a type replaces Envoy Gateway's.", class: `{bootstrap: {value: "config_sources: [{authorities: [{name: tailscale}]}]"}}`, want: true},
-		"Unreadable":        {reason: "What is not YAML has nothing.", class: `{bootstrap: {type: Merge, value: "config_sources: ["}}`},
-		"Large":             {reason: "What is too large is not read.", class: `{bootstrap: {type: Merge, value: "config_sources: [{authorities: [{name: tailscale}]}]\n#` + strings.Repeat("x", parse.MaxBootstrap) + `"}}`},
+		"Unreadable":        {reason: "A bootstrap that is not YAML has no authority.", class: `{bootstrap: {type: Merge, value: "config_sources: ["}}`},
+		"Large":             {reason: "A bootstrap that is too large is not read.", class: `{bootstrap: {type: Merge, value: "config_sources: [{authorities: [{name: tailscale}]}]\n#` + strings.Repeat("x", parse.MaxBootstrap) + `"}}`},
 		"Elsewhere":         {reason: "The name of a cluster is no authority.", class: `{bootstrap: {type: Merge, value: "static_resources: {clusters: [{name: tailscale}]}"}}`},
 		"PatchAll":          {reason: "A patch may set all sources.", class: `{bootstrap: {type: JSONPatch, jsonPatches: [{op: add, path: /config_sources, value: [{authorities: [{name: tailscale}]}]}]}}`, want: true},
 		"PatchOne":          {reason: "A patch may add a source.", class: `{bootstrap: {type: JSONPatch, jsonPatches: [{op: add, path: /admin, value: 1}, {op: add, path: /config_sources/-, value: {authorities: [{name: tailscale}]}}]}}`, want: true},
 		"PatchRemoves":      {reason: "A patch that removes a source adds none.", class: `{bootstrap: {type: JSONPatch, jsonPatches: [{op: remove, path: /config_sources/0, value: {authorities: [{name: tailscale}]}}]}}`},
-		"NotAString":        {reason: "An EnvoyProxy that cannot be read has nothing.", class: `{bootstrap: {type: Merge, value: 1}}`},
+		"NotAString":        {reason: "An EnvoyProxy that cannot be read has no authority.", class: `{bootstrap: {type: Merge, value: 1}}`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -103,7 +104,7 @@ func TestBootstrapped(t *testing.T) {
 			}
 			changes = append(changes, Change{Object: config})
 
-			// The order of objects does not matter.
+			// The order of the objects does not matter.
 			for range changes {
 				changes = append(changes[1:], changes[0])
 				s := NewStore()
@@ -116,22 +117,22 @@ func TestBootstrapped(t *testing.T) {
 				if got := s.Snapshot().HasAuthority(gw); got != tc.want {
 					t.Fatalf("%s: Bootstrapped(...): want %t, got %t", tc.reason, tc.want, got)
 				}
-				// Without the objects there is nothing.
+				// Without the objects no Gateway has the authority.
 				for _, c := range changes {
 					if c.Gone = true; s.Apply(c) != nil {
-						t.Fatalf("cannot take %T away", c.Object)
+						t.Fatalf("cannot remove %T", c.Object)
 					}
 				}
 				if s.Snapshot().HasAuthority(gw) {
-					t.Fatal("Bootstrapped(...): a Gateway that is gone is")
+					t.Fatal("Bootstrapped(...): want false for a deleted Gateway")
 				}
 			}
 		})
 	}
 }
 
-// TestBootstrapDigest shows that Envoy Gateway is asked again about a Gateway whose Envoys
-// come to have the authority, and about no other.
+// TestBootstrapDigest checks that Envoy Gateway translates a Gateway again when its Envoys
+// get the authority, and no other Gateway.
 func TestBootstrapDigest(t *testing.T) {
 	s := NewStore()
 	apply(t, s, false, routeToWeb, servicesWeb)
@@ -157,7 +158,7 @@ func TestBootstrapDigest(t *testing.T) {
 			t.Fatal(err)
 		}
 		if s.Snapshot().GatewayDigest(n) == before {
-			t.Error("the digest of the Gateway is as before")
+			t.Error("want another digest of the Gateway with the authority")
 		}
 		if d := s.Snapshot().GatewayDigest(types.NamespacedName{Namespace: n.Namespace, Name: "empty"}); d != "" {
 			t.Error("a Gateway without routes has a digest")
@@ -166,7 +167,7 @@ func TestBootstrapDigest(t *testing.T) {
 			t.Fatal(err)
 		}
 		if s.Snapshot().GatewayDigest(n) != before {
-			t.Error("the digest of the Gateway is not as before any more")
+			t.Error("want the first digest of the Gateway without the authority")
 		}
 	}
 }

@@ -49,18 +49,18 @@ func TestCertificates(t *testing.T) {
 		want   said
 	}{
 		"Unknown": {
-			reason: "Until something is known of a Secret nothing is presented.",
+			reason: "No certificate should be presented before the Secret is read.",
 			docs:   []string{policyOf("p", presentsClient), routeToWeb},
 			want:   said{Secrets: []types.NamespacedName{name("client")}, Reason: ir.ReasonPending, Problem: "Secret shop/client is not known yet", Notice: "Requests are answered 503: Secret shop/client is not known yet"},
 		},
 		"Known": {
-			reason: "A certificate that is known is presented, and people hear how long.",
+			reason: "A known certificate should be presented, and the notice should say until when it is valid.",
 			docs:   []string{policyOf("p", presentsClient), routeToWeb},
 			held:   map[types.NamespacedName]ir.CertificateSecret{name("client"): parse.ParseSecret(name("client"), good, objecttest.SecretTime)},
 			want:   said{Secrets: []types.NamespacedName{name("client")}, Notice: until, KeyPair: true},
 		},
 		"Missing": {
-			reason: "A Secret that is not there is told.",
+			reason: "A missing Secret should be reported.",
 			docs:   []string{policyOf("p", presentsClient), routeToWeb},
 			held:   map[types.NamespacedName]ir.CertificateSecret{name("client"): parse.ParseSecret(name("client"), nil, objecttest.SecretTime)},
 			want: said{
@@ -70,23 +70,23 @@ func TestCertificates(t *testing.T) {
 			},
 		},
 		"NotAttached": {
-			reason: "For a policy that has no effect here no Secret is read.",
+			reason: "The Secret of a policy that is not attached should not be read.",
 			docs:   []string{policyOf("p", presentsClient)},
 		},
 		"NotGranted": {
-			reason: "A Secret of another namespace is not even read without a grant.",
+			reason: "A Secret of another namespace should not be read without a ReferenceGrant.",
 			docs:   []string{policyOf("p", presentsOther), routeToWeb},
 			held:   map[types.NamespacedName]ir.CertificateSecret{vault: parse.ParseSecret(vault, good, objecttest.SecretTime)},
 			want:   said{Reason: ir.ReasonNotPermitted, Problem: denied, Notice: "Requests are answered 503: " + denied},
 		},
 		"GrantOfRoutes": {
-			reason: "A grant of routes is none of policies.",
+			reason: "A ReferenceGrant for routes should not permit policies.",
 			docs:   []string{policyOf("p", presentsOther), routeToWeb, routeGrant},
 			held:   map[types.NamespacedName]ir.CertificateSecret{vault: parse.ParseSecret(vault, good, objecttest.SecretTime)},
 			want:   said{Reason: ir.ReasonNotPermitted, Problem: denied, Notice: "Requests are answered 503: " + denied},
 		},
 		"Granted": {
-			reason: "With a grant it is, also when that comes later.",
+			reason: "A ReferenceGrant for policies should permit the Secret, even if it is created later.",
 			docs:   []string{policyOf("p", presentsOther), routeToWeb, vaultGrant},
 			held:   map[types.NamespacedName]ir.CertificateSecret{vault: parse.ParseSecret(vault, good, objecttest.SecretTime)},
 			want:   said{Secrets: []types.NamespacedName{vault}, Notice: until, KeyPair: true},
@@ -114,8 +114,8 @@ func TestCertificates(t *testing.T) {
 	}
 }
 
-// TestCertificatesChange reports that Envoy Gateway hears of each certificate, and the
-// reader of Secrets of what it is to read.
+// TestCertificatesChange checks that each change of a certificate changes the Gateway's
+// digest, and that the reader of Secrets is notified of the Secrets to read.
 func TestCertificatesChange(t *testing.T) {
 	gw := types.NamespacedName{Namespace: "infra", Name: "gw"}
 	s := NewStore()
@@ -123,7 +123,7 @@ func TestCertificatesChange(t *testing.T) {
 	select {
 	case <-s.SecretsChanged():
 	default:
-		t.Error("a Secret that is wanted was not told")
+		t.Error("no notification of a Secret to read")
 	}
 	seen := map[string]bool{s.Snapshot().GatewayDigest(gw): true}
 	step := func(what string, o *corev1.Secret) {
@@ -132,13 +132,13 @@ func TestCertificatesChange(t *testing.T) {
 		s.SetSecret(name("client"), &h)
 		d := s.Snapshot().GatewayDigest(gw)
 		if seen[d] {
-			t.Errorf("%s: Envoy Gateway does not hear of it", what)
+			t.Errorf("%s: the digest of the Gateway did not change", what)
 		}
 		seen[d] = true
 		before := s.Snapshot()
 		s.SetSecret(name("client"), &h)
 		if s.Snapshot() != before {
-			t.Errorf("%s: the same once more is a change", what)
+			t.Errorf("%s: the same Secret again changed the Snapshot", what)
 		}
 	}
 	step("a first certificate", objecttest.TLSSecret(t, objecttest.ECDSAKey(t)))
@@ -149,18 +149,18 @@ func TestCertificatesChange(t *testing.T) {
 	select {
 	case <-s.SecretsChanged():
 	default:
-		t.Error("that a Secret is not wanted any more was not told")
+		t.Error("no notification that no Secret is to be read any more")
 	}
 	if got := s.Secrets(); len(got) > 0 {
-		t.Errorf("Secrets are still wanted: %v", got)
+		t.Errorf("want no Secrets to read, got %v", got)
 	}
 	s.SetSecret(name("client"), nil)
 	if s.Snapshot().Edit().KeyPairs.Get(name("client")) != nil {
-		t.Error("a key that nobody needs is kept")
+		t.Error("an unused key is kept")
 	}
 }
 
-// presentingGateway names a Secret for its backends.
+// presentingGateway returns a Gateway whose client certificate for backends is in a Secret.
 func presentingGateway(secret string) string {
 	return strings.Replace(gatewayOf("gw"), "gatewayClassName: envoy", "gatewayClassName: envoy, tls: {backend: {clientCertificateRef: "+secret+"}}", 1)
 }
@@ -183,18 +183,18 @@ func TestGatewayCertificates(t *testing.T) {
 		want   said
 	}{
 		"None":  {reason: "A Gateway that names no Secret presents none.", docs: []string{gatewayOf("gw"), routeToWeb}, want: said{Revise: true}},
-		"Known": {reason: "A certificate that is known is presented.", docs: []string{presentingGateway("{name: client}"), routeToWeb}, held: map[types.NamespacedName]ir.CertificateSecret{secret: parse.ParseSecret(secret, good, objecttest.SecretTime)}, want: said{Certificate: &ir.ClientCertificate{Secret: secret, Fingerprint: fingerprint}, Secrets: []types.NamespacedName{secret}, KeyPair: true, Revise: true}},
-		"Alone": {reason: "Without a route of ours there is nothing to translate for it.", docs: []string{presentingGateway("{name: client}")}, held: map[types.NamespacedName]ir.CertificateSecret{secret: parse.ParseSecret(secret, good, objecttest.SecretTime)}, want: said{Certificate: &ir.ClientCertificate{Secret: secret, Fingerprint: fingerprint}, Secrets: []types.NamespacedName{secret}, KeyPair: true}},
+		"Known": {reason: "A known certificate should be presented.", docs: []string{presentingGateway("{name: client}"), routeToWeb}, held: map[types.NamespacedName]ir.CertificateSecret{secret: parse.ParseSecret(secret, good, objecttest.SecretTime)}, want: said{Certificate: &ir.ClientCertificate{Secret: secret, Fingerprint: fingerprint}, Secrets: []types.NamespacedName{secret}, KeyPair: true, Revise: true}},
+		"Alone": {reason: "A Gateway without a route to one of our kinds needs no translation.", docs: []string{presentingGateway("{name: client}")}, held: map[types.NamespacedName]ir.CertificateSecret{secret: parse.ParseSecret(secret, good, objecttest.SecretTime)}, want: said{Certificate: &ir.ClientCertificate{Secret: secret, Fingerprint: fingerprint}, Secrets: []types.NamespacedName{secret}, KeyPair: true}},
 		"Other": {
-			reason: "What is no Secret cannot be presented.", docs: []string{presentingGateway("{kind: Vault, group: example.com, name: client}"), routeToWeb},
+			reason: "A reference to another kind than Secret should be reported.", docs: []string{presentingGateway("{kind: Vault, group: example.com, name: client}"), routeToWeb},
 			want: said{Certificate: &ir.ClientCertificate{Secret: secret, Reason: ir.ReasonInvalidCertificate, Problem: "spec.tls.backend.clientCertificateRef names no Secret"}, Revise: true},
 		},
 		"NotGranted": {
-			reason: "A Secret of another namespace is not read without a grant of Gateways.", docs: []string{presentingGateway("{namespace: vault, name: client}"), routeToWeb, vaultGrant},
+			reason: "A Secret of another namespace should not be read without a ReferenceGrant for Gateways.", docs: []string{presentingGateway("{namespace: vault, name: client}"), routeToWeb, vaultGrant},
 			want: said{Certificate: &ir.ClientCertificate{Secret: vault, Reason: ir.ReasonNotPermitted, Problem: "No ReferenceGrant in namespace vault lets a Gateway of namespace infra name Secret client"}, Revise: true},
 		},
 		"Granted": {
-			reason: "It is with one.", docs: []string{presentingGateway("{namespace: vault, name: client}"), routeToWeb, grant}, held: map[types.NamespacedName]ir.CertificateSecret{vault: parse.ParseSecret(vault, good, objecttest.SecretTime)},
+			reason: "A ReferenceGrant for Gateways should permit the Secret.", docs: []string{presentingGateway("{namespace: vault, name: client}"), routeToWeb, grant}, held: map[types.NamespacedName]ir.CertificateSecret{vault: parse.ParseSecret(vault, good, objecttest.SecretTime)},
 			want: said{Certificate: &ir.ClientCertificate{Secret: vault, Fingerprint: fingerprint}, Secrets: []types.NamespacedName{vault}, KeyPair: true, Revise: true},
 		},
 	}
@@ -217,13 +217,13 @@ func TestGatewayCertificates(t *testing.T) {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 			if after := s.Snapshot().GatewayDigest(gw); got.Revise && got.KeyPair && after == before {
-				t.Errorf("%s\nEnvoy Gateway does not hear of the certificate", tc.reason)
+				t.Errorf("%s\nthe certificate did not change the digest of the Gateway", tc.reason)
 			}
 			for _, doc := range tc.docs {
 				apply(t, s, true, doc)
 			}
 			if digests := maps.Collect(s.Snapshot().GatewayDigests()); len(digests)+s.Snapshot().Edit().Digests.Len()+len(s.Secrets()) > 0 {
-				t.Errorf("%s\nwhen all is gone there is still %v, %v", tc.reason, digests, s.Secrets())
+				t.Errorf("%s\nafter all objects are deleted, want no digests and Secrets, got %v, %v", tc.reason, digests, s.Secrets())
 			}
 		})
 	}

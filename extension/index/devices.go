@@ -15,7 +15,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 )
 
-// putDiscovery takes over what a Discovery found for a policy.
+// putDiscovery stores the result of a policy's Discovery.
 func (all *objects) putDiscovery(o *tailnetv1alpha1.Discovery, n types.NamespacedName, gone bool, p *pending) {
 	f := parse.ParseDiscovery(o)
 	put(all.discovered, n, f, gone || f == nil)
@@ -53,7 +53,8 @@ func (all *objects) findDevices(p *ir.RoutePolicy) {
 	}
 }
 
-// within returns the addresses that are in one of the ranges. Nil ranges contain all.
+// inRanges returns the addresses that are in one of the ranges. Nil ranges contain all
+// addresses.
 func inRanges(addresses, ranges []netip.Prefix) []netip.Prefix {
 	out := []netip.Prefix{}
 	for _, a := range addresses {

@@ -15,7 +15,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
-// TestDevices follows what Discoveries find for a policy, and tells its Gateway.
+// TestDevices checks how results of a Discovery change the rules of a policy and the digest
+// of its Gateway.
 func TestDevices(t *testing.T) {
 	const rule = `{name: a, actions: [{type: Deny}], matches: [{tailnetDevice: {tailnet: corp, tags: ["tag:b", "tag:a"], addresses: [100.64.0.0/24, "fd7a::/16"]}}]}`
 	gw := types.NamespacedName{Namespace: "infra", Name: "gw"}
@@ -29,7 +30,7 @@ func TestDevices(t *testing.T) {
 	for n, q := range p.Discoveries() {
 		search = n
 		if diff := cmp.Diff(&ir.DeviceQuery{Tailnet: "corp", Tags: []string{"tag:a", "tag:b"}}, q); diff != "" {
-			t.Errorf("what is looked for: -want, +got:\n%s", diff)
+			t.Errorf("device query: -want, +got:\n%s", diff)
 		}
 	}
 	found := func(labels, status string) string {
@@ -47,41 +48,41 @@ func TestDevices(t *testing.T) {
 		same    bool
 	}{
 		{
-			reason: "Before anything was found nobody should match.", doc: found(ours, "{}"),
+			reason: "No client should match before devices are found.", doc: found(ours, "{}"),
 			notice: "Devices are not known yet", same: true,
 		},
 		{
-			reason: "Why nothing is found should be told.",
+			reason: "The notice should say why no devices are found.",
 			doc:    found(ours, "{conditions: [{type: Synced, status: 'False', reason: ReconcileError, message: no tailnet, lastTransitionTime: null}]}"),
 			notice: "Devices are not known: no tailnet", same: true,
 		},
 		{
-			reason: "That the namespace may not use the tailnet should be told.",
+			reason: "The notice should say that the namespace may not use the tailnet.",
 			doc:    found(ours, "{conditions: [{type: Synced, status: 'False', reason: ReconcileError, message: 'connect failed: not here', lastTransitionTime: null}, {type: Ready, status: 'False', reason: NamespaceNotAllowed, message: not here, lastTransitionTime: null}]}"),
 			notice: "Devices are not known: not here", same: true,
 		},
 		{
-			reason: "What was found should count, as far as it is in the ranges.",
+			reason: "Addresses of the devices should match if they are in the ranges.",
 			doc:    found(ours, "{atProvider: {count: 2, discovered: [{source: Devices, name: b, addresses: [100.64.0.9, 'fd7a::9', word]}, {source: Devices, name: a, addresses: [100.64.0.7, 100.99.0.7]}]}}"),
 			want:   []netip.Prefix{netip.MustParsePrefix("100.64.0.7/32"), netip.MustParsePrefix("100.64.0.9/32"), netip.MustParsePrefix("fd7a::9/128")}, devices: 2,
 		},
 		{
-			reason: "That there are more should be told.",
+			reason: "The notice should say that more devices match.",
 			doc:    found(ours, "{atProvider: {count: 2, truncated: true, discovered: [{source: Devices, name: a, addresses: [100.64.0.7]}]}}"),
 			want:   []netip.Prefix{netip.MustParsePrefix("100.64.0.7/32")}, devices: 1, notice: "2 devices match, and only 1 count; ask for fewer",
 		},
 		{
-			reason: "That nothing more is looked for should be told.",
+			reason: "The notice should say that the search for devices has stopped.",
 			doc:    found(ours, "{atProvider: {count: 1, discovered: [{source: Devices, name: a, addresses: [100.64.0.7]}]}, conditions: [{type: Ready, status: 'False', reason: NamespaceNotAllowed, message: not here, lastTransitionTime: null}]}"),
 			want:   []netip.Prefix{netip.MustParsePrefix("100.64.0.7/32")}, devices: 1, notice: "Devices are looked for no more, and those count that were found last: not here", same: true,
 		},
 		{
-			reason: "What nobody wrote for a policy should not count.",
+			reason: "A Discovery without the label of policies should be ignored.",
 			doc:    found("", "{atProvider: {count: 1, discovered: [{source: Devices, name: a, addresses: [100.64.0.1]}]}}"),
 			notice: "Devices are not known yet",
 		},
 		{
-			reason: "It should be forgotten with the object.", doc: found(ours, "{}"), gone: true,
+			reason: "The devices should be removed with the Discovery.", doc: found(ours, "{}"), gone: true,
 			notice: "Devices are not known yet", same: true,
 		},
 	}
@@ -92,26 +93,26 @@ func TestDevices(t *testing.T) {
 			t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
 		}
 		if rules().Matches[0].Clients == nil {
-			t.Errorf("%s Nil would be anybody.", tc.reason)
+			t.Errorf("%s Want an empty list of clients: nil would match all.", tc.reason)
 		}
 		p := s.Snapshot().Edit().Policies.Get(name("p"))
 		if p.Notices["a"] != tc.notice || p.Devices["a"] != tc.devices {
-			t.Errorf("%s It says %q of %d devices, want %q of %d", tc.reason, p.Notices["a"], p.Devices["a"], tc.notice, tc.devices)
+			t.Errorf("%s Got notice %q and %d devices, want %q and %d", tc.reason, p.Notices["a"], p.Devices["a"], tc.notice, tc.devices)
 		}
 		if same := before == s.Snapshot().GatewayDigest(gw); same != tc.same {
-			t.Errorf("%s The digest is the same: %t", tc.reason, same)
+			t.Errorf("%s Got the same digest: %t", tc.reason, same)
 		}
 	}
 	other := strings.Replace(rule, "tag:a", "tag:c", 1)
 	apply(t, s, false, policyOf("p", other))
 	for n := range s.Snapshot().Edit().Policies.Get(name("p")).Discoveries() {
 		if n == search {
-			t.Error("another query should have another Discovery")
+			t.Error("want another Discovery for another query")
 		}
 	}
 }
 
-// TestDevicesOfSeveralMatches has each match look for devices of its own.
+// TestDevicesOfSeveralMatches checks that each match has a separate Discovery.
 func TestDevicesOfSeveralMatches(t *testing.T) {
 	s := directStore()
 	apply(t, s, false, routeToWeb, policyOf("p", `{name: a, actions: [{type: Deny}], matches: [{tailnetDevice: {tailnet: corp, tags: ["tag:a"]}}, {tailnetDevice: {tailnet: corp, tags: ["tag:b"]}}]}`))
@@ -124,6 +125,6 @@ func TestDevicesOfSeveralMatches(t *testing.T) {
 	}
 	const want = "9 devices match, and only 1 count; ask for fewer; Devices are not known yet"
 	if got := s.Snapshot().Edit().Policies.Get(name("p")).Notices["a"]; got != want {
-		t.Errorf("What is wrong with each match should be told: want %q, got %q", want, got)
+		t.Errorf("The notice should list the problems of all matches: want %q, got %q", want, got)
 	}
 }

@@ -21,25 +21,25 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/refgrant"
 )
 
-// Envoys connect to hosts that tenants name: by a backend of kind External, and by an
-// externalTarget outside of the tailnet. NetworkPolicies let Envoys connect to much that they
-// keep the tenants' own pods from, so each address is checked here, after each change of a
+// Envoys connect to hosts that tenants name: in a backend of kind External, and in an
+// externalTarget outside of the tailnet. NetworkPolicies permit Envoys many connections that
+// they deny to the tenants' pods, so each address is checked here, after each change of a
 // name's addresses.
 
-// A DialPolicy is what Envoys may connect to without a proxy because a tenant names it. The
-// zero value allows no host.
+// A DialPolicy describes the hosts that tenants may name as targets of Envoys without a
+// proxy. The zero value allows no host.
 type DialPolicy struct {
 	// Direct allows hosts outside of the tailnet.
 	Direct bool
 
 	// Loopback reports that Envoys run on a machine of the user, where loopback addresses
-	// are as good as others. Envoy Gateway has the same rule for its Backends
+	// are allowed like others. Envoy Gateway has the same rule for its Backends
 	// (internal/gatewayapi/backend.go).
 	Loopback bool
 }
 
-// SetDialPolicy sets what Envoys may connect to without a proxy. It must be called before
-// the first change is applied.
+// SetDialPolicy sets which hosts Envoys may connect to without a proxy. It must be called
+// before the first change is applied.
 func (s *Store) SetDialPolicy(d DialPolicy) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,7 +96,7 @@ func newOwners() owners {
 }
 
 // claim replaces the addresses of an object, and marks the targets that depend on one of the
-// old or new addresses. It does nothing if Envoys may connect to no address.
+// old or new addresses. It does nothing if Envoys may not connect to any address.
 func (all *objects) claim(by grouped, service types.NamespacedName, addresses []netip.Addr, p *pending) {
 	if !all.dialPolicy.Direct {
 		return
@@ -120,7 +120,7 @@ func (all *objects) claim(by grouped, service types.NamespacedName, addresses []
 }
 
 // addressesOfService returns the addresses of a Service within the cluster's network. It
-// leaves out that of a load balancer, which is for clients outside.
+// leaves out the address of a load balancer, which is for clients outside.
 func addressesOfService(o *corev1.Service) []netip.Addr {
 	return parseAddresses(slices.Concat([]string{o.Spec.ClusterIP}, o.Spec.ClusterIPs, o.Spec.ExternalIPs))
 }
@@ -134,7 +134,7 @@ func addressesOfSlice(o *discoveryv1.EndpointSlice) []netip.Addr {
 	return parseAddresses(out)
 }
 
-// unlessGone returns the addresses of an object that is not gone.
+// unlessGone returns the addresses of an object that is not deleted.
 func unlessGone(gone bool, addresses []netip.Addr) []netip.Addr {
 	if gone {
 		return nil
@@ -155,11 +155,11 @@ func parseAddresses(in []string) []netip.Addr {
 	return slices.Compact(out)
 }
 
-// A refusal says why a host, or one of its addresses, is not connected to. It is shown to
-// people, and empty if all are.
+// A refusal says why Envoys may not connect to a host or to one of its addresses. It is
+// shown to people, and empty if all connections are allowed.
 type refusal string
 
-// refuse returns why objects of a kind may not have Envoy connect to an address.
+// refuse returns why objects of a kind may not make Envoy connect to an address.
 func (v *view) refuse(by refgrant.Referrer, a netip.Addr) refusal {
 	if why := v.dialPolicy.refused(a); why != "" {
 		return refusal(fmt.Sprintf("%s is refused: it is %s, which Envoy must not connect to; name another host", a, why))
@@ -189,7 +189,7 @@ func (v *view) refuse(by refgrant.Referrer, a netip.Addr) refusal {
 	return out
 }
 
-// refuseName returns why objects of a kind may not have Envoy connect to a host name, such
+// refuseName returns why objects of a kind may not make Envoy connect to a host name, such
 // as that of a Service of another namespace without a ReferenceGrant.
 func (v *view) refuseName(by refgrant.Referrer, host string) refusal {
 	if why := v.dialPolicy.refusedHost(host); why != "" {
@@ -223,8 +223,8 @@ func ungranted(host string, by refgrant.Referrer, n types.NamespacedName) refusa
 // names of Services are recognized by their addresses.
 const clusterDomain = ".cluster.local"
 
-// serviceOf returns the Service of a name that Kubernetes gives a Service or one of its
-// pods: [...]SERVICE.NAMESPACE.svc[.cluster.local].
+// serviceOf returns the Service that a DNS name of a Service or of one of its pods belongs
+// to: [...]SERVICE.NAMESPACE.svc[.cluster.local].
 func serviceOf(host string) (types.NamespacedName, bool) {
 	rest, ok := strings.CutSuffix(strings.TrimSuffix(host, clusterDomain), ".svc")
 	if !ok {
@@ -237,8 +237,8 @@ func serviceOf(host string) (types.NamespacedName, bool) {
 	return types.NamespacedName{Namespace: labels[len(labels)-1], Name: labels[len(labels)-2]}, true
 }
 
-// direct returns the endpoints of a host for a target, and notes refused addresses in the
-// target. The problem is that of the missing endpoints.
+// direct returns the endpoints of a host for a target, and records refused addresses in the
+// target. The problem says why there are no endpoints.
 func (v *view) direct(t *ir.Target, by refgrant.Referrer, host string, port int32) ([]zonedEndpoint, string) {
 	out, problem, refused := v.hostEndpoints(by, host, port)
 	if refused != "" {
@@ -247,8 +247,8 @@ func (v *view) direct(t *ir.Target, by refgrant.Referrer, host string, port int3
 	return out, cmp.Or(problem, string(refused))
 }
 
-// hostEndpoints returns the addresses of a host as far as Envoys may connect to them, and
-// the problem or refusal of the others. Package dns looks up names.
+// hostEndpoints returns the addresses of a host that Envoys may connect to, and the problem
+// or refusal of the others. Package dns looks up names.
 func (v *view) hostEndpoints(by refgrant.Referrer, host string, port int32) (out []zonedEndpoint, problem string, refused refusal) {
 	if !v.dialPolicy.Direct {
 		return nil, "", refusal(fmt.Sprintf("%s is refused: Envoy would connect to it by itself, outside of the tailnet, which is turned off; have the platform team set directTargets to true in the extension's chart", host))

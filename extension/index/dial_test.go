@@ -14,7 +14,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
-// webAt is the target of routeToWeb, and edgeAt that of a routeTo.
+// webAt returns the target of routeToWeb.
 func webAt(s *ir.Snapshot) *ir.Target {
 	return s.Target(ir.TargetKey{Kind: ir.TargetServices, Namespace: "shop", Name: "web", Port: 80, Protocol: ir.ProtocolHTTP})
 }
@@ -23,7 +23,7 @@ func edgeAt(s *ir.Snapshot, port int32) *ir.Target {
 	return s.Target(ir.TargetKey{Kind: ir.TargetEndpoints, Namespace: "shop", Name: "edge", Port: port, Protocol: ir.ProtocolHTTP})
 }
 
-// addressesOf a target, of all its localities.
+// addressesOf returns the addresses of a target's endpoints in all localities.
 func addressesOf(t *ir.Target) []string {
 	var out []string
 	for _, l := range t.Localities {
@@ -34,12 +34,12 @@ func addressesOf(t *ir.Target) []string {
 	return out
 }
 
-// external has a host for its backend.
+// external returns a TailscaleServices with one External backend at a host.
 func external(host string) string {
 	return services(fmt.Sprintf(`{vipService: {ports: ["tcp:80"]}, backends: [{kind: External, name: legacy, host: %q, port: 8080}]}`, host))
 }
 
-// directAt is a ProxySet with one target outside of the tailnet.
+// directAt returns a ProxySet with one target outside of the tailnet.
 func directAt(address string) string {
 	return fmt.Sprintf(`
 apiVersion: tailnet.gateway.tailscale.com/v1alpha1
@@ -53,8 +53,8 @@ spec:
 `, address)
 }
 
-// TestForbiddenAddresses tries each way by which a tenant could have Envoy connect to
-// itself, to its node or to nobody.
+// TestForbiddenAddresses tries each way in which a tenant could make Envoy connect to
+// itself, to its node or to an address without a host.
 func TestForbiddenAddresses(t *testing.T) {
 	hosts := map[string]string{
 		"Loopback":       "127.0.0.1",
@@ -113,7 +113,7 @@ func TestForbiddenAddresses(t *testing.T) {
 			for way, target := range ways {
 				got := target()
 				if of := addressesOf(got); len(of) > 0 {
-					t.Errorf("%s: Envoy must not connect to %s, and is sent to %v", way, host, of)
+					t.Errorf("%s: Envoy must not connect to %s, but has endpoints %v", way, host, of)
 				}
 				if got.Problem == "" || way != "EndpointSlice" && !strings.Contains(got.Problem, "is refused") {
 					t.Errorf("%s: the problem must say that %s is refused, got %q", way, host, got.Problem)
@@ -123,7 +123,7 @@ func TestForbiddenAddresses(t *testing.T) {
 	}
 }
 
-// TestForbiddenNames tries names that stand for the machine itself.
+// TestForbiddenNames tries host names of the local machine.
 func TestForbiddenNames(t *testing.T) {
 	for _, host := range []string{"localhost", "LocalHost.", "a.localhost", "a.b.localhost."} {
 		s := directStore()
@@ -137,7 +137,7 @@ func TestForbiddenNames(t *testing.T) {
 	}
 }
 
-// TestOtherNamespaces tries to reach what is another namespace's.
+// TestOtherNamespaces tries to reach objects of another namespace.
 func TestOtherNamespaces(t *testing.T) {
 	const (
 		database = `
@@ -173,93 +173,93 @@ spec:
 		objects  []string
 		want     []string
 
-		// problem has all of these.
+		// Each of these must be part of the problem.
 		problem []string
 	}{
 		"ClusterIP": {
-			reason:  "The address of another namespace's Service is that namespace's.",
+			reason:  "The cluster IP of another namespace's Service should be refused.",
 			host:    "10.96.0.9",
 			objects: []string{database},
 			problem: []string{"10.96.0.9 is refused", "Service bank/db", "ReferenceGrant", "namespace bank", "from kind TailscaleServices (group gateway.tailscale.com) of namespace shop to kind Service (group \"\") name db"},
 		},
 		"SecondClusterIP": {
-			reason:  "So is its second one.",
+			reason:  "The second cluster IP of such a Service should be refused.",
 			host:    "fd00:96::9",
 			objects: []string{database},
 			problem: []string{"fd00:96::9 is refused", "Service bank/db"},
 		},
 		"ExternalIP": {
-			reason:  "And one that leads there from outside.",
+			reason:  "An external IP of such a Service should be refused.",
 			host:    "203.0.113.9",
 			objects: []string{database},
 			problem: []string{"203.0.113.9 is refused", "Service bank/db"},
 		},
 		"NAT64": {
-			reason:  "And a form of it that a gateway translates.",
+			reason:  "A NAT64 address of such a Service should be refused.",
 			host:    "64:ff9b::10.96.0.9",
 			objects: []string{database},
 			problem: []string{"64:ff9b::a60:9 is refused", "Service bank/db"},
 		},
 		"Mapped": {
-			reason:  "And one that the kernel does.",
+			reason:  "An IPv4-mapped address of such a Service should be refused.",
 			host:    "::ffff:10.96.0.9",
 			objects: []string{database},
 			problem: []string{"is refused", "Service bank/db"},
 		},
 		"PodIP": {
-			reason:  "So is that of a pod behind it.",
+			reason:  "The address of a pod behind such a Service should be refused.",
 			host:    "10.8.0.9",
 			objects: []string{database, pods},
 			problem: []string{"10.8.0.9 is refused", "Service bank/db"},
 		},
 		"Name": {
-			reason:   "So is the Service's name, and it is not even looked up.",
+			reason:   "The DNS name of such a Service should be refused without a look-up.",
 			host:     name,
 			resolves: []string{"10.8.0.200"},
 			objects:  []string{database},
 			problem:  []string{name + " is refused", "Service bank/db", "ReferenceGrant"},
 		},
 		"ShortName": {
-			reason:   "In its short form, too.",
+			reason:   "The short DNS name of such a Service should be refused.",
 			host:     "db.bank.svc",
 			resolves: []string{"10.8.0.200"},
 			problem:  []string{"db.bank.svc is refused", "Service bank/db"},
 		},
 		"ResolvesThere": {
-			reason:   "Any name that resolves to such an address is as good as that.",
+			reason:   "A name that resolves to such an address should be refused.",
 			host:     "innocent.example.com",
 			resolves: []string{"10.96.0.9"},
 			objects:  []string{database},
 			problem:  []string{"10.96.0.9", "is refused", "Service bank/db"},
 		},
 		"ResolvesPartlyThere": {
-			reason:   "Its other addresses answer.",
+			reason:   "The other addresses of such a name should stay.",
 			host:     "innocent.example.com",
 			resolves: []string{"10.96.0.9", "192.0.2.1"},
 			objects:  []string{database},
 			want:     []string{"192.0.2.1"},
 		},
 		"Granted": {
-			reason:  "A ReferenceGrant lets the address be named.",
+			reason:  "A ReferenceGrant should permit the address.",
 			host:    "10.96.0.9",
 			objects: []string{database, grant},
 			want:    []string{"10.96.0.9"},
 		},
 		"GrantedName": {
-			reason:   "And the name.",
+			reason:   "A ReferenceGrant should permit the name.",
 			host:     name,
 			resolves: []string{"10.96.0.9"},
 			objects:  []string{database, grant},
 			want:     []string{"10.96.0.9"},
 		},
 		"GrantedOther": {
-			reason:  "One for another kind lets nobody.",
+			reason:  "A ReferenceGrant for another kind should permit nothing.",
 			host:    "10.96.0.9",
 			objects: []string{database, other},
 			problem: []string{"is refused"},
 		},
 		"GrantedElsewhere": {
-			reason:  "Nor does one for another Service.",
+			reason:  "A ReferenceGrant for another Service should permit nothing.",
 			host:    "10.96.0.9",
 			objects: []string{database, elsewhere},
 			problem: []string{"is refused"},
@@ -271,13 +271,13 @@ spec:
 			want:    []string{"10.96.0.9"},
 		},
 		"OwnAsWell": {
-			reason:  "To claim an address oneself takes it from nobody.",
+			reason:  "An address that another namespace has should be refused even if an EndpointSlice of this namespace lists it too.",
 			host:    "10.8.0.9",
 			objects: []string{pods, strings.ReplaceAll(pods, "bank", "shop")},
 			problem: []string{"is refused", "Service bank/db"},
 		},
 		"Outside": {
-			reason:  "What is nobody's in the cluster needs no grant.",
+			reason:  "An address outside of the cluster needs no grant.",
 			host:    "192.0.2.1",
 			objects: []string{database, pods},
 			want:    []string{"192.0.2.1"},
@@ -285,7 +285,7 @@ spec:
 	}
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
-			// In either order: what is known later counts as much.
+			// The result must not depend on the order of the objects.
 			for _, first := range []bool{true, false} {
 				s := directStore()
 				if first {
@@ -321,16 +321,16 @@ spec:
 		apply(t, s, false, database, grant, routeToWeb, external("10.96.0.9"))
 		apply(t, s, true, grant)
 		if got := addressesOf(webAt(s.Snapshot())); len(got) > 0 {
-			t.Errorf("With its grant the endpoint must go, got %v", got)
+			t.Errorf("want no endpoint after the grant is deleted, got %v", got)
 		}
 		apply(t, s, true, database)
 		if diff := cmp.Diff([]string{"10.96.0.9"}, addressesOf(webAt(s.Snapshot()))); diff != "" {
-			t.Errorf("Without the Service the address is nobody's: -want, +got\n%s", diff)
+			t.Errorf("want the address after the Service is deleted: -want, +got\n%s", diff)
 		}
 	})
 }
 
-// TestDialling tries what is allowed beside the default.
+// TestDialling checks the settings of a DialPolicy, and targets that need none.
 func TestDialling(t *testing.T) {
 	proxied := strings.Replace(directAt("192.0.2.1:80"), `address: "192.0.2.1:80"`, "proxyPort: 10001", 1)
 	proxied = strings.Replace(proxied, "  targets:", "  sets:\n  - {name: edge-out, direction: Egress, replicas: 2}\n  targets:", 1)
@@ -343,38 +343,38 @@ func TestDialling(t *testing.T) {
 		problem string
 	}{
 		"ExternalOff": {
-			reason:  "A host outside of the tailnet is not connected to unless that is turned on.",
+			reason:  "A host outside of the tailnet should be refused by default.",
 			objects: []string{routeToWeb, external("192.0.2.1")},
 			target:  webAt,
 			problem: "192.0.2.1 is refused: Envoy would connect to it by itself, outside of the tailnet, which is turned off; have the platform team set directTargets",
 		},
 		"TargetOff": {
-			reason:  "Nor is an externalTarget.",
+			reason:  "An externalTarget should be refused by default.",
 			objects: []string{routeTo("HTTPRoute", 80), endpointsEdge, directAt("192.0.2.1:80")},
 			target:  func(s *ir.Snapshot) *ir.Target { return edgeAt(s, 80) },
 			problem: "192.0.2.1 is refused",
 		},
 		"ProxiedWhileOff": {
-			reason:  "What egress proxies lead to needs nothing.",
+			reason:  "A target behind egress proxies needs no DialPolicy.",
 			objects: []string{routeTo("HTTPRoute", 80), endpointsEdge, proxied, sliceEdge},
 			target:  func(s *ir.Snapshot) *ir.Target { return edgeAt(s, 80) },
 			want:    []string{"10.1.0.1", "10.1.0.3"},
 		},
 		"ServiceWhileOff": {
-			reason:  "Nor do Services.",
+			reason:  "A Service needs no DialPolicy.",
 			objects: []string{routeToWeb, servicesWeb, strings.ReplaceAll(serviceAlt, "alt", "app"), strings.ReplaceAll(sliceAlt, "alt", "app")},
 			target:  webAt,
 			want:    []string{"10.2.0.1"},
 		},
 		"LoopbackOfOnesOwn": {
-			reason:  "On a machine of the user's own its loopback addresses are as good as others.",
+			reason:  "Loopback addresses should be permitted on the user's machine.",
 			allowed: DialPolicy{Direct: true, Loopback: true},
 			objects: []string{routeToWeb, external("127.0.0.1")},
 			target:  webAt,
 			want:    []string{"127.0.0.1"},
 		},
 		"LinkLocalOfOnesOwn": {
-			reason:  "Link-local ones are not.",
+			reason:  "Link-local addresses should be refused even there.",
 			allowed: DialPolicy{Direct: true, Loopback: true},
 			objects: []string{routeToWeb, external("169.254.169.254")},
 			target:  webAt,
@@ -397,20 +397,21 @@ func TestDialling(t *testing.T) {
 	}
 }
 
-// TestRefusedInPart has one backend refused beside another, which answers.
+// TestRefusedInPart checks a target with one refused backend and another that answers.
 func TestRefusedInPart(t *testing.T) {
 	got := webAt(snapshotOf(t, routeToWeb, services(`{vipService: {ports: ["tcp:80"]}, backends: [
 		{kind: External, name: good, host: 192.0.2.1, port: 80}, {kind: External, name: bad, host: 127.0.0.1, port: 80}]}`)))
 	if got.Problem != "" {
-		t.Errorf("One backend is enough to answer, got problem %q", got.Problem)
+		t.Errorf("want no problem because one backend answers, got %q", got.Problem)
 	}
 	want := []string{"127.0.0.1 is refused: it is a loopback address, which Envoy must not connect to; name another host"}
 	if diff := cmp.Diff(want, got.Refused); diff != "" {
-		t.Errorf("What is refused must be told all the same: -want, +got\n%s", diff)
+		t.Errorf("refused hosts: -want, +got\n%s", diff)
 	}
 }
 
-// directStore is one whose Envoys may connect outside of the tailnet by themselves.
+// directStore returns a store whose Envoys may connect directly to hosts outside of the
+// tailnet.
 func directStore() *Store {
 	s := NewStore()
 	s.SetDialPolicy(DialPolicy{Direct: true})

@@ -9,14 +9,14 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
-// A contribution is what a contributor adds to the digests of its Gateways.
+// A contribution is the part of a contributor in the digests of its Gateways.
 type contribution struct {
 	gateways []types.NamespacedName
 	sum      uint64
 }
 
-// contributionOf returns the contribution of a part to the digest of one Gateway. There is
-// none without a part.
+// contributionOf returns the contribution of a part to the digest of one Gateway. A nil part
+// contributes nothing.
 func contributionOf(gateway types.NamespacedName, part any) contribution {
 	if part == nil {
 		return contribution{}
@@ -24,8 +24,8 @@ func contributionOf(gateway types.NamespacedName, part any) contribution {
 	return contribution{gateways: []types.NamespacedName{gateway}, sum: ir.Sum(part)}
 }
 
-// digests are the contributions to the digests of Gateways, and the sums of targets' shapes: a
-// target that a thousand routes name is summed up once.
+// digests are the contributions to the digests of Gateways, and the sums of targets' shapes:
+// the shape of a target is summed up once, even if a thousand routes name the target.
 type digests struct {
 	contributions map[contributor]contribution
 	targets       map[ir.TargetKey]uint64
@@ -35,7 +35,7 @@ func newDigests() digests {
 	return digests{contributions: map[contributor]contribution{}, targets: map[ir.TargetKey]uint64{}}
 }
 
-// recomputeDigests brings the digests of Gateways up to date.
+// recomputeDigests updates the digests of Gateways.
 func (s *Store) recomputeDigests(e *edit) {
 	for _, k := range e.reshaped {
 		now := ir.Sum(shapeSum(e.next.Targets.Get(k)))

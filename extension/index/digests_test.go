@@ -16,7 +16,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
-// tcpOfOther is on another Gateway than the other routes.
+// tcpOfOther attaches to another Gateway than the other routes.
 const tcpOfOther = `
 apiVersion: gateway.networking.k8s.io/v1
 kind: TCPRoute
@@ -26,8 +26,8 @@ spec:
   rules: [{backendRefs: [{group: gateway.tailscale.com, kind: TailscaleServices, name: web, port: 80}]}]
 `
 
-// TestGatewayDigestsFollowState has any order of events, and any detour, end in the
-// same digests.
+// TestGatewayDigestsFollowState checks that the digests depend only on the final objects,
+// and not on the order of events or on objects that were deleted meanwhile.
 func TestGatewayDigestsFollowState(t *testing.T) {
 	docs := append(everything(), tcpOfOther)
 	first := NewStore()
@@ -50,16 +50,16 @@ func TestGatewayDigestsFollowState(t *testing.T) {
 				}
 			}
 			if diff := cmp.Diff(want, maps.Collect(s.Snapshot().GatewayDigests())); diff != "" {
-				t.Errorf("the digests depend on what came first: -want, +got:\n%s", diff)
+				t.Errorf("the digests depend on the order of events: -want, +got:\n%s", diff)
 			}
 			for _, doc := range docs {
 				apply(t, s, true, doc)
 			}
 			if left := maps.Collect(s.Snapshot().GatewayDigests()); len(left) > 0 {
-				t.Errorf("no Gateway has such routes any more, yet there are %v", left)
+				t.Errorf("want no digests after all objects are deleted, got %v", left)
 			}
 			if len(s.digests.contributions)+len(s.digests.targets) > 0 {
-				t.Errorf("contributions of what is gone are kept: %v", s.digests)
+				t.Errorf("contributions of deleted objects are kept: %v", s.digests)
 			}
 		})
 	}
@@ -74,7 +74,8 @@ spec:
   listeners: [{name: http, protocol: HTTP, port: 80}, {name: https, protocol: HTTPS, port: 443, hostname: "*.example.com"}]
 `
 
-// TestAboutGateway tells people of Gateways, and Envoy nothing.
+// TestAboutGateway checks that a Gateway is known, and that it alone changes neither
+// revision nor digest.
 func TestAboutGateway(t *testing.T) {
 	gw := types.NamespacedName{Namespace: "infra", Name: "gw"}
 	s := NewStore()
@@ -83,18 +84,18 @@ func TestAboutGateway(t *testing.T) {
 	apply(t, s, false, gateway)
 	want := &ir.Gateway{Class: "envoy", Listeners: []string{"http: HTTP 80", "https: HTTPS 443 *.example.com"}, Sections: []string{"http", "https"}, HTTPPorts: map[string]int32{"http": 80}}
 	if diff := cmp.Diff(want, s.Snapshot().Gateway(gw)); diff != "" {
-		t.Errorf("a Gateway that came: -want, +got:\n%s", diff)
+		t.Errorf("a new Gateway: -want, +got:\n%s", diff)
 	}
 	if now := s.Snapshot(); now.Revision != before.Revision || now.Digest != before.Digest {
-		t.Error("a Gateway has what Envoy gets made anew")
+		t.Error("a Gateway alone changed the revision or the digest")
 	}
 	apply(t, s, true, gateway)
 	if got := s.Snapshot().Gateway(gw); got != nil {
-		t.Errorf("a Gateway that went is still known: %v", got)
+		t.Errorf("a deleted Gateway is still known: %v", got)
 	}
 }
 
-// TestGatewayDigests says which Gateways a change concerns.
+// TestGatewayDigests checks which Gateways' digests a change affects.
 func TestGatewayDigests(t *testing.T) {
 	gw, gw2, other := types.NamespacedName{Namespace: "infra", Name: "gw"}, types.NamespacedName{Namespace: "infra", Name: "gw2"}, types.NamespacedName{Namespace: "shop", Name: "other"}
 	cases := map[string]struct {
@@ -104,20 +105,20 @@ func TestGatewayDigests(t *testing.T) {
 		want   map[types.NamespacedName]bool
 	}{
 		"Shape": {
-			reason: "A setting of a target should concern the Gateways whose routes name it.",
+			reason: "A setting of a target should affect the Gateways whose routes name it.",
 			doc:    strings.Replace(servicesWeb, "spec:\n", "spec:\n  loadBalancing: {healthCheck: {enabled: true, path: /other}}\n", 1),
 			want:   map[types.NamespacedName]bool{gw: true, other: true},
 		},
 		"Endpoints": {
-			reason: "Endpoints should concern none: they come by EDS.",
+			reason: "Endpoints should affect no digest, because Envoy gets them by EDS.",
 			doc:    strings.Replace(sliceApp, "10.0.0.1", "10.0.0.99", 1),
 		},
-		"Route":  {reason: "A route should concern its own Gateway.", doc: tcpOfOther, gone: true, want: map[types.NamespacedName]bool{other: true}},
-		"Policy": {reason: "A policy should concern the Gateways of the routes that it pins.", doc: pinRule, gone: true, want: map[types.NamespacedName]bool{gw2: true}},
-		"Tuning": {reason: "One for endpoint lists should concern the Gateway that it is of, though no route.", doc: tuneGateway, gone: true, want: map[types.NamespacedName]bool{gw2: true}},
-		"Grant":  {reason: "A grant should concern the Gateways of the routes that need it.", doc: grant, gone: true, want: map[types.NamespacedName]bool{gw2: true}},
+		"Route":  {reason: "A route should affect its Gateway.", doc: tcpOfOther, gone: true, want: map[types.NamespacedName]bool{other: true}},
+		"Policy": {reason: "A policy should affect the Gateways of the routes that it pins.", doc: pinRule, gone: true, want: map[types.NamespacedName]bool{gw2: true}},
+		"Tuning": {reason: "A policy with settings of endpoint lists should affect the Gateway that it targets.", doc: tuneGateway, gone: true, want: map[types.NamespacedName]bool{gw2: true}},
+		"Grant":  {reason: "A grant should affect the Gateways of the routes that need it.", doc: grant, gone: true, want: map[types.NamespacedName]bool{gw2: true}},
 		"ListenerSet": {
-			reason: "A route that attaches elsewhere should concern both.",
+			reason: "A route that moves to another Gateway should affect both Gateways.",
 			doc:    strings.Replace(listenerSet, "name: gw2, namespace: infra", "name: other, namespace: shop", 1),
 			want:   map[types.NamespacedName]bool{gw2: true, other: true},
 		},
@@ -147,18 +148,19 @@ func TestGatewayDigests(t *testing.T) {
 			select {
 			case <-changed:
 				if len(tc.want) == 0 {
-					t.Errorf("%s\nnobody should be told", tc.reason)
+					t.Errorf("%s\nwant no notification", tc.reason)
 				}
 			default:
 				if len(tc.want) > 0 {
-					t.Errorf("%s\nthose who wait should be told", tc.reason)
+					t.Errorf("%s\nwant a notification", tc.reason)
 				}
 			}
 		})
 	}
 }
 
-// TestAnchorIsNoRoute has the routes that others need for their status serve nothing.
+// TestAnchorIsNoRoute checks that anchors, which exist only for the status of other routes,
+// are not known as routes.
 func TestAnchorIsNoRoute(t *testing.T) {
 	s := NewStore()
 	anchor := decode(t, routeToWeb)[0]

@@ -71,7 +71,7 @@ func (v *view) buildEndpoints(t *ir.Target, n types.NamespacedName) {
 }
 
 // attached reports whether a target belongs to the failover of a TailscaleServices, and is
-// not an endpoint that routes may name.
+// therefore not an endpoint that routes may name.
 func (v *view) attached(n types.NamespacedName, t tailnetv1alpha1.ProxySetTarget) bool {
 	name, _, _ := strings.Cut(t.Name, "/")
 	_, ok := v.groups[grouped{kind: refAttachments, NamespacedName: v.lookup(refAttachment, ir.Sibling(n, name))}]
@@ -91,8 +91,8 @@ func (v *view) directEndpoints(t *ir.Target, ns, address string) ([]zonedEndpoin
 	return v.direct(t, endpointsOf(ns), host, int32(p))
 }
 
-// endpointsShape adds the settings of the endpoints behind targets to the shape. The
-// endpoints share a cluster, so it returns a problem if their settings exclude each other.
+// endpointsShape adds the settings of the endpoints behind targets to the shape. It returns
+// a problem if the settings exclude each other, because the endpoints share a cluster.
 func endpointsShape(t *ir.Target, spec *gatewayv1alpha1.TailscaleEndpointsSpec, targets []tailnetv1alpha1.ProxySetTarget) string {
 	by := map[string]gatewayv1alpha1.Endpoint{}
 	for _, e := range spec.Endpoints {

@@ -14,7 +14,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
-// routeTo a TailscaleEndpoints' port, of any kind of route.
+// routeTo returns a route of any kind to a port of a TailscaleEndpoints.
 func routeTo(kind string, port int32) string {
 	return fmt.Sprintf(`
 apiVersion: gateway.networking.k8s.io/v1
@@ -40,7 +40,7 @@ func TestEndpoints(t *testing.T) {
 		problem string
 	}{
 		"Weights": {
-			reason:  "Endpoints of a port share it by their weights; the first health check stands for all.",
+			reason:  "Endpoints of a port should get traffic by their weights, and the first health check should apply to all.",
 			kind:    "TCPRoute",
 			port:    5432,
 			objects: all,
@@ -57,21 +57,21 @@ func TestEndpoints(t *testing.T) {
 			},
 		},
 		"UDP": {
-			reason:  "The same port of UDP is another target, without checks that Envoy does not have.",
+			reason:  "The same port of UDP should be another target, without health checks, which Envoy does not have for UDP.",
 			kind:    "UDPRoute",
 			port:    53,
 			objects: all,
 			want:    ir.Target{Shape: ir.Shape{HealthThreshold: 70}, Localities: []ir.Locality{{Name: "dns/53/udp", Proxied: true, Weight: 1, Endpoints: at(10003)}}},
 		},
 		"TCPBesideUDP": {
-			reason:  "And the one of TCP is not that of UDP.",
+			reason:  "A TCP port should not be the UDP port of the same number.",
 			kind:    "TLSRoute",
 			port:    53,
 			objects: all,
 			want:    ir.Target{Shape: ir.Shape{HealthThreshold: 70, OutlierDetection: outliers}, Localities: []ir.Locality{{Name: "dns/53", Proxied: true, Weight: 1, Endpoints: at(10004)}}},
 		},
 		"HTTPS": {
-			reason:  "What speaks HTTPS is spoken to so, by its name in the tailnet.",
+			reason:  "Envoy should use TLS to an HTTPS endpoint, with its name in the tailnet.",
 			kind:    "HTTPRoute",
 			port:    443,
 			objects: all,
@@ -81,7 +81,7 @@ func TestEndpoints(t *testing.T) {
 			},
 		},
 		"HTTPSAddressAndName": {
-			reason:  "An address that is said beside the name changes nothing of that.",
+			reason:  "An address beside the name should not change the TLS settings.",
 			kind:    "HTTPRoute",
 			port:    443,
 			objects: []string{strings.ReplaceAll(endpointsEdge, "tailscaleFQDN:", "tailscaleIP: 100.64.0.9, tailscaleFQDN:"), proxySetEdge, sliceEdge},
@@ -91,14 +91,14 @@ func TestEndpoints(t *testing.T) {
 			},
 		},
 		"HTTPSOnL4": {
-			reason:  "Bytes are handed on as they come: the client speaks TLS itself.",
+			reason:  "An L4 route should pass on the client's TLS.",
 			kind:    "TCPRoute",
 			port:    443,
 			objects: all,
 			want:    ir.Target{Shape: ir.Shape{HealthThreshold: 70, OutlierDetection: outliers}, Localities: []ir.Locality{{Name: "api/443", Proxied: true, Weight: 1, Endpoints: at(10005)}}},
 		},
 		"GRPCRoute": {
-			reason:  "gRPC is HTTP/2.",
+			reason:  "A GRPCRoute should use HTTP/2.",
 			kind:    "GRPCRoute",
 			port:    5432,
 			objects: []string{strings.ReplaceAll(endpointsEdge, ", healthCheck: {interval: 7s}", ""), proxySetEdge},
@@ -116,7 +116,7 @@ func TestEndpoints(t *testing.T) {
 			want:    ir.Target{Shape: ir.Shape{HealthThreshold: 70, OutlierDetection: outliers}, Localities: []ir.Locality{{Name: "ext/8443", Weight: 1, Endpoints: pods(8443, "192.0.2.7")}}},
 		},
 		"DirectByName": {
-			reason:  "A name waits for who resolves it; its protocol counts.",
+			reason:  "A name should have no endpoint until it is resolved, and its protocol should apply.",
 			kind:    "HTTPRoute",
 			port:    9000,
 			objects: all,
@@ -124,7 +124,7 @@ func TestEndpoints(t *testing.T) {
 			problem: "the address of api.example.com is not known",
 		},
 		"NoPort": {
-			reason:  "A port that no endpoint has is as good as no object.",
+			reason:  "A port that no endpoint has should count as missing.",
 			kind:    "HTTPRoute",
 			port:    1,
 			objects: all,
@@ -132,7 +132,7 @@ func TestEndpoints(t *testing.T) {
 			problem: "has no endpoint with port 1 of TCP",
 		},
 		"NotOfAttachments": {
-			reason:  "What is there for a service's failover is no endpoint.",
+			reason:  "Proxies for the failover of a service should not be endpoints.",
 			kind:    "HTTPRoute",
 			port:    80,
 			objects: append([]string{attachmentWeb}, all...),
@@ -140,14 +140,14 @@ func TestEndpoints(t *testing.T) {
 			problem: "has no endpoint with port 80 of TCP",
 		},
 		"NoObject": {
-			reason:  "A route may name what is not there.",
+			reason:  "A missing object should be reported.",
 			kind:    "HTTPRoute",
 			port:    1,
 			want:    ir.Target{Missing: true},
 			problem: "TailscaleEndpoints shop/edge does not exist",
 		},
 		"NoProxySet": {
-			reason:  "Until the proxies are made nothing answers, and the reference is right.",
+			reason:  "The reference should be valid before the proxies exist.",
 			kind:    "HTTPRoute",
 			port:    443,
 			objects: []string{endpointsEdge},
@@ -155,7 +155,7 @@ func TestEndpoints(t *testing.T) {
 			problem: "has no proxies yet",
 		},
 		"MixedProtocols": {
-			reason:  "One cluster cannot speak TLS to some and not to others.",
+			reason:  "One cluster cannot use TLS to some endpoints only.",
 			kind:    "HTTPRoute",
 			port:    5432,
 			objects: []string{strings.ReplaceAll(endpointsEdge, ", healthCheck: {interval: 7s}", ""), strings.Replace(proxySetEdge, "db/5432, port: 5432, protocol: TCP", "db/5432, port: 5432, protocol: HTTPS", 1), sliceEdge},

@@ -58,9 +58,8 @@ func (v *view) proxies(service types.NamespacedName, port int32) []zonedEndpoint
 	return v.podsOf(service, family, func(*parse.EndpointSlice) int32 { return port }, func(p parse.Endpoint) bool { return p.Serving && !p.Terminating })
 }
 
-// podsOf returns the pods of a Service by address: those that are ready, and those that are
-// draining. It uses the slices of the second address family only if the Service has no pod
-// in the first.
+// podsOf returns the ready and the draining pods of a Service by address. It uses the slices
+// of the second address family only if the Service has no pod in the first.
 func (v *view) podsOf(n types.NamespacedName, family discoveryv1.AddressType, port func(*parse.EndpointSlice) int32, ready func(parse.Endpoint) bool) []zonedEndpoint {
 	all := v.slices.sorted(v.lookup(refSlices, n))
 	second := discoveryv1.AddressTypeIPv6

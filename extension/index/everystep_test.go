@@ -24,15 +24,16 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 )
 
-// ofEveryKind is one object at least of each kind that the index reads, some of which
-// claim the same.
+// ofEveryKind returns at least one object of each kind that the index reads. Some objects
+// conflict with each other.
 func ofEveryKind(t *testing.T) []client.Object {
 	t.Helper()
 	devices := policyOf("devices", `{name: a, actions: [{type: Deny}], matches: [{tailnetDevice: {tailnet: corp, tags: ["tag:a"]}}, {tailnetDevice: {tailnet: corp, tags: ["tag:b"]}}]}`)
 	docs := append(everything(),
 		devices, routeTo("GRPCRoute", 80), routeTo("TCPRoute", 5432), routeTo("TLSRoute", 443), tuneRoute, tuneSet,
 		presentingGateway("{name: client}"), policyOf("presents", presentsOther), vaultGrant,
-		// An endpoint of the name of an attachment, and a second object for one TailscaleEndpoints.
+		// An endpoint with the name of an attachment, and a second ProxySet for one
+		// TailscaleEndpoints.
 		strings.NewReplacer("name: web-edge-remote", "name: db", "web-0123456789", "db-0123456789").Replace(attachmentWeb),
 		strings.NewReplacer("name: edge-proxies", "name: another", "proxyPort: 10001", "proxyPort: 10101").Replace(proxySetEdge),
 		"apiVersion: gateway.networking.k8s.io/v1\nkind: GatewayClass\nmetadata: {name: envoy}\nspec:\n  controllerName: example.com/some\n"+
@@ -54,7 +55,7 @@ func ofEveryKind(t *testing.T) []client.Object {
 		})
 	}
 	for k := range kinds {
-		t.Errorf("there is no %s among the objects, and the index reads them", k)
+		t.Errorf("there is no %s among the objects, although the index reads the kind", k)
 	}
 	return out
 }
@@ -66,7 +67,7 @@ func kindIfUnstructured(o client.Object) string {
 	return ""
 }
 
-// A stepper holds what a store has got.
+// A stepper holds the state that a store has received.
 type stepper struct {
 	all    []client.Object
 	there  map[int]client.Object
@@ -75,7 +76,7 @@ type stepper struct {
 	serves func(types.NamespacedName) bool
 }
 
-// step makes a random change, and returns what it is, for people.
+// step makes a random change and returns a description of it.
 func (p *stepper) step(s *Store, r *rand.Rand, held []*ir.CertificateSecret) string {
 	switch r.IntN(14) {
 	case 0:
@@ -98,12 +99,12 @@ func (p *stepper) step(s *Store, r *rand.Rand, held []*ir.CertificateSecret) str
 	if p.there[i] = c.Object; c.Gone {
 		delete(p.there, i)
 	}
-	// What cannot be read is as if it were not there.
+	// An object that cannot be read counts as deleted.
 	err := s.Apply(c)
 	return fmt.Sprintf("%T %s (gone: %t, error: %v)", c.Object, client.ObjectKeyFromObject(c.Object), c.Gone, err)
 }
 
-// fresh returns a store that gets the same at once, in another order.
+// fresh returns a store that receives the same state at once, in another order.
 func (p *stepper) fresh(r *rand.Rand) *Store {
 	s := everyStore()
 	s.Serve(p.serves)
@@ -123,15 +124,15 @@ func (p *stepper) fresh(r *rand.Rand) *Store {
 	return s
 }
 
-// everyStore returns a store that reads the kinds of BootstrapKinds, too.
+// everyStore returns a store that also reads the kinds of BootstrapKinds.
 func everyStore() *Store {
 	s := directStore()
 	s.EnvoyGatewayConfig(types.NamespacedName{Namespace: "system", Name: "config"})
 	return s
 }
 
-// TestEveryStep changes objects of every kind at random. After each step, the store must equal
-// one that gets all objects at once, in another order.
+// TestEveryStep changes objects of every kind at random. After each step, the store must
+// equal one that receives all objects at once, in another order.
 func TestEveryStep(t *testing.T) {
 	t.Parallel()
 	all := ofEveryKind(t)
@@ -146,7 +147,8 @@ func TestEveryStep(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 99))
 			s := everyStore()
 			p := &stepper{all: all, there: map[int]client.Object{}, hosts: map[string][]string{}, secret: map[types.NamespacedName]*ir.CertificateSecret{}}
-			// Most are there from the beginning: steps towards that say little.
+			// Most objects exist from the beginning, because the steps before that find few
+			// errors.
 			for i := range all {
 				if r.IntN(5) > 0 {
 					p.there[i] = all[i]
@@ -205,13 +207,13 @@ func TestEverySection(t *testing.T) {
 	}
 	for id, of := range sections {
 		if of.digest != nil && !contributes[id] {
-			t.Errorf("nothing of section %d contributes to a digest: add an object to ofEveryKind", id)
+			t.Errorf("no entry of section %d contributes to a digest: add an object to ofEveryKind", id)
 		}
 	}
 }
 
-// varied is an object of which something is otherwise: a value, an element more or less of a
-// list, a field less. It may be one that no API server takes.
+// varied returns an object with a random change: a different value, one element of a list
+// more or less, or a missing field. The API server may refuse the result.
 func varied(o client.Object, r *rand.Rand) client.Object {
 	if r.IntN(2) == 0 {
 		return o
@@ -243,7 +245,7 @@ func varied(o client.Object, r *rand.Rand) client.Object {
 	return empty
 }
 
-// vary a value, or one in it.
+// vary changes a value, or one inside it, at random.
 func vary(v any, r *rand.Rand) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -279,7 +281,7 @@ func vary(v any, r *rand.Rand) any {
 	return v
 }
 
-// newOf the same type.
+// newOf returns a new object of the same type.
 func newOf(o client.Object) any {
 	return reflect.New(reflect.TypeOf(o).Elem()).Interface()
 }

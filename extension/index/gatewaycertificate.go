@@ -23,7 +23,7 @@ func newCertificateObjects() certificateObjects {
 	return certificateObjects{certificates: map[types.NamespacedName]*ir.ClientCertificate{}}
 }
 
-// putCertificate takes over the client certificate of a Gateway (Gateway API's
+// putCertificate stores the client certificate of a Gateway (Gateway API's
 // spec.tls.backend), and marks those that a ReferenceGrant may permit.
 func (all *objects) putCertificate(in *input, p *pending) (bool, error) {
 	switch o := in.Object.(type) {
@@ -58,7 +58,7 @@ func (all *objects) serveCertificates(p *pending) {
 	}
 }
 
-// recomputeCertificates takes over the client certificates of the marked Gateways.
+// recomputeCertificates updates the client certificates of the marked Gateways.
 func (s *Store) recomputeCertificates(e *edit) {
 	for c := range e.marked(certificateSection) {
 		gateway := c.NamespacedName
@@ -95,7 +95,7 @@ func certificateSum(gateway types.NamespacedName, c *ir.ClientCertificate) any {
 	}{gateway, *c}
 }
 
-// digestCertificate returns what the client certificate of a Gateway contributes.
+// digestCertificate returns the contribution of a Gateway's client certificate.
 func (s *Store) digestCertificate(e *edit, c contributor) contribution {
 	return contributionOf(c.NamespacedName, certificateSum(c.NamespacedName, e.next.Certificates.Get(c.NamespacedName)))
 }

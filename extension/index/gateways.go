@@ -22,7 +22,7 @@ func newGatewayObjects() gatewayObjects {
 	return gatewayObjects{gatewayInfo: map[types.NamespacedName]*ir.Gateway{}}
 }
 
-// putGateway takes over a Gateway.
+// putGateway stores a Gateway.
 func (all *objects) putGateway(in *input, p *pending) (bool, error) {
 	o, ok := in.Object.(*gwapiv1.Gateway)
 	if !ok {
@@ -33,7 +33,7 @@ func (all *objects) putGateway(in *input, p *pending) (bool, error) {
 	return true, nil
 }
 
-// recomputeGateways takes over the marked Gateways.
+// recomputeGateways updates the marked Gateways.
 func (s *Store) recomputeGateways(e *edit) {
 	for c := range e.marked(gatewaySection) {
 		now := s.objects.gatewayInfo[c.NamespacedName]

@@ -23,7 +23,7 @@ type grantObjects struct {
 
 func newGrantObjects() grantObjects { return grantObjects{grants: refgrant.Grants{}} }
 
-// putGrant takes over a ReferenceGrant.
+// putGrant stores a ReferenceGrant.
 func (all *objects) putGrant(in *input, p *pending) (bool, error) {
 	o, ok := in.Object.(*gwapiv1beta1.ReferenceGrant)
 	if !ok {
@@ -59,7 +59,7 @@ func (all *objects) granted() map[ir.Grant]bool {
 	return out
 }
 
-// recomputeGrants takes over the permissions, on which all routes may depend.
+// recomputeGrants updates the permissions, on which all routes may depend.
 func (s *Store) recomputeGrants(e *edit) {
 	if len(e.marked(grantSection)) == 0 {
 		return
@@ -75,7 +75,7 @@ func (s *Store) recomputeGrants(e *edit) {
 	}
 }
 
-// grantSum returns the part of permissions in digests. There is none without permissions.
+// grantSum returns the part of permissions in digests. It returns nil without permissions.
 func grantSum(m map[ir.Grant]bool) any {
 	if len(m) == 0 {
 		return nil

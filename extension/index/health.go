@@ -12,8 +12,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
-// SetHealth sets the placements of targets. It keeps those of other targets, and ignores
-// targets that no route names. It makes one snapshot of all.
+// SetHealth sets the placements of targets, and makes one Snapshot of all changes. It keeps
+// the placements of other targets, and ignores targets that no route names.
 func (s *Store) SetHealth(of map[ir.TargetKey]ir.Placement) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -19,7 +19,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 )
 
-// hosts are endpoints by address alone.
+// hosts returns endpoints that have only an address.
 func hosts(addresses ...string) []zonedEndpoint {
 	var out []zonedEndpoint
 	for _, a := range addresses {
@@ -45,36 +45,36 @@ func TestPlace(t *testing.T) {
 		p       ir.Placement
 		want    []string
 	}{
-		"Well":    {reason: "Nothing is to be moved.", sources: []source{local, other}, want: []string{"0 app a", "0 app b", "1 other x"}},
-		"Gradual": {reason: "Where other clusters stand ready, traffic goes over as gradually as endpoints fail: Envoy must see how many there are.", sources: []source{local, other}, p: ir.Placement{Unhealthy: sickAt("a")}, want: []string{"0 app a degraded", "0 app b", "1 other x"}},
+		"Well":    {reason: "Healthy endpoints should stay in place.", sources: []source{local, other}, want: []string{"0 app a", "0 app b", "1 other x"}},
+		"Gradual": {reason: "With other clusters in reserve, traffic should move gradually as endpoints fail: Envoy must see the number of all endpoints.", sources: []source{local, other}, p: ir.Placement{Unhealthy: sickAt("a")}, want: []string{"0 app a degraded", "0 app b", "1 other x"}},
 		"AllLocal": {
-			reason:  "Other clusters come before local ones that are all sick. These keep their place: they answer until Envoy has found well who has just come.",
+			reason:  "Other clusters should get traffic when all local endpoints are unhealthy. The local ones keep their place, to answer until Envoy has checked the new endpoints.",
 			sources: []source{local, other}, p: ir.Placement{Unhealthy: sickAt("a", "b")},
 			want: []string{"0 app a degraded", "0 app b degraded", "1 other x"},
 		},
-		"Alone":     {reason: "Without others who is well takes all.", sources: []source{local}, p: ir.Placement{Unhealthy: sickAt("a")}, want: []string{"0 app b", "2 app a degraded"}},
-		"AllAlone":  {reason: "If all are sick nothing moves.", sources: []source{local}, p: ir.Placement{Unhealthy: sickAt("a", "b")}, want: []string{"0 app a", "0 app b"}},
-		"All":       {reason: "Those of other clusters count.", sources: []source{local, other}, p: ir.Placement{Unhealthy: sickAt("a", "b", "x")}, want: []string{"0 app a", "0 app b", "1 other x"}},
-		"Remote":    {reason: "Other clusters that are sick come after local ones that are not.", sources: []source{local, other}, p: ir.Placement{Unhealthy: sickAt("x")}, want: []string{"0 app a", "0 app b", "1 other -", "2 other x degraded"}},
-		"LocalOnly": {reason: "Until failoverTimeout is over other clusters are not there.", sources: []source{local, other}, p: ir.Placement{LocalOnly: true, Unhealthy: sickAt("a", "b")}, want: []string{"0 app a", "0 app b", "1 other -"}},
-		"NoLocal":   {reason: "They are there when no local endpoint is.", sources: []source{{name: "app", weight: 1}, other}, p: ir.Placement{LocalOnly: true}, want: []string{"0 app -", "1 other x"}},
-		"Failback":  {reason: "Who has come back waits behind those who stand in.", sources: []source{local, other}, p: ir.Placement{Local: true}, want: []string{"0 app -", "1 other x", "2 app a", "2 app b"}},
+		"Alone":     {reason: "Without other clusters, the healthy endpoints should get all traffic.", sources: []source{local}, p: ir.Placement{Unhealthy: sickAt("a")}, want: []string{"0 app b", "2 app a degraded"}},
+		"AllAlone":  {reason: "Nothing should change if all endpoints are unhealthy.", sources: []source{local}, p: ir.Placement{Unhealthy: sickAt("a", "b")}, want: []string{"0 app a", "0 app b"}},
+		"All":       {reason: "Nothing should change if the endpoints of other clusters are unhealthy too.", sources: []source{local, other}, p: ir.Placement{Unhealthy: sickAt("a", "b", "x")}, want: []string{"0 app a", "0 app b", "1 other x"}},
+		"Remote":    {reason: "Unhealthy endpoints of other clusters should come after healthy local ones.", sources: []source{local, other}, p: ir.Placement{Unhealthy: sickAt("x")}, want: []string{"0 app a", "0 app b", "1 other -", "2 other x degraded"}},
+		"LocalOnly": {reason: "Other clusters should be excluded until failoverTimeout is over.", sources: []source{local, other}, p: ir.Placement{LocalOnly: true, Unhealthy: sickAt("a", "b")}, want: []string{"0 app a", "0 app b", "1 other -"}},
+		"NoLocal":   {reason: "Other clusters should be included if there is no local endpoint.", sources: []source{{name: "app", weight: 1}, other}, p: ir.Placement{LocalOnly: true}, want: []string{"0 app -", "1 other x"}},
+		"Failback":  {reason: "Endpoints that are healthy again should wait behind other clusters.", sources: []source{local, other}, p: ir.Placement{Local: true}, want: []string{"0 app -", "1 other x", "2 app a", "2 app b"}},
 		"FailbackToNobody": {
-			reason: "He does not wait when they are sick.", sources: []source{local, other}, p: ir.Placement{Local: true, Unhealthy: sickAt("x")},
+			reason: "Endpoints that are healthy again should not wait if other clusters are unhealthy.", sources: []source{local, other}, p: ir.Placement{Local: true, Unhealthy: sickAt("x")},
 			want: []string{"0 app a", "0 app b", "1 other x"},
 		},
 		"Primary": {
-			reason:  "Of several local ones the primary can wait.",
+			reason:  "The primary should wait behind other local backends.",
 			sources: []source{local, {name: "spare", weight: 1, priority: 1, endpoints: hosts("s")}}, p: ir.Placement{Waiting: map[string]bool{"app": true}},
 			want: []string{"0 app -", "1 spare s", "2 app a", "2 app b"},
 		},
 		"WeightZero": {
-			reason:  "A backend that is to get nothing stands in for nobody.",
+			reason:  "A backend of weight 0 should not replace another one.",
 			sources: []source{local, {name: "none", priority: 1, endpoints: hosts("n")}}, p: ir.Placement{Unhealthy: sickAt("a", "b")},
 			want: []string{"0 app a", "0 app b"},
 		},
 		"Draining": {
-			reason:  "Who drains is left alone, and stands in for nobody.",
+			reason:  "A draining endpoint should not move, and not replace another one.",
 			sources: []source{{name: "app", weight: 1, endpoints: append(hosts("a"), zonedEndpoint{Endpoint: ir.Endpoint{Address: "d", Health: ir.Draining}})}},
 			p:       ir.Placement{Unhealthy: sickAt("a", "d")},
 			want:    []string{"0 app a", "0 app d draining"},
@@ -104,8 +104,8 @@ func told(ls []ir.Locality) []string {
 	return out
 }
 
-// TestPlaceLosesNobody shows for anything that probes may say that every endpoint is
-// still there, except for other clusters that are to wait, and that somebody comes first.
+// TestPlaceLosesNobody checks for random results of probes that no endpoint gets lost,
+// except for other clusters that are excluded, and that at least one endpoint remains.
 func TestPlaceLosesNobody(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 5000 {
@@ -138,14 +138,14 @@ func TestPlaceLosesNobody(t *testing.T) {
 		}
 		for a, n := range count {
 			if got[a] != n {
-				t.Fatalf("%s is there %d times, want %d: %+v of %+v", a, got[a], n, p, in)
+				t.Fatalf("got %s %d times, want %d: %+v of %+v", a, got[a], n, p, in)
 			}
 		}
 		if !empty(before) && len(got) == 0 {
-			t.Fatalf("nobody is left: %+v of %+v", p, in)
+			t.Fatalf("no endpoint is left: %+v of %+v", p, in)
 		}
 		if diff := cmp.Diff(before, localities(in)); diff != "" {
-			t.Fatalf("what was given is changed: %s", diff)
+			t.Fatalf("the sources were changed: %s", diff)
 		}
 	}
 }
@@ -158,7 +158,7 @@ func TestSetHealth(t *testing.T) {
 	before := s.Snapshot()
 	well := before.Target(k)
 	if len(well.Candidates) == 0 {
-		t.Fatal("nobody is to be probed")
+		t.Fatal("want candidates to probe")
 	}
 	sick := map[ir.Address]bool{}
 	for _, c := range well.Candidates {
@@ -173,32 +173,32 @@ func TestSetHealth(t *testing.T) {
 	s.SetHealth(map[ir.TargetKey]ir.Placement{k: {Unhealthy: sick}, unknown: {Local: true}})
 	after := s.Snapshot()
 	if n := len(s.objects.placements); n != 1 {
-		t.Errorf("%d targets have a placement, want one: who is not named has none", n)
+		t.Errorf("%d targets have a placement, want only the one that a route names", n)
 	}
 	if diff := cmp.Diff([]string{k.ClusterName()}, sub.Take()[:1]); diff != "" {
 		t.Errorf("-want, +got\n%s", diff)
 	}
 	if local := after.Target(k).Localities[0]; local.Remote || local.Endpoints[0].Health != ir.Degraded {
-		t.Errorf("the first locality is %+v, want sick local ones", local)
+		t.Errorf("the first locality is %+v, want degraded local endpoints", local)
 	}
 	if after.Revision != before.Revision || after.Digest != before.Digest {
-		t.Error("health is no change of shape, and needs no translation")
+		t.Error("a change of health changed the revision or the digest")
 	}
 	if diff := cmp.Diff(well.Candidates, after.Target(k).Candidates); diff != "" {
-		t.Errorf("who is sick is probed on: -want, +got\n%s", diff)
+		t.Errorf("unhealthy endpoints should stay candidates: -want, +got\n%s", diff)
 	}
 	s.SetHealth(map[ir.TargetKey]ir.Placement{k: {Unhealthy: sick}})
 	if s.Snapshot() != after {
-		t.Error("what was told before is no change")
+		t.Error("the same health again changed the Snapshot")
 	}
 	s.SetHealth(map[ir.TargetKey]ir.Placement{k: {}})
 	if diff := cmp.Diff(well.Localities, s.Snapshot().Target(k).Localities); diff != "" {
-		t.Errorf("who is well again stands where he did: -want, +got\n%s", diff)
+		t.Errorf("endpoints that are healthy again should return to their place: -want, +got\n%s", diff)
 	}
 	s.SetHealth(map[ir.TargetKey]ir.Placement{k: {Unhealthy: sick}})
 	apply(t, s, true, all[0])
 	if len(s.objects.placements) > 0 {
-		t.Error("a target that nobody names has no placement any more")
+		t.Error("want no placement of a target that no route names")
 	}
 }
 
@@ -209,12 +209,12 @@ func TestOffline(t *testing.T) {
 	was := o.DeepCopy()
 	was.Status.DiscoveredEndpoints[0].Health = "Online"
 	if parse.Same(was, o) {
-		t.Error("a device that went offline must be seen, though its status alone tells")
+		t.Error("want a change when a device goes offline, which only the status shows")
 	}
 	moved := o.DeepCopy()
 	moved.Status.DiscoveredEndpoints[1].TailscaleIP = "100.64.0.1"
 	if !parse.Same(moved, o) {
-		t.Error("nothing else of the status is read")
+		t.Error("want no change for the rest of the status")
 	}
 	if diff := cmp.Diff(map[string]bool{"db": true}, parse.OfflineEndpoints(o)); diff != "" {
 		t.Errorf("-want, +got\n%s", diff)
@@ -231,7 +231,7 @@ func TestOffline(t *testing.T) {
 	apply(t, s, false, all...)
 	e, ok := decode(t, endpointsEdge)[0].(*gatewayv1alpha1.TailscaleEndpoints)
 	if !ok {
-		t.Fatal("endpointsEdge is of another kind")
+		t.Fatal("endpointsEdge has another kind")
 	}
 	e.Status = o.Status
 	applyObject(t, s, e)
@@ -256,10 +256,10 @@ func TestDelays(t *testing.T) {
 		spec   string
 		want   ir.Delays
 	}{
-		"None":   {reason: "Traffic moves at once.", spec: `{vipService: {ports: ["tcp:80"]}, backends: [{name: app, port: 8080}]}`},
-		"Policy": {reason: "As the policy says.", spec: `{vipService: {ports: ["tcp:80"]}, backends: [{name: app, port: 8080}], loadBalancing: {failoverPolicy: {failoverTimeout: 20s, failbackDelay: 1m}}}`, want: ir.Delays{Failover: 20 * time.Second, Failback: time.Minute}},
+		"None":   {reason: "Without a policy there should be no delays.", spec: `{vipService: {ports: ["tcp:80"]}, backends: [{name: app, port: 8080}]}`},
+		"Policy": {reason: "The delays should be those of the policy.", spec: `{vipService: {ports: ["tcp:80"]}, backends: [{name: app, port: 8080}], loadBalancing: {failoverPolicy: {failoverTimeout: 20s, failbackDelay: 1m}}}`, want: ir.Delays{Failover: 20 * time.Second, Failback: time.Minute}},
 		"Strategy": {
-			reason: "A primary that says nothing waits as long as the schema has it.",
+			reason: "A primary should have the schema's default delay.",
 			spec:   `{vipService: {ports: ["tcp:80"]}, backends: [{name: app, port: 8080}], loadBalancing: {strategy: failover, failover: {primary: app, secondary: [alt]}}}`,
 			want:   ir.Delays{Primary: "app", PrimaryFailback: time.Minute},
 		},
@@ -268,7 +268,7 @@ func TestDelays(t *testing.T) {
 		t.Run(n, func(t *testing.T) {
 			o, ok := decode(t, services(tc.spec))[0].(*gatewayv1alpha1.TailscaleServices)
 			if !ok {
-				t.Fatal("it is of another kind")
+				t.Fatal("the object has another kind")
 			}
 			if diff := cmp.Diff(tc.want, parse.Delays(o.Spec.LoadBalancing)); diff != "" {
 				t.Errorf("%s\n-want, +got\n%s", tc.reason, diff)

@@ -33,7 +33,7 @@ type identity struct {
 	listeners []string
 }
 
-// putIdentity takes over the identity listeners of a TailscaleGateway, and marks those of a
+// putIdentity stores the identity listeners of a TailscaleGateway, and marks those of a
 // Gateway or those that a ReferenceGrant may permit.
 func (all *objects) putIdentity(in *input, p *pending) (bool, error) {
 	switch o := in.Object.(type) {
@@ -86,10 +86,10 @@ func (all *objects) serveIdentities(p *pending) {
 	}
 }
 
-// identityListeners returns the listeners of a Gateway that a TailscaleGateway asks to be
-// identity listeners, as far as they are HTTP listeners. It returns nil if no TailscaleGateway
-// asks for any, and an empty list if those that are asked for do not exist or are not
-// permitted: an identity listener trusts every client that reaches it.
+// identityListeners returns the HTTP listeners of a Gateway that a TailscaleGateway requests
+// as identity listeners. It returns nil if no TailscaleGateway requests any, and an empty
+// list if the requested listeners do not exist or are not permitted: an identity listener
+// trusts every client that reaches it.
 func (all *objects) identityListeners(gateway types.NamespacedName) []ir.IdentityListener {
 	var out []ir.IdentityListener
 	for _, of := range all.identities.sorted(gateway) {
@@ -113,7 +113,7 @@ func (all *objects) identityListeners(gateway types.NamespacedName) []ir.Identit
 	return out
 }
 
-// recomputeIdentities takes over the identity listeners of the marked Gateways.
+// recomputeIdentities updates the identity listeners of the marked Gateways.
 func (s *Store) recomputeIdentities(e *edit) {
 	for c := range e.marked(identitySection) {
 		gateway := c.NamespacedName
@@ -140,7 +140,7 @@ func identitySum(gateway types.NamespacedName, ls []ir.IdentityListener) any {
 	}{gateway, ls}
 }
 
-// digestIdentity returns what the identity listeners of a Gateway contribute.
+// digestIdentity returns the contribution of a Gateway's identity listeners.
 func (s *Store) digestIdentity(e *edit, c contributor) contribution {
 	return contributionOf(c.NamespacedName, identitySum(c.NamespacedName, e.next.IdentityListeners.Get(c.NamespacedName)))
 }

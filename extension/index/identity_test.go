@@ -13,12 +13,13 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
-// foreign is what another namespace says.
+// foreign returns a manifest with another namespace.
 func foreign(manifest string) string {
 	return strings.Replace(manifest, "namespace: infra}\nspec:", "namespace: shop}\nspec:", 1)
 }
 
-// grantOf lets one kind of a namespace refer to another kind in the Gateway's.
+// grantOf returns a ReferenceGrant from one kind of a namespace to another kind in the
+// Gateway's namespace.
 func grantOf(from, to string) string {
 	return `
 apiVersion: gateway.networking.k8s.io/v1beta1
@@ -30,7 +31,8 @@ spec:
 `
 }
 
-// identityOf is a TailscaleGateway that has a listener of a Gateway told who asks.
+// identityOf returns a TailscaleGateway that asks for the client's identity at a listener of
+// a Gateway.
 func identityOf(name, gateway, listener string) string {
 	return `
 apiVersion: gateway.tailscale.com/v1alpha1
@@ -69,27 +71,27 @@ spec: {gatewayRef: {name: gw}, tailnets: [{name: corp, listeners: [{name: http, 
 		gone   string
 		want   want
 	}{
-		"Gateway":   {reason: "Without a TailscaleGateway nobody is told.", docs: []string{gateway}},
-		"Found":     {reason: "A listener of HTTP should be found, with its port.", docs: []string{gateway, identityOf("a", "gw", "http")}, want: found},
-		"Before":    {reason: "It makes no difference which came first.", docs: []string{identityOf("a", "gw", "http"), gateway}, want: found},
-		"Namespace": {reason: "Without a namespace the Gateway is in the object's own.", docs: []string{own, gateway}, want: found},
-		"Two":       {reason: "Two that want the same should have it once.", docs: []string{gateway, identityOf("a", "gw", "http"), identityOf("b", "gw", "http")}, want: found},
-		"TLS":       {reason: "A listener that ends TLS cannot be told, so clients' headers there are made up.", docs: []string{gateway, identityOf("a", "gw", "https")}, want: want{Wanted: true}},
-		"Missing":   {reason: "While the listener is not known no other may be taken for it.", docs: []string{gateway, identityOf("a", "gw", "gone")}, want: want{Wanted: true}},
-		"NoGateway": {reason: "While the Gateway is not known none of its listeners is.", docs: []string{identityOf("a", "gw", "http")}, want: want{Wanted: true}},
-		"Other":     {reason: "What another Gateway is told is nothing of this one.", docs: []string{gateway, identityOf("a", "gw2", "http")}},
-		"Moved":     {reason: "One that names another Gateway now should be forgotten here.", docs: []string{gateway, identityOf("a", "gw", "http"), identityOf("a", "gw2", "http")}},
-		"Gone":      {reason: "One that is gone should be forgotten.", docs: []string{gateway, identityOf("a", "gw", "http")}, gone: identityOf("a", "gw", "http")},
-		"Foreign":   {reason: "Another namespace may have headers dropped, and may not have them believed.", docs: []string{gateway, theirs}, want: want{Wanted: true}},
-		"Granted":   {reason: "It may where a ReferenceGrant says so.", docs: []string{granted, gateway, theirs}, want: found},
-		"GrantLate": {reason: "A grant that comes later counts.", docs: []string{gateway, theirs, granted}, want: found},
-		"GrantGone": {reason: "One that is gone counts no more.", docs: []string{gateway, theirs, granted}, gone: granted, want: want{Wanted: true}},
-		"GrantName": {reason: "A grant of the Gateway alone is enough.", docs: []string{gateway, theirs, grantOf(fromShop, "{group: gateway.networking.k8s.io, kind: Gateway, name: gw}")}, want: found},
-		"GrantTo":   {reason: "One of another Gateway, or of Services, is none.", docs: []string{gateway, theirs, grantOf(fromShop, "{group: gateway.networking.k8s.io, kind: Gateway, name: gw2}, {group: '', kind: Service}")}, want: want{Wanted: true}},
-		"GrantFrom": {reason: "Neither is one to another kind, or namespace.", docs: []string{gateway, theirs, grantOf("{group: gateway.networking.k8s.io, kind: HTTPRoute, namespace: shop}, {group: gateway.tailscale.com, kind: TailscaleGateway, namespace: blog}", toGateway)}, want: want{Wanted: true}},
-		"GrantAway": {reason: "One of another namespace than the Gateway's is of no use.", docs: []string{gateway, theirs, strings.Replace(granted, "namespace: infra", "namespace: shop", 1)}, want: want{Wanted: true}},
-		"Beside":    {reason: "Who may not takes nothing from who may, and adds nothing.", docs: []string{gateway, identityOf("b", "gw", "http"), strings.Replace(theirs, "{name: other}", "{name: web, identity: Headers}", 1)}, want: found},
-		"GoneOf":    {reason: "A Gateway that is gone has no listeners.", docs: []string{gateway, identityOf("a", "gw", "http")}, gone: gateway, want: want{Wanted: true}},
+		"Gateway":   {reason: "Without a TailscaleGateway there should be no identity listeners.", docs: []string{gateway}},
+		"Found":     {reason: "An HTTP listener should be found with its port.", docs: []string{gateway, identityOf("a", "gw", "http")}, want: found},
+		"Before":    {reason: "The order of the objects should not matter.", docs: []string{identityOf("a", "gw", "http"), gateway}, want: found},
+		"Namespace": {reason: "Without a namespace the Gateway is in the namespace of the object.", docs: []string{own, gateway}, want: found},
+		"Two":       {reason: "Two objects with the same listener should have it once.", docs: []string{gateway, identityOf("a", "gw", "http"), identityOf("b", "gw", "http")}, want: found},
+		"TLS":       {reason: "A listener that terminates TLS cannot get the identity, so headers from clients there are not genuine.", docs: []string{gateway, identityOf("a", "gw", "https")}, want: want{Wanted: true}},
+		"Missing":   {reason: "An unknown listener should not be confused with another one.", docs: []string{gateway, identityOf("a", "gw", "gone")}, want: want{Wanted: true}},
+		"NoGateway": {reason: "An unknown Gateway should have no identity listeners.", docs: []string{identityOf("a", "gw", "http")}, want: want{Wanted: true}},
+		"Other":     {reason: "The identity listeners of another Gateway should not affect this one.", docs: []string{gateway, identityOf("a", "gw2", "http")}},
+		"Moved":     {reason: "An object that now names another Gateway should be removed from this one.", docs: []string{gateway, identityOf("a", "gw", "http"), identityOf("a", "gw2", "http")}},
+		"Gone":      {reason: "A deleted object should be removed.", docs: []string{gateway, identityOf("a", "gw", "http")}, gone: identityOf("a", "gw", "http")},
+		"Foreign":   {reason: "An object of another namespace may make Envoy drop headers, but not trust them.", docs: []string{gateway, theirs}, want: want{Wanted: true}},
+		"Granted":   {reason: "A ReferenceGrant should permit an object of another namespace.", docs: []string{granted, gateway, theirs}, want: found},
+		"GrantLate": {reason: "A grant that is created later should apply.", docs: []string{gateway, theirs, granted}, want: found},
+		"GrantGone": {reason: "A deleted grant should not apply.", docs: []string{gateway, theirs, granted}, gone: granted, want: want{Wanted: true}},
+		"GrantName": {reason: "A grant for the Gateway by name should be enough.", docs: []string{gateway, theirs, grantOf(fromShop, "{group: gateway.networking.k8s.io, kind: Gateway, name: gw}")}, want: found},
+		"GrantTo":   {reason: "A grant for another Gateway or for Services should not apply.", docs: []string{gateway, theirs, grantOf(fromShop, "{group: gateway.networking.k8s.io, kind: Gateway, name: gw2}, {group: '', kind: Service}")}, want: want{Wanted: true}},
+		"GrantFrom": {reason: "A grant to another kind or namespace should not apply.", docs: []string{gateway, theirs, grantOf("{group: gateway.networking.k8s.io, kind: HTTPRoute, namespace: shop}, {group: gateway.tailscale.com, kind: TailscaleGateway, namespace: blog}", toGateway)}, want: want{Wanted: true}},
+		"GrantAway": {reason: "A grant in another namespace than the Gateway's should not apply.", docs: []string{gateway, theirs, strings.Replace(granted, "namespace: infra", "namespace: shop", 1)}, want: want{Wanted: true}},
+		"Beside":    {reason: "An object without a grant should neither remove nor add listeners of permitted objects.", docs: []string{gateway, identityOf("b", "gw", "http"), strings.Replace(theirs, "{name: other}", "{name: web, identity: Headers}", 1)}, want: found},
+		"GoneOf":    {reason: "A deleted Gateway should have no listeners.", docs: []string{gateway, identityOf("a", "gw", "http")}, gone: gateway, want: want{Wanted: true}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -108,7 +110,7 @@ spec: {gatewayRef: {name: gw}, tailnets: [{name: corp, listeners: [{name: http, 
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 			if told := s.Snapshot().GatewayDigest(gw) != ""; told != tc.want.Wanted {
-				t.Errorf("%s\nEnvoy Gateway hears of it: %t", tc.reason, told)
+				t.Errorf("%s\nthe Gateway has a digest: %t", tc.reason, told)
 			}
 		})
 	}

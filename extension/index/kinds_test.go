@@ -21,7 +21,7 @@ func TestKinds(t *testing.T) {
 			unknown = append(unknown, k)
 		}
 		if err := NewStore().Apply(Change{Object: o}); err != nil {
-			t.Errorf("a store does not take what it says that it does: %v", err)
+			t.Errorf("a store refuses a kind of parse.Kinds: %v", err)
 		}
 	}
 	slices.Sort(unknown)

@@ -20,8 +20,8 @@ type source struct {
 	endpoints []zonedEndpoint
 
 	// remote reports that the source leads to another cluster, proxied that its endpoints
-	// are egress proxies although it does not, and offline that the tailnet reports its
-	// device as offline.
+	// are egress proxies although the source is not remote, and offline that the tailnet
+	// reports its device as offline.
 	remote, proxied, offline bool
 
 	// cluster is the ID of the cluster that the source leads to. It is empty for this one.
@@ -81,7 +81,8 @@ func scale(sources []source) map[uint32]float64 {
 	}
 	out := make(map[uint32]float64, len(sum))
 	for p, w := range sum {
-		// Envoy adds the weights of a priority up in 32 bits, and rounding adds some.
+		// Envoy sums up the weights of a priority in 32 bits, and rounding increases the
+		// sum.
 		out[p] = min(float64(multiple[p]), float64(math.MaxInt32)/float64(w))
 	}
 	return out

@@ -14,7 +14,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
-// in zones, as many endpoints as each says.
+// in returns as many endpoints in each zone as its number says.
 func in(zones ...int) []zonedEndpoint {
 	var out []zonedEndpoint
 	for z, n := range zones {
@@ -32,27 +32,27 @@ func TestLocalityWeights(t *testing.T) {
 		want    map[string]uint32
 	}{
 		"OneZone": {
-			reason:  "Weights are taken over where nothing is split.",
+			reason:  "Weights should stay the same if no source is in several zones.",
 			sources: []source{{name: "a", weight: 7, endpoints: in(3)}, {name: "b", weight: 3}},
 			want:    map[string]uint32{"a/0": 7, "b/": 3},
 		},
 		"Zones": {
-			reason:  "Zones share a weight by their endpoints, exactly, beside a source in one.",
+			reason:  "Zones should share a weight exactly in proportion to their endpoints, beside a source in one zone.",
 			sources: []source{{name: "a", weight: 1, endpoints: in(1, 2)}, {name: "b", weight: 1, endpoints: in(3, 2)}, {name: "c", weight: 2, endpoints: in(4)}},
 			want:    map[string]uint32{"a/0": 5, "a/1": 10, "b/0": 9, "b/1": 6, "c/0": 30},
 		},
 		"Priorities": {
-			reason:  "Each priority has weights of its own.",
+			reason:  "Each priority should have separate weights.",
 			sources: []source{{name: "a", weight: 5, endpoints: in(1, 1)}, {name: "b", priority: 1, weight: 5, endpoints: in(1)}},
 			want:    map[string]uint32{"a/0": 5, "a/1": 5, "b/0": 5},
 		},
 		"None": {
-			reason:  "A weight of 0 is no locality.",
+			reason:  "A source of weight 0 should have no locality.",
 			sources: []source{{name: "a", weight: 0, endpoints: in(1)}},
 			want:    map[string]uint32{},
 		},
 		"Large": {
-			reason:  "Weights of a priority fit into 32 bits together.",
+			reason:  "The sum of the weights of a priority should fit into 32 bits.",
 			sources: []source{{name: "a", weight: 1000000, endpoints: in(1, 10006)}, {name: "b", weight: 3000000, endpoints: in(2)}},
 			want:    map[string]uint32{"a/0": 53650, "a/1": 536817262, "b/0": 1610612735},
 		},
@@ -69,7 +69,7 @@ func TestLocalityWeights(t *testing.T) {
 				t.Errorf("%s\n-want, +got\n%s", tc.reason, diff)
 			}
 			if sum > math.MaxUint32 {
-				t.Errorf("%s\nweights are %d together", tc.reason, sum)
+				t.Errorf("%s\nthe sum of the weights is %d", tc.reason, sum)
 			}
 		})
 	}
@@ -83,7 +83,7 @@ func TestClusterNames(t *testing.T) {
 	}
 	for _, n := range []string{"", "tailscale/rule/httproute/shop/80/0123456789abcdef", "tailscale/services/shop/web/http/http", "x/services/shop/web/80/http"} {
 		if got, err := ir.ParseClusterName(n); err == nil {
-			t.Errorf("%q is %v", n, got)
+			t.Errorf("want an error for name %q, got %v", n, got)
 		}
 	}
 	r := ir.RouteKey{Kind: ir.KindTLSRoute, NamespacedName: name("web")}

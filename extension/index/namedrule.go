@@ -24,8 +24,8 @@ func (all *objects) findNamedRules(p *ir.RoutePolicy) {
 	}
 }
 
-// namedRuleProblem says why a rule of a route cannot handle requests for a policy. It is empty if it
-// can.
+// namedRuleProblem returns why a rule of a route cannot handle requests for a policy. It is
+// empty if the rule can.
 func (all *objects) namedRuleProblem(p *ir.RoutePolicy, n *ir.NamedRule) string {
 	at := all.attachment(n.PolicyTarget)
 	switch {

@@ -25,7 +25,8 @@ spec:
 `
 )
 
-// TestNamedRules says why a rule that a policy names handles nothing, whatever comes first.
+// TestNamedRules checks the notices about the named rule of a policy, independent of the
+// order of objects.
 func TestNamedRules(t *testing.T) {
 	const answers = "Requests are answered 500: "
 	p := policyOf("p", handledByStrict)
@@ -34,14 +35,14 @@ func TestNamedRules(t *testing.T) {
 		docs   []string
 		want   string
 	}{
-		"Fine":       {reason: "Of a rule that is there nothing should be said.", docs: []string{p, routeToWeb, strictRoute}},
-		"Earlier":    {reason: "It should not matter what is known first.", docs: []string{strictRoute, routeToWeb, p}},
-		"Gone":       {reason: "A route that is not there should be told.", docs: []string{p, routeToWeb}, want: answers + "HTTPRoute shop/strict does not exist"},
-		"OtherRule":  {reason: "So should a rule.", docs: []string{p, routeToWeb, strings.Replace(strictRoute, "careful", "careless", 1)}, want: answers + "HTTPRoute shop/strict has no rule careful"},
-		"OtherKind":  {reason: "A GRPCRoute of that name is another route.", docs: []string{p, routeToWeb, strings.Replace(strictRoute, "HTTPRoute", "GRPCRoute", 1)}, want: answers + "HTTPRoute shop/strict does not exist"},
-		"GRPCRoute":  {reason: "It should be found where it is asked for.", docs: []string{strings.Replace(p, "rule: {", "rule: {kind: GRPCRoute, ", 1), routeToWeb, strings.Replace(strictRoute, "HTTPRoute", "GRPCRoute", 1)}},
-		"Elsewhere":  {reason: "A rule at other Gateways handles nothing here.", docs: []string{p, routeToWeb, strings.Replace(strictRoute, "name: gw", "name: other", 1)}, want: answers + "HTTPRoute shop/strict is not attached to Gateway infra/gw"},
-		"OtherSpace": {reason: "A route of another namespace is another route.", docs: []string{p, routeToWeb, strings.Replace(strictRoute, "name: strict", "name: strict, namespace: other", 1)}, want: answers + "HTTPRoute shop/strict does not exist"},
+		"Fine":       {reason: "An existing rule should have no notice.", docs: []string{p, routeToWeb, strictRoute}},
+		"Earlier":    {reason: "The order of the objects should not matter.", docs: []string{strictRoute, routeToWeb, p}},
+		"Gone":       {reason: "A missing route should be reported.", docs: []string{p, routeToWeb}, want: answers + "HTTPRoute shop/strict does not exist"},
+		"OtherRule":  {reason: "A missing rule of the route should be reported.", docs: []string{p, routeToWeb, strings.Replace(strictRoute, "careful", "careless", 1)}, want: answers + "HTTPRoute shop/strict has no rule careful"},
+		"OtherKind":  {reason: "A GRPCRoute with the same name should be another route.", docs: []string{p, routeToWeb, strings.Replace(strictRoute, "HTTPRoute", "GRPCRoute", 1)}, want: answers + "HTTPRoute shop/strict does not exist"},
+		"GRPCRoute":  {reason: "A GRPCRoute should be found if the policy names one.", docs: []string{strings.Replace(p, "rule: {", "rule: {kind: GRPCRoute, ", 1), routeToWeb, strings.Replace(strictRoute, "HTTPRoute", "GRPCRoute", 1)}},
+		"Elsewhere":  {reason: "A route that is not attached to the Gateway should be reported.", docs: []string{p, routeToWeb, strings.Replace(strictRoute, "name: gw", "name: other", 1)}, want: answers + "HTTPRoute shop/strict is not attached to Gateway infra/gw"},
+		"OtherSpace": {reason: "A route of another namespace should be another route.", docs: []string{p, routeToWeb, strings.Replace(strictRoute, "name: strict", "name: strict, namespace: other", 1)}, want: answers + "HTTPRoute shop/strict does not exist"},
 	}
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
@@ -51,14 +52,14 @@ func TestNamedRules(t *testing.T) {
 				t.Errorf("%s\nwant notice %q, got %q", tc.reason, tc.want, got)
 			}
 			if got := s.AttachedRules(ir.PolicyTarget{Route: ir.KindHTTPRoute, NamespacedName: name("web")}); len(got) != 1 || got[0].Named == nil {
-				t.Errorf("%s\nwhatever it names, the rule should be asked, lest the route serve its requests: %+v", tc.reason, got)
+				t.Errorf("%s\nwant the policy's rule attached, because otherwise the route would handle its requests: %+v", tc.reason, got)
 			}
 		})
 	}
 }
 
-// TestNamedRuleComesAndGoes checks that a policy hears of the route that it names, and no
-// longer when it does not.
+// TestNamedRuleComesAndGoes checks that a policy depends on the route that it names, and
+// stops depending on it when it names it no longer.
 func TestNamedRuleComesAndGoes(t *testing.T) {
 	s := NewStore()
 	said := func() string { return s.Snapshot().Edit().Policies.Get(name("p")).Notices["a"] }
@@ -69,15 +70,15 @@ func TestNamedRuleComesAndGoes(t *testing.T) {
 	}
 	apply(t, s, false, strictRoute)
 	if said() != "" {
-		t.Errorf("the route has come, and it still says %q", said())
+		t.Errorf("want no notice after the route is created, got %q", said())
 	}
 	apply(t, s, true, strictRoute)
 	if said() != gone {
-		t.Errorf("the route has gone: want %q, got %q", gone, said())
+		t.Errorf("after the route is deleted: want %q, got %q", gone, said())
 	}
 	apply(t, s, false, policyOf("p", "{name: a, actions: [{type: Deny}]}"))
 	if n := len(s.objects.policyDependents); n != 1 {
-		t.Errorf("want the policy to rest on its target alone, it rests on %d routes", n)
+		t.Errorf("want the policy to depend on its target alone, got %d dependencies", n)
 	}
 }
 
@@ -97,9 +98,9 @@ func TestSameAction(t *testing.T) {
 		a, b   *ir.PolicyRule
 		want   bool
 	}{
-		"SameRule":   {reason: "To be handled by one rule is the same, wherever that is missing.", a: named("careful", ""), b: named("careful", "gone"), want: true},
-		"OtherRule":  {reason: "Another rule does something else.", a: named("careful", ""), b: named("careless", "")},
-		"OtherRoute": {reason: "So does the route itself.", a: named("careful", ""), b: &ir.PolicyRule{}},
+		"SameRule":   {reason: "The same named rule should be the same action, even if the rule is missing at one Gateway.", a: named("careful", ""), b: named("careful", "gone"), want: true},
+		"OtherRule":  {reason: "Another named rule should be another action.", a: named("careful", ""), b: named("careless", "")},
+		"OtherRoute": {reason: "No named rule should be another action.", a: named("careful", ""), b: &ir.PolicyRule{}},
 	}
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
-// objects are all known objects, as far as sections need them. Each section declares its own;
-// sections may read those of others.
+// objects are all known objects, reduced to the parts that sections need. Each section
+// declares the objects that it owns. Sections may read those of others.
 type objects struct {
 	routeObjects
 	policyObjects
@@ -48,7 +48,7 @@ func newObjects() *objects {
 
 func everyGateway(types.NamespacedName) bool { return true }
 
-// put stores an object under its name, or removes it if it is gone.
+// put stores an object under its name, or removes a deleted object.
 func put[T any](m map[types.NamespacedName]T, n types.NamespacedName, v T, gone bool) {
 	if gone {
 		delete(m, n)
@@ -74,7 +74,7 @@ func (g group[T]) unset(shared, name types.NamespacedName) {
 	}
 }
 
-// sorted returns the objects that share a name, sorted by their own names.
+// sorted returns the objects that share a name, sorted by their unique names.
 func (g group[T]) sorted(shared types.NamespacedName) []T {
 	of := g[shared]
 	out := make([]T, 0, len(of))

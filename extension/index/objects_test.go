@@ -21,7 +21,7 @@ import (
 // decode decodes manifests.
 var decode = objecttest.With(parse.Scheme) //nolint:gochecknoglobals // It never changes.
 
-// apply manifests to a store.
+// apply applies or deletes the objects of manifests in a store.
 func apply(t testing.TB, s *Store, gone bool, manifests ...string) {
 	t.Helper()
 	var cs []Change
@@ -33,7 +33,7 @@ func apply(t testing.TB, s *Store, gone bool, manifests ...string) {
 	}
 }
 
-// snapshotOf manifests.
+// snapshotOf returns the Snapshot of a store with the objects of manifests.
 func snapshotOf(t testing.TB, manifests ...string) *ir.Snapshot {
 	t.Helper()
 	s := directStore()
@@ -41,7 +41,8 @@ func snapshotOf(t testing.TB, manifests ...string) *ir.Snapshot {
 	return s.Snapshot()
 }
 
-// compareSnapshots by all that they hold, except for the count of changes.
+// compareSnapshots returns options that compare all contents of Snapshots except their
+// revisions.
 func compareSnapshots() cmp.Options {
 	return cmp.Options{
 		cmp.Exporter(func(of reflect.Type) bool {

@@ -10,7 +10,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
-// TestOnePolicyDegrades shows that a policy that Envoy would refuse takes no other with it.
+// TestOnePolicyDegrades checks that a rule that Envoy would refuse does not affect other
+// rules and policies.
 func TestOnePolicyDegrades(t *testing.T) {
 	s := snapshotOf(t, routeToWeb, gatewayOf("gw"),
 		policyOf("bad", `{name: a, actions: [{type: RateLimit, rateLimit: {requests: 1, unit: Hour}}], matches: [{path: {type: RegularExpression, value: "\\Q/x"}}]}, {name: b, actions: [{type: Deny}], matches: [{path: {value: /b}}]}`),

@@ -23,7 +23,7 @@ func TestParseRoute(t *testing.T) {
 		want    *ir.Route
 	}{
 		"HTTP": {
-			reason: "All that names and matches is kept; references count from 0, those that are skipped too; Gateways come from ListenerSets as well.",
+			reason: "Names and matches should be kept; the index of references should start at 0 and include skipped ones; Gateways of ListenerSets should be included.",
 			objects: `
 apiVersion: gateway.networking.k8s.io/v1
 kind: ListenerSet
@@ -77,7 +77,7 @@ spec:
 			},
 		},
 		"GRPC": {
-			reason: "Methods are what Envoy Gateway makes of them.",
+			reason: "Methods should be converted as by Envoy Gateway.",
 			objects: `
 apiVersion: gateway.networking.k8s.io/v1
 kind: GRPCRoute
@@ -107,7 +107,7 @@ spec:
 			}}},
 		},
 		"TLS": {
-			reason: "L4 routes have one rule with the backends of all.",
+			reason: "L4 routes should have one rule with the backends of all rules.",
 			objects: `
 apiVersion: gateway.networking.k8s.io/v1
 kind: TLSRoute
@@ -125,7 +125,7 @@ spec:
 			}}}},
 		},
 		"UDP": {
-			reason: "And so do those of UDP.",
+			reason: "UDPRoutes should have one rule with the backends of all rules.",
 			objects: `
 apiVersion: gateway.networking.k8s.io/v1
 kind: UDPRoute
@@ -136,7 +136,7 @@ spec: {rules: [{backendRefs: [{group: gateway.tailscale.com, kind: TailscaleServ
 			want: &ir.Route{Rules: []ir.Rule{{Backends: []ir.BackendRef{ours(80)}}}},
 		},
 		"NotOurs": {
-			reason: "A route that names none of ours is not kept.",
+			reason: "A route without a backend of our kinds should not be kept.",
 			objects: `
 apiVersion: gateway.networking.k8s.io/v1
 kind: TCPRoute

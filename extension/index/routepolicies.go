@@ -17,24 +17,24 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 )
 
-// A TailscaleRoutePolicy depends on its targets, and on the routes that it names rules of, which
-// need not name one of our kinds. So the section reads where every HTTPRoute and GRPCRoute
-// attaches.
+// A TailscaleRoutePolicy depends on its targets, and on the routes that it names rules of,
+// which need not name one of our kinds. So the section reads the attachments of every
+// HTTPRoute and GRPCRoute.
 
-// A site is where a route attaches, with the names of its rules.
+// A site holds the attachments of a route, with the names of its rules.
 type site struct {
 	parents []parse.Parent
 	rules   []string
 }
 
-// policyObjects are the TailscaleRoutePolicies, and what their state depends on.
+// policyObjects are the TailscaleRoutePolicies, and the objects that their state depends on.
 type policyObjects struct {
 	policies map[types.NamespacedName]*ir.RoutePolicy
 
 	// policyDependents are the names of policies by the routes and Gateways that they depend on.
 	policyDependents map[ir.PolicyTarget]map[types.NamespacedName]struct{}
 
-	// sites are those of all HTTPRoutes and GRPCRoutes.
+	// sites are the sites of all HTTPRoutes and GRPCRoutes.
 	sites map[ir.RouteKey]*site
 
 	// discovered are the results of Discoveries, and discoverers the policies that own them.
@@ -55,7 +55,7 @@ func newPolicyObjects() policyObjects {
 	}
 }
 
-// putPolicy takes over a policy or an object that the state of policies depends on.
+// putPolicy stores a policy or an object that the state of policies depends on.
 func (all *objects) putPolicy(in *input, p *pending) (bool, error) {
 	switch o := in.Object.(type) {
 	case *gatewayv1alpha1.TailscaleRoutePolicy:
@@ -88,7 +88,7 @@ func (all *objects) servePolicies(p *pending) {
 	}
 }
 
-// putRoutePolicy takes over a policy, and what its state depends on.
+// putRoutePolicy stores a policy, and the objects that its state depends on.
 func (all *objects) putRoutePolicy(o *gatewayv1alpha1.TailscaleRoutePolicy, n types.NamespacedName, gone bool, d *pending) {
 	if old := all.policies[n]; old != nil {
 		for _, t := range old.DependsOn() {
@@ -120,7 +120,7 @@ func (all *objects) putRoutePolicy(o *gatewayv1alpha1.TailscaleRoutePolicy, n ty
 	}
 }
 
-// putSite takes over where a route attaches.
+// putSite stores the attachments of a route.
 func (all *objects) putSite(p *parse.RouteObject, gone bool, d *pending) {
 	k := p.Route.Key
 	if k.Kind != ir.KindHTTPRoute && k.Kind != ir.KindGRPCRoute {
@@ -173,7 +173,7 @@ func (all *objects) attachment(t ir.PolicyTarget) ir.Attachment {
 	}
 	out.Gateways = all.gateways(of.parents)
 	for _, p := range of.parents {
-		// Those of a ListenerSet are no target of a policy.
+		// A policy cannot target a listener of a ListenerSet.
 		if !p.ListenerSet {
 			out.Listeners = append(out.Listeners, ir.PolicyTarget{NamespacedName: p.NamespacedName, Section: p.Section})
 		}
@@ -181,8 +181,8 @@ func (all *objects) attachment(t ir.PolicyTarget) ir.Attachment {
 	return out
 }
 
-// recomputePolicies takes over the marked policies, and attaches the rules of all again if one
-// changed.
+// recomputePolicies updates the marked policies. If one changed, it attaches the rules of
+// all policies again.
 func (s *Store) recomputePolicies(e *edit) {
 	for c := range e.marked(policySection) {
 		s.recomputePolicy(e, c)
@@ -225,7 +225,7 @@ func (s *Store) recomputePolicy(e *edit, c contributor) {
 	s.name(e, c, policyConsumers(old), policyConsumers(now))
 }
 
-// policySum returns the part of a policy in digests. It leaves out what is for people.
+// policySum returns the part of a policy in digests. It leaves out information for people.
 func policySum(p *ir.RoutePolicy) any {
 	if p == nil {
 		return nil
@@ -258,7 +258,7 @@ func policyConsumers(p *ir.RoutePolicy) map[consumer]struct{} {
 	return out
 }
 
-// digestPolicy returns what a policy contributes to the Gateways where it takes effect.
+// digestPolicy returns the contribution of a policy to the Gateways where it takes effect.
 func (s *Store) digestPolicy(e *edit, c contributor) contribution {
 	p := e.next.Policies.Get(c.NamespacedName)
 	if p == nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
-// gatewayOf a name, with one listener.
+// gatewayOf returns a Gateway with a name and one listener.
 func gatewayOf(name string) string {
 	return `
 apiVersion: gateway.networking.k8s.io/v1
@@ -27,7 +27,7 @@ spec: {gatewayClassName: envoy, listeners: [{name: http, protocol: HTTP, port: 8
 `
 }
 
-// policyOf a route with one rule.
+// policyOf returns a policy with one rule for the route web.
 func policyOf(name, rule string) string {
 	return `
 apiVersion: gateway.tailscale.com/v1alpha1
@@ -46,7 +46,7 @@ func TestParseRoutePolicy(t *testing.T) {
 		want   ir.PolicyRule
 	}{
 		"Matches": {
-			reason: "All that a match says should be kept.",
+			reason: "All conditions of a match should be kept.",
 			rule: `{name: a, priority: 3, actions: [{type: Deny}], matches: [{method: POST, path: {type: Exact, value: /x}, headers: [{name: B, value: "1"}, {name: A, type: RegularExpression, value: "2.*"}],
 				tailnetDevice: {addresses: [100.64.9.9/16, 100.64.0.7, "::ffff:100.64.0.7", "fd7a:115c:a1e0::7"]}}]}`,
 			want: ir.PolicyRule{Name: "a", Priority: 3, Deny: true, Matches: []ir.PolicyMatch{{
@@ -55,7 +55,7 @@ func TestParseRoutePolicy(t *testing.T) {
 			}}},
 		},
 		"Actions": {
-			reason: "All that a rule does should be kept.",
+			reason: "All actions of a rule should be kept.",
 			rule: `{name: a, actions: [{type: Route, route: {backendRefs: [{name: b, port: 80}, {kind: TailscaleEndpoints, name: c, port: 81, weight: 0}]}}, {type: Timeouts, timeouts: {request: 1m30s}},
 				{type: RequestHeaderModifier, requestHeaderModifier: {set: [{name: X, value: "1"}], add: [{name: W, value: "2"}], remove: [Z]}}]}`,
 			want: ir.PolicyRule{
@@ -69,7 +69,7 @@ func TestParseRoutePolicy(t *testing.T) {
 			},
 		},
 		"NamedRule": {
-			reason: "A rule that is named should be kept, and told that it is not there.",
+			reason: "A named rule should be kept, and reported as missing.",
 			rule:   `{name: a, actions: [{type: Route, route: {rule: {kind: GRPCRoute, name: b, sectionName: c}}}]}`,
 			want: ir.PolicyRule{Name: "a", Named: &ir.NamedRule{
 				PolicyTarget: ir.PolicyTarget{Route: ir.KindGRPCRoute, NamespacedName: name("b"), Section: "c"}, Problem: "GRPCRoute shop/b does not exist",
@@ -86,22 +86,22 @@ func TestParseRoutePolicy(t *testing.T) {
 			want:   ir.PolicyRule{Name: "a", RateLimit: &ir.RateLimit{Requests: 7, Per: time.Minute}},
 		},
 		"NoRate": {
-			reason: "A rate of nothing is none.",
+			reason: "A rate of 0 should be reported.",
 			rule:   `{name: a, actions: [{type: RateLimit, rateLimit: {requests: 0, unit: Minute}}]}`,
 			want:   ir.PolicyRule{Name: "a", Problem: "actions[0]: RateLimit says nothing of what to do"},
 		},
 		"BadExpression": {
-			reason: "What Envoy cannot compile should be told, for it would refuse all routes.",
+			reason: "An expression that Envoy cannot compile should be reported, because Envoy would refuse all routes.",
 			rule:   `{name: a, actions: [{type: RateLimit, rateLimit: {requests: 7, unit: Minute}}], matches: [{path: {type: RegularExpression, value: "("}}]}`,
 			want:   ir.PolicyRule{Name: "a", Problem: "matches[0]: cannot be compiled: error parsing regexp: missing closing ): `(`"},
 		},
 		"BadExpressionLater": {
-			reason: "Nothing should look for the devices of a rule that is left out.",
+			reason: "An omitted rule should have no Discovery.",
 			rule:   `{name: a, actions: [{type: RateLimit, rateLimit: {requests: 7, unit: Minute}}], matches: [{tailnetDevice: {tailnet: corp, tags: ["tag:a"]}}, {path: {type: RegularExpression, value: "("}}]}`,
 			want:   ir.PolicyRule{Name: "a", Problem: "matches[1]: cannot be compiled: error parsing regexp: missing closing ): `(`"},
 		},
 		"DenyOfBadPath": {
-			reason: "A Deny should not be lost with its path: it denies whatever meets the rest.",
+			reason: "A Deny rule should stay without its invalid path, and deny requests that meet the other conditions.",
 			rule:   `{name: a, actions: [{type: Deny}], matches: [{path: {value: /a}}, {path: {type: RegularExpression, value: "("}, method: POST, headers: [{name: X, value: b}]}]}`,
 			want: ir.PolicyRule{
 				Name: "a", Deny: true, Widened: "matches[1]: cannot be compiled: error parsing regexp: missing closing ): `(`",
@@ -109,7 +109,7 @@ func TestParseRoutePolicy(t *testing.T) {
 			},
 		},
 		"DenyOfBadHeader": {
-			reason: "A Deny should not be lost with a header, nor keep the others from counting.",
+			reason: "A Deny rule should stay without its invalid header, and keep its other conditions.",
 			rule:   `{name: a, actions: [{type: Deny}], matches: [{path: {value: /a}, headers: [{name: X, value: b}, {name: Z, type: RegularExpression, value: "("}]}]}`,
 			want: ir.PolicyRule{
 				Name: "a", Deny: true, Widened: "matches[0]: cannot be compiled: error parsing regexp: missing closing ): `(`",
@@ -117,24 +117,24 @@ func TestParseRoutePolicy(t *testing.T) {
 			},
 		},
 		"BadHeader": {
-			reason: "A header that Envoy refuses should be told.",
+			reason: "A header that Envoy refuses should be reported.",
 			rule:   `{name: a, actions: [{type: ResponseHeaderModifier, responseHeaderModifier: {set: [{name: X, value: "a\nb"}]}}]}`,
 			want:   ir.PolicyRule{Name: "a", Problem: `actions[0]: "X" is no header, or cannot have this value`},
 		},
 		"Host": {
-			reason: "Envoy refuses to change Host.",
+			reason: "A change of Host should be reported, because Envoy refuses it.",
 			rule:   `{name: a, actions: [{type: RequestHeaderModifier, requestHeaderModifier: {remove: [host]}}]}`,
 			want:   ir.PolicyRule{Name: "a", Problem: `actions[0]: "host" cannot be changed`},
 		},
 		"NamesAlone": {
-			reason: "Names that users choose should let nobody in, beside addresses neither.",
+			reason: "Names that users choose should not admit clients, even together with addresses.",
 			rule:   `{name: a, actions: [{type: RateLimit, rateLimit: {requests: 7, unit: Minute}}], matches: [{tailnetDevice: {tailnet: corp, hostnames: ["b-*", "a-*"], addresses: [100.64.0.0/10]}}]}`,
 			want: ir.PolicyRule{Name: "a", RateLimit: &ir.RateLimit{Requests: 7, Per: time.Minute}, Matches: []ir.PolicyMatch{{
 				Devices: &ir.DeviceQuery{Tailnet: "corp", Hostnames: []string{"a-*", "b-*"}}, Clients: []netip.Prefix{}, NamesOnly: true,
 			}}},
 		},
 		"NamesOfUsers": {
-			reason: "Names beside users should narrow these.",
+			reason: "Names together with users or tags should narrow these.",
 			rule:   `{name: a, actions: [{type: Deny}], matches: [{tailnetDevice: {tailnet: corp, hostnames: ["b-*"], users: [amelie@example.com]}}, {tailnetDevice: {tailnet: corp, hostnames: ["b-*"], tags: ["tag:ci"]}}]}`,
 			want: ir.PolicyRule{Name: "a", Deny: true, Matches: []ir.PolicyMatch{
 				{Devices: &ir.DeviceQuery{Tailnet: "corp", Hostnames: []string{"b-*"}, Users: []string{"amelie@example.com"}}, Clients: []netip.Prefix{}},
@@ -142,12 +142,12 @@ func TestParseRoutePolicy(t *testing.T) {
 			}},
 		},
 		"NoAddress": {
-			reason: "What is no address should be told.",
+			reason: "An invalid address should be reported.",
 			rule:   `{name: a, actions: [{type: RateLimit, rateLimit: {requests: 7, unit: Minute}}], matches: [{tailnetDevice: {addresses: [laptop]}}]}`,
 			want:   ir.PolicyRule{Name: "a", Problem: `matches[0]: "laptop" is neither an IP address nor a range`},
 		},
 		"DenyOfNoAddress": {
-			reason: "A Deny should not be lost with its addresses: it denies everybody.",
+			reason: "A Deny rule should stay without its invalid addresses, and deny all clients.",
 			rule:   `{name: a, actions: [{type: Deny}], matches: [{path: {value: /a}, tailnetDevice: {addresses: [laptop]}}]}`,
 			want: ir.PolicyRule{
 				Name: "a", Deny: true, Widened: `matches[0]: "laptop" is neither an IP address nor a range`,
@@ -167,13 +167,14 @@ func TestParseRoutePolicy(t *testing.T) {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 			if usable := len(s.AttachedRules(ir.PolicyTarget{Route: ir.KindHTTPRoute, NamespacedName: name("web")})) == 1; usable != (tc.want.Problem == "") {
-				t.Errorf("%s\nit is asked: %t", tc.reason, usable)
+				t.Errorf("%s\nthe rule is attached: %t", tc.reason, usable)
 			}
 		})
 	}
 }
 
-// TestRoutePolicyAttaches says where policies take effect, whatever comes first.
+// TestRoutePolicyAttaches checks where policies take effect, independent of the order of
+// objects.
 func TestRoutePolicyAttaches(t *testing.T) {
 	const deny = "{name: a, actions: [{type: Deny}]}"
 	gw := types.NamespacedName{Namespace: "infra", Name: "gw"}
@@ -183,13 +184,13 @@ func TestRoutePolicyAttaches(t *testing.T) {
 		docs   []string
 		want   ir.Attachment
 	}{
-		"Missing":       {reason: "A route that is not there should be told.", docs: []string{policyOf("p", deny)}},
-		"Ours":          {reason: "A route to ours should be found.", docs: []string{policyOf("p", deny), routeToWeb}, want: ir.Attachment{Found: true, Gateways: []types.NamespacedName{gw}, Listeners: []ir.PolicyTarget{{NamespacedName: gw}}}},
+		"Missing":       {reason: "A missing route should be reported.", docs: []string{policyOf("p", deny)}},
+		"Ours":          {reason: "A route to one of our kinds should be found.", docs: []string{policyOf("p", deny), routeToWeb}, want: ir.Attachment{Found: true, Gateways: []types.NamespacedName{gw}, Listeners: []ir.PolicyTarget{{NamespacedName: gw}}}},
 		"Plain":         {reason: "A route to a Service should be found.", docs: []string{plain, policyOf("p", deny)}, want: ir.Attachment{Found: true, Gateways: []types.NamespacedName{gw}, Listeners: []ir.PolicyTarget{{NamespacedName: gw}}}},
-		"UnknownRule":   {reason: "A rule that is not there should be told.", docs: []string{plain, strings.Replace(policyOf("p", deny), "name: web}", "name: web, sectionName: first}", 1)}},
+		"UnknownRule":   {reason: "A missing rule should be reported.", docs: []string{plain, strings.Replace(policyOf("p", deny), "name: web}", "name: web, sectionName: first}", 1)}},
 		"KnownRule":     {reason: "A rule should be found by its name.", docs: []string{strings.Replace(plain, "- backendRefs", "- name: first\n    backendRefs", 1), strings.Replace(policyOf("p", deny), "name: web}", "name: web, sectionName: first}", 1)}, want: ir.Attachment{Found: true, Gateways: []types.NamespacedName{gw}, Listeners: []ir.PolicyTarget{{NamespacedName: gw}}}},
 		"KnownListener": {reason: "A listener should be found by its name.", docs: []string{policyGateway, gatewayOf("gw2")}, want: ir.Attachment{Found: true, Gateways: []types.NamespacedName{{Namespace: "infra", Name: "gw2"}}}},
-		"OtherListener": {reason: "A listener that is not there should be told.", docs: []string{gatewayOf("gw2"), strings.Replace(policyGateway, "sectionName: http", "sectionName: other", 1)}},
+		"OtherListener": {reason: "A missing listener should be reported.", docs: []string{gatewayOf("gw2"), strings.Replace(policyGateway, "sectionName: http", "sectionName: other", 1)}},
 	}
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
@@ -203,7 +204,7 @@ func TestRoutePolicyAttaches(t *testing.T) {
 			}
 			for _, g := range tc.want.Gateways {
 				if s.GatewayDigest(g) == "" {
-					t.Errorf("%s\nEnvoy Gateway would not hear of it for %s", tc.reason, g)
+					t.Errorf("%s\nwant a digest of Gateway %s", tc.reason, g)
 				}
 			}
 		})

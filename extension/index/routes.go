@@ -28,7 +28,7 @@ func newRouteObjects() routeObjects {
 	}
 }
 
-// putRoute takes over a route that names one of ours, or the Gateway of a ListenerSet. It
+// putRoute stores a route that names one of our kinds, or the Gateway of a ListenerSet. It
 // drops other routes and anchors.
 func (all *objects) putRoute(in *input, p *pending) (bool, error) {
 	if set, ok := in.Object.(*gwapiv1.ListenerSet); ok {
@@ -65,7 +65,7 @@ func (all *objects) putListenerSet(o *gwapiv1.ListenerSet, in *input, p *pending
 	}
 }
 
-// markRoute has a route and its settings recomputed.
+// markRoute marks a route and its settings.
 func (p *pending) markRoute(k ir.RouteKey) {
 	p.mark(routeContributor(k))
 	p.markSettings(k)
@@ -94,8 +94,8 @@ func (all *objects) gateways(parents []parse.Parent) []types.NamespacedName {
 	return out
 }
 
-// servedRoute returns a route and those of its Gateways that are served. It returns nil if none
-// of them is. A route of which no Gateway is known yet may attach to any.
+// servedRoute returns a route and its served Gateways. It returns nil if none of its
+// Gateways is served. A route without a known Gateway may attach to any.
 func (all *objects) servedRoute(k ir.RouteKey) (*parse.RouteObject, []types.NamespacedName) {
 	p := all.routes[k]
 	if p == nil {
@@ -111,7 +111,7 @@ func (all *objects) servedRoute(k ir.RouteKey) (*parse.RouteObject, []types.Name
 	return p, of
 }
 
-// recomputeRoutes takes over the marked routes.
+// recomputeRoutes updates the marked routes.
 func (s *Store) recomputeRoutes(e *edit) {
 	for c := range e.marked(routeSection) {
 		k := c.route()
@@ -138,8 +138,8 @@ func (s *Store) recomputeRoutes(e *edit) {
 	}
 }
 
-// routeSum returns the part of a route in digests. It leaves out the generation and what is for
-// people, except for the route's age.
+// routeSum returns the part of a route in digests. It leaves out the generation and
+// information for people, except for the route's age.
 func routeSum(r *ir.Route) any {
 	if r == nil {
 		return nil
@@ -149,7 +149,8 @@ func routeSum(r *ir.Route) any {
 	return out
 }
 
-// digestRoute returns what a route with its settings, targets and permissions contributes.
+// digestRoute returns the contribution of a route with its settings, targets and
+// permissions.
 func (s *Store) digestRoute(e *edit, c contributor) contribution {
 	k := c.route()
 	r := e.next.Routes.Get(k)
@@ -195,7 +196,7 @@ func consumers(r *ir.Route) map[consumer]struct{} {
 	return out
 }
 
-// missing returns the problem of an object that a route names and that does not exist.
+// missing returns the problem that a route names an object that does not exist.
 func missing(kind string, n types.NamespacedName) string {
 	return fmt.Sprintf("%s %s does not exist; make it, or correct the backendRefs of the routes that name it", kind, n)
 }

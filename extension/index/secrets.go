@@ -26,8 +26,8 @@ func newSecretObjects() secretObjects {
 	return secretObjects{clientSecrets: map[types.NamespacedName]*ir.CertificateSecret{}}
 }
 
-// checkCertificates sets the states of the client certificates of a policy's rules. States
-// of certificates for Gateways of other extensions are not known.
+// checkCertificates sets the states of the client certificates of a policy's rules. The
+// states of certificates for Gateways of other extensions are not known.
 func (all *objects) checkCertificates(p *ir.RoutePolicy) {
 	for i, r := range p.Rules {
 		if r.Certificate == nil || r.Problem != "" {
@@ -133,11 +133,11 @@ func (s *Store) Secrets() []types.NamespacedName {
 	return out
 }
 
-// SecretsChanged returns a channel that gets a value when Secrets may have changed. It is
-// for one reader.
+// SecretsChanged returns a channel that receives a value when Secrets may have changed. It
+// is for one reader.
 func (s *Store) SecretsChanged() <-chan struct{} { return s.secrets }
 
-// SetSecret sets the state of a Secret. Nil means that nothing is known.
+// SetSecret sets the state of a Secret. Nil means that the state is not known.
 func (s *Store) SetSecret(n types.NamespacedName, h *ir.CertificateSecret) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,7 +154,7 @@ func (s *Store) SetSecret(n types.NamespacedName, h *ir.CertificateSecret) {
 	s.recompute(p, began)
 }
 
-// recomputeSecrets takes over the key pairs of the marked Secrets.
+// recomputeSecrets updates the key pairs of the marked Secrets.
 func (s *Store) recomputeSecrets(e *edit) {
 	for c := range e.marked(secretSection) {
 		n := c.NamespacedName

@@ -11,25 +11,25 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 )
 
-// A section is one kind of content of the snapshot, with the objects that it is made of. A
-// new kind of content is a file with these functions and a row in sections. Functions may be
-// nil.
+// A section is one kind of content of the Snapshot, with the objects that it is built from.
+// A new kind of content is a file with these functions and a row in sections. Functions may
+// be nil.
 type section struct {
-	// put takes over a changed object and marks the contributors that depend on it. It reports
+	// put stores a changed object and marks the contributors that depend on it. It reports
 	// whether the section reads objects of that kind.
 	put func(all *objects, in *input, p *pending) (bool, error)
 
-	// recompute brings the draft up to date with the contributors that are marked.
+	// recompute updates the draft for the contributors that are marked.
 	recompute func(s *Store, e *edit)
 
-	// digest returns what a contributor adds to the digests of Gateways.
+	// digest returns the part of a contributor in the digests of Gateways.
 	digest func(s *Store, e *edit, c contributor) contribution
 
-	// auxiliary reports that its contributors change the digest of a Gateway, but do not
-	// alone make one: there is nothing to translate for them.
+	// auxiliary reports that the section's contributors change the digest of a Gateway, but
+	// do not create one without others: they alone need no translation.
 	auxiliary bool
 
-	// serve marks the contributors that depend on which Gateways are served.
+	// serve marks the contributors that depend on the set of served Gateways.
 	serve func(all *objects, p *pending)
 }
 
@@ -108,7 +108,7 @@ func newInput(c Change) *input {
 type pending struct {
 	contributors [sectionCount]map[contributor]struct{}
 
-	// refs are the lookups with another result, and targets those with another placement.
+	// refs are the lookups with a new result, and targets those with a new placement.
 	refs    map[ref]struct{}
 	targets map[ir.TargetKey]struct{}
 }
@@ -117,7 +117,7 @@ func newPending() *pending {
 	return &pending{refs: map[ref]struct{}{}, targets: map[ir.TargetKey]struct{}{}}
 }
 
-// mark has a contributor recomputed.
+// mark marks a contributor, to be recomputed.
 func (p *pending) mark(c contributor) {
 	if p.contributors[c.section] == nil {
 		p.contributors[c.section] = map[contributor]struct{}{}
@@ -125,12 +125,13 @@ func (p *pending) mark(c contributor) {
 	p.contributors[c.section][c] = struct{}{}
 }
 
-// markName has the contributor with a name recomputed.
+// markName marks the contributor with a name, to be recomputed.
 func (p *pending) markName(s sectionID, n types.NamespacedName) {
 	p.mark(contributor{section: s, NamespacedName: n})
 }
 
-// ref has the targets recomputed that looked something up.
+// ref records a lookup with a new result, so that the targets that depend on it are
+// recomputed.
 func (p *pending) ref(k refKind, n types.NamespacedName) {
 	p.refs[ref{kind: k, NamespacedName: n}] = struct{}{}
 }
@@ -146,15 +147,16 @@ type edit struct {
 	// contributors are those whose contributions to digests changed.
 	contributors map[contributor]struct{}
 
-	// consumers are those that are named now and were not before, or the reverse.
+	// consumers are those that are named now and were not before, and the reverse.
 	consumers map[consumer]struct{}
 
-	// endpoints are the consumers with other localities, and reshaped the targets of which
-	// more changed.
+	// endpoints are the consumers with other localities, and reshaped the targets with
+	// further changes.
 	endpoints []consumer
 	reshaped  []ir.TargetKey
 
-	// routes are those with other rules, with the names of their endpoint lists before.
+	// routes are the routes with other rules, with the names of their endpoint lists before
+	// the change.
 	routes map[contributor][]string
 
 	// policies reports that a TailscaleRoutePolicy or its state changed.
@@ -171,8 +173,8 @@ func newEdit(s *ir.Snapshot, p *pending) *edit {
 // marked returns the marked contributors of a section.
 func (e *edit) marked(s sectionID) map[contributor]struct{} { return e.pending.contributors[s] }
 
-// digest replaces the old part of a contributor in the digest by the new one, and has its
-// contribution to the digests of Gateways recomputed.
+// digest replaces the old part of a contributor in the digest by the new one, and marks its
+// contribution to the digests of Gateways.
 func (e *edit) digest(c contributor, old, now any) {
 	e.resum(old, now)
 	e.contributors[c] = struct{}{}

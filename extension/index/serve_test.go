@@ -12,10 +12,11 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
-// TestServe shows that a store which serves some Gateways is as one that never heard of
-// routes to others, whenever it is told.
+// TestServe checks that a store that serves some Gateways equals one that never received
+// routes to other Gateways, and that it can be configured at any time.
 func TestServe(t *testing.T) {
-	// Of the route with several rules and a policy the Gateway is infra/gw2, by a ListenerSet.
+	// The route with several rules and a policy attaches to Gateway infra/gw2 by a
+	// ListenerSet.
 	gw2 := types.NamespacedName{Namespace: "infra", Name: "gw2"}
 	all := append(everything(), identityOf("a", "gw", "http"))
 	only := func(n types.NamespacedName) bool { return n == gw2 }
@@ -25,9 +26,9 @@ func TestServe(t *testing.T) {
 		serves func(types.NamespacedName) bool
 		want   []ir.RouteKey
 	}{
-		"All":    {reason: "Whoever is told nothing serves all.", want: []ir.RouteKey{{Kind: ir.KindHTTPRoute, NamespacedName: name("mixed")}, {Kind: ir.KindHTTPRoute, NamespacedName: name("web")}}},
-		"Only":   {reason: "A route to a Gateway by a ListenerSet is one to it.", serves: only, want: []ir.RouteKey{{Kind: ir.KindHTTPRoute, NamespacedName: name("mixed")}}},
-		"Others": {reason: "What another serves is not known.", serves: others, want: []ir.RouteKey{{Kind: ir.KindHTTPRoute, NamespacedName: name("web")}}},
+		"All":    {reason: "By default a store should serve all Gateways.", want: []ir.RouteKey{{Kind: ir.KindHTTPRoute, NamespacedName: name("mixed")}, {Kind: ir.KindHTTPRoute, NamespacedName: name("web")}}},
+		"Only":   {reason: "A route that attaches to a ListenerSet should attach to its Gateway.", serves: only, want: []ir.RouteKey{{Kind: ir.KindHTTPRoute, NamespacedName: name("mixed")}}},
+		"Others": {reason: "Routes to Gateways of other instances should not be known.", serves: others, want: []ir.RouteKey{{Kind: ir.KindHTTPRoute, NamespacedName: name("web")}}},
 	}
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
@@ -37,7 +38,7 @@ func TestServe(t *testing.T) {
 			apply(t, after, false, all...)
 			after.Serve(tc.serves)
 			if diff := cmp.Diff(before.Snapshot(), after.Snapshot(), compareSnapshots()); diff != "" {
-				t.Errorf("\n%s\nit matters when a store is told: -before, +after:\n%s", tc.reason, diff)
+				t.Errorf("\n%s\nthe result depends on when Serve is called: -before, +after:\n%s", tc.reason, diff)
 			}
 			for _, k := range tc.want {
 				if after.Snapshot().Route(k) == nil {
@@ -47,7 +48,7 @@ func TestServe(t *testing.T) {
 			for p := range after.Snapshot().RoutePolicies() {
 				for _, g := range p.Served {
 					if tc.serves != nil && !tc.serves(g) {
-						t.Errorf("\n%s\nfor policy %s Envoy Gateway would be had to translate %s", tc.reason, p.Name, g)
+						t.Errorf("\n%s\npolicy %s would make Envoy Gateway translate %s", tc.reason, p.Name, g)
 					}
 				}
 			}
@@ -60,14 +61,14 @@ func TestServe(t *testing.T) {
 			}
 			for _, g := range []types.NamespacedName{{Namespace: "infra", Name: "gw"}, gw2} {
 				if _, told := after.Snapshot().IdentityListeners(g); told != (tc.serves == nil || tc.serves(g)) {
-					t.Errorf("\n%s\nlisteners of %s are told who asks: %t", tc.reason, g, told)
+					t.Errorf("\n%s\nidentity listeners of %s are known: %t", tc.reason, g, told)
 				}
 			}
 			apply(t, back, false, all...)
 			back.Serve(func(types.NamespacedName) bool { return false })
 			back.Serve(tc.serves)
 			if diff := cmp.Diff(before.Snapshot(), back.Snapshot(), compareSnapshots()); diff != "" {
-				t.Errorf("\n%s\na store does not come back: -want, +got:\n%s", tc.reason, diff)
+				t.Errorf("\n%s\nthe store differs after other Gateways were served meanwhile: -want, +got:\n%s", tc.reason, diff)
 			}
 		})
 	}

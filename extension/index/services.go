@@ -41,14 +41,15 @@ func (v *view) build(k ir.TargetKey) *ir.Target {
 		return t
 	}
 	if tls != nil {
-		// It is for all endpoints: proxies of other clusters have the same certificate.
+		// The policy applies to all endpoints: proxies of other clusters have the same
+		// certificate.
 		t.Shape.TLS, t.Shape.RemoteTLS = tls, nil
 	}
 	return t
 }
 
-// buildServices builds the target of a TailscaleServices: local backends, with other
-// clusters behind them.
+// buildServices builds the target of a TailscaleServices: local backends, and then other
+// clusters.
 func (v *view) buildServices(t *ir.Target, n types.NamespacedName) {
 	spec := v.services[v.lookup(refServices, n)]
 	if spec == nil {
@@ -76,8 +77,8 @@ func (v *view) buildServices(t *ir.Target, n types.NamespacedName) {
 	t.Problem = fmt.Sprintf("TailscaleServices %s: %s", n, cmp.Or(problem, remote, "no backend has a weight above 0; give one a weight"))
 }
 
-// filled returns a spec with its empty fields taken from the Service of the same name, or
-// the problem for a route that names a port.
+// filled returns a spec whose empty fields have the values of the Service with the same
+// name, or the problem for a route that names a port.
 func (v *view) filled(n types.NamespacedName, port int32, spec *gatewayv1alpha1.TailscaleServicesSpec) (*gatewayv1alpha1.TailscaleServicesSpec, string) {
 	of := namesake.Service{Namespace: n.Namespace, Name: n.Name}
 	if namesake.Answers(*spec) {
@@ -95,7 +96,7 @@ func (v *view) filled(n types.NamespacedName, port int32, spec *gatewayv1alpha1.
 	case problem == nil:
 		return &out, ""
 	case problem.Missing && slices.Contains(spec.VIPService.Ports, service.Port(port)):
-		// Its place is kept, as that of any backend: other clusters may answer.
+		// The backend keeps its locality, as any backend does: other clusters may answer.
 		out.Backends = []gatewayv1alpha1.Backend{{Name: n.Name, Port: port}}
 		return &out, ""
 	}
@@ -137,7 +138,7 @@ func (v *view) localSources(t *ir.Target, ns string, spec *gatewayv1alpha1.Tails
 	for i, b := range backends {
 		s := source{name: b.Name, priority: ranks[i], weight: weight(spec.LoadBalancing, b)}
 		if taken[b.Name] {
-			// A name stands for one locality. A Service may answer at two ports.
+			// A name identifies one locality, but a Service may have two ports.
 			s.name = fmt.Sprintf("%s/%d", b.Name, i)
 		}
 		taken[b.Name] = true
@@ -175,8 +176,9 @@ func weight(lb *gatewayv1alpha1.LoadBalancing, b gatewayv1alpha1.Backend) uint64
 	return uint64(max(service.Weight(lb, b), 0))
 }
 
-// priorities returns the priorities of backends, from 0 without gaps: as in the spec, or
-// with the strategy failover in its order. Backends that the order does not name come last.
+// priorities returns the priorities of backends, from 0 without gaps: those of the spec, or
+// with the strategy failover those of its order. Backends that the order does not name come
+// last.
 func priorities(lb *gatewayv1alpha1.LoadBalancing, backends []gatewayv1alpha1.Backend) []uint32 {
 	wanted := make([]int32, len(backends))
 	for i, b := range backends {
@@ -198,9 +200,9 @@ func priorities(lb *gatewayv1alpha1.LoadBalancing, backends []gatewayv1alpha1.Ba
 	return out
 }
 
-// remoteSources appends other clusters to local sources: behind them, or with affinity
-// Global beside them, each cluster with the weight of all local sources together. A cluster
-// that several TailscaleEndpoints lead to counts once.
+// remoteSources appends other clusters to local sources: with a later priority, or with
+// affinity Global with the same priority, where each cluster has the weight of all local
+// sources together. A cluster that several TailscaleEndpoints lead to counts once.
 func (v *view) remoteSources(t *ir.Target, n types.NamespacedName, spec *gatewayv1alpha1.TailscaleServicesSpec, local []source) (out []source, problem string) {
 	k := t.Key
 	attachments := v.attachments.sorted(v.lookup(refAttachments, n))

@@ -25,7 +25,8 @@ func draining(port int32, address string) ir.Endpoint {
 	return ir.Endpoint{Address: address, Port: port, Weight: 1, Health: ir.Draining}
 }
 
-// services with a spec, in braces, to which the selector is added.
+// services returns a TailscaleServices with a spec, in braces, to which it adds the
+// selector.
 func services(spec string) string {
 	return "apiVersion: gateway.tailscale.com/v1alpha1\nkind: TailscaleServices\nmetadata: {name: web}\nspec: {selector: {}, " + strings.TrimPrefix(spec, "{")
 }
@@ -47,13 +48,13 @@ endpoints: [{addresses: [10.2.0.1], conditions: {}}]
 `
 )
 
-// asWeb is what belongs to the Service app as if that were called web, with further
+// asWeb returns an object of the Service app as an object of a Service web, with further
 // replacements.
 func asWeb(object string, further ...string) string {
 	return strings.NewReplacer(append([]string{"name: app", "name: web"}, further...)...).Replace(object)
 }
 
-// asOf is localities of another name.
+// asOf returns localities with another name.
 func asOf(name string, in []ir.Locality) []ir.Locality {
 	out := slices.Clone(in)
 	for i := range out {
@@ -77,95 +78,95 @@ func TestServicesLocalities(t *testing.T) {
 		missing bool
 	}{
 		"Local": {
-			reason:  "Pods that are ready answer at the target port, by zone; one that is terminating drains, one that is not ready is left out.",
+			reason:  "Ready pods should be endpoints at the target port, by zone. A terminating pod should drain, and a pod that is not ready should be left out.",
 			objects: []string{servicesWeb, serviceApp, sliceApp},
 			want:    local,
 		},
 		"NoObject": {
-			reason:  "A route may name what is not there.",
+			reason:  "A missing object should be reported.",
 			problem: "TailscaleServices shop/web does not exist",
 			missing: true,
 		},
 		"NoPort": {
-			reason:  "A port that the service does not have is as good as no service.",
+			reason:  "A port that the object does not have should count as missing.",
 			objects: []string{services(`{vipService: {ports: ["tcp:81"]}, backends: [{name: app, port: 8080}]}`)},
 			problem: "add tcp:80 to spec.vipService.ports",
 			missing: true,
 		},
 		"NoService": {
-			reason:  "A Service that is not there has no endpoints, and its place is kept.",
+			reason:  "A missing Service should keep its locality, without endpoints.",
 			objects: []string{servicesWeb},
 			want:    []ir.Locality{{Name: "app", Weight: 1}},
 			problem: "Service shop/app does not exist",
 		},
 		"NoServicePort": {
-			reason:  "The port is one of the Service, not of its pods.",
+			reason:  "The port of a backend should be a port of the Service, not of its pods.",
 			objects: []string{services(`{vipService: {ports: ["tcp:80"]}, backends: [{name: app, port: 3000}]}`), serviceApp, sliceApp},
 			want:    []ir.Locality{{Name: "app", Weight: 1}},
 			problem: "has no port 3000 of TCP",
 		},
 		"NothingReady": {
-			reason:  "Pods that only drain do not answer.",
+			reason:  "A Service with draining pods only should be reported.",
 			objects: []string{servicesWeb, serviceApp, strings.ReplaceAll(sliceApp, "ready: true", "ready: false")},
 			want:    []ir.Locality{{Name: "app", Zone: "a", Weight: 1, Endpoints: []ir.Endpoint{draining(3000, "10.0.0.3")}}},
 			problem: "TailscaleServices shop/web:",
 		},
 		"ExternalName": {
-			reason:  "A Service of type ExternalName has no endpoints.",
+			reason:  "A Service of type ExternalName should be reported, because it has no endpoints.",
 			objects: []string{servicesWeb, "apiVersion: v1\nkind: Service\nmetadata: {name: app}\nspec: {type: ExternalName, externalName: example.com}\n"},
 			want:    []ir.Locality{{Name: "app", Weight: 1}},
 			problem: "is of type ExternalName",
 		},
 		"Namesake": {
-			reason:  "Without backends the Service of the object's name answers, at the port of the same number.",
+			reason:  "Without backends, the Service with the object's name should be the backend, at the port of the same number.",
 			objects: []string{services(`{vipService: {ports: ["tcp:80"]}}`), asWeb(serviceApp, "8080", "80"), asWeb(sliceApp)},
 			want:    asOf("web", local),
 		},
 		"NamesakeOnlyPort": {
-			reason:  "Or at the only port that it has.",
+			reason:  "Without backends, a Service with one port should be the backend at that port.",
 			objects: []string{services(`{vipService: {enabled: false, ports: ["tcp:80"]}}`), asWeb(serviceApp), asWeb(sliceApp)},
 			want:    asOf("web", local),
 		},
 		"NamesakePorts": {
-			reason:  "Where no ports are said they are the Service's.",
+			reason:  "Without ports in the spec, the ports of the Service should apply.",
 			objects: []string{services(`{vipService: {enabled: false}}`), asWeb(serviceApp, "8080", "80"), asWeb(sliceApp)},
 			want:    asOf("web", local),
 		},
 		"NamesakeOtherPorts": {
-			reason:  "A route may name a port that the Service does not have.",
+			reason:  "A port that the Service does not have should be reported.",
 			objects: []string{services(`{}`), asWeb(serviceApp), asWeb(sliceApp)},
 			problem: "it has no port 80",
 			missing: true,
 		},
 		"NoNamesake": {
-			reason:  "A Service that is not there keeps its place.",
+			reason:  "A missing Service with the object's name should keep its locality.",
 			objects: []string{services(`{vipService: {ports: ["tcp:80"]}}`)},
 			want:    []ir.Locality{{Name: "web", Weight: 1}},
 			problem: "Service shop/web does not exist",
 		},
 		"NoNamesakeNoPorts": {
-			reason:  "Nor is it known which ports there would be.",
+			reason:  "Without ports and Service, the port should count as missing.",
 			objects: []string{services(`{}`)},
 			problem: `there is no Service "web" in namespace "shop"`,
 			missing: true,
 		},
 		"BackendsNoPorts": {
-			reason:  "Backends name ports, too.",
+			reason:  "The vipPort of a backend should be a port of the object.",
 			objects: []string{services(`{backends: [{name: app, port: 8080, vipPort: 80}]}`), serviceApp, sliceApp},
 			want:    local,
 		},
 		"VIPPort": {
-			reason:  "A backend that names the port goes before one that takes the rest.",
+			reason:  "A backend with a vipPort should take precedence over one for all ports.",
 			objects: []string{services(`{vipService: {ports: ["tcp:80", "tcp:81"]}, backends: [{name: app, port: 8080}, {name: alt, port: 8080, vipPort: 80}]}`), serviceApp, sliceApp, serviceAlt, sliceAlt},
 			want:    []ir.Locality{{Name: "alt", Weight: 1, Endpoints: alt}},
 		},
 		"AllPorts": {
-			reason:  "With all ports packets keep theirs.",
+			reason:  "With all ports open, a connection should keep its port.",
 			objects: []string{services(`{vipService: {ports: [do-not-validate]}, backends: [{name: app, port: 8080}]}`), strings.ReplaceAll(serviceApp, "8080", "80"), sliceApp},
 			want:    local,
 		},
 		"Weights": {
-			reason:  "Weights are those of the backends, split by zone in whole numbers; one of weight 0 gets nothing.",
+			reason:  "The weights should be those of the backends, split by zone in whole numbers. A backend of weight 0 should get no traffic.",
 			objects: []string{services(`{vipService: {ports: ["tcp:80"]}, backends: [{name: app, port: 8080, weight: 3}, {name: alt, port: 8080, weight: 7}, {name: none, port: 1, weight: 0}]}`), serviceApp, sliceApp, serviceAlt, sliceAlt},
 			want: []ir.Locality{
 				{Name: "alt", Weight: 14, Endpoints: alt},
@@ -174,22 +175,22 @@ func TestServicesLocalities(t *testing.T) {
 			},
 		},
 		"SameNameTwice": {
-			reason:  "A Service that answers at two ports has two localities.",
+			reason:  "A Service with two ports should have two localities.",
 			objects: []string{services(`{vipService: {ports: ["tcp:80"]}, backends: [{name: alt, port: 8080}, {name: alt, port: 8081}]}`), serviceAlt, sliceAlt},
 			want:    []ir.Locality{{Name: "alt", Weight: 1, Endpoints: alt}, {Name: "alt/1", Weight: 1}},
 		},
 		"WeightsByName": {
-			reason:  "Strategy weighted has its own, and 1 for a backend that it does not name.",
+			reason:  "The weights of the strategy weighted should replace those of the backends, with 1 for a backend that it does not name.",
 			objects: []string{services(`{vipService: {ports: ["tcp:80"]}, backends: [{name: app, port: 8080}, {name: alt, port: 8080}], loadBalancing: {strategy: weighted, weights: {alt: 4}}}`), serviceApp, serviceAlt, sliceAlt},
 			want:    []ir.Locality{{Name: "alt", Weight: 4, Endpoints: alt}, {Name: "app", Weight: 1}},
 		},
 		"Priorities": {
-			reason:  "Priorities are packed from 0 on.",
+			reason:  "Priorities should be renumbered from 0 without gaps.",
 			objects: []string{services(`{vipService: {ports: ["tcp:80"]}, backends: [{name: app, port: 8080, priority: 9}, {name: alt, port: 8080, priority: 5}]}`), serviceApp, serviceAlt, sliceAlt},
 			want:    []ir.Locality{{Name: "alt", Weight: 1, Endpoints: alt}, {Name: "app", Priority: 1, Weight: 1}},
 		},
 		"Failover": {
-			reason: "Strategy failover goes by its order; other clusters come behind all local backends.",
+			reason: "The strategy failover should order the backends, and other clusters should come after all local backends.",
 			objects: []string{
 				services(`{vipService: {ports: ["tcp:80"]}, backends: [{name: app, port: 8080}, {name: alt, port: 8080}], loadBalancing: {strategy: failover, failover: {primary: alt, secondary: [app]}}}`),
 				serviceApp, serviceAlt, sliceAlt, attachmentWeb, proxySetEdge, sliceEdge,
@@ -201,23 +202,23 @@ func TestServicesLocalities(t *testing.T) {
 			},
 		},
 		"Remote": {
-			reason:  "Another cluster is behind local backends, at its port of the egress pods that serve.",
+			reason:  "Another cluster should come after local backends, at its port of the serving egress pods.",
 			objects: []string{servicesWeb, serviceApp, sliceApp, attachmentWeb, proxySetEdge, sliceEdge},
 			want:    append(append([]ir.Locality{}, local...), ir.Locality{Name: "web-edge-remote", Remote: true, Priority: ir.PriorityRemote, Weight: 1, Endpoints: edge}),
 		},
 		"RemoteAlone": {
-			reason:  "While nothing local answers its place is kept, so that the remote endpoints stay where they are.",
+			reason:  "Local backends without endpoints should keep their locality, so that remote endpoints keep their priority.",
 			objects: []string{servicesWeb, serviceApp, attachmentWeb, proxySetEdge, sliceEdge},
 			want:    []ir.Locality{{Name: "app", Weight: 1}, {Name: "web-edge-remote", Remote: true, Priority: ir.PriorityRemote, Weight: 1, Endpoints: edge}},
 		},
 		"RemoteWithoutPort": {
-			reason:  "Endpoints that have given no port yet lead nowhere.",
+			reason:  "Remote endpoints without a port yet should not be used.",
 			objects: []string{servicesWeb, serviceApp, attachmentWeb},
 			want:    []ir.Locality{{Name: "app", Weight: 1}, {Name: "web-edge-remote", Remote: true, Priority: ir.PriorityRemote, Weight: 1}},
 			problem: "Service shop/app has no pod that is ready",
 		},
 		"RemoteTLS": {
-			reason: "What ends TLS in another cluster is reached by its certificate's name.",
+			reason: "Another cluster that terminates TLS should be reached with the name in its certificate.",
 			objects: []string{
 				services(`{vipService: {ports: ["tcp:80"]}, backends: [{name: app, port: 8080}], tls: {}}`), serviceApp, sliceApp, proxySetEdge, sliceEdge,
 				strings.ReplaceAll(attachmentWeb, "  ports:", "  dnsName: web.example.ts.net\n  ports:"),
@@ -225,12 +226,12 @@ func TestServicesLocalities(t *testing.T) {
 			want: append(append([]ir.Locality{}, local...), ir.Locality{Name: "web-edge-remote", Remote: true, Priority: ir.PriorityRemote, Weight: 1, Endpoints: edge}),
 		},
 		"RemoteTLSWithoutName": {
-			reason:  "Whose certificate cannot be checked is not spoken to.",
+			reason:  "Another cluster should not be used if its certificate cannot be verified.",
 			objects: []string{services(`{vipService: {ports: ["tcp:80"]}, backends: [{name: app, port: 8080}], tls: {}}`), serviceApp, sliceApp, attachmentWeb, proxySetEdge, sliceEdge},
 			want:    local,
 		},
 		"Global": {
-			reason: "With affinity Global a cluster gets as much as this one, however many ways lead to it.",
+			reason: "With affinity Global, another cluster should get as much traffic as this one, even if several attachments lead to it.",
 			objects: []string{
 				services(`{vipService: {ports: ["tcp:80"]}, backends: [{name: alt, port: 8080, weight: 3}], loadBalancing: {affinity: Global}}`),
 				serviceAlt, sliceAlt, attachmentWeb, strings.ReplaceAll(attachmentWeb, "web-edge-remote", "web-edge2-remote"), proxySetEdge, sliceEdge,
@@ -242,29 +243,29 @@ func TestServicesLocalities(t *testing.T) {
 			},
 		},
 		"NotPreferLocal": {
-			reason:  "failoverPolicy.preferLocal false is the same.",
+			reason:  "failoverPolicy.preferLocal false should have the same effect as affinity Global.",
 			objects: []string{services(`{vipService: {ports: ["tcp:80"]}, backends: [{name: alt, port: 8080}], loadBalancing: {failoverPolicy: {preferLocal: false}}}`), serviceAlt, sliceAlt, attachmentWeb, proxySetEdge, sliceEdge},
 			want:    []ir.Locality{{Name: "alt", Weight: 1, Endpoints: alt}, {Name: "web-edge-remote", Remote: true, Weight: 1, Endpoints: edge}},
 		},
 		"ExternalAddress": {
-			reason:  "An address is an endpoint as it is.",
+			reason:  "An address should be an endpoint without a look-up.",
 			objects: []string{services(`{vipService: {ports: ["tcp:80"]}, backends: [{kind: External, name: legacy, host: 192.0.2.1, port: 8080}]}`)},
 			want:    []ir.Locality{{Name: "legacy", Weight: 1, Endpoints: pods(8080, "192.0.2.1")}},
 		},
 		"ExternalName2": {
-			reason:  "A name has no address until someone tells it.",
+			reason:  "A name should have no endpoint before it is resolved.",
 			objects: []string{services(`{vipService: {ports: ["tcp:80"]}, backends: [{kind: External, name: legacy, host: old.example.com, port: 8080}]}`)},
 			want:    []ir.Locality{{Name: "legacy", Weight: 1}},
 			problem: "the address of old.example.com is not known",
 		},
 		"Gateway": {
-			reason:  "A Gateway behind a Gateway could be the same, whatever Service has its name.",
+			reason:  "A Gateway as a backend should be refused, because it could be the same Gateway, even if a Service has its name.",
 			objects: []string{services(`{vipService: {ports: ["tcp:80"]}, backends: [{kind: TailscaleGateway, name: app, port: 8080}]}`), serviceApp, sliceApp},
 			want:    []ir.Locality{{Name: "app", Weight: 1}},
 			problem: "have the route name what the Gateway's routes name",
 		},
 		"ProxyProtocol": {
-			reason:  "A Gateway sends no PROXY protocol, so such a backend would not understand it.",
+			reason:  "A backend with proxyProtocol should be refused, because Envoy does not send the PROXY protocol.",
 			objects: []string{services(`{vipService: {ports: ["tcp:80"]}, backends: [{name: app, port: 8080, proxyProtocol: v2}]}`), serviceApp, sliceApp},
 			want:    []ir.Locality{{Name: "app", Weight: 1}},
 			problem: "remove proxyProtocol",
@@ -287,7 +288,7 @@ func TestServicesLocalities(t *testing.T) {
 	}
 }
 
-// TestRemoteCluster shows that a candidate says which cluster it leads to.
+// TestRemoteCluster checks that a candidate has the ID of the cluster that it leads to.
 func TestRemoteCluster(t *testing.T) {
 	checked := services(`{vipService: {ports: ["tcp:80"]}, backends: [{name: app, port: 8080}], loadBalancing: {healthCheck: {enabled: true, path: /}}}`)
 	s := snapshotOf(t, routeToWeb, checked, serviceApp, sliceApp, attachmentWeb, proxySetEdge, sliceEdge)

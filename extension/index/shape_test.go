@@ -52,12 +52,12 @@ func TestServicesShape(t *testing.T) {
 		problem string
 	}{
 		"Nothing": {
-			reason:  "Who says nothing gets connections as checks, and Envoy Gateway's load balancer.",
+			reason:  "An object without settings should get connection checks, and Envoy Gateway's load balancer.",
 			objects: []string{servicesWeb},
 			want:    ir.Shape{HealthThreshold: 70, HealthCheck: connect, OutlierDetection: outliers},
 		},
 		"Defaults": {
-			reason:  "A health check that is enabled asks for /health, with the schema's figures, by the backend's name.",
+			reason:  "An enabled health check should request /health of the backend's host name, with the schema's defaults.",
 			objects: []string{balanced("healthCheck: {enabled: true}")},
 			want: ir.Shape{
 				LoadBalancer: ir.RoundRobin, HealthThreshold: 70, OutlierDetection: outliers,
@@ -65,7 +65,7 @@ func TestServicesShape(t *testing.T) {
 			},
 		},
 		"All": {
-			reason: "Every figure is taken over; the thresholds of failover go before those of the check.",
+			reason: "All settings should apply, and the thresholds of failoverPolicy should take precedence over those of healthCheck.",
 			objects: []string{balanced(`strategy: least-connections, healthCheck: {enabled: true, path: /up, interval: 1s, timeout: 2s, healthyThreshold: 3, unhealthyThreshold: 4},
   outlierDetection: {consecutive5xx: 5, consecutiveGatewayFailure: 6, interval: 7s, baseEjectionTime: 8s, maxEjectionPercent: 9, splitExternalLocalOriginErrors: false},
   failoverPolicy: {healthThreshold: 40, healthyThreshold: 8, unhealthyThreshold: 9}`)},
@@ -76,39 +76,39 @@ func TestServicesShape(t *testing.T) {
 			},
 		},
 		"Off": {
-			reason:  "A check that is turned off is none.",
+			reason:  "A disabled health check should be left out.",
 			objects: []string{balanced("healthCheck: {enabled: false}")},
 			want:    ir.Shape{LoadBalancer: ir.RoundRobin, HealthThreshold: 70, OutlierDetection: outliers},
 		},
 		"H2C": {
-			reason:  "A Service that says so speaks HTTP/2.",
+			reason:  "A Service with appProtocol h2c should get HTTP/2.",
 			objects: []string{servicesWeb, h2c},
 			want:    ir.Shape{HealthThreshold: 70, HealthCheck: connect, OutlierDetection: outliers, HTTP2: true},
 		},
 		"TLS": {
-			reason:  "A BackendTLSPolicy is for one of ours too.",
+			reason:  "A BackendTLSPolicy should apply to our kinds too.",
 			objects: []string{servicesWeb, serviceApp, sliceApp, tlsPolicy},
 			want:    ir.Shape{HealthThreshold: 70, HealthCheck: connect, OutlierDetection: outliers, TLS: &ir.UpstreamTLS{ServerName: "web.example.com"}},
 		},
 		"TLSOfPort": {
-			reason:  "One for the port goes before one for all, though it is younger.",
+			reason:  "A policy for the port should take precedence over an older one for all ports.",
 			objects: []string{servicesWeb, serviceApp, sliceApp, tlsPolicy, tlsPolicyOfPort, configMapCA},
 			want:    ir.Shape{HealthThreshold: 70, HealthCheck: connect, OutlierDetection: outliers, TLS: &ir.UpstreamTLS{ServerName: "port.example.com", CA: "PEM\n"}},
 		},
 		"TLSOlder": {
-			reason:  "Of two for all the older one counts.",
+			reason:  "The older of two policies for all ports should apply.",
 			objects: []string{servicesWeb, serviceApp, sliceApp, tlsPolicy, strings.NewReplacer("name: web, creation", "name: aaa, creation", "2026-01-02", "2026-01-01", "web.example", "old.example").Replace(tlsPolicy)},
 			want:    ir.Shape{HealthThreshold: 70, HealthCheck: connect, OutlierDetection: outliers, TLS: &ir.UpstreamTLS{ServerName: "old.example.com"}},
 		},
 		"TLSAltNames": {
-			reason:  "Other names of certificates are taken over.",
+			reason:  "Subject alternative names should apply.",
 			objects: []string{servicesWeb, serviceApp, sliceApp, strings.Replace(tlsPolicy, "System", "System, subjectAltNames: [{type: Hostname, hostname: a.example.com}, {type: URI, uri: \"spiffe://b\"}]", 1)},
 			want: ir.Shape{HealthThreshold: 70, HealthCheck: connect, OutlierDetection: outliers, TLS: &ir.UpstreamTLS{
 				ServerName: "web.example.com", AltNames: []ir.AltName{{Value: "a.example.com"}, {URI: true, Value: "spiffe://b"}},
 			}},
 		},
 		"RemoteTLS": {
-			reason: "Proxies of other clusters that end TLS have a certificate for the service's name.",
+			reason: "TLS to proxies of other clusters should use the service's DNS name.",
 			objects: []string{
 				services(`{vipService: {ports: ["tcp:80"]}, backends: [{name: app, port: 8080}], tls: {}}`), proxySetEdge, sliceEdge,
 				strings.ReplaceAll(attachmentWeb, "  ports:", "  dnsName: web.example.ts.net.\n  ports:"),
@@ -116,7 +116,7 @@ func TestServicesShape(t *testing.T) {
 			want: ir.Shape{HealthThreshold: 70, HealthCheck: connect, OutlierDetection: outliers, RemoteTLS: &ir.UpstreamTLS{ServerName: "web.example.ts.net"}},
 		},
 		"RemoteTLSOfPolicy": {
-			reason: "A policy is for all endpoints.",
+			reason: "A BackendTLSPolicy should apply to all endpoints.",
 			objects: []string{
 				services(`{vipService: {ports: ["tcp:80"]}, backends: [{name: app, port: 8080}], tls: {}}`), proxySetEdge, sliceEdge,
 				strings.ReplaceAll(attachmentWeb, "  ports:", "  dnsName: web.example.ts.net.\n  ports:"), tlsPolicy,
@@ -124,7 +124,7 @@ func TestServicesShape(t *testing.T) {
 			want: ir.Shape{HealthThreshold: 70, HealthCheck: connect, OutlierDetection: outliers, TLS: &ir.UpstreamTLS{ServerName: "web.example.com"}},
 		},
 		"TLSWithoutCA": {
-			reason:  "Without its certificate nothing is sent, rather than in clear.",
+			reason:  "Without the CA certificate nothing should be sent, instead of plain text.",
 			objects: []string{servicesWeb, serviceApp, sliceApp, tlsPolicyOfPort},
 			want:    ir.Shape{HealthThreshold: 70, HealthCheck: connect, OutlierDetection: outliers},
 			problem: "names ConfigMap ca, which has no key ca.crt",

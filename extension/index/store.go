@@ -29,7 +29,7 @@ type Change struct {
 	Gone bool
 }
 
-// A Store holds the newest Snapshot, and makes the next.
+// A Store holds the newest Snapshot, and builds the next one.
 type Store struct {
 	snapshot atomic.Pointer[ir.Snapshot]
 
@@ -52,12 +52,12 @@ type Store struct {
 
 	subscriptions map[*Subscription]struct{}
 
-	// readers are the policies and Gateways for which a Secret may be read, and secrets gets
-	// a value when the Secrets change.
+	// readers are the policies and Gateways for which a Secret may be read, and secrets
+	// receives a value when the Secrets change.
 	readers map[types.NamespacedName]map[contributor]struct{}
 	secrets chan struct{}
 
-	// hosts gets a value when the DNS names that targets need change.
+	// hosts receives a value when the DNS names that targets need change.
 	hosts   chan struct{}
 	revised map[chan<- struct{}]struct{}
 
@@ -87,8 +87,8 @@ func NewStore() *Store {
 // Snapshot returns the newest Snapshot. It is never nil.
 func (s *Store) Snapshot() *ir.Snapshot { return s.snapshot.Load() }
 
-// Apply applies changes and makes one Snapshot of them. It returns an error for objects that
-// cannot be parsed, and applies the others.
+// Apply applies changes and builds one Snapshot of them. It returns an error for objects
+// that cannot be parsed, and applies the others.
 func (s *Store) Apply(changes ...Change) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -105,7 +105,7 @@ func (s *Store) Apply(changes ...Change) error {
 	return errors.Join(errs...)
 }
 
-// put has each section take over a changed object.
+// put stores a changed object in each section that reads its kind.
 func (all *objects) put(in *input, p *pending) error {
 	read := false
 	for _, of := range sections {
@@ -131,7 +131,7 @@ func (all *objects) put(in *input, p *pending) error {
 	return nil
 }
 
-// recompute makes the next Snapshot of what is pending since a time.
+// recompute builds the next Snapshot of the changes that are pending since a time.
 func (s *Store) recompute(p *pending, began time.Time) {
 	e := newEdit(s.Snapshot(), p)
 	for _, of := range sections {
@@ -157,9 +157,9 @@ func (s *Store) recompute(p *pending, began time.Time) {
 	s.metrics.made(now, e.translate, time.Since(began))
 }
 
-// Serve restricts the Store to the routes of some Gateways: others have an extension of their
-// own, or this extension is that of one Gateway. Targets that no such route names are not
-// known. Nil, and a Store before the first call, serve all Gateways.
+// Serve restricts the Store to the routes of some Gateways, because others have a separate
+// extension, or this extension belongs to one Gateway. Targets that only other routes name
+// are not known. Before the first call, and with nil, the Store serves all Gateways.
 func (s *Store) Serve(serves func(gateway types.NamespacedName) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -215,12 +215,12 @@ func (s *Store) Hosts() []string {
 	return out
 }
 
-// HostsChanged returns a channel that gets a value when Hosts may have changed. It is for one
-// reader.
+// HostsChanged returns a channel that receives a value when Hosts may have changed. It is
+// for one reader.
 func (s *Store) HostsChanged() <-chan struct{} { return s.hosts }
 
-// hostsChanged notifies the reader of HostsChanged if a lookup that comes or goes is of a DNS
-// name.
+// hostsChanged notifies the reader of HostsChanged if the lookup that was added or removed
+// is of a DNS name.
 func (s *Store) hostsChanged(r ref) {
 	if r.kind == refHost {
 		notify(s.hosts)

@@ -62,7 +62,7 @@ spec: {targetSelectors: [{kind: HTTPRoute, matchLabels: {team: shop}}], loadBala
 `
 )
 
-// everything that tests have, by kind.
+// everything returns the manifests of the tests, of all kinds.
 func everything() []string {
 	return []string{
 		routeToWeb, mixedRoute, routeTo("UDPRoute", 53), listenerSet, grant, pinRule, tuneGateway, tlsPolicy, tlsPolicyOfPort, configMapCA,
@@ -72,8 +72,8 @@ func everything() []string {
 	}
 }
 
-// TestApplyInAnyOrder changes, adds and removes objects at random, some at once, and
-// wants what the objects that are left give when they come all together.
+// TestApplyInAnyOrder creates, changes and deletes objects at random, sometimes several at
+// once. The result must equal a store that receives the remaining objects at once.
 func TestApplyInAnyOrder(t *testing.T) {
 	all := decode(t, everything()...)
 	want := snapshotOf(t, everything()...)
@@ -114,7 +114,7 @@ func TestApplyInAnyOrder(t *testing.T) {
 			}
 		}
 		if diff := cmp.Diff(&ir.Snapshot{}, s.Snapshot(), compareSnapshots()); diff != "" {
-			t.Fatalf("seed %d: something is left: -want, +got\n%s", seed, diff)
+			t.Fatalf("seed %d: the Snapshot is not empty: -want, +got\n%s", seed, diff)
 		}
 		if len(s.lookups)+len(s.dependents)+len(s.namedBy)+len(s.ruleNames)+len(s.objects.groups)+len(s.objects.identityGateway)+len(s.objects.identities) > 0 {
 			t.Fatalf("seed %d: dependencies are left: %v %v %v %v", seed, s.lookups, s.dependents, s.namedBy, s.objects.groups)
@@ -122,8 +122,8 @@ func TestApplyInAnyOrder(t *testing.T) {
 	}
 }
 
-// disturbed is an object as it may have been before, with other labels: of a slice
-// they are what it belongs to.
+// disturbed returns an object as it may have been before, with other labels. Labels of an
+// EndpointSlice name its Service.
 func disturbed(o client.Object, r *rand.Rand) client.Object {
 	if r.IntN(2) == 0 {
 		return o
@@ -153,57 +153,57 @@ func TestRevision(t *testing.T) {
 		names   []string
 	}{
 		"Nothing": {
-			reason: "An object as it was changes nothing.",
+			reason: "An unchanged object should change nothing.",
 			change: servicesWeb,
 		},
 		"Status": {
-			reason: "Nor does a newer generation of a route with the same rules.",
+			reason: "A newer generation of a route with the same rules should change nothing.",
 			change: strings.Replace(routeToWeb, "generation: 1", "generation: 2", 1),
 		},
 		"Endpoints": {
-			reason: "A pod that is ready is an endpoint more, and no other shape. Rules that name the Service beside ours have it too.",
+			reason: "A new ready pod should add an endpoint and keep the shape, also for rules that name the Service beside one of our kinds.",
 			change: strings.ReplaceAll(sliceApp, "ready: false}", "ready: true}"),
 			names:  []string{"tailscale/rule/httproute/shop/mixed", "tailscale/services/shop/web/80/http"},
 		},
 		"Proxies": {
-			reason: "An egress pod is an endpoint of all that goes through it.",
+			reason: "An egress pod should be an endpoint of all targets behind it.",
 			change: strings.Replace(sliceEdge, "serving: false", "serving: true", 1),
 			names:  []string{"tailscale/endpoints/shop/edge/5432/http", "tailscale/rule/httproute/shop/mixed", "tailscale/services/shop/web/80/http"},
 		},
 		"Shape": {
-			reason:  "A threshold is part of the shape, and no endpoint.",
+			reason:  "A threshold should change the shape and no endpoints.",
 			change:  services(`{vipService: {ports: ["tcp:80"]}, backends: [{name: app, port: 8080}], loadBalancing: {failoverPolicy: {healthThreshold: 50}}}`),
 			greater: true,
 		},
 		"Missing": {
-			reason:  "A reference that became wrong is answered otherwise.",
+			reason:  "A reference that becomes invalid should change the shape.",
 			change:  servicesWeb,
 			gone:    true,
 			greater: true,
 			names:   []string{"tailscale/services/shop/web/80/http"},
 		},
 		"Route": {
-			reason:  "A route names another port.",
+			reason:  "Another port in a route should change the shape.",
 			change:  strings.Replace(routeToWeb, "port: 80", "port: 81", 1),
 			greater: true,
 			names:   []string{"tailscale/services/shop/web/80/http", "tailscale/services/shop/web/81/http"},
 		},
 		"Grant": {
-			reason:  "A reference became permitted.",
+			reason:  "A reference that becomes permitted should change the revision.",
 			change:  grant,
 			greater: true,
 		},
 		"Pin": {
-			reason:  "A policy on a rule gives it a cluster of its own.",
+			reason:  "A policy on a rule should give the rule a separate cluster.",
 			change:  pinRule,
 			greater: true,
 		},
 		"OtherRoute": {
-			reason: "A route that names none of ours is nobody's business.",
+			reason: "A route without a backend of our kinds should change nothing.",
 			change: "apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {name: plain}\nspec: {rules: [{backendRefs: [{name: app, port: 8080}]}]}\n",
 		},
 		"OtherService": {
-			reason: "Nor is a Service that no target needs.",
+			reason: "A Service that no target needs should change nothing.",
 			change: serviceAlt,
 		},
 	}
@@ -217,10 +217,10 @@ func TestRevision(t *testing.T) {
 			apply(t, s, tc.gone, tc.change)
 			after := s.Snapshot()
 			if got := after.Revision > before.Revision; got != tc.greater {
-				t.Errorf("%s\nrevision: want greater %v, got %d after %d", tc.reason, tc.greater, after.Revision, before.Revision)
+				t.Errorf("%s\nrevision: want increase %v, got %d after %d", tc.reason, tc.greater, after.Revision, before.Revision)
 			}
 			if got := after.Digest != before.Digest; got != tc.greater {
-				t.Errorf("%s\ndigest: want other %v, got %d after %d", tc.reason, tc.greater, after.Digest, before.Digest)
+				t.Errorf("%s\ndigest: want change %v, got %d after %d", tc.reason, tc.greater, after.Digest, before.Digest)
 			}
 			woken := false
 			select {
@@ -233,13 +233,13 @@ func TestRevision(t *testing.T) {
 				t.Errorf("%s\nnames: -want, +got\n%s", tc.reason, diff)
 			}
 			if woken != (len(tc.names) > 0) {
-				t.Errorf("%s\nwoken: %v", tc.reason, woken)
+				t.Errorf("%s\nnotified: %v", tc.reason, woken)
 			}
 		})
 	}
 }
 
-// plain names are sorted, and without the hash of a rule's backends.
+// plain returns names sorted, and without the hash of a rule's backends.
 func plain(names []string) []string {
 	var out []string
 	for _, n := range names {
@@ -252,7 +252,7 @@ func plain(names []string) []string {
 	return slices.Compact(out)
 }
 
-// TestNamesAreKnown wants the names that are told to be those that are answered.
+// TestNamesAreKnown checks that a Snapshot resolves the names that a subscription reports.
 func TestNamesAreKnown(t *testing.T) {
 	s := NewStore()
 	sub := s.Subscribe()
@@ -260,13 +260,13 @@ func TestNamesAreKnown(t *testing.T) {
 	apply(t, s, false, everything()...)
 	for _, n := range sub.Take() {
 		if _, ok := s.Snapshot().Shares(n); !ok {
-			t.Errorf("%q is told, and not known", n)
+			t.Errorf("%q is reported but not known", n)
 		}
 	}
 	mixed := s.Snapshot().Route(ir.RouteKey{Kind: ir.KindHTTPRoute, NamespacedName: name("mixed")})
 	apply(t, s, true, sliceApp)
 	if n, names := mixed.RuleName(0), sub.Take(); !slices.Contains(names, n) {
-		t.Errorf("%q has changed, and is not told: %v", n, names)
+		t.Errorf("%q has changed but is not reported: %v", n, names)
 	}
 }
 
@@ -293,7 +293,7 @@ func TestSubscriptionCollects(t *testing.T) {
 		t.Errorf("names of two changes: -want, +got\n%s", diff)
 	}
 	if got := sub.Take(); len(got) > 0 {
-		t.Errorf("names are given out twice: %v", got)
+		t.Errorf("names are reported twice: %v", got)
 	}
 	sub.Close()
 	apply(t, s, true, routeToWeb)
@@ -312,13 +312,13 @@ func TestPermitted(t *testing.T) {
 		ref    ir.BackendRef
 		want   bool
 	}{
-		"SameNamespace": {reason: "One's own namespace is always permitted.", kind: ir.KindTCPRoute, ref: ir.BackendRef{Kind: ir.BackendServices, NamespacedName: name("web")}, want: true},
-		"Granted":       {reason: "A grant names the object.", kind: ir.KindHTTPRoute, ref: other(ir.BackendServices, "web"), want: true},
-		"OtherName":     {reason: "And not another one.", kind: ir.KindHTTPRoute, ref: other(ir.BackendServices, "api")},
-		"OtherKind":     {reason: "Nor another kind.", kind: ir.KindHTTPRoute, ref: other(ir.BackendEndpoints, "web")},
-		"OtherRoute":    {reason: "Nor another kind of route.", kind: ir.KindGRPCRoute, ref: other(ir.BackendServices, "web")},
-		"AnyService":    {reason: "A grant without a name is for all.", kind: ir.KindHTTPRoute, ref: other(ir.BackendService, "app"), want: true},
-		"L4":            {reason: "Envoy Gateway drops ours in another namespace on L4.", kind: ir.KindTCPRoute, ref: other(ir.BackendServices, "web")},
+		"SameNamespace": {reason: "The route's namespace should always be permitted.", kind: ir.KindTCPRoute, ref: ir.BackendRef{Kind: ir.BackendServices, NamespacedName: name("web")}, want: true},
+		"Granted":       {reason: "A grant should permit the object that it names.", kind: ir.KindHTTPRoute, ref: other(ir.BackendServices, "web"), want: true},
+		"OtherName":     {reason: "A grant should not permit another object.", kind: ir.KindHTTPRoute, ref: other(ir.BackendServices, "api")},
+		"OtherKind":     {reason: "A grant should not permit another kind.", kind: ir.KindHTTPRoute, ref: other(ir.BackendEndpoints, "web")},
+		"OtherRoute":    {reason: "A grant should not permit another kind of route.", kind: ir.KindGRPCRoute, ref: other(ir.BackendServices, "web")},
+		"AnyService":    {reason: "A grant without a name should permit all objects of the kind.", kind: ir.KindHTTPRoute, ref: other(ir.BackendService, "app"), want: true},
+		"L4":            {reason: "An L4 route should not be permitted to name our kinds in another namespace, because Envoy Gateway drops such references.", kind: ir.KindTCPRoute, ref: other(ir.BackendServices, "web")},
 	}
 	s := snapshotOf(t, grant, strings.NewReplacer("name: web, namespace", "name: tcp, namespace", "kind: HTTPRoute", "kind: TCPRoute").Replace(grant))
 	for n, tc := range cases {
@@ -340,19 +340,19 @@ func TestPinned(t *testing.T) {
 		policies    []string
 		rule, other bool
 	}{
-		"None":          {reason: "No policy pins nothing."},
-		"Rule":          {reason: "A policy on a rule pins that rule.", policies: []string{pinRule}, rule: true},
-		"Route":         {reason: "One on the route pins all.", policies: []string{strings.Replace(pinRule, ", sectionName: split", "", 1)}, rule: true, other: true},
-		"TargetRef":     {reason: "So does the older targetRef.", policies: []string{strings.NewReplacer("targetRefs: [{", "targetRef: {", ", sectionName: split}],", "},").Replace(pinRule)}, rule: true, other: true},
-		"Labels":        {reason: "And a selector.", policies: []string{pinLabels}, rule: true, other: true},
-		"OtherLabels":   {reason: "But one of other labels.", policies: []string{strings.Replace(pinLabels, "team: shop", "team: x", 1)}},
-		"Gateway":       {reason: "A policy on the Gateway is in the template of all clusters.", policies: []string{strings.Replace(pinRule, "kind: HTTPRoute, name: mixed", "kind: Gateway, name: mixed", 1)}},
-		"Namespace":     {reason: "A policy is for its own namespace.", policies: []string{strings.Replace(pinLabels, "name: labels", "name: labels, namespace: other", 1)}},
-		"AllNamespaces": {reason: "Unless it says otherwise: better a route too many.", policies: []string{strings.NewReplacer("name: labels", "name: labels, namespace: other", "kind: HTTPRoute,", "kind: HTTPRoute, namespaces: {from: All},").Replace(pinLabels)}, rule: true, other: true},
-		"RouteSettings": {reason: "What no cluster is made of pins nothing.", policies: with("retry: {numRetries: 3}, faultInjection: {abort: {httpStatus: 500}}, timeout: {http: {requestTimeout: 3s, streamIdleTimeout: 2s}}, mergeType: StrategicMerge")},
-		"HTTPTimeout":   {reason: "A timeout of connections is the cluster's.", policies: with("timeout: {http: {requestTimeout: 3s, connectionIdleTimeout: 1h}}"), rule: true},
-		"TCPTimeout":    {reason: "So is one of TCP.", policies: with("timeout: {tcp: {connectTimeout: 1s}}"), rule: true},
-		"Unknown":       {reason: "What is not known may be.", policies: with("retry: {}, surprise: {}"), rule: true},
+		"None":          {reason: "Without a policy nothing should be pinned."},
+		"Rule":          {reason: "A policy on a rule should pin that rule.", policies: []string{pinRule}, rule: true},
+		"Route":         {reason: "A policy on the route should pin all rules.", policies: []string{strings.Replace(pinRule, ", sectionName: split", "", 1)}, rule: true, other: true},
+		"TargetRef":     {reason: "A policy with the older targetRef should pin all rules.", policies: []string{strings.NewReplacer("targetRefs: [{", "targetRef: {", ", sectionName: split}],", "},").Replace(pinRule)}, rule: true, other: true},
+		"Labels":        {reason: "A policy with a selector should pin all rules.", policies: []string{pinLabels}, rule: true, other: true},
+		"OtherLabels":   {reason: "A policy that selects other labels should pin nothing.", policies: []string{strings.Replace(pinLabels, "team: shop", "team: x", 1)}},
+		"Gateway":       {reason: "A policy on the Gateway should pin nothing, because the template of all clusters includes it.", policies: []string{strings.Replace(pinRule, "kind: HTTPRoute, name: mixed", "kind: Gateway, name: mixed", 1)}},
+		"Namespace":     {reason: "A policy in another namespace should pin nothing.", policies: []string{strings.Replace(pinLabels, "name: labels", "name: labels, namespace: other", 1)}},
+		"AllNamespaces": {reason: "A policy that selects other namespaces should pin: a route that is pinned without need costs only a cluster.", policies: []string{strings.NewReplacer("name: labels", "name: labels, namespace: other", "kind: HTTPRoute,", "kind: HTTPRoute, namespaces: {from: All},").Replace(pinLabels)}, rule: true, other: true},
+		"RouteSettings": {reason: "Settings of requests should pin nothing.", policies: with("retry: {numRetries: 3}, faultInjection: {abort: {httpStatus: 500}}, timeout: {http: {requestTimeout: 3s, streamIdleTimeout: 2s}}, mergeType: StrategicMerge")},
+		"HTTPTimeout":   {reason: "A timeout of connections should pin, because it is a setting of clusters.", policies: with("timeout: {http: {requestTimeout: 3s, connectionIdleTimeout: 1h}}"), rule: true},
+		"TCPTimeout":    {reason: "A timeout of TCP should pin.", policies: with("timeout: {tcp: {connectTimeout: 1s}}"), rule: true},
+		"Unknown":       {reason: "An unknown setting should pin, because it may be a setting of clusters.", policies: with("retry: {}, surprise: {}"), rule: true},
 	}
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
@@ -372,10 +372,10 @@ func TestBadPolicy(t *testing.T) {
 	apply(t, s, false, mixedRoute, pinLabels)
 	bad := strings.Replace(pinLabels, "matchLabels: {team: shop}", "matchExpressions: [{key: team, operator: Boom}]", 1)
 	if err := s.Apply(Change{Object: decode(t, bad)[0]}); err == nil {
-		t.Error("a selector that cannot be read is no error")
+		t.Error("want an error for an invalid selector")
 	}
 	if s.Snapshot().Pinned(ir.RouteKey{Kind: ir.KindHTTPRoute, NamespacedName: name("mixed")}, "") {
-		t.Error("a policy that cannot be read still counts as it was")
+		t.Error("an invalid policy still applies in its earlier form")
 	}
 }
 
@@ -394,17 +394,17 @@ func TestSetHost(t *testing.T) {
 	if diff := cmp.Diff(want, s.Snapshot().Target(key).Localities); diff != "" {
 		t.Errorf("-want, +got\n%s", diff)
 	}
-	// Who resolves names hears of the first that is wanted, not of its addresses,
-	// and again when nobody wants it.
-	for _, wanted := range []string{"a name that is wanted", "a name that nobody wants"} {
+	// The resolver is notified when the first name is needed and again when no name is
+	// needed, but not of addresses.
+	for _, wanted := range []string{"a needed name", "an unused name"} {
 		select {
 		case <-s.HostsChanged():
 		default:
-			t.Errorf("%s is not told", wanted)
+			t.Errorf("no notification of %s", wanted)
 		}
 		select {
 		case <-s.HostsChanged():
-			t.Errorf("%s is told twice", wanted)
+			t.Errorf("two notifications of %s", wanted)
 		default:
 		}
 		apply(t, s, true, routeToWeb)
@@ -412,12 +412,12 @@ func TestSetHost(t *testing.T) {
 	apply(t, s, false, routeToWeb)
 	s.SetHost("old.example.com", nil)
 	if got := s.Snapshot().Target(key).Problem; got == "" {
-		t.Error("a host without addresses is no problem")
+		t.Error("want a problem for a host without addresses")
 	}
 }
 
-// What is for people alone is renewed, and neither revision nor digest moves: else
-// Envoy Gateway would translate for it.
+// TestApplyAbout checks that a change of information for people alone changes neither
+// revision nor digest, so that Envoy Gateway does not translate because of it.
 func TestApplyAbout(t *testing.T) {
 	s := NewStore()
 	if err := s.Apply(Change{Object: decode(t, routeToWeb)[0]}); err != nil {
@@ -442,9 +442,9 @@ func TestApplyUnknown(t *testing.T) {
 	s := NewStore()
 	err := s.Apply(Change{Object: &corev1.Pod{}}, Change{Object: decode(t, routeToWeb)[0]})
 	if err == nil {
-		t.Error("a Pod is taken")
+		t.Error("want an error for a Pod")
 	}
 	if s.Snapshot().Route(ir.RouteKey{Kind: ir.KindHTTPRoute, NamespacedName: name("web")}) == nil {
-		t.Error("what came with a Pod is not taken")
+		t.Error("the route that was applied with a Pod is missing")
 	}
 }

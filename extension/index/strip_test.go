@@ -21,10 +21,10 @@ func TestStrip(t *testing.T) {
 			t.Error(err)
 		}
 		if o.GetManagedFields() != nil || o.GetAnnotations() != nil {
-			t.Errorf("%s keeps what nobody reads", k)
+			t.Errorf("%s keeps fields that the extension does not read", k)
 		}
 	}
-	// What a Store makes of objects is the same without it.
+	// A Store has the same contents with stripped objects.
 	var cs []Change
 	for _, o := range decode(t, everything()...) {
 		if _, err := parse.Strip(o); err != nil {

@@ -14,7 +14,8 @@ import (
 // mergeAfter is the number of changes after which their names are merged.
 const mergeAfter = 16
 
-// A Subscription collects the names of endpoint lists that changed, until they are taken.
+// A Subscription collects the names of endpoint lists that changed, until the subscriber
+// takes them.
 type Subscription struct {
 	store *Store
 	wake  chan struct{}
@@ -34,13 +35,13 @@ func (s *Store) Subscribe() *Subscription {
 	return sub
 }
 
-// Changed returns a channel that gets a value when names can be taken.
+// Changed returns a channel that receives a value when names can be taken.
 func (s *Subscription) Changed() <-chan struct{} { return s.wake }
 
 // Take returns the names of the endpoint lists that changed since the last call: of targets,
-// and of rules with several backends in the form of RuleName, whether or not one cluster
-// holds these. They are in no order, each once, and must not be changed. The Snapshot
-// already has the changes.
+// and of rules with several backends in the form of RuleName, even if no single cluster
+// holds all backends. The names are in no order, each once, and must not be changed. The
+// Snapshot already has the changes.
 func (s *Subscription) Take() []string {
 	s.mu.Lock()
 	changes := s.changes
@@ -83,9 +84,9 @@ func (s *Subscription) add(names []string) {
 	notify(s.wake)
 }
 
-// Revised returns a channel that gets a value when the Revision or the state of a
-// TailscaleRoutePolicy changes, and a function that ends that. The receiver reads the
-// Snapshot: several changes may be one value.
+// Revised returns a channel that receives a value when the Revision or the state of a
+// TailscaleRoutePolicy changes, and a function that ends the notifications. The receiver
+// reads the Snapshot, because several changes may be one value.
 func (s *Store) Revised() (changed <-chan struct{}, end func()) {
 	c := make(chan struct{}, 1)
 	s.mu.Lock()
@@ -115,7 +116,7 @@ func (s *Store) publish(e *edit) {
 		most += 1 + len(s.namedBy[of])
 	}
 	names := make([]string, 0, most)
-	// A route may name several of them. Of one alone none can come twice.
+	// A route may name several consumers. A single consumer cannot name it twice.
 	seen := map[contributor]struct{}{}
 	for _, of := range e.endpoints {
 		if of.target != (ir.TargetKey{}) {

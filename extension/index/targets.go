@@ -19,7 +19,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 )
 
-// targetObjects are the objects that targets are made of.
+// targetObjects are the objects that targets are built from.
 type targetObjects struct {
 	services     map[types.NamespacedName]*gatewayv1alpha1.TailscaleServicesSpec
 	endpoints    map[types.NamespacedName]*gatewayv1alpha1.TailscaleEndpointsSpec
@@ -36,8 +36,8 @@ type targetObjects struct {
 	// offline are the endpoints of a TailscaleEndpoints whose devices are offline.
 	offline map[types.NamespacedName]map[string]bool
 
-	// dialPolicy is what Envoys may connect to without a proxy, and owners has the objects
-	// with an address, if they may connect to any.
+	// dialPolicy describes the hosts that Envoys may connect to without a proxy. owners has
+	// the objects with an address, if Envoys may connect to any.
 	dialPolicy DialPolicy
 	owners     owners
 
@@ -73,7 +73,7 @@ func newTargetObjects() targetObjects {
 	}
 }
 
-// putTarget takes over an object that targets are made of.
+// putTarget stores an object that targets are built from.
 func (all *objects) putTarget(in *input, p *pending) (bool, error) {
 	n := in.name
 	switch o := in.Object.(type) {
@@ -114,7 +114,7 @@ func (all *objects) putTarget(in *input, p *pending) (bool, error) {
 }
 
 // putGrouped stores an object of a group under the names that it shares with others, or
-// removes it if it is gone.
+// removes a deleted object.
 func putGrouped[T any](all *objects, p *pending, g group[T], k refKind, n types.NamespacedName, v T, gone bool, shared ...types.NamespacedName) {
 	id := grouped{kind: k, NamespacedName: n}
 	for _, s := range all.groups[id] {
@@ -132,14 +132,14 @@ func putGrouped[T any](all *objects, p *pending, g group[T], k refKind, n types.
 	}
 }
 
-// A consumer is what is made of other objects: a target, or the endpoints of a Service that a
-// rule names in addition to one of ours. One of the fields is set.
+// A consumer is built from other objects: a target, or the endpoints of a Service that a
+// rule names in addition to one of our kinds. One of the fields is set.
 type consumer struct {
 	target  ir.TargetKey
 	service ir.ServicePort
 }
 
-// name notes which consumers a contributor named and names.
+// name records which consumers a contributor named before and names now.
 func (s *Store) name(e *edit, c contributor, old, now map[consumer]struct{}) {
 	for of := range old {
 		delete(s.namedBy[of], c)
@@ -157,8 +157,8 @@ func (s *Store) name(e *edit, c contributor, old, now map[consumer]struct{}) {
 	}
 }
 
-// recomputeTargets builds the consumers again whose lookups have another result, and those that
-// are named first. It drops those that are not named any more.
+// recomputeTargets rebuilds the consumers that have lookups with a new result, and builds
+// those that are named first. It drops those that are not named any more.
 func (s *Store) recomputeTargets(e *edit) {
 	for r := range e.pending.refs {
 		for of := range s.dependents[r] {
@@ -177,7 +177,7 @@ func (s *Store) recomputeTargets(e *edit) {
 	}
 }
 
-// drop forgets a consumer.
+// drop removes a consumer.
 func (s *Store) drop(e *edit, of consumer) {
 	for r := range s.lookups[of] {
 		s.forget(of, r)
@@ -217,7 +217,7 @@ func (s *Store) rebuild(e *edit, of consumer) {
 	s.lookups[of] = v.lookups
 }
 
-// forget notes that a consumer does not depend on a lookup any more.
+// forget records that a consumer does not depend on a lookup any more.
 func (s *Store) forget(of consumer, r ref) {
 	delete(s.dependents[r], of)
 	if len(s.dependents[r]) == 0 {

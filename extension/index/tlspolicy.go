@@ -15,13 +15,13 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 )
 
-// tlsRefs are the kinds of lookups for the BackendTLSPolicies of each kind of ours.
+// tlsRefs are the kinds of lookups for the BackendTLSPolicies of each of our kinds.
 var tlsRefs = map[gwapiv1.Kind]refKind{ //nolint:gochecknoglobals // A constant map.
 	parse.KindTailscaleServices:  refServicesTLS,
 	parse.KindTailscaleEndpoints: refEndpointsTLS,
 }
 
-// putTLSPolicy takes over a BackendTLSPolicy.
+// putTLSPolicy stores a BackendTLSPolicy.
 func (all *objects) putTLSPolicy(o *gwapiv1.BackendTLSPolicy, in *input, p *pending) {
 	shared := map[refKind][]types.NamespacedName{}
 	for _, t := range o.Spec.TargetRefs {
@@ -34,9 +34,9 @@ func (all *objects) putTLSPolicy(o *gwapiv1.BackendTLSPolicy, in *input, p *pend
 	}
 }
 
-// tlsOf returns the TLS settings of a target by its BackendTLSPolicy. A policy of its port
-// takes precedence over one of all ports, then the older one, then the first by name. A
-// section's name is the number of the port.
+// tlsOf returns the TLS settings of a target from its BackendTLSPolicy. A policy of its port
+// takes precedence over one of all ports, then the older one, then the first by name. The
+// name of a section is the number of the port.
 func (v *view) tlsOf(k ir.TargetKey) (*ir.UpstreamTLS, string) {
 	kind, refs := gwapiv1.Kind(parse.KindTailscaleServices), refServicesTLS
 	if k.Kind == ir.TargetEndpoints {

@@ -24,8 +24,8 @@ func newSettingsObjects() settingsObjects {
 	return settingsObjects{trafficPolicies: map[types.NamespacedName]*parse.TrafficPolicy{}}
 }
 
-// putSettings takes over a BackendTrafficPolicy, and marks the routes that it concerns or
-// concerned. The section of routes marks the settings of routes that change.
+// putSettings stores a BackendTrafficPolicy, and marks the routes that it applies to or
+// applied to. The section of routes marks the settings of routes that change.
 func (all *objects) putSettings(in *input, p *pending) (bool, error) {
 	o, ok := in.Object.(*unstructured.Unstructured)
 	if !ok {
@@ -52,7 +52,7 @@ func (all *objects) putSettings(in *input, p *pending) (bool, error) {
 	return true, errors.Wrapf(err, "cannot read %s %s", gk.Kind, in.name)
 }
 
-// markSettings has the settings of a route recomputed.
+// markSettings marks the settings of a route.
 func (p *pending) markSettings(k ir.RouteKey) {
 	p.mark(contributor{section: settingsSection, kind: k.Kind, NamespacedName: k.NamespacedName})
 }
@@ -64,7 +64,7 @@ func (all *objects) serveSettings(p *pending) {
 	}
 }
 
-// recomputeSettings takes over the settings of the marked routes.
+// recomputeSettings updates the settings of the marked routes.
 func (s *Store) recomputeSettings(e *edit) {
 	for c := range e.marked(settingsSection) {
 		k := c.route()
@@ -190,9 +190,9 @@ func (all *objects) gatewayPolicies(r *parse.RouteObject) []types.NamespacedName
 // notApplicable is larger than any distance of a policy that applies.
 const notApplicable = 3
 
-// distance returns how far a policy is from where a route attaches: 0 for a listener, 1 for
-// the Gateway or the ListenerSet, 2 for the ListenerSet's Gateway. A route that names no
-// listener attaches to all.
+// distance returns the distance between a policy and the attachment of a route: 0 for a
+// listener, 1 for the Gateway or the ListenerSet, 2 for the ListenerSet's Gateway. A route
+// that names no listener attaches to all.
 func (all *objects) distance(p *parse.TrafficPolicy, of parse.Parent) int {
 	out := notApplicable
 	g, set := all.listenerSets[of.NamespacedName]
@@ -211,8 +211,8 @@ func (all *objects) distance(p *parse.TrafficPolicy, of parse.Parent) int {
 	return out
 }
 
-// concerns reports whether a route's clusters or endpoint lists may depend on a policy. A
-// nil policy concerns none.
+// concerns reports whether a route's clusters or endpoint lists may depend on a policy. It
+// returns false for a nil policy.
 func (all *objects) concerns(p *parse.TrafficPolicy, r *parse.RouteObject) bool {
 	if p == nil {
 		return false

@@ -54,52 +54,52 @@ func TestTunings(t *testing.T) {
 		objects     []string
 		rule, other ir.Tuning
 	}{
-		"None":  {reason: "Without a policy nothing is asked for."},
-		"Route": {reason: "A policy of the route is for all of its rules.", objects: []string{tuneRoute}, rule: ir.Tuning{HealthPort: 9090}, other: ir.Tuning{HealthPort: 9090}},
+		"None":  {reason: "Without a policy there should be no settings."},
+		"Route": {reason: "A policy of the route should apply to all of its rules.", objects: []string{tuneRoute}, rule: ir.Tuning{HealthPort: 9090}, other: ir.Tuning{HealthPort: 9090}},
 		"Rule": {
-			reason: "One of a rule goes before it, though it is younger.", objects: []string{tuneRoute, replaced(ofRule, "2026-01-02", "2026-01-03")},
+			reason: "A policy of a rule should take precedence over an older one of the route.", objects: []string{tuneRoute, replaced(ofRule, "2026-01-02", "2026-01-03")},
 			rule: ir.Tuning{HealthPort: 9191}, other: ir.Tuning{HealthPort: 9090},
 		},
 		"Older": {
-			reason: "Of two policies of a route the older one counts.", objects: []string{tuneRoute, replaced(tuneRoute, "name: route", "name: zzz", "2026-01-02", "2026-01-01", "9090", "9292")},
+			reason: "The older of two policies of a route should apply.", objects: []string{tuneRoute, replaced(tuneRoute, "name: route", "name: zzz", "2026-01-02", "2026-01-01", "9090", "9292")},
 			rule: ir.Tuning{HealthPort: 9292}, other: ir.Tuning{HealthPort: 9292},
 		},
 		"Gateway": {
-			reason: "A policy of the Gateway is for routes that a ListenerSet of it has.", objects: []string{listenerSet, tuneGateway},
+			reason: "A policy of the Gateway should apply to routes of its ListenerSets.", objects: []string{listenerSet, tuneGateway},
 			rule: ir.Tuning{HealthPort: 7070, Zones: zones}, other: ir.Tuning{HealthPort: 7070, Zones: zones},
 		},
-		"OtherGateway": {reason: "But not for those of another.", objects: []string{listenerSet, replaced(tuneGateway, "name: gw2", "name: gw")}},
+		"OtherGateway": {reason: "A policy of another Gateway should not apply.", objects: []string{listenerSet, replaced(tuneGateway, "name: gw2", "name: gw")}},
 		"ListenerSet": {
-			reason: "That of the ListenerSet goes before it.", objects: []string{listenerSet, tuneGateway, tuneSet},
+			reason: "A policy of the ListenerSet should take precedence over one of the Gateway.", objects: []string{listenerSet, tuneGateway, tuneSet},
 			rule: ir.Tuning{HealthPort: 6060}, other: ir.Tuning{HealthPort: 6060},
 		},
 		"Listener": {
-			reason: "And that of a listener before both, for a route that attaches to any.", objects: []string{listenerSet, tuneGateway, tuneSet, listener},
+			reason: "A policy of a listener should take precedence over both for a route that attaches to all listeners.", objects: []string{listenerSet, tuneGateway, tuneSet, listener},
 			rule: ir.Tuning{HealthPort: 6161}, other: ir.Tuning{HealthPort: 6161},
 		},
 		"OtherListener": {
-			reason: "One of a listener that the route does not name is none of its.", objects: []string{replaced(mixedRoute, "name: more", "name: more, sectionName: b"), listenerSet, listener},
+			reason: "A policy of a listener that the route does not attach to should not apply.", objects: []string{replaced(mixedRoute, "name: more", "name: more, sectionName: b"), listenerSet, listener},
 		},
 		"Alone": {
-			reason: "A policy of the route counts alone.", objects: []string{listenerSet, tuneGateway, tuneRoute},
+			reason: "A policy of the route should apply alone.", objects: []string{listenerSet, tuneGateway, tuneRoute},
 			rule: ir.Tuning{HealthPort: 9090}, other: ir.Tuning{HealthPort: 9090},
 		},
 		"Merged": {
-			reason: "Unless it is to be merged.", objects: []string{listenerSet, tuneGateway, replaced(tuneRoute, "spec:", "spec:\n  mergeType: StrategicMerge")},
+			reason: "A policy of the route with a mergeType should be merged with one of the Gateway.", objects: []string{listenerSet, tuneGateway, replaced(tuneRoute, "spec:", "spec:\n  mergeType: StrategicMerge")},
 			rule: ir.Tuning{HealthPort: 9090, Zones: zones}, other: ir.Tuning{HealthPort: 9090, Zones: zones},
 		},
 		"HTTP2": {
-			reason:  "What it asks of HTTP/2 is known, without what Envoy would refuse.",
+			reason:  "Settings of HTTP/2 should apply, except for those that Envoy would refuse.",
 			objects: []string{replaced(tuneRoute, "spec:", "spec:\n  http2: {initialStreamWindowSize: 128Ki, initialConnectionWindowSize: 1, maxConcurrentStreams: 7, onInvalidMessage: TerminateStream, connectionKeepalive: {interval: 30s, timeout: 5s, intervalJitter: 0}}")},
 			rule:    ir.Tuning{HealthPort: 9090, HTTP2: pings}, other: ir.Tuning{HealthPort: 9090, HTTP2: pings},
 		},
 		"HTTP2Merged": {
-			reason:  "Each part that it does not say may be merged from that of the Gateway.",
+			reason:  "Each unset part should be merged from the policy of the Gateway.",
 			objects: []string{listenerSet, replaced(tuneGateway, "spec:", "spec:\n  http2: {maxConcurrentStreams: 9, onInvalidMessage: TerminateConnection}"), replaced(tuneRoute, "spec:", "spec:\n  mergeType: StrategicMerge\n  http2: {maxConcurrentStreams: 7}")},
 			rule:    ir.Tuning{HealthPort: 9090, Zones: zones, HTTP2: merged}, other: ir.Tuning{HealthPort: 9090, Zones: zones, HTTP2: merged},
 		},
 		"NoZone": {
-			reason: "A zone that no node can have is left out.", objects: []string{replaced(tuneGateway, "kind: Gateway, name: gw2", "kind: HTTPRoute, name: mixed", ", namespace: infra", "", "zone: b", `zone: "b+local"`)},
+			reason: "A zone with a name that no node can have should be left out.", objects: []string{replaced(tuneGateway, "kind: Gateway, name: gw2", "kind: HTTPRoute, name: mixed", ", namespace: infra", "", "zone: b", `zone: "b+local"`)},
 			rule: ir.Tuning{HealthPort: 7070, Zones: zones[:1]}, other: ir.Tuning{HealthPort: 7070, Zones: zones[:1]},
 		},
 	}
@@ -116,20 +116,21 @@ func TestTunings(t *testing.T) {
 	}
 }
 
-// TestWide has policies of a Gateway, of less, and of a Gateway that is not known.
+// TestWide checks which policies apply to a whole Gateway, next to policies of listeners and
+// ListenerSets, and to a Gateway that is not known.
 func TestWide(t *testing.T) {
 	mixed := ir.RouteKey{Kind: ir.KindHTTPRoute, NamespacedName: name("mixed")}
 	listener := strings.NewReplacer("name: gw2", "name: gw2, sectionName: a", "name: gateway", "name: listener").Replace(tuneGateway)
 	s := snapshotOf(t, mixedRoute, listenerSet, tuneGateway, tuneRoute, tuneSet, listener)
 	for _, p := range s.Edit().Settings.Get(mixed).GatewayPolicies {
 		if !s.HasGatewayPolicy(mixed, p) || p.Name != "gateway" {
-			t.Errorf("%s should not be known to be for the whole Gateway", p)
+			t.Errorf("%s should not count as a policy of the whole Gateway", p)
 		}
 	}
 	if len(s.Edit().Settings.Get(mixed).GatewayPolicies) != 1 {
-		t.Errorf("One policy should be known to be for the whole Gateway, got %v", s.Edit().Settings.Get(mixed).GatewayPolicies)
+		t.Errorf("want one policy of the whole Gateway, got %v", s.Edit().Settings.Get(mixed).GatewayPolicies)
 	}
 	if s = snapshotOf(t, mixedRoute, tuneGateway); len(s.Edit().Settings.Get(mixed).GatewayPolicies) > 0 {
-		t.Errorf("Without its ListenerSet the Gateway of the route is not known, got %v", s.Edit().Settings.Get(mixed).GatewayPolicies)
+		t.Errorf("want no policy of the Gateway without its ListenerSet, got %v", s.Edit().Settings.Get(mixed).GatewayPolicies)
 	}
 }

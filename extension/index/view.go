@@ -37,7 +37,7 @@ const (
 	refGrants
 )
 
-// A ref is a lookup, whether it found anything or not.
+// A ref is a lookup, with or without a result.
 type ref struct {
 	kind refKind
 	types.NamespacedName

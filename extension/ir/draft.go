@@ -3,7 +3,7 @@
 
 package ir
 
-// A Draft is the next Snapshot in the making.
+// A Draft is the next Snapshot while it is built.
 type Draft struct {
 	// Revision, Digest and PolicyRevision are those of the Snapshot.
 	Revision, Digest, PolicyRevision uint64

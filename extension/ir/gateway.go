@@ -7,13 +7,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A Gateway is what the extension needs to know of a Gateway. It alone changes no
+// A Gateway is the part of a Gateway that the extension needs. It alone changes no
 // configuration of Envoy.
 type Gateway struct {
 	Class string
 
-	// Listeners in order, for people: NAME: PROTOCOL PORT, and a hostname if the listener
-	// has one.
+	// Listeners in order, for people: NAME: PROTOCOL PORT, and the hostname of a listener
+	// that has one.
 	Listeners []string
 
 	// Sections are the names of the listeners.

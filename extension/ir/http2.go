@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// HTTP2 are the settings of a BackendTrafficPolicy for HTTP/2 to backends. Envoy Gateway
-// applies them to Services that speak HTTP/2, and does not know which of our kinds do. Zero
-// values ask for nothing.
+// HTTP2 holds the settings of a BackendTrafficPolicy for HTTP/2 to backends. Envoy Gateway
+// applies them to Services that speak HTTP/2, and does not know which objects of our kinds
+// do. Zero values change nothing.
 type HTTP2 struct {
 	StreamWindow, ConnectionWindow, Streams uint32
 

@@ -80,7 +80,7 @@ func (k RouteKey) ClusterName(rule int) string {
 // RulePrefix is the prefix of the names of clusters that hold all backends of a rule.
 const RulePrefix = targetPrefix + "/rule/"
 
-// AnchorLabel is on the routes that have Envoy Gateway load what L4 routes name
+// AnchorLabel is on the routes that make Envoy Gateway load the objects that L4 routes name
 // (package placeholder). Its value is the name of their Gateway, cut to 63 characters.
 const AnchorLabel = "gateway.tailscale.com/anchor"
 
@@ -95,7 +95,7 @@ type BackendKind int
 
 // Kinds of backends.
 const (
-	// BackendOther is none that we can give endpoints for.
+	// BackendOther is any kind that the extension has no endpoints for.
 	BackendOther BackendKind = iota
 	BackendService
 	BackendServices

@@ -130,8 +130,8 @@ type PolicyRule struct {
 	// is in use.
 	Problem string
 
-	// Widened says why a Deny rule denies more than its spec asks for: one of its conditions
-	// cannot be built.
+	// Widened says why a Deny rule denies more than its spec describes: one of its
+	// conditions cannot be built.
 	Widened string
 
 	// Matches are alternatives. None means all requests.
@@ -168,7 +168,7 @@ type PolicyMatch struct {
 	Clients []netip.Prefix
 
 	// NamesOnly reports that only names select the devices, and users choose the names of
-	// their devices. A rule of any action denies what meets the match.
+	// their devices. A rule with any action denies requests that meet the match.
 	NamesOnly bool
 }
 
@@ -216,8 +216,8 @@ func (q *DeviceQuery) Discovery(policy types.NamespacedName) types.NamespacedNam
 type NamedRule struct {
 	PolicyTarget
 
-	// Problem says why the rule cannot handle requests. It is shown to people. What Envoy
-	// Gateway makes of the route is not known here.
+	// Problem says why the rule cannot handle requests. It is shown to people. It does not
+	// cover how Envoy Gateway translates the route, which is not known here.
 	Problem string
 }
 
@@ -231,9 +231,9 @@ func (n *NamedRule) String() string {
 	return n.NamespacedName.String()
 }
 
-// DenialNotice says why the rule denies requests that its author did not mean to deny, or
-// what makes the set of denied clients certain. It is shown to people, and empty for most
-// rules.
+// DenialNotice returns why the rule denies requests that its author did not mean to deny, or
+// which conditions make the set of denied clients certain. It is shown to people, and empty
+// for most rules.
 func (r *PolicyRule) DenialNotice() string {
 	i := slices.IndexFunc(r.Matches, func(m PolicyMatch) bool { return m.NamesOnly })
 	switch {

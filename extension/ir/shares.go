@@ -137,7 +137,7 @@ func (s *Snapshot) ruleShares(n ruleName) ([]EndpointShare, bool) {
 	return shares, true
 }
 
-// findRule returns the rule with an identity, whatever its index in the route.
+// findRule returns the rule with an identity, at any index in the route.
 func (s *Snapshot) findRule(n ruleName) *Rule {
 	route := s.Route(n.route)
 	if route == nil {

@@ -76,7 +76,7 @@ func TestShares(t *testing.T) {
 		want   want
 	}{
 		"Target": {
-			reason: "A shared cluster's name should be its target.",
+			reason: "The name of a shared cluster should resolve to its target.",
 			name:   "tailscale/services/shop/web/80/http",
 			want:   want{shares: []EndpointShare{weigh(1, web)}, known: true},
 		},
@@ -85,12 +85,12 @@ func TestShares(t *testing.T) {
 			name:   "tailscale/services/shop/web/81/http",
 		},
 		"Rule": {
-			reason: "A rule should be all of its backends that have a weight and that we have endpoints for.",
+			reason: "A rule should resolve to all of its backends that have a weight and known endpoints.",
 			name:   name(0, mixed),
 			want:   want{shares: []EndpointShare{web, plain}, known: true},
 		},
 		"MovedRule": {
-			reason: "A rule should be found by its backends when another one stands at its index.",
+			reason: "A rule should be found by its backends when another rule has taken its index.",
 			name:   name(0, second),
 			want:   want{shares: []EndpointShare{weigh(1, web), {Weight: 5, HealthThreshold: 70, Localities: at("10.0.0.3")}}, known: true},
 		},
@@ -100,39 +100,39 @@ func TestShares(t *testing.T) {
 			want:   want{shares: []EndpointShare{weigh(1, web), {Weight: 5, HealthThreshold: 70, Localities: at("10.0.0.3")}}, known: true},
 		},
 		"Twin": {
-			reason: "Of two rules with the same backends each should have its own weights.",
+			reason: "Two rules with the same backends should each keep their weights.",
 			name:   name(1, second, twin),
 			want:   want{shares: []EndpointShare{weigh(2, web), {Weight: 5, HealthThreshold: 70, Localities: at("10.0.0.3")}}, known: true},
 		},
 		"NoTwin": {
-			reason: "One more than there are should be unknown.",
+			reason: "A further rule with the same backends that does not exist should be unknown.",
 			name:   name(2, second, twin, twin),
 		},
 		"OtherName": {
-			reason: "A rule of another name should be another one.",
+			reason: "A rule with another name should be a different rule.",
 			name:   name(0, called),
 		},
 		"OtherRule": {
-			reason: "A rule that is gone should be unknown, and not what took its place.",
+			reason: "A deleted rule should be unknown, and not resolve to the rule that took its index.",
 			name:   name(0, Rule{Backends: []BackendRef{far}}),
 		},
 		"L4": {
-			reason: "Routes of L4 have one cluster, and refer to nothing in other namespaces.",
+			reason: "L4 routes have one cluster, and refer to no object in other namespaces.",
 			name:   l4.RuleName(0),
 			want:   want{shares: []EndpointShare{{Weight: 1, HealthThreshold: 70, Localities: at("10.0.0.2")}}, known: true},
 		},
 		"NoRoute": {
-			reason: "A route that we have not heard of should be unknown.",
+			reason: "A route that does not exist should be unknown.",
 			name:   "tailscale/rule/httproute/shop/none/0123456789abcdef",
 		},
 		"NotOurs": {
-			reason: "Names that we did not give should be unknown.",
+			reason: "Names of Envoy Gateway should be unknown.",
 			name:   "httproute/shop/r/rule/0",
 		},
-		"Malformed": {reason: "Nonsense should be unknown.", name: name(0, mixed) + "/x"},
-		"First":     {reason: "The first should have one name only.", name: name(0, mixed) + "/0"},
-		"Long":      {reason: "Nonsense should be unknown.", name: name(0, mixed) + "/1/1"},
-		"Short":     {reason: "Nonsense should be unknown.", name: "tailscale/rule/httproute/shop"},
+		"Malformed": {reason: "A malformed name should be unknown.", name: name(0, mixed) + "/x"},
+		"First":     {reason: "The first rule should have one name only.", name: name(0, mixed) + "/0"},
+		"Long":      {reason: "A malformed name should be unknown.", name: name(0, mixed) + "/1/1"},
+		"Short":     {reason: "A malformed name should be unknown.", name: "tailscale/rule/httproute/shop"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -145,8 +145,8 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// TestForeignService has routes of all kinds name a Service of another namespace beside
-// one of ours.
+// TestForeignService checks routes of all kinds that name a Service of another namespace
+// beside an object of ours.
 func TestForeignService(t *testing.T) {
 	for _, k := range []RouteKind{KindHTTPRoute, KindGRPCRoute, KindTCPRoute, KindUDPRoute, KindTLSRoute} {
 		ours := BackendRef{Kind: BackendServices, NamespacedName: name("web"), Port: 80, Weight: 1}
@@ -162,13 +162,13 @@ func TestForeignService(t *testing.T) {
 			grants []Grant
 			want   []string
 		}{
-			{reason: "Without a ReferenceGrant nothing should be sent to its pods.", want: []string{"web"}},
+			{reason: "Without a ReferenceGrant the Service should get no requests.", want: []string{"web"}},
 			{
 				reason: "A ReferenceGrant for another kind of route should change nothing.", want: []string{"web"},
 				grants: []Grant{{Kind: "other", Namespace: "shop", To: BackendService, Object: plain.NamespacedName}},
 			},
 			{
-				reason: "A ReferenceGrant should open the namespace.", want: []string{"web", "db"},
+				reason: "A ReferenceGrant should permit the reference.", want: []string{"web", "db"},
 				grants: []Grant{{Kind: k, Namespace: "shop", To: BackendService, Object: plain.NamespacedName}},
 			},
 		} {
@@ -206,7 +206,7 @@ func FuzzShares(f *testing.F) {
 	f.Add("tailscale/services/a/b/80/http")
 	f.Fuzz(func(t *testing.T, name string) {
 		if _, known := s.Shares(name); known && !strings.HasPrefix(name, "tailscale/") {
-			t.Errorf("%q is no name of ours", name)
+			t.Errorf("%q is not one of our names", name)
 		}
 	})
 }

@@ -48,7 +48,7 @@ type Tables struct {
 	// by Service and port.
 	Services Table[ServicePort, []Locality]
 
-	// Settings are what BackendTrafficPolicies ask for, by route.
+	// Settings are the settings of BackendTrafficPolicies, by route.
 	Settings Table[RouteKey, Settings]
 
 	// Grants are the references across namespaces that a ReferenceGrant allows.
@@ -69,8 +69,8 @@ type Tables struct {
 	Bootstraps Table[types.NamespacedName, bool]
 }
 
-// Settings are what BackendTrafficPolicies ask for the clusters and endpoint lists of a
-// route.
+// Settings are the settings of BackendTrafficPolicies for the clusters and endpoint lists of
+// a route.
 type Settings struct {
 	// Pinned are the rules whose clusters have settings of a policy below Gateway level. The
 	// key is the rule's name, or empty for all rules.
@@ -217,7 +217,7 @@ func (s *Snapshot) Targets() iter.Seq[*Target] { return s.tables.Targets.Values(
 func (s *Snapshot) Service(p ServicePort) []Locality { return s.tables.Services.Get(p) }
 
 // Pinned reports whether a policy with settings of clusters is attached to the route or to
-// the rule, which then has clusters of its own. A policy that only has settings of requests,
+// the rule, which then has separate clusters. A policy that only has settings of requests,
 // such as timeouts and retries, pins nothing.
 func (s *Snapshot) Pinned(k RouteKey, rule string) bool {
 	p := s.tables.Settings.Get(k).Pinned
@@ -231,7 +231,7 @@ func (s *Snapshot) HasGatewayPolicy(k RouteKey, policy types.NamespacedName) boo
 	return slices.Contains(s.tables.Settings.Get(k).GatewayPolicies, policy)
 }
 
-// Tuning returns what policies ask of the endpoint lists of a rule.
+// Tuning returns the tuning that policies set for the endpoint lists of a rule.
 func (s *Snapshot) Tuning(k RouteKey, rule string) Tuning {
 	return s.tables.Settings.Get(k).Tunings[rule]
 }

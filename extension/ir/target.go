@@ -20,7 +20,7 @@ const (
 )
 
 // A Protocol is the protocol between Envoy and a target. It is part of the target's
-// identity: one Envoy cluster speaks one protocol.
+// identity, because one Envoy cluster speaks one protocol.
 type Protocol string
 
 // Protocols of targets.
@@ -29,9 +29,9 @@ const (
 	ProtocolHTTP Protocol = "http"
 	// ProtocolGRPC is HTTP/2.
 	ProtocolGRPC Protocol = "grpc"
-	// ProtocolTCP is bytes, TLS among them.
+	// ProtocolTCP is a stream of bytes, such as TLS.
 	ProtocolTCP Protocol = "tcp"
-	// ProtocolUDP is datagrams.
+	// ProtocolUDP is for datagrams.
 	ProtocolUDP Protocol = "udp"
 )
 
@@ -79,9 +79,9 @@ const (
 	HealthUnknown Health = iota
 	Healthy
 	Unhealthy
-	// Draining endpoints finish what they have, and get nothing new.
+	// Draining endpoints finish their connections, and get no new ones.
 	Draining
-	// Degraded endpoints are for when no other is left.
+	// Degraded endpoints get traffic only if no others are left.
 	Degraded
 )
 
@@ -99,7 +99,7 @@ type Endpoint struct {
 }
 
 // Priorities of localities: Envoy uses the next priority only as far as the one before it
-// has too few healthy endpoints. Local backends with priorities of their own take as many as
+// has too few healthy endpoints. Local backends with different priorities take as many as
 // they need, and the others follow.
 const (
 	PriorityLocal     uint32 = 0
@@ -165,7 +165,7 @@ type OutlierDetection struct {
 // A Shape holds the settings of a target's Envoy cluster, without its endpoints. Two targets
 // of equal shape have equal clusters.
 type Shape struct {
-	// LoadBalancer that the object asks for. Empty keeps that of Envoy Gateway.
+	// LoadBalancer of the object. Empty keeps that of Envoy Gateway.
 	LoadBalancer LoadBalancer
 
 	// HealthThreshold is the percentage of healthy endpoints of one priority below

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// A Tuning is what a BackendTrafficPolicy asks of endpoint lists and of HTTP/2. Hooks do not
-// see these settings in clusters: Envoy Gateway applies most of them to endpoint lists of
-// its own, which hooks neither see nor use. The zero value asks for nothing.
+// A Tuning holds the settings of a BackendTrafficPolicy for endpoint lists and for HTTP/2.
+// Hooks do not see these settings in clusters: Envoy Gateway applies most of them to its
+// endpoint lists, which hooks neither see nor use. The zero value changes nothing.
 type Tuning struct {
 	// HealthPort is the port of Envoy's health checks. Zero is the port of the endpoint.
 	HealthPort uint32
@@ -42,7 +42,7 @@ const (
 	tuningZone      = "zone="
 )
 
-// Equal reports whether two Tunings ask for the same.
+// Equal reports whether two Tunings have the same settings.
 func (t Tuning) Equal(o Tuning) bool {
 	return t.HealthPort == o.HealthPort && t.PreferLocal == o.PreferLocal && slices.Equal(t.Zones, o.Zones) && t.HTTP2 == o.HTTP2
 }

@@ -14,11 +14,11 @@ func TestTuningName(t *testing.T) {
 		tuning Tuning
 		want   string
 	}{
-		"None":   {reason: "A list that nothing is asked of should keep its name.", want: list},
-		"Health": {reason: "A port for checks should be in the name.", tuning: Tuning{HealthPort: 9090}, want: list + "+health=9090"},
-		"Local":  {reason: "So should that zones count.", tuning: Tuning{PreferLocal: true}, want: list + "+local"},
+		"None":   {reason: "A list without settings should keep its name.", want: list},
+		"Health": {reason: "The port of health checks should be in the name.", tuning: Tuning{HealthPort: 9090}, want: list + "+health=9090"},
+		"Local":  {reason: "The preference of the local zone should be in the name.", tuning: Tuning{PreferLocal: true}, want: list + "+local"},
 		"All": {
-			reason: "And what they weigh.",
+			reason: "The weights of zones should be in the name.",
 			tuning: Tuning{HealthPort: 1, PreferLocal: true, Zones: []ZoneWeight{{Zone: "eu-1a", Weight: 0}, {Zone: "eu-1b", Weight: 1<<32 - 1}}},
 			want:   list + "+health=1+local+zone=eu-1a:0+zone=eu-1b:4294967295",
 		},

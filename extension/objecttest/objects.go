@@ -1,7 +1,7 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package objecttest makes objects of manifests, for tests.
+// Package objecttest decodes objects from manifests, for tests.
 package objecttest
 
 import (
@@ -22,14 +22,14 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// Of manifests in YAML, in the namespace shop unless they say another. Fields that a kind
-// does not have fail the test.
+// Of decodes manifests in YAML. Objects without a namespace get the namespace shop. A field
+// that a kind does not have fails the test.
 type Of func(t testing.TB, manifests ...string) []client.Object
 
-// With the kinds of a scheme; others become unstructured. Scheme is called once, when it
-// is needed.
+// With returns a decoder for the kinds of a scheme. Objects of other kinds become
+// unstructured. With calls scheme once, when it is first needed.
 func With(scheme func() (*runtime.Scheme, error)) Of {
-	// It is made once, for it takes long.
+	// The decoder is shared because it takes long to build.
 	decoder := sync.OnceValues(func() (runtime.Decoder, error) {
 		s, err := scheme()
 		if err != nil {

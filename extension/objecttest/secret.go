@@ -18,10 +18,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// SecretTime is when Secrets are looked at.
+// SecretTime is the time at which tests read Secrets.
 var SecretTime = time.Date(2026, time.June, 1, 0, 0, 0, 0, time.UTC) //nolint:gochecknoglobals // A constant.
 
-// ECDSAKey of a curve that Envoy takes.
+// ECDSAKey returns a key on a curve that Envoy accepts.
 func ECDSAKey(t testing.TB) crypto.Signer {
 	t.Helper()
 	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -31,7 +31,8 @@ func ECDSAKey(t testing.TB) crypto.Signer {
 	return k
 }
 
-// TLSSecret with a certificate of a key, which is valid for an hour before and after.
+// TLSSecret returns a Secret with a key and a certificate for it, which is valid from one
+// hour before SecretTime to one hour after.
 func TLSSecret(t testing.TB, key crypto.Signer, usage ...x509.ExtKeyUsage) *corev1.Secret {
 	t.Helper()
 	c := &x509.Certificate{

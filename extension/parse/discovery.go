@@ -35,17 +35,17 @@ func queryOf(in *gatewayv1alpha1.TailnetDeviceMatch) *ir.DeviceQuery {
 	return q
 }
 
-// A Discovered is the result of a Discovery.
+// Discovered is the result of a Discovery.
 type Discovered struct {
 	// Addresses of all devices, sorted.
 	Addresses []netip.Prefix
 	Devices   int32
 
-	// Problem says why these are not all devices. It is shown to people.
+	// Problem says why devices are missing in Addresses. It is shown to people.
 	Problem string
 }
 
-// ParseDiscovery returns what the Discovery of a TailscaleRoutePolicy has found. It returns
+// ParseDiscovery returns the result of the Discovery of a TailscaleRoutePolicy. It returns
 // nil for any other Discovery.
 func ParseDiscovery(o *tailnetv1alpha1.Discovery) *Discovered {
 	if _, ok := o.Labels[ir.RoutePolicyLabel]; !ok {

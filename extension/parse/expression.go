@@ -48,7 +48,7 @@ var classes = map[string]bool{ //nolint:gochecknoglobals // A constant map.
 }
 
 // checkPathExpression returns an error if Envoy may refuse the expression that a path match
-// is sent as.
+// becomes.
 func checkPathExpression(kind, path string) error {
 	if gwapiv1.PathMatchType(kind) == gwapiv1.PathMatchRegularExpression {
 		// An error in the expression itself means more to its author.
@@ -86,8 +86,8 @@ func CheckExpression(e string) error {
 }
 
 // unknown returns an error for the first part of an expression that Envoy may not know. The
-// expression must be valid in Go. Envoy 1.39 has RE2 compare bytes (Latin-1), so RE2 refuses
-// code points beyond them, and treats a character in a class as several bytes.
+// expression must be valid in Go. Envoy 1.39 configures RE2 to compare bytes (Latin-1), so
+// RE2 refuses code points beyond them, and treats a character in a class as several bytes.
 func unknown(e string) error {
 	class := false
 	for i := 0; i < len(e); i++ {
@@ -95,7 +95,7 @@ func unknown(e string) error {
 		case class && e[i] >= utf8.RuneSelf:
 			return errors.New("cannot be compiled: Envoy compares bytes; write characters beyond ASCII as alternatives, and not in a class")
 		case !class && e[i] == '[':
-			// A bracket that comes first is one of the class.
+			// A bracket that comes first belongs to the class.
 			rest := strings.TrimPrefix(strings.TrimPrefix(e[i+1:], "^"), "]")
 			class, i = true, len(e)-len(rest)-1
 			continue

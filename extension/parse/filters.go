@@ -58,7 +58,7 @@ func grpcChanges(filters []gwapiv1.GRPCRouteFilter) *ir.Changes {
 	return out
 }
 
-// changeHeaders sets the changes of a header filter, or notes why the filter is refused.
+// changeHeaders sets the changes of a header filter, or records why the filter is refused.
 func changeHeaders(c *ir.Changes, filter string, to *ir.HeaderChange, f *gwapiv1.HTTPHeaderFilter) {
 	if f == nil {
 		return

@@ -11,7 +11,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
-// ParseGateway returns what the extension needs to know of a Gateway.
+// ParseGateway returns the part of a Gateway that the extension needs.
 func ParseGateway(o *gwapiv1.Gateway) *ir.Gateway {
 	out := &ir.Gateway{Class: string(o.Spec.GatewayClassName), HTTPPorts: plainPorts(o)}
 	for _, l := range o.Spec.Listeners {

@@ -34,8 +34,8 @@ type http2Spec struct {
 	} `json:"connectionKeepalive"`
 }
 
-// settings returns the settings that the policy asks for. Envoy Gateway refuses policies
-// with invalid values.
+// settings returns the HTTP/2 settings of the policy. Envoy Gateway refuses policies with
+// invalid values.
 func (s http2Spec) settings() ir.HTTP2 {
 	k := s.ConnectionKeepalive
 	out := ir.HTTP2{

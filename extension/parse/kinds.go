@@ -45,7 +45,7 @@ const (
 	GroupEnvoyGateway      = "gateway.envoyproxy.io"
 )
 
-// Scheme returns a scheme of all kinds that a Store of package index takes, except for
+// Scheme returns a scheme of all kinds that a Store of package index accepts, except for
 // BackendTrafficPolicy, which is unstructured.
 func Scheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
@@ -60,7 +60,7 @@ func Scheme() (*runtime.Scheme, error) {
 	return s, errors.Wrap(b.AddToScheme(s), "cannot make a scheme")
 }
 
-// Kinds returns the kinds of objects that a Store of package index takes, by their names.
+// Kinds returns the kinds of objects that a Store of package index accepts, by their names.
 func Kinds() map[string]client.Object {
 	p := &unstructured.Unstructured{}
 	p.SetGroupVersionKind(schema.GroupVersionKind{Group: GroupEnvoyGateway, Version: "v1alpha1", Kind: KindTrafficPolicy})

@@ -37,9 +37,9 @@ func parseNamedRule(namespace string, in *gatewayv1alpha1.RoutePolicyRouteRule) 
 	return n, nil
 }
 
-// ParseRoutePolicy parses a policy, without the state of its targets. The schema has
-// validated the policy, but policies from files were not validated: a rule that Envoy would
-// refuse must not reach Envoy, which would refuse all routes with it.
+// ParseRoutePolicy parses a policy, without the state of its targets. The API server has
+// validated most policies by the schema, but policies from files were not validated: a rule
+// that Envoy would refuse must not reach Envoy, which would refuse all routes with it.
 func ParseRoutePolicy(o *gatewayv1alpha1.TailscaleRoutePolicy) *ir.RoutePolicy {
 	p := &ir.RoutePolicy{
 		Name:       client.ObjectKeyFromObject(o),
@@ -99,7 +99,7 @@ func parsePolicyRule(r *ir.PolicyRule, in *gatewayv1alpha1.RoutePolicyRule) erro
 }
 
 // widen drops the conditions of a Deny rule's match that cannot be parsed: the rule must not
-// let in a client that it is meant to deny.
+// admit a client that it is meant to deny.
 func widen(m *gatewayv1alpha1.RoutePolicyMatch) *gatewayv1alpha1.RoutePolicyMatch {
 	fails := func(m gatewayv1alpha1.RoutePolicyMatch) bool {
 		_, err := parsePolicyMatch(&m)
@@ -138,7 +138,7 @@ func parsePolicyMatch(in *gatewayv1alpha1.RoutePolicyMatch) (ir.PolicyMatch, err
 			return out, err
 		}
 		if !regular && strings.HasPrefix(h.Value, "~") {
-			// It would be taken for an expression, for it is written like one.
+			// Envoy would read the value as an expression because it has the form of one.
 			h.Value, regular = regexp.QuoteMeta(h.Value), true
 		}
 		out.Headers = append(out.Headers, condition(strings.ToLower(string(h.Name)), h.Value, regular))
@@ -150,7 +150,8 @@ func parsePolicyMatch(in *gatewayv1alpha1.RoutePolicyMatch) (ir.PolicyMatch, err
 			return out, err
 		}
 		out.Devices = queryOf(in.TailnetDevice)
-		// The schema refuses it, but older objects may have been stored without that rule.
+		// The schema refuses such a match, but older objects may have been stored without
+		// that rule.
 		out.NamesOnly = len(in.TailnetDevice.Hostnames) > 0 && len(in.TailnetDevice.Tags) == 0 && len(in.TailnetDevice.Users) == 0
 	}
 	return out, nil

@@ -47,29 +47,29 @@ func TestHold(t *testing.T) {
 		want   said
 	}{
 		"Client":  {reason: "A client's certificate can be presented until it expires.", secret: objecttest.TLSSecret(t, k, x509.ExtKeyUsageClientAuth), at: objecttest.SecretTime, want: said{Pair: true, Client: true, Due: objecttest.SecretTime.Add(time.Hour)}},
-		"Any":     {reason: "A certificate that does not say what for is for clients too.", secret: objecttest.TLSSecret(t, k), at: objecttest.SecretTime, want: said{Pair: true, Client: true, Due: objecttest.SecretTime.Add(time.Hour)}},
-		"Server":  {reason: "Whether a server's certificate will do decides the backend.", secret: objecttest.TLSSecret(t, k, x509.ExtKeyUsageServerAuth), at: objecttest.SecretTime, want: said{Pair: true, Due: objecttest.SecretTime.Add(time.Hour)}},
-		"Missing": {reason: "A Secret that is not there should be told.", at: objecttest.SecretTime, want: said{Reason: ir.ReasonInvalidCertificate, Problem: "Secret shop/client does not exist; make it, or correct clientCertificateRef"}},
-		"Opaque":  {reason: "A Secret of another type should be told.", secret: opaque, at: objecttest.SecretTime, want: said{Reason: ir.ReasonInvalidCertificate, Problem: `Secret shop/client is of type "Opaque"; it must be of "kubernetes.io/tls"`}},
-		"Mixed":   {reason: "A key of another certificate should be told, and not shown.", secret: mixed, at: objecttest.SecretTime, want: said{Reason: ir.ReasonInvalidCertificate, Problem: "Secret shop/client has no certificate with its key under tls.crt and tls.key"}},
-		"Empty":   {reason: "A Secret without a certificate should be told.", secret: &corev1.Secret{Type: corev1.SecretTypeTLS}, at: objecttest.SecretTime, want: said{Reason: ir.ReasonInvalidCertificate, Problem: "Secret shop/client has no certificate with its key under tls.crt and tls.key"}},
-		"Edwards": {reason: "A key that Envoy refuses would take other secrets with it.", secret: objecttest.TLSSecret(t, edwards), at: objecttest.SecretTime, want: said{Reason: ir.ReasonInvalidCertificate, Problem: "Secret shop/client has a key that Envoy does not take; make it one of RSA with 2048 bits or more, or of ECDSA"}},
-		"Short":   {reason: "So would one that is too short.", secret: objecttest.TLSSecret(t, short), at: objecttest.SecretTime, want: said{Reason: ir.ReasonInvalidCertificate, Problem: "Secret shop/client has a key that Envoy does not take; make it one of RSA with 2048 bits or more, or of ECDSA"}},
-		"Expired": {reason: "A certificate that has expired should be told, with when.", secret: objecttest.TLSSecret(t, k), at: objecttest.SecretTime.Add(time.Hour), want: said{Reason: ir.ReasonCertificateExpired, Problem: "Secret shop/client has a certificate that expired at 2026-06-01T01:00:00Z; renew it"}},
-		"Early":   {reason: "One that is not valid yet should be, when it is.", secret: objecttest.TLSSecret(t, k), at: objecttest.SecretTime.Add(-2 * time.Hour), want: said{Reason: ir.ReasonCertificateExpired, Problem: "Secret shop/client has a certificate that is not valid before 2026-05-31T23:00:00Z", Due: objecttest.SecretTime.Add(-time.Hour)}},
+		"Any":     {reason: "A certificate without key usages is for clients too.", secret: objecttest.TLSSecret(t, k), at: objecttest.SecretTime, want: said{Pair: true, Client: true, Due: objecttest.SecretTime.Add(time.Hour)}},
+		"Server":  {reason: "The backend decides whether it accepts a server's certificate.", secret: objecttest.TLSSecret(t, k, x509.ExtKeyUsageServerAuth), at: objecttest.SecretTime, want: said{Pair: true, Due: objecttest.SecretTime.Add(time.Hour)}},
+		"Missing": {reason: "A missing Secret should be reported.", at: objecttest.SecretTime, want: said{Reason: ir.ReasonInvalidCertificate, Problem: "Secret shop/client does not exist; make it, or correct clientCertificateRef"}},
+		"Opaque":  {reason: "A Secret of another type should be reported.", secret: opaque, at: objecttest.SecretTime, want: said{Reason: ir.ReasonInvalidCertificate, Problem: `Secret shop/client is of type "Opaque"; it must be of "kubernetes.io/tls"`}},
+		"Mixed":   {reason: "The key of another certificate should be reported without its content.", secret: mixed, at: objecttest.SecretTime, want: said{Reason: ir.ReasonInvalidCertificate, Problem: "Secret shop/client has no certificate with its key under tls.crt and tls.key"}},
+		"Empty":   {reason: "A Secret without a certificate should be reported.", secret: &corev1.Secret{Type: corev1.SecretTypeTLS}, at: objecttest.SecretTime, want: said{Reason: ir.ReasonInvalidCertificate, Problem: "Secret shop/client has no certificate with its key under tls.crt and tls.key"}},
+		"Edwards": {reason: "A key that Envoy refuses should be reported: Envoy would refuse other secrets with it.", secret: objecttest.TLSSecret(t, edwards), at: objecttest.SecretTime, want: said{Reason: ir.ReasonInvalidCertificate, Problem: "Secret shop/client has a key that Envoy does not take; make it one of RSA with 2048 bits or more, or of ECDSA"}},
+		"Short":   {reason: "A key that is too short should be reported, because Envoy refuses it.", secret: objecttest.TLSSecret(t, short), at: objecttest.SecretTime, want: said{Reason: ir.ReasonInvalidCertificate, Problem: "Secret shop/client has a key that Envoy does not take; make it one of RSA with 2048 bits or more, or of ECDSA"}},
+		"Expired": {reason: "An expired certificate should be reported with its expiry time.", secret: objecttest.TLSSecret(t, k), at: objecttest.SecretTime.Add(time.Hour), want: said{Reason: ir.ReasonCertificateExpired, Problem: "Secret shop/client has a certificate that expired at 2026-06-01T01:00:00Z; renew it"}},
+		"Early":   {reason: "A certificate that is not valid yet should be reported, and read again when it is valid.", secret: objecttest.TLSSecret(t, k), at: objecttest.SecretTime.Add(-2 * time.Hour), want: said{Reason: ir.ReasonCertificateExpired, Problem: "Secret shop/client has a certificate that is not valid before 2026-05-31T23:00:00Z", Due: objecttest.SecretTime.Add(-time.Hour)}},
 	}
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
 			h := ParseSecret(name("client"), tc.secret, tc.at)
 			got := said{Pair: h.Pair != nil, Client: h.Pair != nil && h.Pair.Client, Reason: h.Reason, Problem: h.Problem, Due: h.Due}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("%s\nHold(...): -want, +got:\n%s", tc.reason, diff)
+				t.Errorf("%s\nParseSecret(...): -want, +got:\n%s", tc.reason, diff)
 			}
 		})
 	}
 }
 
-// TestKeyPairPrintsNoKey, whoever prints it.
+// TestKeyPairPrintsNoKey checks that no formatting verb prints the key.
 func TestKeyPairPrintsNoKey(t *testing.T) {
 	h := ParseSecret(name("client"), objecttest.TLSSecret(t, objecttest.ECDSAKey(t)), objecttest.SecretTime)
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%x", "%d"} {

@@ -27,7 +27,7 @@ func HostName(e gatewayv1alpha1.Endpoint) string {
 	return ir.CanonicalHost(host)
 }
 
-// Delays returns the delays that a TailscaleServices asks for.
+// Delays returns the delays of a TailscaleServices.
 func Delays(lb *gatewayv1alpha1.LoadBalancing) ir.Delays {
 	d := ir.Delays{}
 	if lb == nil {
@@ -72,7 +72,7 @@ func OfflineEndpoints(o *gatewayv1alpha1.TailscaleEndpoints) map[string]bool {
 	return out
 }
 
-// Defaults of the schema, for objects that were not validated by it.
+// These are the schema's defaults, for objects that the API server did not validate.
 const (
 	DefaultHealthThreshold = 70
 

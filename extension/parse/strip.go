@@ -28,7 +28,7 @@ func stripEnvoyProxy(spec map[string]any) {
 	maps.DeleteFunc(spec, func(k string, _ any) bool { return k != "mergeType" && k != "mergeGateways" && k != "bootstrap" })
 }
 
-// sameFound reports whether an update changes nothing of a Discovery that policies read.
+// sameFound reports whether an update changes no field of a Discovery that policies read.
 func sameFound(old, now client.Object) bool {
 	is, ok := now.(*tailnetv1alpha1.Discovery)
 	if !ok {
@@ -45,8 +45,8 @@ func stripDiscovery(o *tailnetv1alpha1.Discovery) {
 	}
 }
 
-// stripServicesStatus keeps only the DNS name of a service that leads to Gateways: routes of
-// others to that name might lead back to the Gateway.
+// stripServicesStatus keeps only the DNS name of a service that leads to Gateways: another
+// object's routes to that name might lead back to the Gateway.
 func stripServicesStatus(o *gatewayv1alpha1.TailscaleServices) {
 	vip := o.Status.VIPServiceStatus
 	o.Status = gatewayv1alpha1.TailscaleServicesStatus{}
@@ -205,7 +205,7 @@ func Same(old, now any) bool {
 		return false
 	}
 	if e, ok := now.(*gatewayv1alpha1.TailscaleEndpoints); ok {
-		// A status that is read.
+		// The extension reads the status of a TailscaleEndpoints.
 		was, isOne := old.(*gatewayv1alpha1.TailscaleEndpoints)
 		if !isOne || !maps.Equal(OfflineEndpoints(was), OfflineEndpoints(e)) {
 			return false

@@ -18,7 +18,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// TestStripServices shows what stays of the status of a TailscaleServices.
+// TestStripServices checks which fields of the status of a TailscaleServices remain.
 func TestStripServices(t *testing.T) {
 	cases := map[string]struct {
 		reason string
@@ -26,10 +26,10 @@ func TestStripServices(t *testing.T) {
 		want   gatewayv1alpha1.TailscaleServicesStatus
 	}{
 		"Gateway": {
-			reason: "The DNS name of what leads to a Gateway tells of circles.", kind: gatewayv1alpha1.BackendKindGateway,
+			reason: "The DNS name of a service that leads to a Gateway should remain, to detect loops.", kind: gatewayv1alpha1.BackendKindGateway,
 			want: gatewayv1alpha1.TailscaleServicesStatus{VIPServiceStatus: &gatewayv1alpha1.ServiceVIPStatus{DNSName: "a.x.ts.net"}},
 		},
-		"Service": {reason: "Nobody reads that of others.", kind: gatewayv1alpha1.BackendKindService},
+		"Service": {reason: "The DNS name of other services should be removed: the extension does not read it.", kind: gatewayv1alpha1.BackendKindService},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -48,7 +48,7 @@ func TestStripServices(t *testing.T) {
 	}
 }
 
-// TestStripStatus shows what stays of statuses.
+// TestStripStatus checks which fields of the statuses remain.
 func TestStripStatus(t *testing.T) {
 	at := metav1.Now()
 	route := &gwapiv1.HTTPRoute{Status: gwapiv1.HTTPRouteStatus{RouteStatus: gwapiv1.RouteStatus{Parents: []gwapiv1.RouteParentStatus{{
@@ -76,7 +76,7 @@ func TestStripStatus(t *testing.T) {
 	searched := endpoints.DeepCopy()
 	searched.Status.SetConditions(xpv2.Condition{Type: meta.TypeDiscoverySuccessful, Status: corev1.ConditionTrue, Message: "yes", LastTransitionTime: at})
 	for range 2 {
-		// An informer may strip what is stripped.
+		// An informer may strip an object again.
 		for _, o := range []client.Object{route, endpoints, bare, searched} {
 			if _, err := Strip(o); err != nil {
 				t.Fatal(err)
@@ -88,7 +88,7 @@ func TestStripStatus(t *testing.T) {
 		{Type: "ResolvedRefs", Status: metav1.ConditionFalse, Reason: "BackendNotFound", Message: "No Service"},
 	}
 	if diff := cmp.Diff(wantRoute, route.Status.Parents[0].Conditions); diff != "" {
-		t.Errorf("what a route's parents say: -want, +got\n%s", diff)
+		t.Errorf("conditions of a route's parents: -want, +got\n%s", diff)
 	}
 	want := gatewayv1alpha1.TailscaleEndpointsStatus{
 		Devices:             []gatewayv1alpha1.DeviceStatus{{TailscaleFQDN: "a.x.ts.net"}},
@@ -97,12 +97,12 @@ func TestStripStatus(t *testing.T) {
 	}
 	want.SetConditions(xpv2.Condition{Type: meta.TypeDiscoverySuccessful, Status: corev1.ConditionFalse})
 	if diff := cmp.Diff(want, endpoints.Status); diff != "" {
-		t.Errorf("what a Gateway's endpoints found: -want, +got\n%s", diff)
+		t.Errorf("status of a Gateway's endpoints: -want, +got\n%s", diff)
 	}
 	if got := searched.Status.GetCondition(meta.TypeDiscoverySuccessful); got.Status != corev1.ConditionTrue || got.Message != "" {
-		t.Errorf("whether a Gateway's endpoints could be looked for: %v, want True", got)
+		t.Errorf("discovery of a Gateway's endpoints: want condition True, got %v", got)
 	}
 	if diff := cmp.Diff(gatewayv1alpha1.TailscaleEndpointsStatus{}, bare.Status); diff != "" {
-		t.Errorf("what others found: -want, +got\n%s", diff)
+		t.Errorf("status of other endpoints: -want, +got\n%s", diff)
 	}
 }

@@ -91,7 +91,7 @@ type TrafficPolicy struct {
 	name    types.NamespacedName
 	created time.Time
 
-	// refs are the rules of routes, by name. The empty one stands for all.
+	// refs are the rules of routes, by name. The empty name stands for all rules.
 	refs      map[ir.RouteKey][]string
 	selectors []routeSelector
 
@@ -162,8 +162,8 @@ func ParseTrafficPolicy(o *unstructured.Unstructured) (*TrafficPolicy, error) {
 		}
 		rs := routeSelector{kind: kind, selector: selector, namespace: o.GetNamespace()}
 		if s.Namespaces != nil && s.Namespaces.From != sameNamespace {
-			// Which namespaces it selects, and whether they allow it, depends on more
-			// objects. Pinning one route too many costs only a cluster.
+			// The selected namespaces, and whether they permit the selection, depend on
+			// further objects. A route that is pinned without need costs only a cluster.
 			rs.namespace = ""
 		}
 		p.selectors = append(p.selectors, rs)
@@ -171,8 +171,8 @@ func ParseTrafficPolicy(o *unstructured.Unstructured) (*TrafficPolicy, error) {
 	return p, nil
 }
 
-// PinnedRules returns the names of a route's rules whose clusters the policy has settings
-// of. It returns nil for no rule, and for a nil policy.
+// PinnedRules returns the names of the rules of a route for whose clusters the policy has
+// settings. It returns nil if there are none, and for a nil policy.
 func (p *TrafficPolicy) PinnedRules(r *RouteObject) []string {
 	if p == nil || !p.shapes {
 		return nil
@@ -181,7 +181,7 @@ func (p *TrafficPolicy) PinnedRules(r *RouteObject) []string {
 }
 
 // Rules returns the names of a route's rules that the policy is attached to. It returns nil
-// for no rule.
+// if there are none.
 func (p *TrafficPolicy) Rules(r *RouteObject) []string {
 	k := r.Route.Key
 	out := p.refs[k]
@@ -220,8 +220,7 @@ type policySpec struct {
 	} `json:"spec"`
 }
 
-// tuning returns the tuning that the policy asks for. It drops zones whose names no node can
-// have.
+// tuning returns the tuning of the policy. It drops zones with names that no node can have.
 func (p *policySpec) tuning() ir.Tuning {
 	t := ir.Tuning{HealthPort: uint32(min(max(p.Spec.HealthCheck.Active.Overrides.Port, 0), math.MaxUint16)), HTTP2: p.Spec.HTTP2.settings()}
 	for _, z := range p.Spec.LoadBalancer.ZoneAware.WeightedZones {
@@ -240,7 +239,7 @@ func (p *TrafficPolicy) OlderThan(o *TrafficPolicy) bool {
 }
 
 // MergeOver returns the tuning of the policy together with that of the policy above. The
-// policy counts alone unless it asks to be merged. Either may be nil.
+// policy applies alone unless its mergeType asks for a merge. Either policy may be nil.
 func (p *TrafficPolicy) MergeOver(above *TrafficPolicy) ir.Tuning {
 	switch {
 	case p == nil && above == nil:

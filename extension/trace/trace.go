@@ -1,9 +1,9 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package trace sends spans to a collector of OpenTelemetry, for who asks for it. What
-// spans there are is told where they are made: a hook in package hooks, a push of
-// endpoints in package eds.
+// Package trace sends spans to an OpenTelemetry collector, if one is configured. The
+// packages that create spans describe them: hooks for each hook, and eds for each push of
+// endpoints.
 package trace
 
 import (
@@ -26,22 +26,22 @@ import (
 )
 
 const (
-	// scope of our spans.
+	// scope is the name of the instrumentation scope of our spans.
 	scope = "github.com/tailscale-gateway/tailscale-gateway/extension"
 
 	// flushTimeout is how long the last spans may take at the end.
 	flushTimeout = 2 * time.Second
 )
 
-// A Provider makes spans. That of no endpoint makes none, at no cost.
+// A Provider creates spans. Without an endpoint it creates none, at no cost.
 type Provider struct {
 	provider trace.TracerProvider
 	sdk      *sdktrace.TracerProvider
 }
 
-// New returns a provider that sends spans by OTLP over gRPC to endpoint: HOST:PORT
-// without TLS, or http:// or https:// with a host and a port. Empty means nowhere. It
-// does not wait for the collector; spans that cannot be sent are dropped.
+// New returns a provider that sends spans by OTLP over gRPC to endpoint: HOST:PORT without
+// TLS, or http:// or https:// with a host and a port. If endpoint is empty, the provider
+// sends nothing. New does not wait for the collector. Spans that cannot be sent are dropped.
 func New(ctx context.Context, endpoint, version string) (*Provider, error) {
 	if endpoint == "" {
 		return &Provider{provider: noop.NewTracerProvider()}, nil
@@ -65,11 +65,12 @@ func newProvider(o ...sdktrace.TracerProviderOption) *Provider {
 	return &Provider{provider: p, sdk: p}
 }
 
-// Tracer of our own spans.
+// Tracer returns the tracer for our own spans.
 func (p *Provider) Tracer() trace.Tracer { return p.provider.Tracer(scope) }
 
-// Calls makes a span of each call that a gRPC server answers, except for health. Spans of
-// a client that has some are their parents. Nil if there are none.
+// Calls returns a handler that creates a span for each call of a gRPC server, except for
+// health checks. The parent is the client's span, if it sends one. Calls returns nil if the
+// provider sends no spans.
 func (p *Provider) Calls() stats.Handler {
 	if p.sdk == nil {
 		return nil
@@ -81,7 +82,7 @@ func (p *Provider) Calls() stats.Handler {
 	)
 }
 
-// Run until ctx ends, then send what is left.
+// Run waits until ctx ends, and then sends the remaining spans.
 func (p *Provider) Run(ctx context.Context) error {
 	<-ctx.Done()
 	if p.sdk == nil {
@@ -89,7 +90,7 @@ func (p *Provider) Run(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
 	defer cancel()
-	// A collector that is away is no reason to fail at the end.
+	// A collector that is unavailable is no reason to fail on shutdown.
 	_ = p.sdk.Shutdown(ctx)
 	return nil
 }

@@ -31,12 +31,12 @@ import (
 const (
 	patience = 10 * time.Second
 
-	// parent is a span of a client's, as W3C's traceparent.
+	// parentTrace and the constants beside it are a client's span, as W3C's traceparent.
 	parentTrace = "0af7651916cd43dd8448eb211c80319c"
 	parent      = "00-" + parentTrace + "-b7ad6b7169203331-01"
 )
 
-// hook calls a server of hooks with these traces, and its health, as Envoy Gateway
+// hook calls a hook and the health check of a server with this provider, as Envoy Gateway
 // does.
 func hook(t *testing.T, p *Provider) {
 	t.Helper()
@@ -71,7 +71,8 @@ func hook(t *testing.T, p *Provider) {
 	}
 }
 
-// TestHook has one span for a hook, below that of Envoy Gateway, and none for health.
+// TestHook checks that a hook has one span, a child of Envoy Gateway's span, and that a
+// health check has none.
 func TestHook(t *testing.T) {
 	spans := tracetest.NewInMemoryExporter()
 	hook(t, newProvider(sdktrace.WithSyncer(spans)))
@@ -86,27 +87,27 @@ func TestHook(t *testing.T) {
 		t.Errorf("-want parent, +got:\n%s", diff)
 	}
 	if !slices.ContainsFunc(got[0].Attributes, func(kv attribute.KeyValue) bool { return kv.Key == "rules" }) {
-		t.Errorf("the span does not tell of the translation: %v", got[0].Attributes)
+		t.Errorf("the span has no attribute about the translation: %v", got[0].Attributes)
 	}
 }
 
-// TestOff makes no span, and nothing that could.
+// TestOff checks that a provider without an endpoint records no spans and handles no calls.
 func TestOff(t *testing.T) {
 	p, err := New(t.Context(), "", "v1")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if p.Calls() != nil {
-		t.Error("calls are looked at though nobody wants traces")
+		t.Error("want no handler of calls without an endpoint")
 	}
 	_, span := p.Tracer().Start(t.Context(), "x")
 	if span.IsRecording() {
-		t.Error("a span is recorded though nobody wants traces")
+		t.Error("want no recorded span without an endpoint")
 	}
 	hook(t, p)
 }
 
-// A sink is a collector.
+// A sink is a fake collector.
 type sink struct {
 	collector.UnimplementedTraceServiceServer
 
@@ -118,7 +119,7 @@ func (s sink) Export(_ context.Context, r *collector.ExportTraceServiceRequest) 
 	return &collector.ExportTraceServiceResponse{}, nil
 }
 
-// TestExport sends spans to a collector, the last ones at the end.
+// TestExport sends spans to a collector. The last ones are sent on shutdown.
 func TestExport(t *testing.T) {
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -127,7 +128,7 @@ func TestExport(t *testing.T) {
 	s := sink{got: make(chan *collector.ExportTraceServiceRequest, 1)}
 	srv := grpc.NewServer()
 	collector.RegisterTraceServiceServer(srv, s)
-	go func() { _ = srv.Serve(l) }() // Ends by Stop.
+	go func() { _ = srv.Serve(l) }() // Stop ends it.
 	t.Cleanup(srv.Stop)
 
 	for name, endpoint := range map[string]string{"HostPort": l.Addr().String(), "URL": "http://" + l.Addr().String()} {
@@ -148,7 +149,7 @@ func TestExport(t *testing.T) {
 					t.Errorf("want one span, got %d", got)
 				}
 			case <-time.After(patience):
-				t.Error("the collector has got nothing")
+				t.Error("the collector received nothing")
 			}
 		})
 	}

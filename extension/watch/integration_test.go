@@ -27,11 +27,11 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
 )
 
-// waitLimit is longer than any wait of a test that goes well.
+// waitLimit is longer than any wait of a successful test.
 const waitLimit = time.Minute
 
-// TestSourceOfAPIServer has a real API server that knows nothing of Gateway API at
-// first, as where the extension comes before its CRDs.
+// TestSourceOfAPIServer runs against a real API server that has no Gateway API CRDs at
+// first, as when the extension is installed before them.
 func TestSourceOfAPIServer(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -103,7 +103,7 @@ func TestSourceOfAPIServer(t *testing.T) {
 	until(t, sub, func() bool { return st.Snapshot().Route(key) != nil }, "the route whose CRD came later")
 	if got := st.Snapshot().Route(key).Rules[0].Matches; len(got) != 1 || got[0].Path != "/" {
 		b, err := json.Marshal(got)
-		t.Errorf("the API server's default match is not there: %s %v", b, err)
+		t.Errorf("the API server's default match is missing: %s %v", b, err)
 	}
 	if err := kube.Delete(ctx, route); err != nil {
 		t.Fatal(err)
@@ -111,7 +111,8 @@ func TestSourceOfAPIServer(t *testing.T) {
 	until(t, sub, func() bool { return st.Snapshot().Route(key) == nil }, "the route to go")
 }
 
-// until what is awaited has come.
+// until waits until ok returns true, and checks it again after each change of the
+// subscription.
 func until(t *testing.T, sub *index.Subscription, ok func() bool, what string) {
 	t.Helper()
 	deadline := time.After(waitLimit)
@@ -119,7 +120,7 @@ func until(t *testing.T, sub *index.Subscription, ok func() bool, what string) {
 		select {
 		case <-sub.Changed():
 		case <-deadline:
-			t.Fatalf("waited in vain for %s", what)
+			t.Fatalf("timed out waiting for %s", what)
 		}
 	}
 }

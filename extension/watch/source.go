@@ -28,11 +28,11 @@ import (
 // retryInterval is the time between two attempts to watch kinds that do not exist yet.
 const retryInterval = 10 * time.Second
 
-// deletionDelay is how long a route stays known after it was deleted. Envoy Gateway learns
-// of the deletion soon, too. If it translated the route once more while the route is unknown
-// here, it would give Envoy a cluster of its own for it, and remove that with the next
-// translation: Envoy then waits 15 seconds for the endpoints of that cluster, and applies no
-// other change of clusters meanwhile (seen with Envoy 1.39.1).
+// deletionDelay is how long a route stays known after its deletion. Envoy Gateway sees the
+// deletion at about the same time. If it translated the route once more while the route is
+// unknown here, it would give Envoy a separate cluster for the route, and remove that
+// cluster with the next translation. Envoy then waits 15 seconds for the endpoints of that
+// cluster, and applies no other change of clusters in that time (seen with Envoy 1.39.1).
 const deletionDelay = 3 * time.Second
 
 // Informers are the source of objects. A cache.Cache implements it.
@@ -46,7 +46,7 @@ type Source struct {
 	store     *index.Store
 	log       logging.Logger
 
-	// kinds are those to watch.
+	// kinds are the kinds to watch.
 	kinds map[string]client.Object
 
 	// mu guards the fields below.
@@ -55,12 +55,12 @@ type Source struct {
 	// unwatched are the kinds that are not watched yet, with the reason.
 	unwatched map[string]error
 
-	// listing are the kinds that are watched and not listed yet.
+	// listing are the kinds that are watched but not listed yet.
 	listing map[string]struct{}
 
 	pending []index.Change
 
-	// deletions are those of routes, with the time at which to apply them.
+	// deletions are the pending deletions of routes, with the time at which to apply them.
 	deletions map[routeID]deletion
 
 	wake   chan struct{}
@@ -99,9 +99,9 @@ func NewSource(i Informers, kinds map[string]client.Object, s *index.Store, log 
 	return out
 }
 
-// Start feeds the store until the context ends. It makes the first Snapshot when every kind
-// that the API server knows is listed, so that a part of the objects is never taken for all.
-// A kind whose CRD is created later is watched within 10 seconds.
+// Start feeds the store until the context ends. It creates the first Snapshot when every
+// kind that the API server knows is listed, so that no Snapshot is incomplete. If the CRD of
+// a kind is created later, Start watches the kind within 10 seconds.
 func (s *Source) Start(ctx context.Context) error {
 	retry := time.NewTicker(retryInterval)
 	defer retry.Stop()
@@ -131,8 +131,8 @@ func (s *Source) HasSynced() bool {
 	}
 }
 
-// Waiting returns the kinds that do not exist or are not listed yet, with the reason,
-// sorted. It is for people and for readiness.
+// Waiting returns the kinds that do not exist or are not listed yet, each with the reason,
+// sorted. Readiness checks and messages use it.
 func (s *Source) Waiting() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -203,7 +203,7 @@ func (s *Source) watchKind(ctx context.Context, kind string, o client.Object) er
 	return nil
 }
 
-// changed takes the object of an event.
+// changed queues the change that an event reports.
 func (s *Source) changed(in any, gone bool) {
 	if t, ok := in.(toolscache.DeletedFinalStateUnknown); ok {
 		in = t.Obj
@@ -227,7 +227,7 @@ func (s *Source) enqueue(c index.Change) {
 	}
 	id := routeID{kind: reflect.TypeOf(c.Object), ObjectKey: client.ObjectKeyFromObject(c.Object)}
 	if !c.Gone {
-		// It is back.
+		// The route exists again.
 		delete(s.deletions, id)
 		s.pending = append(s.pending, c)
 		return
@@ -258,7 +258,7 @@ func (s *Source) dueDeletions() []index.Change {
 	return out
 }
 
-// notify has Start apply pending changes.
+// notify wakes up Start to apply the pending changes.
 func (s *Source) notify() {
 	select {
 	case s.wake <- struct{}{}:

@@ -30,12 +30,12 @@ import (
 
 var errBoom = errors.New("boom")
 
-// An informer that can tell that it is not stopped.
+// An informer is a fake informer that reports that it is running.
 type informer struct{ *controllertest.FakeInformer }
 
 func (informer) IsStopped() bool { return false }
 
-// informers of kinds, and why there is none for some.
+// informers returns fake informers by kind, and the error for kinds that have none.
 type informers struct {
 	mu      sync.Mutex
 	of      map[string]informer
@@ -78,7 +78,7 @@ func newInformers() *informers {
 	return f
 }
 
-// start a source, which has ended when the test has.
+// start runs a source until the test ends.
 func start(t *testing.T, f *informers) (*Source, *index.Store) {
 	t.Helper()
 	st := index.NewStore()
@@ -108,7 +108,7 @@ func TestSource(t *testing.T) {
 		f.of["HTTPRoute"].Add(route)
 		synctest.Wait()
 		if src.HasSynced() || st.Snapshot().Revision != 0 {
-			t.Error("a Snapshot is made before all kinds are listed")
+			t.Error("the source made a Snapshot before all kinds are listed")
 		}
 		for k, i := range f.of {
 			if k != parse.KindTailscaleServices {
@@ -123,13 +123,13 @@ func TestSource(t *testing.T) {
 		f.of[parse.KindTailscaleServices].Synced()
 		synctest.Wait()
 		if !src.HasSynced() {
-			t.Fatal("not synced, though all kinds that are there are listed")
+			t.Fatal("not synced, although all kinds that exist are listed")
 		}
 		if got := st.Snapshot(); got.Revision != 1 || got.Target(ir.TargetKey{Kind: ir.TargetServices, Namespace: "shop", Name: "web", Port: 80, Protocol: ir.ProtocolHTTP}).Missing {
-			t.Errorf("the first Snapshot has not all: revision %d", got.Revision)
+			t.Errorf("the first Snapshot is incomplete: revision %d", got.Revision)
 		}
 
-		// An update of the status alone is none, one of the spec is.
+		// An update of the status alone changes nothing. An update of the spec does.
 		f.of["HTTPRoute"].Update(route, changedRoute(t, 1))
 		synctest.Wait()
 		if got := st.Snapshot().Revision; got != 1 {
@@ -146,15 +146,15 @@ func TestSource(t *testing.T) {
 		key := ir.RouteKey{Kind: ir.KindHTTPRoute, NamespacedName: name("web")}
 		synctest.Wait()
 		if st.Snapshot().Route(key) == nil {
-			t.Error("a deleted route is gone before Envoy Gateway can know")
+			t.Error("a deleted route is gone before Envoy Gateway can see the deletion")
 		}
 		<-time.After(deletionDelay)
 		synctest.Wait()
 		if st.Snapshot().Route(key) != nil {
-			t.Error("a route that is gone is still there")
+			t.Error("a deleted route is still known after the delay")
 		}
 
-		// One that comes back stays.
+		// A route that is created again within the delay stays known.
 		f.of["HTTPRoute"].Add(route)
 		f.of["HTTPRoute"].Delete(route)
 		<-time.After(deletionDelay / 2)
@@ -162,17 +162,17 @@ func TestSource(t *testing.T) {
 		<-time.After(deletionDelay)
 		synctest.Wait()
 		if st.Snapshot().Route(key) == nil {
-			t.Error("a route that was deleted and made again is not there")
+			t.Error("a route that was deleted and created again is missing")
 		}
 
-		// A CRD that comes later is found.
+		// A kind whose CRD is created later is watched.
 		f.there("TCPRoute")
 		time.Sleep(retryInterval)
 		synctest.Wait()
 		f.of["TCPRoute"].Add(objects(t, tcpRouteToEdge)[0])
 		synctest.Wait()
 		if st.Snapshot().Route(ir.RouteKey{Kind: ir.KindTCPRoute, NamespacedName: name("edge")}) == nil {
-			t.Error("a route whose CRD came later is not there")
+			t.Error("a route whose CRD was created later is missing")
 		}
 		if got := src.Waiting(); len(got) > 0 {
 			t.Errorf("waiting: %v", got)
@@ -180,7 +180,8 @@ func TestSource(t *testing.T) {
 	})
 }
 
-// changedRoute has another port. With the generation as it was that cannot be.
+// changedRoute returns the route with another port and this generation. On a real API
+// server, a change of the port changes the generation too.
 func changedRoute(t *testing.T, generation int64) client.Object {
 	t.Helper()
 	o := objects(t, strings.Replace(routeToWeb, "port: 80", "port: 81", 1))[0]
@@ -198,7 +199,7 @@ func TestSourceRetries(t *testing.T) {
 		}
 		synctest.Wait()
 		if src.HasSynced() {
-			t.Error("synced, though the API server did not say which kinds there are")
+			t.Error("synced, although the API server did not report which kinds exist")
 		}
 		f.there("GRPCRoute")
 		time.Sleep(retryInterval)

@@ -45,7 +45,7 @@ func main() {
 	fmt.Print(next)
 }
 
-// next is what a person does after the scaffold.
+// next is printed after the scaffold: the remaining steps.
 const next = `
 Next, see "A new kind" in CONTRIBUTING.md:
   1. the fields of the types, and the calls of Tailscale's API with their source
@@ -94,7 +94,7 @@ func newNames(kind, scope string) (names, error) {
 	return n, nil
 }
 
-// files are the templates of new files, by path.
+// files returns the templates of new files, by path.
 func (n names) files() map[string]string {
 	return map[string]string{
 		"apis/tailnet/v1alpha1/" + n.Lower + "_types.go":              "types.go.tmpl",
@@ -113,7 +113,7 @@ type insertion struct {
 	file, after, before, line string
 }
 
-// insertions are the lines that register a kind.
+// insertions returns the lines that register a kind.
 func (n names) insertions() []insertion {
 	const gv = "apis/tailnet/v1alpha1/groupversion.go"
 	const module = "github.com/tailscale-gateway/tailscale-gateway"
@@ -130,7 +130,7 @@ func (n names) insertions() []insertion {
 	}
 }
 
-// run writes all files, or none if one of them cannot be made. It returns their paths.
+// run writes all files, or none if one of them cannot be rendered. It returns their paths.
 func (c *cli) run() ([]string, error) {
 	n, err := newNames(c.Name, c.Scope)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 
 const root = "../.."
 
-// copied are the folders that a scaffold changes, or needs to compile.
+// copied are the files and folders that a scaffold changes or needs to compile.
 var copied = []string{"go.mod", "go.sum", "apis", "internal", "hack", "test/integration", "test/apiserver", "docs/credentials.md", "examples/managed", "package/configuration", "package/configuration-claims", "package/provider", "cluster/manifests"}
 
 func copyTree(t *testing.T) string {

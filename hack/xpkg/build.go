@@ -99,8 +99,8 @@ func (c *buildCmd) build(ctx context.Context, p products.Product, arch string) (
 	return f, errors.Wrap(os.Rename(tmp, f), "cannot put image in place")
 }
 
-// runtimeImage holds one static binary and nothing else. The binaries carry
-// their certificate roots.
+// runtimeImage returns an image that holds one static binary and nothing else. The binaries
+// include their root certificates.
 func (c *buildCmd) runtimeImage(ctx context.Context, p products.Product, arch string) (v1.Image, error) {
 	img, err := mutate.ConfigFile(empty.Image, &v1.ConfigFile{
 		OS:           "linux",
@@ -201,8 +201,8 @@ func (c *buildCmd) pack(ctx context.Context, p products.Product, base v1.Image) 
 	return img, errors.Wrap(err, "cannot build package")
 }
 
-// pinned is a copy of a package's folder in which our own dependencies have the
-// version being built, so that packages of two releases never mix.
+// pinned returns a copy of a package's folder in which our own dependencies have the version
+// that is being built, so that packages of two releases never mix.
 func (c *buildCmd) pinned(dir string) (afero.Fs, error) {
 	mem := afero.NewMemMapFs()
 	src := os.DirFS(dir)

@@ -28,7 +28,7 @@ func TestProducts(t *testing.T) {
 		built[products.Organization+"/"+p.Name] = true
 	}
 
-	// What the configuration depends on must be built, and nothing else.
+	// All packages that the configuration depends on must be built.
 	c := configuration(t, "../../package/configuration")
 	if len(c.DependsOn) == 0 {
 		t.Fatal("the configuration depends on nothing")
@@ -38,9 +38,9 @@ func TestProducts(t *testing.T) {
 			t.Errorf("the configuration depends on %v, which is not built", d)
 		}
 	}
-	// Functions and provider are the same for claims.
+	// The configuration for claims has the same dependencies.
 	if diff := cmp.Diff(c, configuration(t, "../../package/configuration-claims")); diff != "" {
-		t.Errorf("the configurations depend on different things: -namespaced, +claims:\n%s", diff)
+		t.Errorf("the configurations have different dependencies: -namespaced, +claims:\n%s", diff)
 	}
 }
 
@@ -57,8 +57,8 @@ func configuration(t *testing.T, dir string) pkgmetav1.MetaSpec {
 	return c.Spec.MetaSpec
 }
 
-// TestPack builds each package around an empty image: Crossplane's own linter
-// refuses what may not be in a package.
+// TestPack builds each package around an empty image. Crossplane's own linter rejects
+// content that a package must not have.
 func TestPack(t *testing.T) {
 	t.Chdir("../..")
 	for _, p := range products.All() {
@@ -75,7 +75,7 @@ func TestPack(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// One for the package, one for its examples.
+			// One layer is for the package, and one for its examples.
 			if diff := cmp.Diff(2, len(layers)); diff != "" {
 				t.Errorf("-want layers, +got layers:\n%s", diff)
 			}
