@@ -122,7 +122,7 @@ func endpointsShape(t *ir.Target, spec *gatewayv1alpha1.TailscaleEndpointsSpec, 
 		return ""
 	}
 	if https < len(targets) {
-		t.Problem = fmt.Sprintf("some endpoints of port %d speak HTTPS and others do not; give them one protocol, or ports of their own", t.Key.Port)
+		t.Problem = fmt.Sprintf("some endpoints of port %d speak HTTPS and others do not; give them one protocol or separate ports", t.Key.Port)
 		return t.Problem
 	}
 	t.Shape.TLS = &ir.UpstreamTLS{}

@@ -238,7 +238,7 @@ func (r *PolicyRule) DenialNotice() string {
 	i := slices.IndexFunc(r.Matches, func(m PolicyMatch) bool { return m.NamesOnly })
 	switch {
 	case r.Problem == "" && r.Widened != "":
-		return "What cannot be a condition is none, so more is denied: " + r.Widened
+		return "A condition that cannot be applied is ignored, so the rule denies more requests: " + r.Widened
 	case i < 0 || r.Problem != "":
 		return ""
 	case r.Deny:

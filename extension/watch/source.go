@@ -210,7 +210,7 @@ func (s *Source) changed(in any, gone bool) {
 	}
 	o, ok := in.(client.Object)
 	if !ok {
-		s.log.Info("Cannot take what an informer tells", "type", fmt.Sprintf("%T", in))
+		s.log.Info("Cannot handle an object of an informer", "type", fmt.Sprintf("%T", in))
 		return
 	}
 	s.mu.Lock()
