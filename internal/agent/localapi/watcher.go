@@ -38,8 +38,8 @@ const reloadTimeout = 10 * time.Second
 // NotifyInitialState is not needed: the status contains the state.
 const busMask = ipn.NotifyInitialStatus | ipn.NotifyNoNetMap
 
-// peersMask also requests changes of peers. Without patches tailscaled would send whole nodes;
-// patches hold nothing else of interest here.
+// peersMask also requests changes of peers. Without NotifyPeerPatches tailscaled would send a
+// whole node for each small change.
 const peersMask = busMask | ipn.NotifyInitialPrefs | ipn.NotifyPeerChanges | ipn.NotifyPeerPatches
 
 // A State is the known state of tailscaled.
