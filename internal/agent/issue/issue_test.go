@@ -98,19 +98,19 @@ func TestIssuer(t *testing.T) {
 		}
 
 		set(1, "b.ts.net", "a.ts.net", "a.ts.net")
-		asked("Each name is asked for, once.", map[string]int{"a.ts.net": 1, "b.ts.net": 1})
+		asked("Each name must be requested once.", map[string]int{"a.ts.net": 1, "b.ts.net": 1})
 		set(1, "a.ts.net", "b.ts.net")
-		asked("The same names are not asked for again.", map[string]int{})
+		asked("The same names must not be requested again.", map[string]int{})
 		<-time.After(25 * time.Hour)
 		synctest.Wait()
-		asked("After a day they are, so that they are renewed.", map[string]int{"a.ts.net": 1, "b.ts.net": 1})
+		asked("The names must be requested again after a day, so that they are renewed.", map[string]int{"a.ts.net": 1, "b.ts.net": 1})
 		set(2, "a.ts.net", "b.ts.net")
-		asked("Another tailscaled may not have what the one before had.", map[string]int{"a.ts.net": 1, "b.ts.net": 1})
-		problems("Nothing was wrong.", map[string]string{})
+		asked("All names must be requested from a new tailscaled.", map[string]int{"a.ts.net": 1, "b.ts.net": 1})
+		problems("There must be no problem yet.", map[string]string{})
 
 		f.set(errors.New("500 Internal Server Error:\n" + strings.Repeat("x", 1000)))
 		set(2, "a.ts.net", "c.ts.net")
-		asked("A new name is asked for.", map[string]int{"c.ts.net": 1})
+		asked("A new name must be requested.", map[string]int{"c.ts.net": 1})
 		problems("A problem must be reported in one short line.",
 			map[string]string{"c.ts.net": "500 Internal Server Error: " + strings.Repeat("x", maxProblem-27)})
 		if changes != 1 {
@@ -119,7 +119,7 @@ func TestIssuer(t *testing.T) {
 		f.set(nil)
 		<-time.After(2 * time.Minute)
 		synctest.Wait()
-		asked("It is tried again soon.", map[string]int{"c.ts.net": 1})
+		asked("The name must soon be requested again.", map[string]int{"c.ts.net": 1})
 		problems("A name with a certificate must have no problem.", map[string]string{})
 
 		f.set(errors.New("boom"))

@@ -57,7 +57,7 @@ func TestState(t *testing.T) {
 	is("A certificate that was not issued yet is missing.", map[plan.CertificateRef]plan.Certificate{ref: {Problem: missing}}, 0)
 	issued := state(map[string]int64{host: 1})
 	c.tell(t, "set-0", issued)
-	is("One that was is used.", map[plan.CertificateRef]plan.Certificate{ref: {Usable: true}}, 1)
+	is("An issued certificate is used.", map[plan.CertificateRef]plan.Certificate{ref: {Usable: true}}, 1)
 
 	for len(changed) > 0 {
 		<-changed
@@ -68,16 +68,16 @@ func TestState(t *testing.T) {
 	case <-time.After(deadline):
 		t.Error("Changed must be called when the certificate of a second name is known at once")
 	}
-	is("Another name of the same Secret is looked for in what was read.",
+	is("A second name is looked up in the Secret that was already read.",
 		map[plan.CertificateRef]plan.Certificate{ref: {Usable: true}, otherRef: {Problem: "key other.example.com.crt is missing or empty"}}, 1)
 	set(t, s, web)
 
 	c.tell(t, "set-0", state(map[string]int64{host: 2}))
-	is("A renewed one is used at once.", map[plan.CertificateRef]plan.Certificate{ref: {Usable: true}}, 2)
+	is("A renewed certificate is used at once.", map[plan.CertificateRef]plan.Certificate{ref: {Usable: true}}, 2)
 	c.tell(t, "set-0", state(nil))
-	is("A machine that lost its state takes no certificate from the others.", map[plan.CertificateRef]plan.Certificate{ref: {Usable: true, Problem: missing}}, 2)
+	is("The certificate stays usable when the issuing machine loses its state.", map[plan.CertificateRef]plan.Certificate{ref: {Usable: true, Problem: missing}}, 2)
 	c.tell(t, "set-0", nil)
-	is("Neither does one that is gone.", map[plan.CertificateRef]plan.Certificate{ref: {Usable: true, Problem: "there is no such Secret"}}, 2)
+	is("The certificate stays usable when the issuing machine's state Secret is deleted.", map[plan.CertificateRef]plan.Certificate{ref: {Usable: true, Problem: "there is no such Secret"}}, 2)
 
 	again, _ := newServer(t, newCluster(), dir)
 	if err := again.Restore(t.Context()); err != nil {
