@@ -38,7 +38,7 @@ type EgressOptions struct {
 	// unavailable.
 	Dir string
 
-	// Spread is how long a port at least stays open after it is no longer wanted: the time until
+	// Spread is the minimum time that a port stays open after it is no longer wanted: the time until
 	// all clients have been notified.
 	Spread time.Duration
 

@@ -37,9 +37,9 @@ type offers map[string]offer
 
 // An offer tracks one domain. Times are zero until they are known.
 type offer struct {
-	missing time.Time // When the domain became missing.
-	began   time.Time // When the service was first advertised without its certificate.
-	ended   time.Time // When the service last stopped being advertised without its certificate.
+	missing time.Time // Since when the domain is missing.
+	began   time.Time // Since when the service is advertised without its certificate.
+	ended   time.Time // When the service was last no longer advertised without its certificate.
 }
 
 // step returns the domains whose services are advertised without a certificate, and those whose

@@ -28,9 +28,9 @@ type readvertising map[string]*pending
 
 // A pending is a service that is advertised and not accepted.
 type pending struct {
-	since     time.Time // When the service was first advertised and not accepted.
+	since     time.Time // Since when the service is advertised and not accepted.
 	patience  time.Duration
-	withdrawn time.Time // When the service was withdrawn; zero while advertised.
+	withdrawn time.Time // Since when the service is withdrawn; zero while advertised.
 	count     int
 }
 
