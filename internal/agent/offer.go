@@ -39,7 +39,7 @@ type offers map[string]offer
 type offer struct {
 	missing time.Time // Since when the domain is missing.
 	began   time.Time // Since when the service is advertised without its certificate.
-	ended   time.Time // When the service was last no longer advertised without its certificate.
+	ended   time.Time // When the last such time ended.
 }
 
 // step returns the domains whose services are advertised without a certificate, and those whose
