@@ -1,12 +1,11 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package agent runs beside tailscaled in every proxy pod. It gives containerboot
-// its files, withdraws services whose backends are unhealthy, and reports to the pod's
-// Machine. Here is what ties its parts together: one goroutine that holds all
-// state, and an HTTP server for kubelet. What to serve is decided in package plan;
-// probing, writing, the Kubernetes API and tailscaled's LocalAPI have packages of
-// their own.
+// Package agent runs beside tailscaled in every proxy pod. It writes containerboot's files,
+// withdraws services whose backends are unhealthy, and reports to the pod's Machine. The
+// package ties the parts together: one goroutine that holds all state, and an HTTP server for
+// kubelet. Package plan decides what to serve; separate packages probe, write files, and use
+// the Kubernetes API and tailscaled's LocalAPI.
 package agent
 
 import (
@@ -35,96 +34,92 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/probe"
 )
 
-// Options of an agent.
+// Options are the options of an agent.
 type Options struct {
 	// PodName is the name of the pod and of its Machine.
 	PodName string
 
-	// PodNamespace is where the Machine, its Secrets and the ServiceAttachments
-	// are.
+	// PodNamespace is the namespace of the Machine, its Secrets and the ServiceAttachments.
 	PodNamespace string
 
-	// PodIP is reported.
+	// PodIP is the pod's address, which the agent reports.
 	PodIP string
 
-	// Endpoints is the TailscaleEndpoints whose ServiceAttachments to act on.
+	// Endpoints is the name of the TailscaleEndpoints whose ServiceAttachments the agent serves.
 	Endpoints string
 
-	// TailscaledConfigDir is where containerboot looks for tailscaled's config
+	// TailscaledConfigDir is the directory where containerboot looks for tailscaled's config
 	// (TS_EXPERIMENTAL_VERSIONED_CONFIG_DIR).
 	TailscaledConfigDir string
 
-	// TLSDir is where the certificates in use are kept, for an agent that starts again
-	// while the API server is away. Their keys are there, so it is a volume in memory,
-	// and one of its own: certificates that fill it keep nothing else from being
+	// TLSDir is the directory of the certificates in use, for an agent that starts again while the
+	// API server is unavailable. It holds their private keys, so it is a volume in memory. It is a
+	// separate volume, so that certificates that fill it do not prevent other files from being
 	// written.
 	TLSDir string
 
-	// ServeConfigPath is where containerboot looks for the serve config
-	// (TS_SERVE_CONFIG). The agent has its directory to itself.
+	// ServeConfigPath is where containerboot looks for the serve config (TS_SERVE_CONFIG). Only the
+	// agent writes to its directory.
 	ServeConfigPath string
 
-	// Control refuses backends by the addresses that are dialled (net.Dialer). Nil
-	// refuses none.
+	// Control refuses backends by the dialled addresses (net.Dialer). Nil refuses none.
 	Control func(network, address string, c syscall.RawConn) error
 
-	// Drain is how long a withdrawn service is still served: how long clients
-	// are given to move to another machine. Control needs up to 15 s to choose
-	// one, and clients hear of it after that, without an acknowledgement
-	// (tailscale.com kube/services/services.go).
+	// Drain is how long a withdrawn service is still served, so that clients can move to another
+	// machine. Control needs up to 15 s to choose one, and notifies clients after that, without an
+	// acknowledgement (tailscale.com kube/services/services.go).
 	Drain time.Duration
 
-	// Grace is how long kubelet gives the pod to end after SIGTERM. A drain ends
-	// when the pod runs on after that. Zero waits for ever.
+	// Grace is how long kubelet gives the pod to end after SIGTERM. If the pod still runs after
+	// that, a drain ends. Zero means no limit.
 	Grace time.Duration
 
-	// JoinPatience is how long the first report waits for tailscaled to join:
-	// what it would say till then is what everyone expects. Zero is no time.
+	// JoinPatience is how long the first report waits for tailscaled to join: a report before that
+	// would contain no news. Zero means that the report does not wait.
 	JoinPatience time.Duration
 
-	// Kernel reports that the kernel forwards packets to and from tailscaled's
-	// interface.
+	// Kernel reports that the kernel forwards packets to and from tailscaled's interface.
 	Kernel bool
 
-	// ForgetUDP has the kernel forget flows of UDP that go elsewhere than containerboot
-	// has set up (network.ForgetUDP). It is called with Kernel alone. Nil leaves them.
+	// ForgetUDP deletes UDP flows in the kernel whose destinations differ from those that
+	// containerboot has set up (network.ForgetUDP). It is only called with Kernel. Nil deletes
+	// none.
 	ForgetUDP func(network.Translations) (uint, error)
 
-	// Egress is for pods that carry traffic into the tailnet.
+	// Egress has the options of pods that carry traffic into the tailnet.
 	Egress EgressOptions
 
-	// DNS is for pods that resolve names for the tailnet.
+	// DNS has the options of pods that resolve names for the tailnet.
 	DNS DNSOptions
 
-	// StatePatience is how long tailscaled may run without its state in the state
-	// Secret. A node that logs in writes it there within seconds.
+	// StatePatience is how long tailscaled may run while its state is missing in the state Secret.
+	// A node that logs in writes its state within seconds.
 	StatePatience time.Duration
 
-	// Pauses that the agent makes.
+	// Pauses are the agent's pauses.
 	Pauses Pauses
 }
 
-// Pauses are how long an agent waits before it acts on what may not last.
+// Pauses are how long an agent waits before it acts on states that may be temporary.
 type Pauses struct {
-	// Retry is how long to wait before a step that failed is tried again.
+	// Retry is how long to wait before a failed step is retried.
 	Retry time.Duration
 
-	// Report is how long a change waits for others before it is reported.
+	// Report is how long a change waits for further changes before it is reported.
 	Report time.Duration
 
-	// Settle is how long a new tailscaled must run until it is taken for one that
-	// stays. One that is being stopped may end its streams, and still answer again
-	// for a moment.
+	// Settle is how long a new tailscaled must run before the agent relies on it. A tailscaled that
+	// is being stopped can end its streams and still answer for a moment.
 	Settle time.Duration
 
-	// Begin is how long the hook of the tailscale container waits for that of the
-	// agent, which kubelet runs at the same time (k8s.io/kubernetes
-	// pkg/kubelet/kuberuntime, killContainersWithSyncResult). When it only restarts
-	// the tailscale container it runs no hook of the agent.
+	// Begin is how long the hook of the tailscale container waits for the agent's hook, which
+	// kubelet runs at the same time (k8s.io/kubernetes pkg/kubelet/kuberuntime,
+	// killContainersWithSyncResult). When kubelet only restarts the tailscale container, it does
+	// not run the agent's hook.
 	Begin time.Duration
 }
 
-// DefaultPauses are those of an agent in a pod.
+// DefaultPauses returns the pauses of an agent in a pod.
 func DefaultPauses() Pauses {
 	return Pauses{Retry: 5 * time.Second, Report: kube.DefaultSettle, Settle: 3 * time.Second, Begin: 10 * time.Second}
 }
@@ -142,7 +137,7 @@ type Agent struct {
 	commands chan func(*loop)
 }
 
-// New returns an Agent that uses the clients given. It touches nothing yet.
+// New returns an Agent that uses the given clients. It does not change anything until Run.
 func New(o Options, c client.WithWatch, lc localapi.Client, d *localapi.Dialer, ck probe.Checker, m *Metrics, log logging.Logger) *Agent {
 	return &Agent{
 		opts:     o,
@@ -157,16 +152,16 @@ func New(o Options, c client.WithWatch, lc localapi.Client, d *localapi.Dialer, 
 	}
 }
 
-// Run serves probes and metrics on l, and hooks of the pod's own processes on hooks, and
-// keeps the pod as it should be, until ctx ends or a server fails. The directories stay as they are then: tailscaled outlives its
-// agent.
+// Run serves probes and metrics on l, and the hooks for processes of the pod on hooks, and
+// keeps the pod in its desired state, until ctx is done or a server fails. It then leaves the
+// directories as they are: tailscaled continues to run after its agent.
 func (a *Agent) Run(ctx context.Context, l, hooks net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var (
 		wg sync.WaitGroup
 		lp *loop
 	)
-	// Last: until it has ended, the loop may open ports.
+	// Close the roles last: until the loop has ended, it may open ports.
 	defer func() { lp.roles.close() }()
 	defer wg.Wait()
 	defer cancel()
@@ -222,7 +217,7 @@ func (a *Agent) Run(ctx context.Context, l, hooks net.Listener) error {
 	}
 	if a.opts.Egress.ConfigMap != "" {
 		lp.roles = append(lp.roles, a.newEgress(ctx, peers, lp.kernel))
-		// The services of its endpoints are for other pods.
+		// The services of these endpoints are for other pods.
 		lp.listed = true
 	}
 	if err := lp.restore(); err != nil {
@@ -259,7 +254,7 @@ func (a *Agent) Run(ctx context.Context, l, hooks net.Listener) error {
 	return a.serve(ctx, l, hooks)
 }
 
-// do has the loop run fn, and then do what follows from it.
+// do runs fn in the loop, followed by the loop's step.
 func (a *Agent) do(ctx context.Context, fn func(*loop)) {
 	select {
 	case <-ctx.Done():
@@ -267,7 +262,7 @@ func (a *Agent) do(ctx context.Context, fn func(*loop)) {
 	}
 }
 
-// stateSecret is the pod's namesake (TS_KUBE_SECRET).
+// stateSecret returns the key of the state Secret, which has the pod's name (TS_KUBE_SECRET).
 func (o Options) stateSecret() client.ObjectKey {
 	return client.ObjectKey{Namespace: o.PodNamespace, Name: o.PodName}
 }

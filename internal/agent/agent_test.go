@@ -48,27 +48,27 @@ func TestLife(t *testing.T) {
 		t.Fatalf("Create(...): %v", err)
 	}
 	eventually(t, "A service with a healthy backend must be advertised.", [2]string{configWeb, serveWeb}, p.files)
-	eventually(t, "It must be reported that control has not accepted it.", v1alpha1.HostedService{
+	eventually(t, "The report must say that control has not accepted the service.", v1alpha1.HostedService{
 		Name: "svc:web", Advertised: true, HealthyBackends: 1, TotalBackends: 1,
 		Message: "Waiting for the tailnet to accept this machine as a host of the service; it may have to be approved",
 	}, p.service)
 
 	p.local.Set(ipn.Running, "svc:web")
 	accepted := v1alpha1.HostedService{Name: "svc:web", Advertised: true, Accepted: true, HealthyBackends: 1, TotalBackends: 1}
-	eventually(t, "It must be reported that control has accepted it.", accepted, p.service)
+	eventually(t, "The report must say that control has accepted the service.", accepted, p.service)
 	if p.local.Reloads() == 0 {
-		t.Error("Tailscaled must be told to reload its config")
+		t.Error("Tailscaled must get a request to reload its config")
 	}
 
 	p.healthy.Store(false)
-	eventually(t, "A sick service must be withdrawn but keep its handlers.", [2]string{configNone, serveWeb}, p.files)
-	eventually(t, "It must be reported why.", v1alpha1.HostedService{
+	eventually(t, "An unhealthy service must be withdrawn but keep its handlers.", [2]string{configNone, serveWeb}, p.files)
+	eventually(t, "The report must say why.", v1alpha1.HostedService{
 		Name: "svc:web", Accepted: true, TotalBackends: 1,
 		Message: "No backend answers: web.default.svc:8080 (cannot connect)",
 	}, p.service)
 
 	p.healthy.Store(true)
-	eventually(t, "A service that is well again must come back.", [2]string{configWeb, serveWeb}, p.files)
+	eventually(t, "A service that is healthy again must be advertised again.", [2]string{configWeb, serveWeb}, p.files)
 	eventually(t, "That must be reported.", accepted, p.service)
 
 	s := secret()
@@ -85,10 +85,10 @@ func TestLife(t *testing.T) {
 	if err := p.kube.Delete(t.Context(), attachment()); err != nil {
 		t.Fatalf("Delete(...): %v", err)
 	}
-	eventually(t, "A service that nobody wants must be withdrawn.", strings.ReplaceAll(configNone, "auth-1", "auth-2"), func() string { return p.files()[0] })
-	eventually(t, "Its handlers must go in the end.", serveNone, func() string { return p.files()[1] })
+	eventually(t, "A service that is no longer wanted must be withdrawn.", strings.ReplaceAll(configNone, "auth-1", "auth-2"), func() string { return p.files()[0] })
+	eventually(t, "Its handlers must be removed in the end.", serveNone, func() string { return p.files()[1] })
 	if took := time.Since(removed); took < drainTime {
-		t.Errorf("Handlers went after %s, want %s at least", took, drainTime)
+		t.Errorf("Handlers were removed after %s, want %s at least", took, drainTime)
 	}
 	eventually(t, "It must not be reported any more.", v1alpha1.HostedService{}, p.service)
 }
@@ -102,7 +102,7 @@ func TestRestart(t *testing.T) {
 
 	p.away.Store(true)
 	p.start()
-	eventually(t, "A restarted agent has started, with the API server away.", http.StatusOK, func() int {
+	eventually(t, "A restarted agent must start while the API server is unavailable.", http.StatusOK, func() int {
 		code, _ := p.get(proxy.PathStartup)
 		return code
 	})
@@ -112,7 +112,7 @@ func TestRestart(t *testing.T) {
 
 	p.healthy.Store(false)
 	p.away.Store(false)
-	eventually(t, "It acts once attachments are listed and their backends were probed.", [2]string{configNone, serveWeb}, p.files)
+	eventually(t, "It must act once attachments are listed and their backends are probed.", [2]string{configNone, serveWeb}, p.files)
 }
 
 func TestAPIServerAway(t *testing.T) {
@@ -124,12 +124,12 @@ func TestAPIServerAway(t *testing.T) {
 
 	p.away.Store(true)
 	p.healthy.Store(false)
-	eventually(t, "A sick service must be withdrawn without the API server.", [2]string{configNone, serveWeb}, p.files)
+	eventually(t, "An unhealthy service must be withdrawn without the API server.", [2]string{configNone, serveWeb}, p.files)
 	p.healthy.Store(true)
-	eventually(t, "It must come back without the API server.", [2]string{configWeb, serveWeb}, p.files)
+	eventually(t, "It must be advertised again without the API server.", [2]string{configWeb, serveWeb}, p.files)
 
 	p.away.Store(false)
-	eventually(t, "What is so must be reported when the API server is back.", true, func() bool {
+	eventually(t, "The current state must be reported when the API server is back.", true, func() bool {
 		s := p.service()
 		return s.Advertised && s.HealthyBackends == 1
 	})
@@ -143,7 +143,7 @@ func TestPreStop(t *testing.T) {
 		drains   bool
 	}{
 		"Accepted":    {reason: "Clients of a service must be given time to move.", accepted: []string{"svc:web"}, drains: true},
-		"NotAccepted": {reason: "Without a service that control gave there is no client to wait for."},
+		"NotAccepted": {reason: "Without an accepted service there is no client to wait for."},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -173,7 +173,7 @@ func TestPreStop(t *testing.T) {
 			p.local.Stop()
 			p.local.Start()
 			p.local.Set(ipn.Running)
-			eventually(t, "A new tailscaled in the same pod must serve again.", [2]string{configWeb, serveWeb}, p.files)
+			eventually(t, "A new tailscaled in the same pod must advertise the service again.", [2]string{configWeb, serveWeb}, p.files)
 			eventually(t, "It must be ready again.", http.StatusOK, func() int {
 				code, _ := p.get(proxy.PathReadiness)
 				return code
@@ -189,15 +189,15 @@ func TestUselessSecret(t *testing.T) {
 	p := newPod(t, machine(), s)
 	p.start()
 	var body string
-	eventually(t, "Startup must say that the Secret is of no use.", true, func() bool {
+	eventually(t, "The startup probe must say that the Secret cannot be used.", true, func() bool {
 		_, body = p.get(proxy.PathStartup)
 		return strings.Contains(body, "cannot use key cap-106.hujson")
 	})
 	if strings.Contains(body, "tskey") {
-		t.Errorf("The key must not be told: %s", body)
+		t.Errorf("The answer must not contain the key: %s", body)
 	}
 	if diff := cmp.Diff("", p.files()[0]); diff != "" {
-		t.Errorf("It must not reach tailscaled: -want, +got:\n%s", diff)
+		t.Errorf("The config must not reach tailscaled: -want, +got:\n%s", diff)
 	}
 }
 
@@ -206,7 +206,7 @@ func TestMetrics(t *testing.T) {
 	p := newPod(t, machine(), secret(), attachment())
 	p.start()
 	p.local.Set(ipn.Running, "svc:web")
-	eventually(t, "Metrics must tell of services.", true, func() bool {
+	eventually(t, "Metrics must include services.", true, func() bool {
 		_, body := p.get(proxy.PathMetrics)
 		return strings.Contains(body, `tailscale_gateway_agent_services{state="accepted"} 1`) &&
 			strings.Contains(body, `tailscale_gateway_agent_writes_total{file="serve"}`)

@@ -19,22 +19,22 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/zone"
 )
 
-// DNSOptions of an agent that resolves names for the tailnet.
+// DNSOptions are the options of an agent that resolves names for the tailnet.
 type DNSOptions struct {
-	// ConfigMap in the pod's namespace that says which names. Empty means that the pod
-	// resolves none.
+	// ConfigMap is the name of the ConfigMap in the pod's namespace that holds the zone. Empty
+	// means that the pod resolves no names.
 	ConfigMap string
 
-	// Dir is where the agent keeps what the ConfigMap said, for when it starts again
-	// while the API server is away.
+	// Dir is where the agent keeps the zone, for when it starts again while the API server is
+	// unavailable.
 	Dir string
 
-	// Port to answer at.
+	// Port is the port to answer on.
 	Port uint16
 }
 
-// loopback is where tailscaled forwards queries to the machine's address in the tailnet,
-// with Userspace networking (tailscale.com wgengine/netstack).
+// loopback is the address to which tailscaled forwards queries to the machine's address in the
+// tailnet, with Userspace networking (tailscale.com wgengine/netstack).
 var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 
 // A dnsLoop is the role of a pod that resolves names for the tailnet.
@@ -48,7 +48,7 @@ type dnsLoop struct {
 	file   *atomicdir.Dir
 	server *nameserver.Server
 
-	// zone as it was encoded. Empty until it is known.
+	// zone is the encoded zone. Empty until it is known.
 	zone string
 }
 
@@ -63,7 +63,7 @@ func (a *Agent) newDNS() *dnsLoop {
 	}
 }
 
-// watch follows the ConfigMap with the zone.
+// watch watches the ConfigMap with the zone.
 func (d *dnsLoop) watch(ctx context.Context, a *Agent) {
 	kube.WatchConfigMap(ctx, a.client, a.opts.zoneConfigMap(), func(cm *corev1.ConfigMap) {
 		a.do(ctx, func(*loop) { d.set(cm) })
@@ -73,7 +73,7 @@ func (d *dnsLoop) watch(ctx context.Context, a *Agent) {
 // close closes the listeners.
 func (d *dnsLoop) close() { d.server.Close() }
 
-// restore takes over the zone of an earlier run.
+// restore loads the zone of an earlier run.
 func (d *dnsLoop) restore() error {
 	b, err := d.file.Read()
 	if err != nil || b == nil {
@@ -85,7 +85,7 @@ func (d *dnsLoop) restore() error {
 	return nil
 }
 
-// set takes the zone from the ConfigMap. A ConfigMap that is gone or unusable changes
+// set updates the zone from the ConfigMap. A ConfigMap that is missing or invalid changes
 // nothing.
 func (d *dnsLoop) set(cm *corev1.ConfigMap) {
 	if cm == nil {
@@ -105,7 +105,7 @@ func (d *dnsLoop) set(cm *corev1.ConfigMap) {
 		return
 	}
 	if _, err := d.file.Write([]byte(s)); err != nil {
-		// It would be missed by a later run only.
+		// Only a later run of the agent needs the file.
 		d.log.Info("Cannot write down the zone", "error", err)
 	}
 }
@@ -120,14 +120,14 @@ func (d *dnsLoop) take(s string) error {
 	return nil
 }
 
-// step listens at the addresses that the tailnet sends queries to.
+// step listens on the addresses that the tailnet sends queries to.
 func (d *dnsLoop) step(ctx context.Context, now time.Time, l *loop) time.Time {
 	if d.zone == "" {
 		return time.Time{}
 	}
 	addrs := []netip.AddrPort{netip.AddrPortFrom(loopback, d.opts.Port)}
 	if d.kernel {
-		// Never at the pod's own addresses: the tailnet's policy decides about access.
+		// Never listen on the pod's own addresses: the tailnet's policy decides about access.
 		addrs = nil
 		for _, a := range l.tailnet.Addresses {
 			addrs = append(addrs, netip.AddrPortFrom(a, d.opts.Port))

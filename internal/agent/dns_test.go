@@ -17,7 +17,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/zone"
 )
 
-// zoneConfigMap has app.example.com at an address.
+// zoneConfigMap returns a ConfigMap whose zone has app.example.com with the given address.
 func zoneConfigMap(t *testing.T, address string) *corev1.ConfigMap {
 	t.Helper()
 	s, err := zone.Zone{
@@ -46,7 +46,8 @@ func freeDNSPort(t *testing.T) uint16 {
 	}
 }
 
-// resolve a name at an address of the pod. It returns the address, or what came instead.
+// resolve returns the address of a name, resolved at an address of the pod, or a text that
+// describes any other result.
 func (p *pod) resolve(network, at string) string {
 	p.t.Helper()
 	addr := netip.AddrPortFrom(netip.MustParseAddr(at), p.dnsPort).String()
@@ -75,14 +76,14 @@ func TestDNS(t *testing.T) {
 	if err := p.kube.Update(t.Context(), zoneConfigMap(t, "100.100.0.2")); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "A change must be followed without a restart.", "100.100.0.2", func() string { return p.resolve("udp", "127.0.0.1") })
+	eventually(t, "A change must take effect without a restart.", "100.100.0.2", func() string { return p.resolve("udp", "127.0.0.1") })
 
 	useless := zoneConfigMap(t, "100.100.0.2")
 	useless.Data[zone.ConfigMapKey] = "{"
 	if err := p.kube.Update(t.Context(), useless); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "A zone that cannot be read must be told of.", true, func() bool { return strings.Contains(p.logged.String(), "Cannot use ConfigMap") })
+	eventually(t, "A zone that cannot be read must be logged.", true, func() bool { return strings.Contains(p.logged.String(), "Cannot use ConfigMap") })
 	if got := p.resolve("udp", "127.0.0.1"); got != "100.100.0.2" {
 		t.Errorf("A zone that cannot be read must change nothing, got %s", got)
 	}
@@ -93,22 +94,22 @@ func TestDNS(t *testing.T) {
 	}
 	p.away.Store(true)
 	p.start()
-	eventually(t, "An agent that starts while the API server is away must know what it knew.", "100.100.0.2", func() string { return p.resolve("udp", "127.0.0.1") })
+	eventually(t, "An agent that starts while the API server is unavailable must use its last zone.", "100.100.0.2", func() string { return p.resolve("udp", "127.0.0.1") })
 }
 
 func TestDNSKernel(t *testing.T) {
 	t.Parallel()
 	p := newPod(t, machine(), secret(), zoneConfigMap(t, "100.100.0.1"))
 	p.dns, p.dnsPort, p.kernel = "set-dns", freeDNSPort(t), true
-	// The machine's address in the tailnet, for which another of the loopback stands.
+	// Another loopback address stands for the machine's address in the tailnet.
 	p.local.SetAddresses(netip.MustParseAddr("127.0.0.53"))
 	p.start()
 	p.local.Set(ipn.Running)
 	eventually(t, "A name must resolve at the machine's address in the tailnet.", "100.100.0.1", func() string { return p.resolve("udp", "127.0.0.53") })
 	if got := p.resolve("tcp", "127.0.0.1"); got != "no answer" {
-		t.Errorf("Nobody must be answered elsewhere, got %s", got)
+		t.Errorf("The agent must not answer on other addresses, got %s", got)
 	}
 	p.local.SetAddresses(netip.MustParseAddr("127.0.0.54"))
-	eventually(t, "A new address must be followed.", "100.100.0.1", func() string { return p.resolve("udp", "127.0.0.54") })
-	eventually(t, "An old address must be left.", "no answer", func() string { return p.resolve("tcp", "127.0.0.53") })
+	eventually(t, "The agent must answer on a new address.", "100.100.0.1", func() string { return p.resolve("udp", "127.0.0.54") })
+	eventually(t, "The agent must not answer on the old address.", "no answer", func() string { return p.resolve("tcp", "127.0.0.53") })
 }

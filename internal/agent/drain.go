@@ -11,56 +11,58 @@ import (
 )
 
 const (
-	// graceMargin is how long after the pod's grace period tailscaled may still run: the
-	// period begins some time before the drain does, never later.
+	// graceMargin is how long after the pod's grace period tailscaled may still run: the grace
+	// period begins before the drain, never after it.
 	graceMargin = 15 * time.Second
 
-	// stopTime is how much of the grace period is left to containerboot and tailscaled,
-	// which end within seconds once nothing is advertised (tailscale.com
-	// cmd/containerboot/main.go, killTailscaled; kube/services,
-	// EnsureServicesNotAdvertised).
+	// stopTime is the part of the grace period that is reserved for containerboot and tailscaled.
+	// They end within seconds once nothing is advertised (tailscale.com cmd/containerboot/main.go,
+	// killTailscaled; kube/services, EnsureServicesNotAdvertised).
 	stopTime = 15 * time.Second
 )
 
-// A drain is the withdrawal of all services because the pod, or only its
-// tailscale container, is being stopped. A nil drain is none.
+// A drain is the withdrawal of all services because the pod, or only its tailscale container,
+// is being stopped. A nil drain means that there is none.
 //
-// Of an ingress pod it has three parts. First tailscaled takes the withdrawal, which may
-// last on a busy machine. Then, for Options.Drain, new connections are taken as before, for
-// control announces another machine only after a while, and clients hear of it one by
-// one. In the end it waits until no connection is open, as long as the grace period has
-// room. New connections are taken till the end: tailscaled hands packets of a service only
-// to a handler of the serve config (wgengine/netstack, shouldProcessInbound), those of open
-// connections too, so that it cannot refuse new ones and keep the others.
+// The drain of an ingress pod has three parts. First tailscaled reads the config that withdraws
+// the services, which can take time on a busy machine. Then, for Options.Drain, tailscaled
+// accepts new connections as before, because control announces another machine only after a
+// while, and notifies clients one by one. At the end the drain waits until no connection is
+// open, as long as the grace period allows.
+//
+// New connections are accepted until the end: tailscaled delivers packets of a service,
+// including those of open connections, only to a handler of the serve config
+// (wgengine/netstack, shouldProcessInbound). So it cannot refuse new connections and keep open
+// ones.
 type drain struct {
-	// session of tailscaled that is being drained.
+	// session is the session of the tailscaled that is drained.
 	session int
 
-	// until is when clients have had time to move. Zero when it is over.
+	// until is when clients have had time to move. Zero when the drain is over.
 	until time.Time
 
-	// cut is when connections that are still open are cut. Zero when none are
-	// waited for.
+	// cut is when connections that are still open are cut. Zero if the drain waits for none.
 	cut time.Time
 
 	// clients reports that clients of services are given time to move.
 	clients bool
 
-	// destinations of the connections that are waited for. Nil until they are known.
+	// destinations are the destinations of the connections that the drain waits for. Nil until they
+	// are known.
 	destinations destinations
 
-	// done is closed when it is over.
+	// done is closed when the drain is over.
 	done chan struct{}
 
-	// settle is how long another tailscaled must run until it is taken for one
-	// that stays.
+	// settle is how long another tailscaled must run before the agent relies on it.
 	settle time.Duration
 
-	// deadline is when tailscaled must have stopped if it is to. Zero is never.
+	// deadline is the time by which tailscaled must have stopped if the pod is stopped. Zero means
+	// no deadline.
 	deadline time.Time
 
-	// back is when another tailscaled was first seen to run after the drain was
-	// over. Zero when none runs.
+	// back is when another tailscaled was first seen running after the drain was over. Zero when
+	// none runs.
 	back time.Time
 }
 
@@ -72,9 +74,9 @@ func (l *loop) draining() <-chan struct{} {
 	return l.begun
 }
 
-// startDrain withdraws all services, and returns a channel that is closed when
-// clients have had time to move. It is closed at once when control gave this
-// machine none of the services that it advertises: then there is no client.
+// startDrain withdraws all services, and returns a channel that is closed when clients have had
+// time to move. If control accepted none of the advertised services, there are no clients, and
+// the channel is closed at once.
 func (l *loop) startDrain(now time.Time) <-chan struct{} {
 	if l.drain != nil {
 		return l.drain.done
@@ -100,8 +102,8 @@ func (l *loop) startDrain(now time.Time) <-chan struct{} {
 	return l.drain.done
 }
 
-// withdrawn notes that tailscaled has read the config that withdraws the services: clients
-// are given their time from then on.
+// withdrawn records that tailscaled has read the config that withdraws the services: the
+// clients' time to move begins now.
 func (d *drain) withdrawn(now time.Time, clients time.Duration) {
 	if d == nil || d.over() || !d.clients {
 		return
@@ -112,19 +114,17 @@ func (d *drain) withdrawn(now time.Time, clients time.Duration) {
 	}
 }
 
-// busy reports whether connections of services are open, once clients have had time to
-// move.
+// busy reports whether connections of services are open, once clients have had time to move.
 func (d *drain) busy(now time.Time) bool {
 	return d != nil && !d.over() && !now.Before(d.until) && now.Before(d.cut) && d.destinations.open()
 }
 
-// endDrain has services be advertised again.
+// endDrain ends the drain, so that services are advertised again.
 func (l *loop) endDrain() { l.drain, l.begun = nil, nil }
 
-// step ends the drain when its time is up, or when tailscaled has gone already.
-// While connections are open it goes on until they are cut.
-// After that it looks for another tailscaled: kubelet stops the same container
-// when it only restarts it.
+// step ends the drain when its time is over, or when tailscaled has stopped. While connections
+// are open, the drain continues until they are cut. After the drain, step looks for another
+// tailscaled: kubelet also runs the hook when it only restarts the container.
 func (d *drain) step(now time.Time, t localapi.State, busy bool) {
 	switch {
 	case d == nil:
@@ -141,7 +141,7 @@ func (d *drain) step(now time.Time, t localapi.State, busy bool) {
 	}
 }
 
-// closing reports whether nobody is to open connections any more.
+// closing reports whether clients must not open connections any more.
 func (d *drain) closing(now time.Time) bool {
 	return d != nil && !now.Before(d.until)
 }
@@ -149,19 +149,18 @@ func (d *drain) closing(now time.Time) bool {
 // over reports whether there was a drain that has ended.
 func (d *drain) over() bool { return d != nil && d.until.IsZero() }
 
-// replaced reports whether another tailscaled runs in place of the one that was
-// drained.
+// replaced reports whether another tailscaled runs in place of the drained one.
 func (d *drain) replaced(now time.Time) bool {
 	return d.over() && !d.back.IsZero() && !now.Before(d.back.Add(d.settle))
 }
 
-// abandoned reports whether the pod was to be stopped and was not: kubelet would have
-// killed tailscaled by now.
+// abandoned reports whether the pod still runs although it was being stopped: kubelet would
+// have killed tailscaled by now.
 func (d *drain) abandoned(now time.Time) bool {
 	return d.over() && !d.deadline.IsZero() && !now.Before(d.deadline)
 }
 
-// deadlines returns when there may be something to decide.
+// deadlines returns the times at which the drain's state may change.
 func (d *drain) deadlines(now time.Time) []time.Time {
 	switch {
 	case d == nil:

@@ -24,28 +24,28 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/probe"
 )
 
-// EgressOptions of an agent whose pod carries traffic into the tailnet.
+// EgressOptions are the options of an agent whose pod carries traffic into the tailnet.
 type EgressOptions struct {
-	// ConfigMap in the pod's namespace that says which port leads where. Empty
-	// means that the pod is not one for egress.
+	// ConfigMap is the name of the ConfigMap in the pod's namespace that maps ports to targets.
+	// Empty means that the pod is not an egress pod.
 	ConfigMap string
 
-	// Address of the pod to listen on, with Userspace networking. Empty means all
-	// addresses, the one in the tailnet included.
+	// Address is the pod's address to listen on with Userspace networking. Empty means all
+	// addresses, including the one in the tailnet.
 	Address string
 
-	// Dir is where the agent keeps what the ConfigMap said, for when it starts
-	// again while the API server is away.
+	// Dir is where the agent keeps the targets, for when it starts again while the API server is
+	// unavailable.
 	Dir string
 
-	// Spread is how long a port stays open at least once nobody is to use it any
-	// more: how long it takes until everybody has heard.
+	// Spread is the minimum time that a port stays open after it is no longer wanted: the time until
+	// all clients have been notified.
 	Spread time.Duration
 
-	// Drain is how long open connections may go on then.
+	// Drain is how long open connections may continue after that.
 	Drain time.Duration
 
-	// Idle is how long a connection may carry nothing. Zero is for ever.
+	// Idle is how long a connection may carry no data. Zero means no limit.
 	Idle time.Duration
 }
 
@@ -59,28 +59,28 @@ type egressLoop struct {
 	has    func(name string, addr netip.Addr) bool
 	file   *atomicdir.Dir
 
-	// server carries connections, unless the kernel does. It is nil then.
+	// server carries connections. It is nil if the kernel forwards them.
 	server *carrier.Server
 	kernel *kernelLoop
 
-	// targets are those of the ConfigMap, once it is known, be it that there is
-	// none.
+	// targets are the targets of the ConfigMap. known reports whether they are known, even if there
+	// are none.
 	targets []egress.Target
 	known   bool
 
-	// revision of the config that targets are of.
+	// revision is the revision of the config that targets belong to.
 	revision string
 
-	// leaving are targets that the ConfigMap has no more, by port, and since when.
+	// leaving are targets that the ConfigMap no longer has, by port, and since when.
 	leaving map[plan.EgressKey]leavingTarget
 
-	// closed says why ports cannot be listened on.
+	// closed holds, by port, why the pod cannot listen on it.
 	closed map[plan.EgressKey]string
 
-	// ports is what each port leads to.
+	// ports is the plan for each port.
 	ports []plan.EgressPort
 
-	// joined reports whether tailscaled has had peers once.
+	// joined reports whether tailscaled has had peers before.
 	joined bool
 }
 
@@ -108,7 +108,7 @@ func (a *Agent) newEgress(ctx context.Context, peers *localapi.Peers, k *kernelL
 	return e
 }
 
-// watch follows the ConfigMap with the targets.
+// watch watches the ConfigMap with the targets.
 func (e *egressLoop) watch(ctx context.Context, a *Agent) {
 	kube.WatchConfigMap(ctx, a.client, a.opts.egressConfigMap(), func(cm *corev1.ConfigMap) {
 		a.do(ctx, func(l *loop) { e.setConfig(time.Now(), cm, l.health) })
@@ -122,7 +122,7 @@ func (e *egressLoop) close() {
 	}
 }
 
-// restore takes over the targets of an earlier run.
+// restore loads the targets of an earlier run.
 func (e *egressLoop) restore() error {
 	b, err := e.file.Read()
 	if err != nil || b == nil {
@@ -137,7 +137,7 @@ func (e *egressLoop) restore() error {
 	return nil
 }
 
-// setConfig takes the targets from the ConfigMap. A ConfigMap that is gone or unusable
+// setConfig updates the targets from the ConfigMap. A ConfigMap that is missing or invalid
 // changes nothing: open ports stay open.
 func (e *egressLoop) setConfig(now time.Time, cm *corev1.ConfigMap, h *health) {
 	if cm == nil {
@@ -158,12 +158,12 @@ func (e *egressLoop) setConfig(now time.Time, cm *corev1.ConfigMap, h *health) {
 	e.known, e.revision = true, egress.Revision(s)
 	e.set(now, c.Targets)
 	if _, err := e.file.Write([]byte(s)); err != nil {
-		// It would be missed by a later run only.
+		// Only a later run of the agent needs the file.
 		e.log.Info("Cannot write down the egress config", "error", err)
 	}
 }
 
-// set makes targets the wanted ones. Those that were before it are leaving.
+// set replaces the wanted targets. The previous ones become leaving targets.
 func (e *egressLoop) set(now time.Time, targets []egress.Target) {
 	for _, t := range e.targets {
 		e.leaving[plan.EgressKeyOf(t)] = leavingTarget{Target: t, since: now}
@@ -183,8 +183,8 @@ func (e *egressLoop) step(ctx context.Context, now time.Time, l *loop) time.Time
 		if maps.Equal(closed, e.closed) {
 			break
 		}
-		// Whether a port can be listened on is known only after it was tried, and
-		// is part of the plan.
+		// Whether the pod can listen on a port is known only after an attempt, and is part of the
+		// plan.
 		e.closed = closed
 	}
 	e.prober.Set(ctx, plan.EgressTargets(e.ports))
@@ -197,8 +197,8 @@ func (e *egressLoop) step(ctx context.Context, now time.Time, l *loop) time.Time
 	return next
 }
 
-// forget drops targets whose time to leave has come. It returns when the next
-// one's may come.
+// forget drops leaving targets whose time is over. It returns when the time of the next one may
+// be over.
 func (e *egressLoop) forget(now time.Time) time.Time {
 	var due []time.Time
 	maps.DeleteFunc(e.leaving, func(key plan.EgressKey, t leavingTarget) bool {
@@ -233,8 +233,8 @@ func (e *egressLoop) plan(tn localapi.State) {
 	e.ports = plan.Egress(in)
 }
 
-// serve has the server serve what is planned, and returns why some ports cannot
-// be listened on.
+// serve passes the planned ports to the server, and returns why some ports cannot be listened
+// on.
 func (e *egressLoop) serve(ctx context.Context, closing bool) map[plan.EgressKey]string {
 	closed := make(map[plan.EgressKey]string)
 	if e.server == nil {
@@ -276,8 +276,8 @@ func (e *egressLoop) busy() bool {
 // started reports whether the targets are known.
 func (e *egressLoop) started() bool { return e.known }
 
-// unready returns why the pod cannot carry anything yet. Once the pod has joined, an obstacle
-// concerns single targets and not the pod.
+// unready returns why the pod cannot carry anything yet. Once the pod has joined, problems
+// affect single targets and not the pod.
 func (e *egressLoop) unready(l *loop) string {
 	e.joined = e.joined || l.tailnet.Running && l.tailnet.Peers > 0
 	if e.joined {
@@ -286,7 +286,7 @@ func (e *egressLoop) unready(l *loop) string {
 	return "Waiting for tailscaled to join the tailnet"
 }
 
-// drain gives clients time to hear of other pods, and open connections time to end.
+// drain gives clients time to move to other pods, and open connections time to end.
 func (e *egressLoop) drain(now time.Time, l *loop) {
 	if len(e.ports) == 0 {
 		return

@@ -39,11 +39,11 @@ func configMap(t *testing.T, targets ...egress.Target) *corev1.ConfigMap {
 	}
 }
 
-// nextPort is the next that freePort tries.
+// nextPort is the next port that freePort tries.
 var nextPort atomic.Int32
 
-// freePort returns a port that targets may have, that nobody listens on, and that
-// no other test gets.
+// freePort returns a port that is valid for targets, has no listener, and is not used by
+// another test.
 func freePort(t *testing.T) int32 {
 	t.Helper()
 	for port := egress.FirstPort + nextPort.Add(7); port <= egress.LastPort; port = egress.FirstPort + nextPort.Add(7) {
@@ -60,7 +60,7 @@ func freePort(t *testing.T) int32 {
 	return 0
 }
 
-// newEgressPod returns a pod for egress, in whose tailnet db echoes.
+// newEgressPod returns an egress pod in whose tailnet the device db echoes.
 func newEgressPod(t *testing.T, objs ...client.Object) *pod {
 	t.Helper()
 	p := newPod(t, append(objs, machine(), secret())...)
@@ -93,7 +93,7 @@ func newEgressPod(t *testing.T, objs ...client.Object) *pod {
 	return p
 }
 
-// ports returns what the Machine's status says of egress.
+// ports returns the egress ports in the Machine's status.
 func (p *pod) ports() []v1alpha1.EgressPort {
 	p.t.Helper()
 	m := &v1alpha1.Machine{}
@@ -106,8 +106,7 @@ func (p *pod) ports() []v1alpha1.EgressPort {
 	return m.Status.Agent.Egress
 }
 
-// ping sends bytes through a port of the pod and returns an error unless they come
-// back.
+// ping sends bytes through a port of the pod and returns an error unless they come back.
 func ping(port int32) (net.Conn, error) {
 	c, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 	if err != nil {
@@ -127,8 +126,8 @@ func pingAgain(c net.Conn) error {
 	return err
 }
 
-// cut a connection off both ways. The target of a client that only ends its own way
-// may answer for a while longer.
+// cut resets a connection. If the client only closed its sending side, the target could answer
+// for a while longer.
 func cut(t *testing.T, c net.Conn) {
 	t.Helper()
 	if err := c.(*net.TCPConn).SetLinger(0); err != nil {
@@ -148,7 +147,7 @@ func TestEgressLife(t *testing.T) {
 	port := freePort(t)
 	p := newEgressPod(t)
 	p.start()
-	eventually(t, "A pod without a ConfigMap may start: there is nothing to carry.", http.StatusOK, func() int {
+	eventually(t, "A pod without a ConfigMap must start: there is nothing to carry.", http.StatusOK, func() int {
 		code, _ := p.get(proxy.PathStartup)
 		return code
 	})
@@ -161,7 +160,7 @@ func TestEgressLife(t *testing.T) {
 	eventually(t, "A port that leads to a device must be reported.", ready, p.ports)
 	c, err := ping(port)
 	if err != nil {
-		t.Fatalf("The port must carry: %v", err)
+		t.Fatalf("The port must carry connections: %v", err)
 	}
 	if code, body := p.get(proxy.PathReadiness); code != http.StatusOK {
 		t.Errorf("The pod must be ready, got %d: %s", code, body)
@@ -176,13 +175,13 @@ func TestEgressLife(t *testing.T) {
 		Port: port, Protocol: corev1.ProtocolTCP, Target: "endpoint/db/5432",
 		Message: "No device of the tailnet that this proxy may reach has db.example.ts.net; check the host, and that the policy file grants the proxy's tags access to it",
 	}}
-	eventually(t, "It must be reported that the device has gone.", lost, p.ports)
+	eventually(t, "The report must say that the device is gone.", lost, p.ports)
 	asked := len(p.local.Dialled())
 	if _, err := ping(port); err == nil {
 		t.Error("A target without a host must be refused")
 	}
 	if n := len(p.local.Dialled()); n != asked {
-		t.Errorf("A target without a host must never be dialled, tailscaled was asked %d times", n-asked)
+		t.Errorf("A target without a host must never be dialled, tailscaled got %d requests", n-asked)
 	}
 	p.local.SetPeers(localapitest.Peer(2, "db", []string{"tag:db"}, []string{"100.64.0.9"}))
 	eventually(t, "A device that is back must be used.", ready, p.ports)
@@ -191,17 +190,17 @@ func TestEgressLife(t *testing.T) {
 	if err := p.kube.Update(t.Context(), cm); err != nil {
 		t.Fatalf("Update(...): %v", err)
 	}
-	eventually(t, "A ConfigMap that cannot be read must be told of.", true, func() bool {
+	eventually(t, "A ConfigMap that cannot be read must be logged.", true, func() bool {
 		return strings.Contains(p.logged.String(), "Cannot use ConfigMap")
 	})
 	if err := p.kube.Delete(t.Context(), cm); err != nil {
 		t.Fatalf("Delete(...): %v", err)
 	}
 	if err := pingAgain(c); err != nil {
-		t.Errorf("A ConfigMap that is gone or broken must change nothing: %v", err)
+		t.Errorf("A missing or invalid ConfigMap must change nothing: %v", err)
 	}
 	if diff := cmp.Diff(ready, p.ports()); diff != "" {
-		t.Errorf("A ConfigMap that is gone or broken must change nothing: -want, +got:\n%s", diff)
+		t.Errorf("A missing or invalid ConfigMap must change nothing: -want, +got:\n%s", diff)
 	}
 
 	cm = configMap(t)
@@ -214,7 +213,7 @@ func TestEgressLife(t *testing.T) {
 	}}
 	eventually(t, "A released port must be reported while it is open.", leaving, p.ports)
 	if err := pingAgain(c); err != nil {
-		t.Errorf("Its connections must go on: %v", err)
+		t.Errorf("Its connections must stay open: %v", err)
 	}
 	cut(t, c)
 	eventually(t, "It must not be reported once it is closed.", nil, p.ports)
@@ -247,7 +246,7 @@ func TestEgressRestart(t *testing.T) {
 	port := freePort(t)
 	p := newEgressPod(t, configMap(t, target(port, "100.64.0.9")))
 	p.start()
-	eventually(t, "The port must carry.", true, func() bool {
+	eventually(t, "The port must carry connections.", true, func() bool {
 		_, err := ping(port)
 		return err == nil
 	})
@@ -258,7 +257,7 @@ func TestEgressRestart(t *testing.T) {
 
 	p.away.Store(true)
 	p.start()
-	eventually(t, "A restarted agent must carry with the API server away.", true, func() bool {
+	eventually(t, "A restarted agent must carry connections while the API server is unavailable.", true, func() bool {
 		_, err := ping(port)
 		return err == nil
 	})
@@ -273,7 +272,7 @@ func TestEgressPreStop(t *testing.T) {
 	p := newEgressPod(t, configMap(t, target(port, "100.64.0.9")))
 	p.start()
 	var c net.Conn
-	eventually(t, "The port must carry.", true, func() bool {
+	eventually(t, "The port must carry connections.", true, func() bool {
 		var err error
 		c, err = ping(port)
 		return err == nil
@@ -290,7 +289,7 @@ func TestEgressPreStop(t *testing.T) {
 	})
 	late, err := ping(port)
 	if err != nil {
-		t.Errorf("New connections must be carried until everybody has heard: %v", err)
+		t.Errorf("New connections must be carried until all clients have been notified: %v", err)
 	}
 	eventually(t, "Then the port must be closed.", false, func() bool {
 		d, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", port))
@@ -303,7 +302,7 @@ func TestEgressPreStop(t *testing.T) {
 		t.Errorf("The port was closed after %s, want %s at least", took, spreadTime)
 	}
 	if err := pingAgain(c); err != nil {
-		t.Errorf("Open connections must go on: %v", err)
+		t.Errorf("Open connections must stay open: %v", err)
 	}
 	select {
 	case <-done:

@@ -17,15 +17,15 @@ import (
 )
 
 const (
-	// preStopTimeout bounds how long the hook of the agent may take.
+	// preStopTimeout bounds how long the agent's hook may take.
 	preStopTimeout = 10 * time.Second
 
-	// socketMode lets nobody but the agent's user connect.
+	// socketMode lets only the agent's user connect.
 	socketMode fs.FileMode = 0o600
 )
 
-// ListenHooks returns a listener at a socket, for hooks that only processes of the pod
-// may call. What an earlier run has left there goes.
+// ListenHooks returns a listener on a socket, for hooks that only processes of the pod can
+// call. It removes the socket of an earlier run.
 func ListenHooks(ctx context.Context, path string) (net.Listener, error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, errors.Wrap(err, "cannot remove old socket")
@@ -37,7 +37,7 @@ func ListenHooks(ctx context.Context, path string) (net.Listener, error) {
 	return l, errors.Wrap(os.Chmod(path, socketMode), "cannot restrict socket")
 }
 
-// PreStop has the agent whose hooks are at a socket withdraw all services.
+// PreStop requests that the agent whose hooks are at a socket withdraws all services.
 func PreStop(ctx context.Context, path string) error {
 	ctx, cancel := context.WithTimeout(ctx, preStopTimeout)
 	defer cancel()
@@ -64,14 +64,14 @@ func PreStop(ctx context.Context, path string) error {
 	return nil
 }
 
-// hooks are what only processes of the pod may ask for.
+// hooks returns the handler of the hooks that only processes of the pod can call.
 func (a *Agent) hooks() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+proxy.PathPreStop, a.preStop)
 	return mux
 }
 
-// preStop has all services withdrawn. Kubelet runs its command when it stops the pod.
+// preStop withdraws all services. Kubelet runs the command that calls it when it stops the pod.
 func (a *Agent) preStop(w http.ResponseWriter, r *http.Request) {
 	started := make(chan struct{})
 	a.do(r.Context(), func(l *loop) {
@@ -85,9 +85,9 @@ func (a *Agent) preStop(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// drained answers when clients have had time to move and connections into the tailnet
-// have ended, or after a pause when no drain begins. It changes nothing, for whoever
-// reaches the pod may ask. Kubelet does before it stops the tailscale container.
+// drained answers when clients have had time to move and connections into the tailnet have
+// ended, or after a pause if no drain begins. It changes nothing, because any client that
+// reaches the pod can call it. Kubelet calls it before it stops the tailscale container.
 func (a *Agent) drained(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), a.opts.Pauses.Begin)
 	defer cancel()

@@ -42,7 +42,8 @@ func TestPreStopWithoutAgent(t *testing.T) {
 	}
 }
 
-// TestNetworkWithdrawsNothing asks the agent all that somebody on the pod network may.
+// TestNetworkWithdrawsNothing sends the agent all requests that a client on the pod network can
+// send.
 func TestNetworkWithdrawsNothing(t *testing.T) {
 	t.Parallel()
 	p := newPod(t, machine(), secret(), attachment())
@@ -52,7 +53,7 @@ func TestNetworkWithdrawsNothing(t *testing.T) {
 	eventually(t, "The service must be advertised.", [2]string{configWeb, serveWeb}, p.files)
 
 	if code, _ := p.get(proxy.PathPreStop); code != http.StatusNotFound {
-		t.Errorf("The network has no hook that withdraws services, got %d", code)
+		t.Errorf("The pod network must have no hook that withdraws services, got %d", code)
 	}
 	if code, _ := p.get(proxy.PathDrained); code != http.StatusOK {
 		t.Errorf("A tailscale container that is only restarted must not wait for a drain, got %d", code)

@@ -19,18 +19,18 @@ import (
 )
 
 const (
-	// headerTimeout bounds how long a client may take to ask.
+	// headerTimeout bounds how long a client can take to send a request's headers.
 	headerTimeout = 5 * time.Second
 
-	// shutdownTimeout bounds the requests that still run when the agent ends.
+	// shutdownTimeout bounds the requests that are still running when the agent ends.
 	shutdownTimeout = 2 * time.Second
 
-	// loopTimeout is how long the loop may be busy before the agent counts as
-	// hung. It only writes small files.
+	// loopTimeout is how long the loop can be busy before the agent counts as hung. The loop only
+	// writes small files.
 	loopTimeout = 4 * time.Second
 )
 
-// A health is the answer to kubelet's probes.
+// A health holds the answers to kubelet's probes.
 type health struct {
 	mu       sync.Mutex
 	started  bool
@@ -41,7 +41,7 @@ type health struct {
 
 func newHealth() *health { return &health{waiting: "Starting"} }
 
-// setWaiting says what the agent waits for until it has started.
+// setWaiting sets the message about what the agent waits for until it has started.
 func (h *health) setWaiting(msg string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -54,14 +54,14 @@ func (h *health) set(started, stopping bool) {
 	h.started, h.stopping = h.started || started, stopping
 }
 
-// setUnready says why a started pod is not ready yet. Empty when it is.
+// setUnready sets the message about why a started pod is not ready yet. Empty when it is ready.
 func (h *health) setUnready(msg string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.unready = msg
 }
 
-// startup says why containerboot must not start yet. Empty when it may.
+// startup returns why containerboot must not start yet. Empty when it can start.
 func (h *health) startup() string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -71,7 +71,7 @@ func (h *health) startup() string {
 	return h.waiting
 }
 
-// readiness says why the pod is not ready. Empty when it is.
+// readiness returns why the pod is not ready. Empty when it is ready.
 func (h *health) readiness() string {
 	if msg := h.startup(); msg != "" {
 		return msg
@@ -112,7 +112,7 @@ func serveHTTP(ctx context.Context, l net.Listener, h http.Handler) error {
 	return errors.Wrap(srv.Shutdown(sctx), "cannot stop HTTP server")
 }
 
-// handler answers kubelet's probes, and scrapers.
+// handler returns the handler for kubelet's probes and metrics.
 func (a *Agent) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+proxy.PathStartup, answer(a.health.startup))
@@ -123,7 +123,8 @@ func (a *Agent) handler() http.Handler {
 	return mux
 }
 
-// answer answers 200 when problem is empty, and 503 with the problem otherwise.
+// answer returns a handler that answers 200 when problem returns an empty text, and 503 with
+// the problem otherwise.
 func answer(problem func() string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		if msg := problem(); msg != "" {

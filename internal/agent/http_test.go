@@ -22,7 +22,7 @@ func TestHandlers(t *testing.T) {
 		want    int
 	}{
 		"MetricsWithHooks": {
-			reason:  "Who may read metrics must not be able to withdraw services",
+			reason:  "Clients that can read metrics must not be able to withdraw services",
 			handler: a.handler(),
 			path:    proxy.PathPreStop,
 			want:    http.StatusNotFound,

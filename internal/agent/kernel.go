@@ -23,35 +23,35 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/resolve"
 )
 
-// A kernelLoop is the role of a pod whose kernel forwards packets, by rules that
-// containerboot makes. It does nothing with Userspace networking.
+// A kernelLoop is the role of a pod whose kernel forwards packets by rules that containerboot
+// creates. It does nothing with Userspace networking.
 type kernelLoop struct {
 	plainRole
 
 	// on reports whether the kernel forwards packets.
 	on bool
 
-	// dir has the files of containerboot.
+	// dir is the directory of containerboot's files.
 	dir *atomicdir.Dir
 
 	resolver *resolve.Resolver
 
-	// wanted are the services that the kernel is to forward.
+	// wanted are the services that the kernel should forward.
 	wanted plan.Forwards
 
-	// forwards are those of the ingress config on disk.
+	// forwards are the services in the ingress config on disk.
 	forwards plan.Forwards
 
 	// egress is the egress config on disk. Nil until there is one.
 	egress []byte
 
-	// applied is what containerboot has set up, once the state Secret is known.
+	// applied are the services that containerboot has set up, once the state Secret is known.
 	applied       plan.Forwards
 	appliedEgress map[plan.EgressKey]netip.AddrPort
 	known         bool
 
-	// forget has the kernel forget flows to earlier targets. forgotten is what it was
-	// last told.
+	// forget deletes flows to earlier targets in the kernel. forgotten is the last argument that
+	// succeeded.
 	forget    func(network.Translations) (uint, error)
 	forgotten *network.Translations
 }
@@ -60,7 +60,7 @@ func newKernel(on bool, dir *atomicdir.Dir, forget func(network.Translations) (u
 	return &kernelLoop{on: on, dir: dir, forget: forget, resolver: resolve.New(net.DefaultResolver.LookupNetIP, changed)}
 }
 
-// restore takes over the configs that an earlier run has written.
+// restore loads the configs that an earlier run has written.
 func (k *kernelLoop) restore() error {
 	if !k.on {
 		return nil
@@ -78,7 +78,7 @@ func (k *kernelLoop) restore() error {
 	return err
 }
 
-// setState takes from the state Secret what containerboot has set up in this pod.
+// setState reads from the state Secret what containerboot has set up in this pod.
 func (k *kernelLoop) setState(s *corev1.Secret, podIP string) error {
 	if !k.on || s == nil {
 		return nil
@@ -92,7 +92,7 @@ func (k *kernelLoop) setState(s *corev1.Secret, podIP string) error {
 	return k.forgetUDP()
 }
 
-// forgetUDP has clients of UDP reach new targets, once containerboot has set them up.
+// forgetUDP lets UDP clients reach new targets, once containerboot has set them up.
 func (k *kernelLoop) forgetUDP() error {
 	if k.forget == nil {
 		return nil
@@ -135,8 +135,8 @@ func (l *loop) forward(ctx context.Context, services []plan.Service) []plan.Serv
 	return services
 }
 
-// forwarding returns what the kernel is to forward of the services that are
-// served: of one that is leaving, what it does already.
+// forwarding returns the services that the kernel should forward out of the served ones. A
+// leaving service is forwarded only if it is already forwarded.
 func (k *kernelLoop) forwarding(served map[string]plan.Handlers, wanted map[string]plan.Handlers) plan.Forwards {
 	if !k.on {
 		return nil
@@ -153,17 +153,18 @@ func (k *kernelLoop) forwarding(served map[string]plan.Handlers, wanted map[stri
 	return out
 }
 
-// has reports whether the config on disk says so already.
+// has reports whether the config on disk already has these services.
 func (k *kernelLoop) has(f plan.Forwards) bool {
 	return !k.on || k.forwards != nil && k.forwards.Equal(f)
 }
 
-// cautious reports whether the API server must be there for a file to be changed:
-// with Kernel networking containerboot reads its state Secret at each change, and
-// exits when it cannot (cmd/containerboot/ingressservices.go).
+// cautious reports whether the agent may change a file only while the API server is available:
+// with Kernel networking containerboot reads its state Secret at each change, and exits when it
+// cannot (cmd/containerboot/ingressservices.go).
 func (k *kernelLoop) cautious(written bool) bool { return k.on && written }
 
-// writeProxies writes the serve config, and with it what the kernel forwards.
+// writeProxies writes the serve config, and the config of the services that the kernel
+// forwards.
 func (l *loop) writeProxies(serve []byte, f plan.Forwards) (bool, error) {
 	if !l.kernel.on {
 		return l.serve.Write(serve)
@@ -186,13 +187,13 @@ func (l *loop) writeProxies(serve []byte, f plan.Forwards) (bool, error) {
 	return changed, err
 }
 
-// write writes where containerboot has the kernel forward the pod's ports.
+// write writes the config from which containerboot makes the kernel forward the pod's ports.
 func (e *egressLoop) write(now time.Time, l *loop) error {
 	k := e.kernel
 	if !k.on || !e.known {
 		return nil
 	}
-	// The peers are unknown while tailscaled is away.
+	// The peers are unknown while tailscaled is unavailable.
 	if k.egress != nil && (!l.tailnet.Running || l.tailnet.Peers == 0) {
 		return nil
 	}

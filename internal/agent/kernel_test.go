@@ -23,7 +23,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/network"
 )
 
-// What containerboot is told.
+// Contents of containerboot's files.
 const (
 	egressNone  = `{}`
 	egressDB    = `{"tcp-10000":{"healthCheckEndpoint":"","tailnetTarget":{"ip":"100.64.0.9","fqdn":""},"ports":[{"protocol":"tcp","matchPort":10000,"targetPort":5432}]}}`
@@ -32,7 +32,8 @@ const (
 	serveTun    = `{"Services":{"svc:web":{"Tun":true}}}`
 )
 
-// proxies returns a file of containerboot's. Empty means that there is none.
+// proxies returns a function that reads one of containerboot's files. Empty means that the file
+// does not exist.
 func (p *pod) proxies(name string) func() string {
 	return func() string {
 		p.t.Helper()
@@ -44,7 +45,7 @@ func (p *pod) proxies(name string) func() string {
 	}
 }
 
-// state has containerboot write its status into the state Secret.
+// state writes containerboot's status into the state Secret.
 func (p *pod) state(key, status string) {
 	p.t.Helper()
 	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "set-0"}}
@@ -69,7 +70,7 @@ func TestKernelEgress(t *testing.T) {
 	p := newEgressPod(t, configMap(t, target(10000, "db")))
 	p.kernel = true
 	p.start()
-	eventually(t, "Containerboot must be told of the port.", egressDB, p.proxies("egress-services"))
+	eventually(t, "The egress config must contain the port.", egressDB, p.proxies("egress-services"))
 	port := v1alpha1.EgressPort{Port: 10000, Protocol: corev1.ProtocolTCP, Target: "endpoint/db/5432"}
 	waiting, ready := port, port
 	waiting.Message, ready.Ready = "Waiting for containerboot to set up forwarding", true
@@ -83,7 +84,7 @@ func TestKernelEgress(t *testing.T) {
 	p.local.Stop()
 	p.start()
 	if got := p.proxies("egress-services")(); got != egressDB {
-		t.Errorf("A restarted agent must change nothing while tailscaled is away, got %s", got)
+		t.Errorf("A restarted agent must change nothing while tailscaled is unavailable, got %s", got)
 	}
 	p.local.Start()
 	p.local.Set(ipn.Running)
@@ -91,7 +92,7 @@ func TestKernelEgress(t *testing.T) {
 
 	p.away.Store(true)
 	p.local.ChangePeers(nil, 1)
-	eventually(t, "It must be tried to find out whether the API server is there.", true, func() bool {
+	eventually(t, "The agent must check whether the API server is available.", true, func() bool {
 		return p.proxies("egress-services")() == egressDB && strings.Contains(p.logged.String(), "while the API server is away")
 	})
 	p.away.Store(false)
@@ -112,37 +113,37 @@ func TestKernelIngress(t *testing.T) {
 	if err := p.kube.Create(t.Context(), a); err != nil {
 		t.Fatalf("Create(...): %v", err)
 	}
-	eventually(t, "Containerboot must be told of the service.", ingressWeb, p.proxies("ingress-config.json"))
-	eventually(t, "tailscaled must be told that the kernel has it.", serveTun, p.proxies("serve-config.json"))
-	eventually(t, "It must be reported why it is not advertised.", v1alpha1.HostedService{
+	eventually(t, "The ingress config must contain the service.", ingressWeb, p.proxies("ingress-config.json"))
+	eventually(t, "The serve config must mark the service as forwarded by the kernel.", serveTun, p.proxies("serve-config.json"))
+	eventually(t, "The report must say why the service is not advertised.", v1alpha1.HostedService{
 		Name: "svc:web", HealthyBackends: 1, TotalBackends: 1, Message: "Waiting for containerboot to set up forwarding",
 	}, p.service)
-	eventually(t, "What is not set up yet must not be advertised.", [2]string{configNone, serveTun}, p.files)
+	eventually(t, "A service that is not set up yet must not be advertised.", [2]string{configNone, serveTun}, p.files)
 
 	p.state("ingress-config.json", `{"podIPv4":"10.0.0.7","configs":`+ingressWeb+`}`)
-	eventually(t, "What is set up must be advertised.", [2]string{configWeb, serveTun}, p.files)
+	eventually(t, "A service that is set up must be advertised.", [2]string{configWeb, serveTun}, p.files)
 
 	p.stop()
 	p.away.Store(true)
 	p.start()
 	if got := p.files(); got != [2]string{configWeb, serveTun} {
-		t.Errorf("A restarted agent must change nothing while the API server is away, got %v", got)
+		t.Errorf("A restarted agent must change nothing while the API server is unavailable, got %v", got)
 	}
 	p.away.Store(false)
 	eventually(t, "The service must be reported again.", true, func() bool { return p.service().Advertised })
 	if got := p.proxies("ingress-config.json")(); got != ingressWeb {
-		t.Errorf("A restarted agent must forward on, got %s", got)
+		t.Errorf("A restarted agent must continue to forward, got %s", got)
 	}
 
 	if err := p.kube.Delete(t.Context(), a); err != nil {
 		t.Fatalf("Delete(...): %v", err)
 	}
-	eventually(t, "A service that nobody wants must be withdrawn, and still be forwarded.", [2]string{configNone, serveTun}, p.files)
+	eventually(t, "A service that is no longer wanted must be withdrawn, and still be forwarded.", [2]string{configNone, serveTun}, p.files)
 	eventually(t, "It must not be forwarded in the end.", ingressNone, p.proxies("ingress-config.json"))
 }
 
-// TestForgetUDP shows when the kernel is told to forget flows of UDP: once containerboot
-// has set up what is new, and not for each change of the state Secret.
+// TestForgetUDP checks when UDP flows are deleted in the kernel: once containerboot has set up
+// new targets, and not for each change of the state Secret.
 func TestForgetUDP(t *testing.T) {
 	egress := func(target string) []byte {
 		return []byte(`{"podIPv4":"10.0.0.7","services":{"udp-10000":{"ports":[{"protocol":"udp","matchPort":10000,"targetPort":53}],"tailnetTargetIPs":["` + target + `"]},` +
@@ -173,13 +174,13 @@ func TestForgetUDP(t *testing.T) {
 		broken bool
 		want   []network.Translations
 	}{
-		{reason: "Flows of an earlier run of the agent are looked at.", want: []network.Translations{none}},
-		{reason: "So are those from before a port led anywhere.", data: map[string][]byte{"egress-services": egress("100.64.0.9")}, want: []network.Translations{to("100.64.0.9")}},
-		{reason: "Nothing is new.", data: map[string][]byte{"egress-services": egress("100.64.0.9"), "device_id": []byte("n1")}},
-		{reason: "What failed is tried again.", data: map[string][]byte{"egress-services": egress("100.64.0.8")}, broken: true},
-		{reason: "Another target is.", data: map[string][]byte{"egress-services": egress("100.64.0.8")}, want: []network.Translations{to("100.64.0.8")}},
-		{reason: "Services have addresses.", data: map[string][]byte{"egress-services": egress("100.64.0.8"), "ingress-config.json": ingress}, want: []network.Translations{both}},
-		{reason: "What has gone has no flows.", want: []network.Translations{none}},
+		{reason: "Flows of an earlier run of the agent are deleted.", want: []network.Translations{none}},
+		{reason: "Flows from before a port had a target are deleted.", data: map[string][]byte{"egress-services": egress("100.64.0.9")}, want: []network.Translations{to("100.64.0.9")}},
+		{reason: "Without a new target nothing is deleted.", data: map[string][]byte{"egress-services": egress("100.64.0.9"), "device_id": []byte("n1")}},
+		{reason: "A failure is retried at the next change.", data: map[string][]byte{"egress-services": egress("100.64.0.8")}, broken: true},
+		{reason: "Flows are deleted when a port has another target.", data: map[string][]byte{"egress-services": egress("100.64.0.8")}, want: []network.Translations{to("100.64.0.8")}},
+		{reason: "Flows are deleted when a service has an address.", data: map[string][]byte{"egress-services": egress("100.64.0.8"), "ingress-config.json": ingress}, want: []network.Translations{both}},
+		{reason: "Flows to removed targets are deleted.", want: []network.Translations{none}},
 	} {
 		told, broken = nil, step.broken
 		if err := k.setState(&corev1.Secret{Data: step.data}, "10.0.0.7"); (err != nil) != step.broken {

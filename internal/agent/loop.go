@@ -22,8 +22,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/probe"
 )
 
-// A loop is all that the agent knows and has done. Only the goroutine that runs
-// it touches it.
+// A loop holds the agent's state. Only the goroutine that runs it accesses it.
 type loop struct {
 	opts       Options
 	log        logging.Logger
@@ -32,29 +31,29 @@ type loop struct {
 	prober     *probe.Prober
 	terminator *terminate.Server
 
-	// issuer gets certificates, in the pod that does.
+	// issuer gets certificates. Only one pod of the group has an issuer that does.
 	issuer issuer
 	config *atomicdir.Dir
 	serve  *atomicdir.Dir
 
-	// roles of the pod, the kernel's among them.
+	// roles are the roles of the pod, including the kernel's.
 	roles  roles
 	kernel *kernelLoop
 
-	// report takes the status to report.
+	// report sets the status to report.
 	report func(*v1alpha1.MachineAgentStatus)
 
-	// reach finds out whether the API server answers, without waiting for it,
-	// and calls setReached.
+	// reach checks in the background whether the API server answers, and calls setReached with the
+	// result.
 	reach func()
 
-	// reload has tailscaled read its config.
+	// reload requests that tailscaled reloads its config.
 	reload func()
 
-	// logout has tailscaled leave its tailnet.
+	// logout logs tailscaled out of its tailnet.
 	logout func()
 
-	// base is tailscaled's config except for what it advertises. Nil until known.
+	// base is tailscaled's config without the advertised services. Nil until known.
 	base []byte
 
 	// attachments are those of the endpoints, once listed.
@@ -63,61 +62,60 @@ type loop struct {
 
 	tailnet localapi.State
 
-	// stateLost reports that the state Secret was seen without a node's identity.
-	// If tailscaled goes on without one it is logged out at logoutAt.
+	// stateLost reports that the state Secret was seen without a node's identity. If tailscaled
+	// continues without one, it is logged out at logoutAt.
 	stateLost bool
 	logoutAt  time.Time
 
-	// advertised is what the config on disk advertises.
+	// advertised are the services that the config on disk advertises.
 	advertised []string
 
 	// configured reports whether there is a config on disk.
 	configured bool
 
-	// handlers are those of the serve config on disk. Nil until there is one.
+	// handlers are the handlers of the serve config on disk. Nil until there is one.
 	handlers map[string]plan.Handlers
 
-	// leaving are services that nobody wants any more, and when to stop to
-	// serve them.
+	// leaving are services that are no longer wanted, and when to stop serving them.
 	leaving map[string]time.Time
 
-	// drain is under way or done when the pod is being stopped.
+	// drain is the drain of a pod that is being stopped, under way or over.
 	drain *drain
 
-	// findDestinations resolves the addresses of handlers, for a drain.
+	// findDestinations resolves the addresses in handlers for a drain.
 	findDestinations func(d *drain, handlers map[string]plan.Handlers)
 
-	// begun is closed when a drain begins. Nil if nobody waits for one.
+	// begun is closed when a drain begins. Nil if no hook waits for one.
 	begun chan struct{}
 
-	// reaching reports whether it is being found out whether the API server
-	// answers. It did so until reachedAt, or is asked again at reachAgain.
+	// reaching reports whether a check of the API server is under way. The API server last
+	// answered at reachedAt. After a failure the next check is at reachAgain.
 	reaching   bool
 	reachedAt  time.Time
 	reachAgain time.Time
 
-	// retry is when to try again what failed. Zero when nothing did.
+	// retry is when to retry failed steps. Zero if none failed.
 	retry time.Time
 
 	// offers are the certificate domains that control does not grant.
 	offers offers
 
-	// offerAt is when offers may change. Zero if never.
+	// offerAt is when offers may change. Zero means never.
 	offerAt time.Time
 
-	// readvertising are the advertised services that control does not accept yet, and
-	// readvertiseAt is when to act on one. Zero if never.
+	// readvertising are the advertised services that control does not accept yet, and readvertiseAt
+	// is when to act on one of them. Zero means never.
 	readvertising readvertising
 	readvertiseAt time.Time
 
-	// joined reports whether tailscaled has been in its tailnet. Before that
-	// nothing is reported until reportAt.
+	// joined reports whether tailscaled has been in its tailnet. Before that, nothing is reported
+	// until reportAt.
 	joined   bool
 	reportAt time.Time
 }
 
-// restore takes over what an earlier run of the agent in this pod has written, so
-// that a restart changes nothing by itself.
+// restore loads what an earlier run of the agent in this pod has written, so that a restart by
+// itself changes nothing.
 func (l *loop) restore() error {
 	if err := l.roles.restore(); err != nil {
 		return err
@@ -128,7 +126,7 @@ func (l *loop) restore() error {
 	}
 	if b != nil {
 		if l.advertised, err = plan.AdvertisedIn(b); err != nil {
-			// It is written again as soon as the Secret is known.
+			// The config is written again as soon as the Secret is known.
 			l.log.Info("Ignoring tailscaled's config of an earlier run", "error", err)
 		} else {
 			l.base, l.configured = b, true
@@ -147,7 +145,7 @@ func (l *loop) restore() error {
 
 // run handles commands until ctx ends.
 func (l *loop) run(ctx context.Context, commands <-chan func(*loop)) {
-	// A restarted agent is started as soon as it sees its own files.
+	// A restarted agent counts as started as soon as it has read its own files.
 	next := l.step(ctx, time.Now())
 	for {
 		var timer <-chan time.Time
@@ -165,8 +163,8 @@ func (l *loop) run(ctx context.Context, commands <-chan func(*loop)) {
 	}
 }
 
-// setSecret takes tailscaled's config from the config Secret. A Secret that is
-// gone or useless changes nothing: what was written is the best there is.
+// setSecret reads tailscaled's config from the config Secret. A Secret that is missing or
+// invalid changes nothing: the written config is the best one available.
 func (l *loop) setSecret(s *corev1.Secret) {
 	name := l.opts.configSecret().String()
 	if s == nil {
@@ -192,8 +190,7 @@ func (l *loop) setAttachments(as []v1alpha1.ServiceAttachment) {
 
 func (l *loop) setTailnet(s localapi.State) { l.tailnet = s }
 
-// step updates files and reports. It returns when to
-// call it again without a change, or zero.
+// step updates files and reports. It returns when to call it again if nothing changes, or zero.
 func (l *loop) step(ctx context.Context, now time.Time) time.Time {
 	l.retry = time.Time{}
 	services, listed := l.services(ctx, now)
@@ -237,18 +234,18 @@ func (l *loop) step(ctx context.Context, now time.Time) time.Time {
 	return earliest(now, append(due, l.drain.deadlines(now)...)...)
 }
 
-// mayReport reports whether there is something to say of the machine.
+// mayReport reports whether the agent may report the machine's status.
 func (l *loop) mayReport(now time.Time) bool {
 	if l.reportAt.IsZero() {
 		l.reportAt = now.Add(l.opts.JoinPatience)
 	}
 	l.joined = l.joined || l.tailnet.Running
-	// A pod that is being stopped reports nothing: its Machine goes, or the pod comes
-	// back.
+	// A pod that is being stopped reports nothing: either its Machine is deleted, or the pod serves
+	// again.
 	return l.drain == nil && (l.joined || !now.Before(l.reportAt))
 }
 
-// services plans. Before attachments were listed there is nothing to plan with.
+// services returns the plan of services. It reports false until attachments were listed.
 func (l *loop) services(ctx context.Context, now time.Time) ([]plan.Service, bool) {
 	if !l.listed {
 		return nil, false
@@ -269,9 +266,9 @@ func (l *loop) services(ctx context.Context, now time.Time) ([]plan.Service, boo
 	return services, true
 }
 
-// writeServe writes the serve config. An unhealthy service keeps its handlers, and one
-// that is no longer wanted keeps them for a while after its withdrawal:
-// without a handler its connections would be cut.
+// writeServe writes the serve config. An unhealthy service keeps its handlers, and a service
+// that is no longer wanted keeps them for a while after its withdrawal: without a handler its
+// connections would be cut.
 func (l *loop) writeServe(now time.Time, services []plan.Service, listed bool) error {
 	if !listed && l.handlers != nil {
 		return nil
@@ -308,8 +305,8 @@ func (l *loop) writeServe(now time.Time, services []plan.Service, listed bool) e
 	return nil
 }
 
-// updateLeaving notes which services are served but not wanted, and forgets
-// those of which that is no longer so.
+// updateLeaving records which services are served but not wanted, and forgets those that are
+// wanted again or no longer served.
 func (l *loop) updateLeaving(now time.Time, wanted map[string]plan.Handlers) {
 	if l.leaving == nil {
 		l.leaving = make(map[string]time.Time)
@@ -324,10 +321,10 @@ func (l *loop) updateLeaving(now time.Time, wanted map[string]plan.Handlers) {
 	})
 }
 
-// onlyDrops reports whether the new handlers are fewer of the old ones. Containerboot
-// exits when it cannot store a new serve config in the state Secret
-// (cmd/containerboot/serve.go). New handlers come from the API server, so that it
-// is there, but old ones can become due while it is away.
+// onlyDrops reports whether the new handlers are a subset of the old ones. Containerboot exits
+// when it cannot store a new serve config in the state Secret (cmd/containerboot/serve.go). New
+// handlers come from the API server, so it is available then, but handlers can become due for
+// removal while it is not.
 func onlyDrops(from, to map[string]plan.Handlers) bool {
 	for name, hs := range to {
 		if !maps.Equal(from[name], hs) {
@@ -341,8 +338,8 @@ func equal(a, b map[string]plan.Handlers) bool {
 	return maps.EqualFunc(a, b, maps.Equal[plan.Handlers, plan.Handlers])
 }
 
-// reached reports whether the API server has just answered. If that is not known
-// the loop asks, and gets the answer as a command.
+// reached reports whether the API server has just answered. If this is not known, it starts a
+// check, whose result arrives as a command.
 func (l *loop) reached(now time.Time) bool {
 	if !l.reachedAt.IsZero() && now.Before(l.reachedAt.Add(l.opts.Pauses.Retry)) {
 		return true
@@ -401,14 +398,14 @@ func (l *loop) writeConfig(now time.Time, services []plan.Service, listed bool) 
 	return nil
 }
 
-// served leaves out the services that the serve config lacks: control would ask
-// for their ports in vain.
+// served returns the names without the services that the serve config lacks: control could not
+// learn their ports.
 func (l *loop) served(names []string) []string {
 	return slices.DeleteFunc(names, func(n string) bool { return l.handlers[n] == nil })
 }
 
-// persist leaves out the services that are withdrawn for a moment, because control does
-// not accept the machine for them.
+// persist returns the names without the services that are withdrawn for a moment because
+// control does not accept the machine for them.
 func (l *loop) persist(now time.Time, names []string) []string {
 	withdrawn, next := l.readvertising.step(now, names, l.tailnet.Accepted, l.tailnet.Running)
 	l.readvertiseAt = next

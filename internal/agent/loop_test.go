@@ -27,9 +27,8 @@ import (
 
 var errBoom = errors.New("boom")
 
-// newLoop returns a loop over real directories, without a prober's goroutines:
-// backends are of unknown health. It counts how often it asked for the API
-// server.
+// newLoop returns a loop with real directories and without a prober's goroutines: the health of
+// backends is unknown. It counts the checks of the API server.
 func newLoop(t *testing.T, dir string) (*loop, *int) {
 	t.Helper()
 	asked := 0
@@ -74,26 +73,26 @@ func TestLeavingWhileAPIServerAway(t *testing.T) {
 		t.Errorf("Handlers must stay while clients move: -want, +got:\n%s", diff)
 	}
 	if want := now.Add(20 * time.Second); !next.Equal(want) {
-		t.Errorf("step(...) = %s, want %s: when they are due", next, want)
+		t.Errorf("step(...) = %s, want %s, when the handlers are due for removal", next, want)
 	}
 
 	now = next
 	l.step(t.Context(), now)
 	if *asked != 1 {
-		t.Errorf("The API server must be asked for once before handlers are dropped, was %d times", *asked)
+		t.Errorf("The API server must be checked once before handlers are removed, was %d times", *asked)
 	}
 	l.step(t.Context(), now)
 	if *asked != 1 {
-		t.Errorf("The API server must not be asked for while an answer is awaited, was %d times", *asked)
+		t.Errorf("The API server must not be checked again while a check is under way, was %d times", *asked)
 	}
 
 	l.setReached(now, errBoom)
 	next = l.step(t.Context(), now)
 	if diff := cmp.Diff(served, l.handlers); diff != "" {
-		t.Errorf("Handlers must stay while the API server is away: -want, +got:\n%s", diff)
+		t.Errorf("Handlers must stay while the API server is unavailable: -want, +got:\n%s", diff)
 	}
 	if want := now.Add(l.opts.Pauses.Retry); !next.Equal(want) {
-		t.Errorf("step(...) = %s, want %s: when to ask again", next, want)
+		t.Errorf("step(...) = %s, want %s, when to check again", next, want)
 	}
 
 	now = next
@@ -101,10 +100,10 @@ func TestLeavingWhileAPIServerAway(t *testing.T) {
 	l.setReached(now, nil)
 	next = l.step(t.Context(), now)
 	if diff := cmp.Diff(map[string]plan.Handlers{}, l.handlers); diff != "" {
-		t.Errorf("Handlers must go once the API server answers: -want, +got:\n%s", diff)
+		t.Errorf("Handlers must be removed once the API server answers: -want, +got:\n%s", diff)
 	}
 	if !next.IsZero() {
-		t.Errorf("step(...) = %s, want none when nothing is to be done", next)
+		t.Errorf("step(...) = %s, want none when there is nothing to do", next)
 	}
 }
 
@@ -117,11 +116,11 @@ func TestComeBackWhileLeaving(t *testing.T) {
 	l.step(t.Context(), now)
 	l.setAttachments([]v1alpha1.ServiceAttachment{*attachment()})
 	if next := l.step(t.Context(), now.Add(time.Second)); !next.IsZero() {
-		t.Errorf("step(...) = %s, want none: a service that is wanted again does not leave", next)
+		t.Errorf("step(...) = %s, want none: a service that is wanted again must not leave", next)
 	}
 	l.setAttachments(nil)
 	if next, want := l.step(t.Context(), now.Add(10*time.Second)), now.Add(30*time.Second); !next.Equal(want) {
-		t.Errorf("step(...) = %s, want %s: it leaves anew", next, want)
+		t.Errorf("step(...) = %s, want %s, when the service leaves again", next, want)
 	}
 }
 
@@ -136,7 +135,7 @@ func TestRestore(t *testing.T) {
 	l, _ := newLoop(t, dir)
 	l.step(t.Context(), time.Unix(2000, 0))
 	if diff := cmp.Diff([]string{"svc:web"}, l.advertised); diff != "" {
-		t.Errorf("What was advertised must stay so until attachments are listed: -want, +got:\n%s", diff)
+		t.Errorf("Services must stay advertised until attachments are listed: -want, +got:\n%s", diff)
 	}
 	if msg := l.health.startup(); msg != "" {
 		t.Errorf("A restarted agent must have started: %s", msg)
@@ -145,7 +144,7 @@ func TestRestore(t *testing.T) {
 	l.setAttachments([]v1alpha1.ServiceAttachment{*attachment()})
 	l.step(t.Context(), time.Unix(2001, 0))
 	if diff := cmp.Diff([]string{"svc:web"}, l.advertised); diff != "" {
-		t.Errorf("What was advertised must stay so until backends were probed: -want, +got:\n%s", diff)
+		t.Errorf("Services must stay advertised until backends are probed: -want, +got:\n%s", diff)
 	}
 }
 
@@ -162,12 +161,12 @@ func TestRestoreGarbage(t *testing.T) {
 	l, _ := newLoop(t, dir)
 	l.step(t.Context(), time.Unix(1000, 0))
 	if l.health.startup() == "" {
-		t.Error("Files that are of no use must not let containerboot start")
+		t.Error("Containerboot must not start with invalid files")
 	}
 	l.setSecret(secret())
 	l.step(t.Context(), time.Unix(1001, 0))
 	if msg := l.health.startup(); msg != "" {
-		t.Errorf("Files must be written anew: %s", msg)
+		t.Errorf("Files must be written again: %s", msg)
 	}
 }
 
@@ -177,12 +176,12 @@ func TestWriteFails(t *testing.T) {
 		t.Fatalf("WriteFile(...): %v", err)
 	}
 	l, _ := newLoop(t, filepath.Join(dir, "none"))
-	// A file is where the directory should be.
+	// A file is in place of the directory.
 	l.config = atomicdir.New(filepath.Join(dir, "config", "set-0"), meta.ConfigKey)
 	l.setSecret(secret())
 	now := time.Unix(1000, 0)
 	if next, want := l.step(t.Context(), now), now.Add(l.opts.Pauses.Retry); !next.Equal(want) {
-		t.Errorf("step(...) = %s, want %s: when to try again", next, want)
+		t.Errorf("step(...) = %s, want %s, when to retry", next, want)
 	}
 	if l.health.startup() == "" {
 		t.Error("Containerboot must not start without its config")
@@ -202,10 +201,10 @@ func TestDrainSessions(t *testing.T) {
 		t.Error("A second stop must wait for the first one's drain")
 	}
 	if next, want := l.step(t.Context(), now), now.Add(20*time.Second); !next.Equal(want) {
-		t.Errorf("step(...) = %s, want %s: when the drain ends", next, want)
+		t.Errorf("step(...) = %s, want %s, when the drain ends", next, want)
 	}
 
-	// The stream to tailscaled broke, and is there again.
+	// The stream to tailscaled broke, and is back.
 	l.setTailnet(localapi.State{Session: 2, Running: true})
 	l.step(t.Context(), now.Add(time.Second))
 	select {
@@ -221,23 +220,23 @@ func TestDrainSessions(t *testing.T) {
 	default:
 		t.Error("A drain must end when tailscaled is gone")
 	}
-	// It answers once more while it stops.
+	// Tailscaled answers once more while it stops.
 	l.setTailnet(localapi.State{Session: 3, Running: true})
 	if next, want := l.step(t.Context(), now.Add(3*time.Second)), now.Add(3*time.Second+l.opts.Pauses.Settle); !next.Equal(want) {
-		t.Errorf("step(...) = %s, want %s: when another tailscaled has settled", next, want)
+		t.Errorf("step(...) = %s, want %s, when another tailscaled has settled", next, want)
 	}
 	l.setTailnet(localapi.State{Session: 3})
 	l.step(t.Context(), now.Add(4*time.Second))
 	if next := l.step(t.Context(), now.Add(10*time.Second)); !next.IsZero() || l.drain == nil {
-		t.Error("A tailscaled that answers while it stops must not be served with")
+		t.Error("A stopping tailscaled that answers must not advertise services")
 	}
 
-	// Kubelet restarted the container.
+	// Kubelet has restarted the container.
 	l.setTailnet(localapi.State{Session: 4, Running: true})
 	l.step(t.Context(), now.Add(11*time.Second))
 	l.step(t.Context(), now.Add(11*time.Second+l.opts.Pauses.Settle))
 	if l.drain != nil {
-		t.Error("A restarted tailscaled must be served with again")
+		t.Error("A restarted tailscaled must advertise services again")
 	}
 }
 
@@ -273,16 +272,16 @@ func TestDrainAbandoned(t *testing.T) {
 	select {
 	case <-first:
 	default:
-		t.Error("A hook that waits must hear that a drain begins")
+		t.Error("A waiting hook must be notified when a drain begins")
 	}
 
 	next := l.step(t.Context(), now.Add(l.opts.Drain))
 	if want := now.Add(l.opts.Grace + graceMargin); !next.Equal(want) || l.drain == nil {
-		t.Errorf("step(...) = %s, want %s: when kubelet would have killed tailscaled", next, want)
+		t.Errorf("step(...) = %s, want %s, when kubelet would have killed tailscaled", next, want)
 	}
 	l.step(t.Context(), next.Add(-time.Second))
 	if l.drain == nil {
-		t.Error("A pod may use its grace period")
+		t.Error("A drain must not end within the grace period")
 	}
 	l.step(t.Context(), next)
 	if l.drain != nil {
@@ -290,11 +289,11 @@ func TestDrainAbandoned(t *testing.T) {
 	}
 	select {
 	case <-l.draining():
-		t.Error("The next drain has not begun")
+		t.Error("The next drain must not have begun")
 	default:
 	}
 	l.startDrain(next)
 	if l.drain == nil {
-		t.Error("It must drain when it is stopped after all")
+		t.Error("The pod must drain when it is stopped later")
 	}
 }

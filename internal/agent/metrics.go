@@ -11,14 +11,14 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
 )
 
-// Files that the agent writes, as a label.
+// Files that the agent writes, as label values.
 const (
 	fileConfig = "tailscaled"
 	fileServe  = "serve"
 	fileEgress = "egress"
 )
 
-// Metrics of an agent.
+// Metrics are the metrics of an agent.
 type Metrics struct {
 	registry *prometheus.Registry
 	probes   *prometheus.CounterVec
@@ -30,8 +30,8 @@ type Metrics struct {
 	egress   *egress.Metrics
 }
 
-// NewMetrics returns metrics in a registry of their own, with those of the Go
-// runtime and the process.
+// NewMetrics returns metrics in a separate registry, with those of the Go runtime and the
+// process.
 func NewMetrics() *Metrics {
 	m := &Metrics{
 		registry: prometheus.NewRegistry(),
@@ -69,7 +69,7 @@ func NewMetrics() *Metrics {
 	return m
 }
 
-// Collector of all of them, for who wants to know what there is.
+// Collector returns a collector of all metrics, for listing them.
 func (m *Metrics) Collector() prometheus.Collector { return m.registry }
 
 func (m *Metrics) probed(ok bool) { m.probes.WithLabelValues(result(ok)).Inc() }

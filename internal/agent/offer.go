@@ -11,41 +11,40 @@ import (
 )
 
 const (
-	// offerAfter is how long a certificate domain may be missing before the service is
-	// advertised without its certificate. An approval by the provider takes a few
-	// seconds.
+	// offerAfter is how long a certificate domain can be missing before the service is advertised
+	// without its certificate. The provider's approval takes a few seconds.
 	offerAfter = 30 * time.Second
 
-	// offerFor is how long a service is advertised without its certificate at most.
-	// Issuing one takes up to a minute or two.
+	// offerFor bounds how long a service is advertised without its certificate. Issuing one takes
+	// up to a minute or two.
 	offerFor = 10 * time.Minute
 
-	// offerAgain is how long a service then waits until it is advertised so again.
+	// offerAgain is how long a service then waits before it is advertised without its certificate
+	// again.
 	offerAgain = time.Hour
 
-	// messageNotGranted is part of tailscaled's refusal of a domain that control has
-	// not granted (tailscale.com ipn/ipnlocal/cert.go, validCertDomain's callers).
+	// messageNotGranted is part of tailscaled's error for a domain that control has not granted
+	// (tailscale.com ipn/ipnlocal/cert.go, validCertDomain's callers).
 	messageNotGranted = "invalid domain"
 )
 
-// offers are the certificate domains that control does not grant, by name. Control may
-// grant the domain of a service only to a host that advertises the service
-// (tailscale/tailscale#20716), while a service should be advertised only with its
-// certificate. So the issuer of the certificate advertises the service without it for
-// a while. Where an approval is enough for control it arrives first.
+// offers are the certificate domains that control does not grant, by name. Control may grant
+// the domain of a service only to a host that advertises the service
+// (tailscale/tailscale#20716), but a service should be advertised only with its certificate. So
+// the issuer of the certificate advertises the service without it for a while. If control only
+// needs an approval, the approval arrives before that.
 type offers map[string]offer
 
-// An offer follows one domain. Times are zero until they are known.
+// An offer tracks one domain. Times are zero until they are known.
 type offer struct {
-	missing time.Time // Since then the domain is missing.
-	began   time.Time // Since then the service is advertised without its certificate.
-	ended   time.Time // Until then it was, the last time.
+	missing time.Time // Since when the domain is missing.
+	began   time.Time // Since when the service is advertised without its certificate.
+	ended   time.Time // When the last such time ended.
 }
 
-// step returns the domains whose services are to be advertised without a certificate,
-// and those whose certificate is to be asked for at once. status has each domain that
-// is wanted and has no usable certificate. The last result is the next time at which
-// the answer may change; zero if there is none.
+// step returns the domains whose services are advertised without a certificate, and those whose
+// certificate is requested at once. status has each wanted domain without a usable certificate.
+// The last result is the next time at which the answer may change, or zero if there is none.
 func (o offers) step(now time.Time, status map[string]issue.Status) (offered map[string]bool, again []string, next time.Time) {
 	for name := range o {
 		if _, wanted := status[name]; !wanted {
@@ -82,7 +81,7 @@ func (o offers) step(now time.Time, status map[string]issue.Status) (offered map
 	return offered, again, next
 }
 
-// due returns when the service is to be advertised without its certificate.
+// due returns when the service is advertised without its certificate.
 func (f offer) due() time.Time {
 	due := f.missing.Add(offerAfter)
 	if !f.ended.IsZero() && f.ended.Add(offerAgain).After(due) {

@@ -32,7 +32,7 @@ func TestOffers(t *testing.T) {
 		moments []moment
 	}{
 		"Granted": {
-			reason: "A name that control grants in time is never offered.",
+			reason: "A service whose name control grants in time is not offered.",
 			moments: []moment{
 				{status: waiting, next: offerAfter},
 				{after: offerAfter - time.Second, status: asked},
@@ -50,7 +50,7 @@ func TestOffers(t *testing.T) {
 			},
 		},
 		"NeverGranted": {
-			reason: "A name that stays missing is offered again after an hour.",
+			reason: "A service whose name stays missing is offered again after an hour.",
 			moments: []moment{
 				{status: waiting, next: offerAfter},
 				{after: offerAfter, status: waiting, offered: true, next: offerAfter + offerFor},
@@ -60,11 +60,11 @@ func TestOffers(t *testing.T) {
 			},
 		},
 		"Limited": {
-			reason:  "A failure of the certificate authority is no reason to advertise.",
+			reason:  "A failure of the certificate authority does not cause an offer.",
 			moments: []moment{{status: limited}, {after: time.Hour, status: limited}},
 		},
 		"Refused": {
-			reason: "A name that tailscaled refuses is missing: the certificate is asked for again at once.",
+			reason: "A name that tailscaled refuses is missing: the certificate is requested again at once.",
 			moments: []moment{
 				{status: refused, next: offerAfter},
 				{after: offerAfter, status: refused, offered: true, again: true, next: offerAfter + offerFor},
@@ -105,7 +105,7 @@ func TestReadvertising(t *testing.T) {
 		moments []moment
 	}{
 		"Accepted": {
-			reason: "A machine that is accepted in time stays.",
+			reason: "A machine that is accepted in time keeps advertising.",
 			moments: []moment{
 				{advertise: advertised},
 				{after: acceptPatience - time.Second, advertise: advertised, accepted: true},
@@ -113,7 +113,7 @@ func TestReadvertising(t *testing.T) {
 			},
 		},
 		"Pending": {
-			reason: "A machine that is not accepted withdraws for a moment, and ever less often.",
+			reason: "A machine that is not accepted withdraws the service for a moment, with growing intervals.",
 			moments: []moment{
 				{advertise: advertised},
 				{after: acceptPatience, advertise: advertised, withdrawn: true, count: 1},
@@ -124,7 +124,7 @@ func TestReadvertising(t *testing.T) {
 			},
 		},
 		"Away": {
-			reason: "While tailscaled is away nothing is known.",
+			reason: "While tailscaled does not run, nothing changes.",
 			moments: []moment{
 				{advertise: advertised},
 				{after: time.Hour, advertise: advertised, away: true},

@@ -22,28 +22,28 @@ import (
 )
 
 const (
-	// openEvery is how often open connections are looked for at the end of a drain.
+	// openEvery is how often the agent checks for open connections at the end of a drain.
 	openEvery = 500 * time.Millisecond
 
-	// resolveTimeout bounds how long the addresses of backends are looked up.
+	// resolveTimeout bounds the lookup of backends' addresses.
 	resolveTimeout = 5 * time.Second
 )
 
-// sockets are the kernel's tables of the pod's TCP sockets. All containers of a pod have
-// the same.
+// sockets are the kernel's tables of the pod's TCP sockets. They are the same in all containers
+// of a pod.
 var sockets = []string{"/proc/self/net/tcp", "/proc/self/net/tcp6"}
 
-// States of a socket that still carries something (linux include/net/tcp_states.h).
+// States of a socket that still carries data (linux include/net/tcp_states.h).
 var openStates = []string{
 	"01", // TCP_ESTABLISHED.
-	"08", // TCP_CLOSE_WAIT: the backend has said all, the client may not have heard it.
+	"08", // TCP_CLOSE_WAIT: the backend has closed its sending side, but the client may not have received all data.
 }
 
-// destinations are the addresses that tailscaled dials for what it serves.
+// destinations are the addresses that tailscaled dials for its handlers.
 type destinations map[netip.AddrPort]bool
 
-// destinationsOf looks up where handlers lead to. One that cannot be found is left out:
-// nobody waits for its connections.
+// destinationsOf looks up the addresses of handlers. Addresses that cannot be found are left
+// out: the drain does not wait for their connections.
 func destinationsOf(ctx context.Context, handlers map[string]plan.Handlers) destinations {
 	ctx, cancel := context.WithTimeout(ctx, resolveTimeout)
 	defer cancel()
@@ -70,8 +70,8 @@ func destinationsOf(ctx context.Context, handlers map[string]plan.Handlers) dest
 	return out
 }
 
-// open reports whether a connection to one of the destinations is open. Tables that cannot
-// be read have none.
+// open reports whether a connection to one of the destinations is open. Tables that cannot be
+// read count as empty.
 func (d destinations) open() bool {
 	return slices.ContainsFunc(sockets, func(path string) bool {
 		f, err := os.Open(path)
@@ -83,9 +83,9 @@ func (d destinations) open() bool {
 	})
 }
 
-// among reports whether a table of sockets has one that leads to a destination and is open.
-// Its columns are those of linux net/ipv4/tcp_ipv4.c, tcp4_seq_show: the number, the local
-// and the remote address, the state.
+// among reports whether a table of sockets has an open one to a destination. The columns are
+// those of linux net/ipv4/tcp_ipv4.c, tcp4_seq_show: the number, the local and the remote
+// address, the state.
 func (d destinations) among(table io.Reader) bool {
 	lines := bufio.NewScanner(table)
 	for lines.Scan() {
@@ -100,8 +100,8 @@ func (d destinations) among(table io.Reader) bool {
 	return false
 }
 
-// parseSocket parses an address of the kernel's table: words of 32 bits in the machine's
-// order, and the port. All machines that we build for are little-endian.
+// parseSocket parses an address in the kernel's table: 32-bit words in the machine's byte
+// order, and the port. All platforms that we build for are little-endian.
 func parseSocket(s string) (netip.AddrPort, error) {
 	addr, port, _ := strings.Cut(s, ":")
 	b, err := hex.DecodeString(addr)

@@ -26,15 +26,15 @@ func TestAmong(t *testing.T) {
 		table  string
 		want   bool
 	}{
-		"None":        {reason: "An empty table has none.", table: head},
+		"None":        {reason: "An empty table has no open connection.", table: head},
 		"Established": {reason: "A connection to a backend is open.", table: head + "   0: 0C00400A:9C40 0A00600A:1F90 01 00000000:00000000 00:00000000 00000000  1000 0 1\n", want: true},
-		"CloseWait":   {reason: "One that the backend alone has ended may carry its last words.", table: head + "   0: 0C00400A:9C40 0A00600A:1F90 08 00000000:00000000 00:00000000 00000000  1000 0 1\n", want: true},
-		"TimeWait":    {reason: "One that has ended is only remembered.", table: head + "   0: 0C00400A:9C40 0A00600A:1F90 06 00000000:00000000 00:00000000 00000000  1000 0 1\n"},
+		"CloseWait":   {reason: "A connection that only the backend has closed may still carry data.", table: head + "   0: 0C00400A:9C40 0A00600A:1F90 08 00000000:00000000 00:00000000 00000000  1000 0 1\n", want: true},
+		"TimeWait":    {reason: "A connection in TIME_WAIT is closed.", table: head + "   0: 0C00400A:9C40 0A00600A:1F90 06 00000000:00000000 00:00000000 00000000  1000 0 1\n"},
 		"Listen":      {reason: "A listener is no connection.", table: head + "   0: 0C00400A:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000 0 1\n"},
-		"OtherPort":   {reason: "Another port of the address is somebody else's.", table: head + "   0: 0C00400A:9C40 0A00600A:1F91 01 00000000:00000000 00:00000000 00000000  1000 0 1\n"},
-		"IPv6":        {reason: "Addresses of IPv6 are four words.", table: head + "   0: 00000000000000000000000001000000:9C40 000000FD000000000000000001000000:1F90 01 00000000:00000000 00:00000000 00000000  1000 0 1\n", want: true},
-		"Mapped":      {reason: "A socket of IPv6 may speak IPv4.", table: head + "   0: 0000000000000000FFFF00000C00400A:9C40 0000000000000000FFFF00000A00600A:1F90 01 00000000:00000000 00:00000000 00000000  1000 0 1\n", want: true},
-		"Garbage":     {reason: "What cannot be parsed is none.", table: "x x zz:1F90 01\nx x 0A:zz 01\n"},
+		"OtherPort":   {reason: "A connection to another port does not count.", table: head + "   0: 0C00400A:9C40 0A00600A:1F91 01 00000000:00000000 00:00000000 00000000  1000 0 1\n"},
+		"IPv6":        {reason: "An IPv6 address has four words.", table: head + "   0: 00000000000000000000000001000000:9C40 000000FD000000000000000001000000:1F90 01 00000000:00000000 00:00000000 00000000  1000 0 1\n", want: true},
+		"Mapped":      {reason: "An IPv6 socket can have an IPv4 address.", table: head + "   0: 0000000000000000FFFF00000C00400A:9C40 0000000000000000FFFF00000A00600A:1F90 01 00000000:00000000 00:00000000 00000000  1000 0 1\n", want: true},
+		"Garbage":     {reason: "A line that cannot be parsed does not count.", table: "x x zz:1F90 01\nx x 0A:zz 01\n"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -45,7 +45,7 @@ func TestAmong(t *testing.T) {
 	}
 }
 
-// listening returns a listener on loopback, and handlers that lead to it.
+// listening returns a listener on loopback, and handlers that forward to it.
 func listening(t *testing.T) (net.Listener, map[string]plan.Handlers) {
 	t.Helper()
 	ln, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -56,8 +56,8 @@ func listening(t *testing.T) (net.Listener, map[string]plan.Handlers) {
 	return ln, map[string]plan.Handlers{"svc:web": {80: {Forward: ln.Addr().String()}}}
 }
 
-// TestDrainOpenConnections follows one drain. A connection of this process stands for
-// tailscaled's to a backend: both are in the table of the network namespace.
+// TestDrainOpenConnections checks the steps of a drain. A connection of this process stands for
+// tailscaled's connection to a backend: both are in the table of the network namespace.
 func TestDrainOpenConnections(t *testing.T) {
 	ln, handlers := listening(t)
 	now := time.Unix(1000, 0)
@@ -71,21 +71,21 @@ func TestDrainOpenConnections(t *testing.T) {
 	cases := map[string][]moment{
 		"Closed": {
 			{reason: "Clients have time to move.", after: 19 * time.Second},
-			{reason: "A connection that is open then is waited for.", after: 21 * time.Second},
-			{reason: "The drain ends with it.", after: 22 * time.Second, closed: true, over: true},
+			{reason: "The drain waits for a connection that is still open.", after: 21 * time.Second},
+			{reason: "The drain ends with the connection.", after: 22 * time.Second, closed: true, over: true},
 		},
 		"Cut": {
-			{reason: "A connection is waited for.", after: 44 * time.Second},
-			{reason: "It is cut while there is time to end properly.", after: 45 * time.Second, over: true},
+			{reason: "The drain waits for a connection.", after: 44 * time.Second},
+			{reason: "The connection is cut while there is time for a clean stop.", after: 45 * time.Second, over: true},
 		},
 		"LateWithdrawal": {
 			{reason: "Tailscaled took long to read its config.", after: 8 * time.Second, withdrawn: true},
-			{reason: "Clients have their time from then on.", after: 27 * time.Second, closed: true},
-			{reason: "Not longer.", after: 28 * time.Second, closed: true, over: true},
+			{reason: "The clients' time begins when tailscaled has read its config.", after: 27 * time.Second, closed: true},
+			{reason: "The drain ends when the clients' time is over.", after: 28 * time.Second, closed: true, over: true},
 		},
 		"TooLateWithdrawal": {
-			{reason: "Tailscaled was all but stuck.", after: 40 * time.Second, withdrawn: true},
-			{reason: "The grace period is what there is.", after: 45 * time.Second, closed: true, over: true},
+			{reason: "Tailscaled took very long to read its config.", after: 40 * time.Second, withdrawn: true},
+			{reason: "The drain ends with the grace period.", after: 45 * time.Second, closed: true, over: true},
 		},
 	}
 	for name, moments := range cases {
@@ -106,7 +106,7 @@ func TestDrainOpenConnections(t *testing.T) {
 			for _, m := range moments {
 				if m.closed {
 					if err := conn.(*net.TCPConn).SetLinger(0); err == nil {
-						_ = conn.Close() // The second time it is closed already.
+						_ = conn.Close() // The second call finds it closed.
 					}
 				}
 				if m.withdrawn {

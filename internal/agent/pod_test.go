@@ -37,7 +37,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
 )
 
-// What the files say.
+// Contents of the files.
 const (
 	configNone = `{"AuthKey":"tskey-auth-1","Version":"alpha0"}`
 	configWeb  = `{"AdvertiseServices":["svc:web"],"AuthKey":"tskey-auth-1","Version":"alpha0"}`
@@ -45,14 +45,14 @@ const (
 	serveWeb   = `{"Services":{"svc:web":{"TCP":{"80":{"TCPForward":"web.default.svc:8080"}}}}}`
 )
 
-// drainTime is long enough to tell a drain from none.
+// drainTime is long enough to detect a drain.
 const drainTime = time.Second
 
-// spreadTime is for clients of an egress pod.
+// spreadTime is how long ports of an egress pod stay open for clients.
 const spreadTime = time.Second
 
-// A pod is an agent and all that it deals with. Tests of pods run side by side,
-// for they wait more than they work.
+// A pod is an agent and all objects that it uses. Tests of pods run in parallel, because they
+// mostly wait.
 type pod struct {
 	t       *testing.T
 	dir     string
@@ -62,10 +62,11 @@ type pod struct {
 	away    atomic.Bool
 	logged  logs
 
-	// egress is the ConfigMap of a pod for egress.
+	// egress is the name of the ConfigMap of an egress pod.
 	egress string
 
-	// dns is the ConfigMap of a pod that resolves names, and dnsPort where it does.
+	// dns is the name of the ConfigMap of a pod that resolves names, and dnsPort is the port it
+	// answers on.
 	dns     string
 	dnsPort uint16
 
@@ -75,7 +76,7 @@ type pod struct {
 	// begin is ten seconds, unless a test sets it.
 	begin time.Duration
 
-	// grace is none, unless a test sets it.
+	// grace is zero, unless a test sets it.
 	grace time.Duration
 
 	// statePatience is a minute, unless a test sets it.
@@ -108,7 +109,7 @@ func newPod(t *testing.T, objs ...client.Object) *pod {
 	return p
 }
 
-// An apiServer can be away. It has no watch-list, like all fakes.
+// An apiServer can be made unavailable. Like all fakes, it does not support watch-list.
 type apiServer struct {
 	client.WithWatch
 	away *atomic.Bool
@@ -130,8 +131,8 @@ func (a *apiServer) List(ctx context.Context, l client.ObjectList, o ...client.L
 	return a.WithWatch.List(ctx, l, o...)
 }
 
-// Watch begins with what there is: the fake forgets what happened since the list
-// that an API server would begin from.
+// Watch begins with the existing objects: the fake does not keep the changes since the client's
+// list, which an API server would send.
 func (a *apiServer) Watch(ctx context.Context, l client.ObjectList, o ...client.ListOption) (watch.Interface, error) {
 	w, err := a.WithWatch.Watch(ctx, l, o...)
 	if err != nil {
@@ -178,7 +179,7 @@ func (a *apiServer) Watch(ctx context.Context, l client.ObjectList, o ...client.
 	return out, nil
 }
 
-// Logs are what an agent said.
+// logs holds the log messages of an agent.
 type logs struct {
 	mu sync.Mutex
 	b  strings.Builder
@@ -254,7 +255,7 @@ func (p *pod) start() {
 	}
 }
 
-// get returns status and body of an answer of the agent.
+// get returns the status and body of the agent's response.
 func (p *pod) get(path string) (int, string) {
 	p.t.Helper()
 	req, err := http.NewRequestWithContext(p.t.Context(), http.MethodGet, p.url+path, nil)
@@ -272,8 +273,8 @@ func (p *pod) get(path string) (int, string) {
 	return res.StatusCode, string(b)
 }
 
-// preStop runs the hooks of both containers, as kubelet does, and returns when the pod's
-// containers would be told to end.
+// preStop runs the hooks of both containers, as kubelet does, and returns when kubelet would
+// send SIGTERM to the pod's containers.
 func (p *pod) preStop() {
 	p.t.Helper()
 	hook := make(chan error, 1)
@@ -286,7 +287,7 @@ func (p *pod) preStop() {
 	}
 }
 
-// files returns config and serve config. Empty means that there is none.
+// files returns the config and the serve config. Empty means that the file does not exist.
 func (p *pod) files() [2]string {
 	p.t.Helper()
 	var out [2]string
@@ -300,7 +301,7 @@ func (p *pod) files() [2]string {
 	return out
 }
 
-// service returns what the Machine's status says of svc:web.
+// service returns the state of svc:web in the Machine's status.
 func (p *pod) service() v1alpha1.HostedService {
 	p.t.Helper()
 	m := &v1alpha1.Machine{}
@@ -318,7 +319,7 @@ func (p *pod) service() v1alpha1.HostedService {
 	return v1alpha1.HostedService{}
 }
 
-// eventually waits for got to return what is wanted.
+// eventually waits until got returns the wanted value.
 func eventually[T any](t *testing.T, reason string, want T, got func() T) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)

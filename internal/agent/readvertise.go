@@ -8,35 +8,35 @@ import (
 )
 
 const (
-	// acceptPatience is how long control may take to accept a machine that advertises a
-	// service, before the machine withdraws the service and advertises it again.
+	// acceptPatience is how long control can take to accept a machine that advertises a service,
+	// before the machine withdraws the service and advertises it again.
 	acceptPatience = 30 * time.Second
 
-	// maxAcceptPatience bounds the patience, which doubles each time: a person may
-	// approve the machine at any time later.
+	// maxAcceptPatience bounds the patience, which doubles each time: an administrator may approve
+	// the machine at any later time.
 	maxAcceptPatience = 30 * time.Minute
 
-	// withdrawFor is how long the service is withdrawn. Two seconds were enough and none
-	// was not (tailscale/tailscale#18821).
+	// withdrawFor is how long the service is withdrawn. Two seconds are enough, and no pause is
+	// too short (tailscale/tailscale#18821).
 	withdrawFor = 5 * time.Second
 )
 
-// readvertising withdraws services that control does not accept, each for a moment, by
-// name: an approval may reach a machine only when it advertises the service again
+// readvertising withdraws services that control does not accept, each for a moment, by name: an
+// approval may reach a machine only when it advertises the service again
 // (tailscale/tailscale#18821). A service that is not accepted has no traffic to lose.
 type readvertising map[string]*pending
 
-// pending is one service that is advertised and not accepted.
+// A pending is a service that is advertised and not accepted.
 type pending struct {
-	since     time.Time // Advertised and not accepted since then.
+	since     time.Time // Since when the service is advertised and not accepted.
 	patience  time.Duration
-	withdrawn time.Time // Withdrawn since then; zero while advertised.
+	withdrawn time.Time // Since when the service is withdrawn; zero while advertised.
 	count     int
 }
 
-// step returns the services among those that are to be advertised which are withdrawn
-// for a moment, and when that may change. accepted has the services that control gave
-// the machine. While tailscaled is not running nothing is known, and nothing changes.
+// step returns those of the services to advertise that are withdrawn for a moment, and when
+// this may change. accepted has the services that control accepted the machine for. While
+// tailscaled does not run, nothing is known and nothing changes.
 func (r readvertising) step(now time.Time, advertise []string, accepted map[string]bool, running bool) (withdrawn map[string]bool, next time.Time) {
 	withdrawn = map[string]bool{}
 	wanted := map[string]bool{}
@@ -78,7 +78,7 @@ func (p *pending) step(now time.Time, accepted, running bool) {
 	}
 }
 
-// due returns when the service is withdrawn or advertised again; zero if never.
+// due returns when the service is withdrawn or advertised again, or zero for never.
 func (p *pending) due() time.Time {
 	switch {
 	case !p.withdrawn.IsZero():
@@ -89,7 +89,7 @@ func (p *pending) due() time.Time {
 	return time.Time{}
 }
 
-// counts returns how often each service was withdrawn so.
+// counts returns how often each service was withdrawn in this way.
 func (r readvertising) counts() map[string]int {
 	out := make(map[string]int, len(r))
 	for name, p := range r {

@@ -16,8 +16,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/probe"
 )
 
-// TestApprovalNeedsAdvertise has control take a machine as a host only when it advertises
-// the service again after the approval (tailscale/tailscale#18821).
+// TestApprovalNeedsAdvertise simulates a control server that accepts a machine as a host only
+// when the machine advertises the service again after the approval (tailscale/tailscale#18821).
 func TestApprovalNeedsAdvertise(t *testing.T) {
 	l, _ := newLoop(t, t.TempDir())
 	healthy := make(chan struct{}, 1)
@@ -62,9 +62,9 @@ func TestApprovalNeedsAdvertise(t *testing.T) {
 		want     moment
 	}{
 		{reason: "The service is advertised as soon as a backend answers.", want: moment{Advertised: web, Next: acceptPatience}},
-		{reason: "Control has not accepted it in time: it is withdrawn.", after: acceptPatience, want: moment{Next: acceptPatience + withdrawFor, Again: 1}},
-		{reason: "It is advertised again after a moment.", after: acceptPatience + withdrawFor, want: moment{Advertised: web, Next: 3*acceptPatience + withdrawFor, Again: 1}},
-		{reason: "Once it is accepted it stays.", after: acceptPatience + withdrawFor + time.Second, accepted: true, want: moment{Advertised: web, Again: 1}},
+		{reason: "Control has not accepted the service in time: it is withdrawn.", after: acceptPatience, want: moment{Next: acceptPatience + withdrawFor, Again: 1}},
+		{reason: "The service is advertised again after a moment.", after: acceptPatience + withdrawFor, want: moment{Advertised: web, Next: 3*acceptPatience + withdrawFor, Again: 1}},
+		{reason: "An accepted service stays advertised.", after: acceptPatience + withdrawFor + time.Second, accepted: true, want: moment{Advertised: web, Again: 1}},
 	}
 	for _, s := range steps {
 		l.setTailnet(localapi.State{Session: 1, Running: true, Accepted: map[string]bool{"svc:web": s.accepted}})

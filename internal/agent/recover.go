@@ -12,7 +12,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/nodestate"
 )
 
-// setState records whether the state Secret holds a node's identity, and the rules that
+// setState records whether the state Secret holds a node's identity, and which rules
 // containerboot has set up.
 func (l *loop) setState(s *corev1.Secret) {
 	if err := l.kernel.setState(s, l.opts.PodIP); err != nil {
@@ -22,16 +22,16 @@ func (l *loop) setState(s *corev1.Secret) {
 }
 
 // recoverState logs the node out when the Secret has lost its state, or a part of it:
-// tailscaled has the state in memory only, so any later restart would make the machine
-// another node. After a logout, containerboot logs in with the new key that the provider has
-// put into the config. Without such a key the node stays as it is.
+// tailscaled has the state only in memory, so any later restart would make the machine a new
+// node. After the logout, containerboot logs in with the new auth key that the provider has
+// written to the config. Without a key the node is left alone.
 func (l *loop) recoverState(now time.Time) {
 	if !l.stateLost || !l.tailnet.Running || l.drain != nil || !plan.HasAuthKey(l.base) {
 		l.logoutAt = time.Time{}
 		return
 	}
 	if l.logoutAt.IsZero() {
-		// A node that has just logged in writes its state down in a moment.
+		// A node that has just logged in writes its state within a moment.
 		l.logoutAt = now.Add(l.opts.StatePatience)
 		return
 	}

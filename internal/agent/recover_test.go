@@ -30,15 +30,15 @@ func TestMendState(t *testing.T) {
 		want   int
 	}{
 		"Lost": {
-			reason: "A node whose state is gone must join anew once it has a key.",
+			reason: "A node whose state is gone must join again once it has a key.",
 			state:  &corev1.Secret{}, base: withKey, tail: localapi.State{Running: true}, after: 30 * time.Second, want: 1,
 		},
 		"Deleted": {
-			reason: "A Secret that is gone holds no state either.",
+			reason: "A deleted Secret counts as a lost state.",
 			base:   withKey, tail: localapi.State{Running: true}, after: 30 * time.Second, want: 1,
 		},
 		"Patience": {
-			reason: "A node that has just logged in may take a moment to write its state down.",
+			reason: "A node that has just logged in may take a moment to write its state.",
 			state:  &corev1.Secret{}, base: withKey, tail: localapi.State{Running: true}, after: 29 * time.Second,
 		},
 		"Whole": {
@@ -46,11 +46,11 @@ func TestMendState(t *testing.T) {
 			state:  whole, base: withKey, tail: localapi.State{Running: true}, after: time.Hour,
 		},
 		"Partial": {
-			reason: "A node that would start without its machine's key must join anew, too.",
+			reason: "A node that would start without its machine's key must join again too.",
 			state:  partial, base: withKey, tail: localapi.State{Running: true}, after: 30 * time.Second, want: 1,
 		},
 		"NoKey": {
-			reason: "Without a key it could not come back: the provider may be away.",
+			reason: "Without a key the node stays, because it could not join again: the provider may be unavailable.",
 			state:  &corev1.Secret{}, base: without, tail: localapi.State{Running: true}, after: time.Hour,
 		},
 		"NotRunning": {
@@ -58,11 +58,11 @@ func TestMendState(t *testing.T) {
 			state:  &corev1.Secret{}, base: withKey, after: time.Hour,
 		},
 		"Draining": {
-			reason: "A pod that is being stopped need not join anew.",
+			reason: "A pod that is being stopped need not join again.",
 			state:  &corev1.Secret{}, base: withKey, tail: localapi.State{Running: true}, drain: &drain{}, after: time.Hour,
 		},
 		"Unseen": {
-			reason: "While the API server is away nothing is known of the state.",
+			reason: "While the API server is unavailable, the state is unknown.",
 			unseen: true, base: withKey, tail: localapi.State{Running: true}, after: time.Hour,
 		},
 	}
@@ -86,7 +86,7 @@ func TestMendState(t *testing.T) {
 	}
 }
 
-// wholeState is what tailscaled keeps.
+// wholeState returns the complete state that tailscaled keeps.
 func wholeState() map[string][]byte {
 	return map[string][]byte{
 		string(ipn.MachineKeyStateKey): []byte("k"), string(ipn.KnownProfilesStateKey): []byte("{}"),

@@ -11,19 +11,19 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 )
 
-// A role is a task that the pod has beside serving services of its tailnet. The loop has a
-// list of the roles of its pod; only the loop's goroutine calls them, except watch.
+// A role is a task of the pod besides serving services of its tailnet. The loop has a list of
+// the roles of its pod. Only the loop's goroutine calls their methods, except watch.
 type role interface {
-	// watch follows the role's objects of the Kubernetes API until ctx ends.
+	// watch watches the role's objects in the Kubernetes API until ctx is done.
 	watch(ctx context.Context, a *Agent)
 
-	// restore takes over what an earlier run of the agent in this pod has written.
+	// restore loads what an earlier run of the agent in this pod has written.
 	restore() error
 
-	// step does what is due. It returns when to call it again without a change, or zero.
+	// step does the work that is due. It returns when to call it again if nothing changes, or zero.
 	step(ctx context.Context, now time.Time, l *loop) time.Time
 
-	// started reports whether the role knows its task.
+	// started reports whether the role knows its configuration.
 	started() bool
 
 	// unready returns why the pod cannot fill the role yet, or "".
@@ -55,7 +55,7 @@ func (plainRole) drain(time.Time, *loop)                           {}
 func (plainRole) report(*v1alpha1.MachineAgentStatus)              {}
 func (plainRole) close()                                           {}
 
-// roles are those of one pod, in the order of their steps.
+// roles are the roles of one pod, in the order of their steps.
 type roles []role
 
 func (rs roles) restore() error {
@@ -67,7 +67,7 @@ func (rs roles) restore() error {
 	return nil
 }
 
-// step calls the steps of all roles, and returns when each is due again.
+// step runs the steps of all roles, and returns when each is due again.
 func (rs roles) step(ctx context.Context, now time.Time, l *loop) []time.Time {
 	due := make([]time.Time, 0, len(rs))
 	for _, r := range rs {
@@ -80,7 +80,7 @@ func (rs roles) started() bool {
 	return !slices.ContainsFunc(rs, func(r role) bool { return !r.started() })
 }
 
-// unready returns why the first role that is not ready is not.
+// unready returns the reason of the first role that is not ready.
 func (rs roles) unready(l *loop) string {
 	for _, r := range rs {
 		if why := r.unready(l); why != "" {

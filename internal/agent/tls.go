@@ -18,10 +18,10 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/terminate"
 )
 
-// fileTLS is the one file of Options.TLSDir.
+// fileTLS is the only file in Options.TLSDir.
 const fileTLS = "tls.json"
 
-// newTerminator returns the server that terminates TLS with certificates of Secrets.
+// newTerminator returns the server that terminates TLS with certificates from Secrets.
 func (a *Agent) newTerminator(ctx context.Context) *terminate.Server {
 	return terminate.New(terminate.Options{
 		Watch: func(ctx context.Context, name string, fn func(*corev1.Secret)) {
@@ -35,8 +35,8 @@ func (a *Agent) newTerminator(ctx context.Context) *terminate.Server {
 	})
 }
 
-// issuer is the machine of the pod's group that gets the certificates that Tailscale
-// provides: the first. Its state Secret holds them.
+// issuer returns the name of the machine that gets the certificates that Tailscale provides:
+// the first of the pod's group. Its state Secret holds them.
 func (o Options) issuer() string {
 	i := strings.LastIndexByte(o.PodName, '-')
 	if i < 0 {
@@ -45,7 +45,7 @@ func (o Options) issuer() string {
 	return o.PodName[:i] + "-0"
 }
 
-// An issuer gets certificates of Tailscale. See issue.Issuer.
+// An issuer gets certificates from Tailscale. See issue.Issuer.
 type issuer interface {
 	Set(ctx context.Context, session int, domains []string) error
 	Statuses() map[string]issue.Status
@@ -53,7 +53,7 @@ type issuer interface {
 	Again(ctx context.Context, domain string) error
 }
 
-// newIssuer returns the issuer of the pod: one pod of a group gets the certificates of all.
+// newIssuer returns the pod's issuer: one pod of a group gets the certificates for all.
 func (a *Agent) newIssuer(ctx context.Context) issuer {
 	if a.opts.PodName != a.opts.issuer() || a.opts.Egress.ConfigMap != "" {
 		return issue.None{}
@@ -61,8 +61,8 @@ func (a *Agent) newIssuer(ctx context.Context) issuer {
 	return issue.New(ctx, a.local, func() { a.do(ctx, func(*loop) {}) }, a.log)
 }
 
-// getCertificates has tailscaled get the certificates of services from Tailscale, if the
-// tailnet provides them. Until that is known the last request stands.
+// getCertificates has tailscaled get certificates for the services from Tailscale, if the
+// tailnet provides them. Until this is known, the last request remains.
 func (l *loop) getCertificates(ctx context.Context, now time.Time, services []plan.Service) {
 	if l.https() == plan.HTTPSUnknown {
 		return
@@ -98,8 +98,8 @@ func (l *loop) offered(ctx context.Context, now time.Time) map[string]bool {
 	return offered
 }
 
-// terminateTLS has the terminator serve the wanted services, and those that are leaving as
-// long as tailscaled forwards to them.
+// terminateTLS has the terminator serve the wanted services, and leaving ones as long as
+// tailscaled forwards to them.
 func (l *loop) terminateTLS(ctx context.Context, now time.Time, services []plan.Service) {
 	wanted := plan.TerminationsOf(services)
 	planned := map[string]bool{}

@@ -33,7 +33,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// certified returns a certificate that signs itself, and its key.
+// certified returns a self-signed certificate and its key.
 func certified(t *testing.T, name string) (cert, key []byte) {
 	t.Helper()
 	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -52,8 +52,8 @@ func certified(t *testing.T, name string) (cert, key []byte) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})
 }
 
-// TestCertificate has tailscaled get a certificate of Tailscale, which it keeps in its
-// state Secret.
+// TestCertificate checks that tailscaled gets a certificate from Tailscale, which it keeps in
+// its state Secret.
 func TestCertificate(t *testing.T) {
 	t.Parallel()
 	const domain = "web.example.ts.net"
@@ -68,7 +68,7 @@ func TestCertificate(t *testing.T) {
 	p.start()
 	p.local.Set(ipn.Running)
 	reason := func() string { return p.service().Reason }
-	eventually(t, "HTTPS that is off must be told.", string(meta.ReasonHTTPSDisabled), reason)
+	eventually(t, "The report must say that HTTPS is off.", string(meta.ReasonHTTPSDisabled), reason)
 
 	cert, key := certified(t, domain)
 	var (
@@ -87,34 +87,33 @@ func TestCertificate(t *testing.T) {
 		s.Data[name+".crt"], s.Data[name+".key"] = cert, key
 		return p.kube.Update(t.Context(), s)
 	}, domain)
-	eventually(t, "What the certificate authority refuses must be told.", string(meta.ReasonCertificateNotIssued), reason)
+	eventually(t, "The report must say that the certificate was not issued.", string(meta.ReasonCertificateNotIssued), reason)
 	if msg := p.service().Message; !strings.Contains(msg, "429: too many certificates") {
-		t.Errorf("What the certificate authority says must be told, got %q", msg)
+		t.Errorf("The report must contain the certificate authority's error, got %q", msg)
 	}
 	if n := asked.Load(); n != 1 {
-		t.Errorf("It must not be asked again at once, was asked %d times", n)
+		t.Errorf("The certificate must not be requested again at once, was requested %d times", n)
 	}
 
-	// Another tailscaled is asked again.
+	// A new tailscaled gets the request again.
 	well.Store(true)
 	p.local.Stop()
 	p.local.Start()
 	p.local.Set(ipn.Running, "svc:web")
-	eventually(t, "With its certificate the service is offered.", true, func() bool { return p.service().Advertised })
+	eventually(t, "The service must be advertised once it has its certificate.", true, func() bool { return p.service().Advertised })
 	if diff := cmp.Diff("", reason()); diff != "" {
-		t.Errorf("Nothing is wrong then: -want, +got:\n%s", diff)
+		t.Errorf("There must be no reason then: -want, +got:\n%s", diff)
 	}
 	want := `{"Services":{"svc:web":{"TCP":{"443":{"TCPForward":"127.36.0.1:16827","ProxyProtocol":2}}}}}`
 	if diff := cmp.Diff(want, p.files()[1]); diff != "" {
-		t.Errorf("Tailscaled forwards to the agent: -want, +got:\n%s", diff)
+		t.Errorf("Tailscaled must forward to the agent: -want, +got:\n%s", diff)
 	}
 	if strings.Contains(p.logged.String(), "PRIVATE KEY") {
 		t.Error("No log may hold a private key")
 	}
 }
 
-// TestCertificatesGoOn has tailscaled be away for a moment while it gets a
-// certificate.
+// TestCertificatesGoOn makes tailscaled unavailable for a moment while it gets a certificate.
 func TestCertificatesGoOn(t *testing.T) {
 	cases := map[string]struct {
 		reason string
@@ -122,7 +121,7 @@ func TestCertificatesGoOn(t *testing.T) {
 		want   []string
 	}{
 		"NotRunning": {
-			reason: "A tailscaled that stops to run for a moment gets no other certificate.",
+			reason: "A tailscaled that stops running for a moment gets no second request.",
 			states: []localapi.State{
 				{Session: 1, Running: true, HTTPS: true, HTTPSKnown: true},
 				{Session: 1, HTTPS: true, HTTPSKnown: true},
@@ -131,7 +130,7 @@ func TestCertificatesGoOn(t *testing.T) {
 			want: []string{"web.example.ts.net"},
 		},
 		"NewSession": {
-			reason: "What a new tailscaled may not have is asked for once, when it runs.",
+			reason: "A certificate that a new tailscaled may lack is requested once, when it runs.",
 			states: []localapi.State{
 				{Session: 1, Running: true, HTTPS: true, HTTPSKnown: true},
 				{Session: 1},
@@ -142,7 +141,7 @@ func TestCertificatesGoOn(t *testing.T) {
 			want: []string{"web.example.ts.net", "web.example.ts.net"},
 		},
 		"Off": {
-			reason: "Where HTTPS is off nothing is asked for.",
+			reason: "Without HTTPS nothing is requested.",
 			states: []localapi.State{{Session: 1, Running: true, HTTPSKnown: true}},
 		},
 	}
@@ -168,7 +167,7 @@ func TestCertificatesGoOn(t *testing.T) {
 	}
 }
 
-// A certifier notes what it is asked for. Its bus is away.
+// A certifier records the requested names. Its bus is unavailable.
 type certifier struct{ asked []string }
 
 func (c *certifier) WatchIPNBus(context.Context, ipn.NotifyWatchOpt) (*local.IPNBusWatcher, error) {

@@ -38,11 +38,10 @@ type StatusError struct {
 // Error returns the status code.
 func (e StatusError) Error() string { return fmt.Sprintf("HTTP status %d", e.Code) }
 
-// NewNetChecker returns a Checker that opens a TCP connection, sends an HTTP GET
-// if the target has a path, or only looks up its host if the target is ResolveOnly. Each probe
-// has a connection of its own, uses no proxy, and does not follow redirects. Addresses that lead
-// back to the pod or to its node are refused, whatever name resolves to them: no backend answers
-// there.
+// NewNetChecker returns a Checker that opens a TCP connection, sends an HTTP GET if the target
+// has a path, or only looks up the host if the target is ResolveOnly. Each probe opens a new
+// connection, uses no proxy, and does not follow redirects. Addresses that lead back to the pod
+// or to its node are refused, whatever name resolves to them: no backend answers there.
 func NewNetChecker() Checker {
 	return newNetChecker(&net.Dialer{Resolver: net.DefaultResolver, Control: address.Control})
 }
@@ -50,8 +49,8 @@ func NewNetChecker() Checker {
 // A DialFunc opens a connection.
 type DialFunc func(ctx context.Context, network, address string) (net.Conn, error)
 
-// NewDialChecker returns a Checker like NewNetChecker, with connections that dial
-// opens. It looks up no host: targets are addresses, or names that dial resolves.
+// NewDialChecker returns a Checker like NewNetChecker that opens its connections with dial. It
+// does not look up hosts: targets are addresses, or names that dial resolves.
 func NewDialChecker(dial DialFunc) Checker {
 	c := newClient(dial)
 	return CheckerFn(func(ctx context.Context, t Target) error {
@@ -86,7 +85,8 @@ func newNetChecker(d *net.Dialer) Checker {
 	})
 }
 
-// resolve looks up a target's host, and has the dialer check each address as if it were dialled.
+// resolve looks up a target's host, and runs the dialer's check on each address as if it were
+// dialled.
 func resolve(ctx context.Context, d *net.Dialer, t Target) error {
 	found, err := d.Resolver.LookupNetIP(ctx, "ip", t.Host)
 	if err != nil {
@@ -122,7 +122,7 @@ func get(ctx context.Context, c *http.Client, t Target) error {
 	if err != nil {
 		return errors.Wrapf(err, "cannot get %q", req.URL)
 	}
-	// The status is the answer; a body may never end.
+	// Only the status matters; a body may never end.
 	if err := res.Body.Close(); err != nil {
 		return errors.Wrapf(err, "cannot close answer of %q", req.URL)
 	}
@@ -146,8 +146,9 @@ const reasonRefused = "its address is refused: it is "
 // Refused reports whether the target is unhealthy because its addresses are refused.
 func (s Status) Refused() bool { return strings.HasPrefix(s.Reason, reasonRefused) }
 
-// Reason describes the error of a probe in words that are the same as long as the cause is.
-// Errors of package net contain ephemeral ports, which would make every probe a transition.
+// Reason returns a description of the error of a probe that stays the same while the cause is
+// the same. Errors of package net contain ephemeral ports, which would make every probe a
+// transition.
 func Reason(err error) string {
 	if err == nil {
 		return ""

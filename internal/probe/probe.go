@@ -1,8 +1,8 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package probe finds out which backends answer. It knows hosts and ports, and not services: the
-// agent and the extension decide what follows from a backend's health.
+// Package probe probes the health of backends. It knows hosts and ports, but not services: the
+// agent and the extension decide how to act on a backend's health.
 package probe
 
 import (
@@ -11,14 +11,15 @@ import (
 	"time"
 )
 
-// Pauses before the next probe of a backend that is not known to be healthy. The target's own
-// interval limits them.
+// Pauses before the next probe of a backend that is not known to be healthy. The target's
+// interval is the upper limit.
 const (
-	// pauseUnsettled is short, so that a backend that has just failed is
-	// withdrawn after its thresholds' worth of moments, not of intervals.
+	// pauseUnsettled is short, so that a backend that has just failed is soon withdrawn: the
+	// threshold counts these short pauses, not intervals.
 	pauseUnsettled = 500 * time.Millisecond
 
-	// pauseUnhealthy lets a backend come back soon without hammering it.
+	// pauseUnhealthy detects soon that a backend is healthy again, without sending it too many
+	// probes.
 	pauseUnhealthy = 2 * time.Second
 )
 
@@ -31,20 +32,20 @@ type Target struct {
 	// Port is a TCP port.
 	Port uint16
 
-	// Path of an HTTP GET. Empty means that a TCP connection is enough.
+	// Path is the path of an HTTP GET. Empty means that a TCP connection is enough.
 	Path string
 
 	// ResolveOnly looks up the host, and sends nothing to it.
 	ResolveOnly bool
 
-	// Interval between two probes of a healthy backend.
+	// Interval is the time between two probes of a healthy backend.
 	Interval time.Duration
 
-	// Timeout of a probe.
+	// Timeout bounds a probe.
 	Timeout time.Duration
 
-	// HealthyThreshold and UnhealthyThreshold are the numbers of equal results in a row that
-	// decide the backend's health. Less than one means one.
+	// HealthyThreshold and UnhealthyThreshold are the numbers of equal results in a row that decide
+	// the backend's health. Values below one count as one.
 	HealthyThreshold   int
 	UnhealthyThreshold int
 }
@@ -54,10 +55,10 @@ func (t Target) Address() string {
 	return net.JoinHostPort(t.Host, strconv.Itoa(int(t.Port)))
 }
 
-// Health of a backend.
+// Health is the health of a backend.
 type Health int
 
-// A backend's health is unknown until a threshold was reached once.
+// A backend's health is unknown until it has reached a threshold once.
 const (
 	Unknown Health = iota
 	Healthy
@@ -80,16 +81,16 @@ func (h Health) String() string {
 type Status struct {
 	Health Health
 
-	// Reason why the backend is unhealthy, in a few words that do not change
-	// from probe to probe. Empty unless unhealthy.
+	// Reason says why the backend is unhealthy, in a few words that do not change from probe to
+	// probe. Empty unless unhealthy.
 	Reason string
 }
 
-// A record is a backend's status and the results that may change it.
+// A record holds a backend's status and the results that may change it.
 type record struct {
 	status Status
 
-	// successes and failures in a row; one of them is zero.
+	// successes and failures count results in a row; one of them is zero.
 	successes int
 	failures  int
 }

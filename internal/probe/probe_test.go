@@ -41,7 +41,7 @@ func TestNext(t *testing.T) {
 		want    want
 	}{
 		"FirstSuccess": {
-			reason:  "One success is not enough, and the next is soon asked for.",
+			reason:  "One success is not enough, and the next probe follows soon.",
 			target:  target,
 			results: []string{""},
 			want:    want{pause: pauseUnsettled},
@@ -53,7 +53,7 @@ func TestNext(t *testing.T) {
 			want:    want{status: Status{Health: Healthy}, pause: 10 * time.Second},
 		},
 		"FirstFailure": {
-			reason:  "A healthy backend that fails once is asked again at once.",
+			reason:  "A healthy backend that fails once is soon probed again.",
 			from:    healthy,
 			target:  target,
 			results: []string{"timed out"},
@@ -74,7 +74,7 @@ func TestNext(t *testing.T) {
 			want:    want{status: Status{Health: Unhealthy, Reason: "connection refused"}, pause: pauseUnhealthy},
 		},
 		"Recovering": {
-			reason:  "An unhealthy backend that answers once is asked again at once.",
+			reason:  "An unhealthy backend that answers once is soon probed again.",
 			from:    unhealthy,
 			target:  target,
 			results: []string{""},
@@ -181,7 +181,7 @@ func TestProberSet(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		if diff := cmp.Diff(map[string]int{"a": 1, "b": 11}, probes); diff != "" {
-			t.Errorf("A target that stays is probed on, one that goes is not: -want, +got:\n%s", diff)
+			t.Errorf("A kept target must be probed further, a removed one must not: -want, +got:\n%s", diff)
 		}
 		if diff := cmp.Diff(map[Target]Status{b: {Health: Healthy}}, p.Statuses()); diff != "" {
 			t.Errorf("Statuses(): -want, +got:\n%s", diff)
@@ -227,7 +227,7 @@ func TestNetChecker(t *testing.T) {
 		"Redirect":    {reason: "3xx is up, and is not followed.", addr: up, path: "/moved", want: ""},
 		"Unavailable": {reason: "5xx is down.", addr: up, path: "/sick", want: "HTTP status 503"},
 		"Hangs":       {reason: "A backend that takes too long is down.", addr: up, path: "/hangs", timeout: 50 * time.Millisecond, want: "timed out"},
-		"ResolveOnly": {reason: "An address is known, whatever listens there.", addr: down, path: "/ok", resolve: true, want: ""},
+		"ResolveOnly": {reason: "An address needs no lookup, and nothing is sent to it.", addr: down, path: "/ok", resolve: true, want: ""},
 		"HTTPRefused": {reason: "A closed port is down for HTTP too.", addr: down, path: "/ok", want: "connection refused"},
 	}
 	for name, tc := range cases {
@@ -242,8 +242,8 @@ func TestNetChecker(t *testing.T) {
 	}
 }
 
-// TestNetCheckerRefuses shows that what answers in the pod itself is no backend, however it
-// is called.
+// TestNetCheckerRefuses checks that servers in the pod itself are no backends, whatever name
+// they have.
 func TestNetCheckerRefuses(t *testing.T) {
 	asked := 0
 	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked++ }))
@@ -259,7 +259,7 @@ func TestNetCheckerRefuses(t *testing.T) {
 		}
 	}
 	if asked > 0 {
-		t.Errorf("What is refused must not be asked, and was %d times", asked)
+		t.Errorf("A refused backend must not be probed, and was %d times", asked)
 	}
 }
 
@@ -271,12 +271,11 @@ func TestResolveOnly(t *testing.T) {
 	}}
 	err := newNetChecker(&net.Dialer{Resolver: r}).Check(t.Context(), Target{Host: "gone.default.svc.cluster.local.", Port: 80, ResolveOnly: true})
 	if diff := cmp.Diff("no such host", Reason(err)); diff != "" {
-		t.Errorf("A backend whose name is gone is down: Check(...): -want reason, +got reason:\n%s\n%v", diff, err)
+		t.Errorf("A backend whose name does not exist is down: Check(...): -want reason, +got reason:\n%s\n%v", diff, err)
 	}
 }
 
-// noSuchName answers questions of a DNS client as RFC 1035 4.2.2 has it over a
-// stream, each with NXDOMAIN.
+// noSuchName answers each question of a DNS client on a stream (RFC 1035 4.2.2) with NXDOMAIN.
 func noSuchName(c net.Conn) {
 	defer c.Close()
 	for {
@@ -296,7 +295,7 @@ func noSuchName(c net.Conn) {
 	}
 }
 
-// timeoutOr returns d, or a generous timeout where a test does not wait for it.
+// timeoutOr returns d, or a long timeout if d is zero.
 func timeoutOr(d time.Duration) time.Duration {
 	if d > 0 {
 		return d
@@ -310,9 +309,9 @@ func TestReason(t *testing.T) {
 		err    error
 		want   string
 	}{
-		"None":      {reason: "No error has no reason."},
+		"None":      {reason: "Without an error there is no reason."},
 		"NoHost":    {reason: "A name that does not exist.", err: &net.DNSError{IsNotFound: true, Server: "10.0.0.10:53"}, want: "no such host"},
-		"NoDNS":     {reason: "The port of the question is not told.", err: &net.DNSError{Err: "read udp 10.1.2.3:43522->10.96.0.10:53"}, want: "cannot resolve host"},
+		"NoDNS":     {reason: "The reason must not contain the port of the query.", err: &net.DNSError{Err: "read udp 10.1.2.3:43522->10.96.0.10:53"}, want: "cannot resolve host"},
 		"DNSTimer":  {reason: "A name server that is silent.", err: &net.DNSError{IsTimeout: true}, want: "timed out"},
 		"Reset":     {reason: "A connection that is cut.", err: errors.Wrap(&net.OpError{Err: syscall.ECONNRESET}, "cannot get"), want: "connection closed"},
 		"NoRoute":   {reason: "A host without a route.", err: &net.OpError{Err: syscall.EHOSTUNREACH}, want: "host unreachable"},

@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// A Prober probes a changing set of targets. Its methods may be called from
-// several goroutines.
+// A Prober probes a changing set of targets. Its methods are safe for concurrent use.
 type Prober struct {
 	checker Checker
 	changed func()
@@ -21,7 +20,7 @@ type Prober struct {
 	targets map[Target]*probing
 }
 
-// A probing is the goroutine of a target and the target's status.
+// A probing holds the goroutine of a target and the target's status.
 type probing struct {
 	cancel context.CancelFunc
 	status Status
@@ -30,13 +29,13 @@ type probing struct {
 // A ProberOption configures a Prober.
 type ProberOption func(*Prober)
 
-// WithProbed has fn called after every probe.
+// WithProbed makes the Prober call fn after every probe.
 func WithProbed(fn func(ok bool)) ProberOption {
 	return func(p *Prober) { p.probed = fn }
 }
 
-// NewProber returns a Prober without targets. It calls changed, from goroutines
-// of its own, after a target's status changed.
+// NewProber returns a Prober without targets. It calls changed from separate goroutines after a
+// target's status has changed.
 func NewProber(c Checker, changed func(), o ...ProberOption) *Prober {
 	p := &Prober{
 		checker: c,
@@ -50,8 +49,8 @@ func NewProber(c Checker, changed func(), o ...ProberOption) *Prober {
 	return p
 }
 
-// Set replaces the targets. Those that stay keep their status, and new ones are probed at once,
-// until ctx ends.
+// Set replaces the targets. Targets that stay keep their status, and new ones are probed at
+// once, until ctx is done.
 func (p *Prober) Set(ctx context.Context, targets []Target) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,12 +1,12 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package products lists the packages and images that the project ships. Builds, the demo,
-// the install check, tests and default images take names from here; a test checks that
-// manifests, Compositions, examples and docs name nothing else.
+// Package products lists the packages and images of the project. Builds, the demo, the install
+// check, tests and default images take names from here; a test checks that manifests,
+// Compositions, examples and docs name no other products.
 package products
 
-// Organization is where all products are published.
+// Organization is the registry path of all products.
 const Organization = "ghcr.io/tailscale-gateway"
 
 // Names of products: the last part of their repositories.
@@ -19,7 +19,7 @@ const (
 	ConfigurationClaims = "configuration-tailscale-gateway-claims"
 )
 
-// A Kind is what a product is to Crossplane: a kind of package, or a plain image.
+// A Kind is the kind of a product for Crossplane: a kind of package, or a plain image.
 type Kind string
 
 // Kinds of products.
@@ -41,7 +41,7 @@ type Product struct {
 	// Package is the folder of the package's YAML, or empty for a plain image.
 	Package string
 
-	// Flavour of the cluster's kinds that a configuration defines, or empty.
+	// Flavour is the flavour of the cluster's kinds that a configuration defines, or empty.
 	Flavour string
 }
 
@@ -51,7 +51,7 @@ const (
 	FlavourClaims     = "claims"
 )
 
-// All returns all products. A package comes after those that it depends on.
+// All returns all products. A package comes after its dependencies.
 func All() []Product {
 	return []Product{
 		{Name: Agent, Kind: KindImage, Main: "./cmd/agent"},
@@ -63,8 +63,8 @@ func All() []Product {
 	}
 }
 
-// Packages returns the packages that one install of a flavour brings, in the order of an
-// update: a package comes after those that it depends on.
+// Packages returns the packages that an install of a flavour includes, in the order of an
+// update: a package comes after its dependencies.
 func Packages(flavour string) []Product {
 	var out []Product
 	for _, p := range All() {
@@ -78,6 +78,6 @@ func Packages(flavour string) []Product {
 // Image returns the repository of a product with a tag.
 func Image(name, tag string) string { return Organization + "/" + name + ":" + tag }
 
-// Object returns the name that Crossplane gives to a package installed by its repository:
-// the path with dashes.
+// Object returns the name that Crossplane gives to a package installed from its repository: the
+// path with dashes.
 func Object(name string) string { return "tailscale-gateway-" + name }

@@ -18,13 +18,13 @@ import (
 	pkgmetav1 "github.com/crossplane/crossplane/apis/v2/pkg/meta/v1"
 )
 
-// root of the repository.
+// root is the root of the repository.
 const root = "../.."
 
 // mentions matches our images, and Crossplane's objects of our packages.
 var mentions = regexp.MustCompile(`(?:ghcr\.io/tailscale-gateway/|tailscale-gateway-(?:provider|function)-|\b(?:provider|function|configuration)-tailscale)[a-z-]*`)
 
-// files are those that name products without being able to import this package.
+// files returns the files that name products but cannot import this package.
 func files(t *testing.T) []string {
 	t.Helper()
 	var out []string
@@ -33,7 +33,7 @@ func files(t *testing.T) []string {
 			if err != nil || d.IsDir() {
 				return err
 			}
-			// What the names of former releases became stands there.
+			// This page also has the names of products of former releases.
 			if filepath.Base(path) != "upgrading.md" {
 				out = append(out, path)
 			}
@@ -46,7 +46,7 @@ func files(t *testing.T) []string {
 	return out
 }
 
-// TestMentions checks that files name no product that is not shipped.
+// TestMentions checks that files name no product that does not exist.
 func TestMentions(t *testing.T) {
 	seen := map[string]bool{}
 	for _, f := range files(t) {
@@ -60,7 +60,7 @@ func TestMentions(t *testing.T) {
 				continue
 			}
 			if !slices.ContainsFunc(All(), func(p Product) bool { return p.Name == name }) {
-				t.Errorf("%s names %q, which is no product", strings.TrimPrefix(f, root+"/"), m)
+				t.Errorf("%s names %q, which is not a product", strings.TrimPrefix(f, root+"/"), m)
 			}
 			seen[name] = true
 		}

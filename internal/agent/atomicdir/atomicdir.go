@@ -1,11 +1,10 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package atomicdir writes a directory the way kubelet writes a mounted Secret:
-// files are symlinks through ..data, and ..data is swapped in one rename.
-// Containerboot watches its directories for just that
-// (tailscale.com cmd/containerboot/tailscaled.go, watchTailscaledConfigChanges).
-// What is in the files is no matter of this package.
+// Package atomicdir writes a directory the way kubelet writes a mounted Secret: files are
+// symlinks through ..data, and one rename swaps ..data. Containerboot watches its directories
+// for exactly this (tailscale.com cmd/containerboot/tailscaled.go,
+// watchTailscaledConfigChanges). The package does not interpret the files' contents.
 package atomicdir
 
 import (
@@ -24,7 +23,7 @@ const (
 	newLink    = "..data_new"
 	generation = "..gen-"
 
-	// Only this user's processes may read: files can hold an auth key.
+	// Only the agent's user can read the files: they can hold an auth key.
 	dirMode  = 0o700
 	fileMode = 0o600
 )
@@ -37,20 +36,19 @@ type Dir struct {
 	others []string
 }
 
-// New returns the directory at path, which holds a file called name, and may hold
-// others. Nothing is touched before the first Write.
+// New returns a Dir for the directory at path, which holds a file called name and can hold
+// others. Nothing is written before the first Write.
 func New(path, name string, others ...string) *Dir {
 	return &Dir{path: path, name: name, others: others}
 }
 
-// Name of the file that is always there.
+// Name returns the name of the file that always exists.
 func (d *Dir) Name() string { return d.name }
 
-// Read returns the content of the file called name. It returns nil when there is
-// none yet.
+// Read returns the content of the file called name, or nil if it does not exist yet.
 func (d *Dir) Read() ([]byte, error) { return d.ReadFile(d.name) }
 
-// ReadFile returns the content of a file. It returns nil when there is none yet.
+// ReadFile returns the content of a file, or nil if it does not exist yet.
 func (d *Dir) ReadFile(name string) ([]byte, error) {
 	b, err := os.ReadFile(filepath.Join(d.path, name))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -59,16 +57,15 @@ func (d *Dir) ReadFile(name string) ([]byte, error) {
 	return b, errors.Wrap(err, "cannot read file")
 }
 
-// Write replaces the content of the file called name, and reports whether it
-// differed.
+// Write replaces the content of the file called name, and reports whether the content changed.
 func (d *Dir) Write(data []byte) (bool, error) {
 	return d.WriteFiles(map[string][]byte{d.name: data})
 }
 
-// WriteFiles replaces the content of the files given, and reports whether one
-// differed. Other files stay as they are. The generation before is kept, for a
-// reader that has followed the links already. All older ones are removed before
-// anything is written, so that a volume that was full has room for the next try.
+// WriteFiles replaces the contents of the given files, and reports whether any of them changed.
+// Other files stay the same. The previous generation is kept for a reader that has already
+// followed the links. All older generations are removed before anything is written, so that a
+// volume that was full has room for the next attempt.
 func (d *Dir) WriteFiles(files map[string][]byte) (bool, error) {
 	have := make(map[string][]byte)
 	for _, name := range append([]string{d.name}, d.others...) {
@@ -111,7 +108,7 @@ func (d *Dir) WriteFiles(files map[string][]byte) (bool, error) {
 	return true, nil
 }
 
-// writeGeneration writes files in a new directory and returns its name.
+// writeGeneration writes files into a new directory and returns the directory's name.
 func (d *Dir) writeGeneration(files map[string][]byte) (string, error) {
 	dir, err := os.MkdirTemp(d.path, generation)
 	if err != nil {
@@ -133,7 +130,7 @@ func writeFile(path string, data []byte) error {
 	if _, err := f.Write(data); err != nil {
 		return errors.Join(errors.Wrap(err, "cannot write file"), f.Close())
 	}
-	// The directory outlives a crash of the node; a file cut short must not.
+	// The directory survives a crash of the node, so files must be written completely.
 	if err := f.Sync(); err != nil {
 		return errors.Join(errors.Wrap(err, "cannot sync file"), f.Close())
 	}
@@ -152,7 +149,8 @@ func (d *Dir) swap(gen string) error {
 	return errors.Wrap(os.Rename(tmp, filepath.Join(d.path, dataLink)), "cannot swap generations")
 }
 
-// link makes a file visible at the directory's top. It does so once.
+// link creates the symlink that makes a file visible at the top of the directory, if it does
+// not exist yet.
 func (d *Dir) link(name string) error {
 	err := os.Symlink(filepath.Join(dataLink, name), filepath.Join(d.path, name))
 	if errors.Is(err, fs.ErrExist) {

@@ -30,8 +30,8 @@ func TestWrite(t *testing.T) {
 	}{
 		{reason: "The first write makes the directory.", write: "a", want: want{changed: true, content: "a", generations: 1}},
 		{reason: "The same content changes nothing.", write: "a", want: want{content: "a", generations: 1}},
-		{reason: "The generation before is kept.", write: "b", want: want{changed: true, content: "b", generations: 2}},
-		{reason: "No more than one generation is kept.", write: "c", want: want{changed: true, content: "c", generations: 2}},
+		{reason: "The previous generation is kept.", write: "b", want: want{changed: true, content: "b", generations: 2}},
+		{reason: "Only one previous generation is kept.", write: "c", want: want{changed: true, content: "c", generations: 2}},
 		{reason: "A file can become empty.", write: "", want: want{changed: true, content: "", generations: 2}},
 	}
 	for _, s := range steps {
@@ -66,7 +66,7 @@ func TestWriteFiles(t *testing.T) {
 			want:  map[string]string{"serve": "a", "ingress": "b"},
 		},
 		{
-			reason: "Files that are not given stay.", changed: true,
+			reason: "Files that are not in the call stay.", changed: true,
 			write: map[string]string{"egress": "c"},
 			want:  map[string]string{"serve": "a", "ingress": "b", "egress": "c"},
 		},
@@ -76,7 +76,7 @@ func TestWriteFiles(t *testing.T) {
 			want:   map[string]string{"serve": "a", "ingress": "b", "egress": "c"},
 		},
 		{
-			reason: "One that differs is enough.", changed: true,
+			reason: "One changed file is enough.", changed: true,
 			write: map[string]string{"serve": "a", "egress": "d"},
 			want:  map[string]string{"serve": "a", "ingress": "b", "egress": "d"},
 		},
@@ -93,7 +93,7 @@ func TestWriteFiles(t *testing.T) {
 		if changed != s.changed {
 			t.Errorf("\n%s\nWriteFiles(...) = %t, want %t", s.reason, changed, s.changed)
 		}
-		// Another one, as after a restart.
+		// A new Dir, as after a restart of the agent.
 		d = New(path, "serve", "ingress", "egress")
 		got := make(map[string]string)
 		for _, name := range []string{"serve", "ingress", "egress"} {
@@ -126,7 +126,7 @@ func TestRestart(t *testing.T) {
 	if _, err := New(path, "config").Write([]byte("a")); err != nil {
 		t.Fatalf("Write(...): %v", err)
 	}
-	// What a crash between two steps leaves behind.
+	// A crash between two steps leaves these behind.
 	if err := os.Symlink("nowhere", filepath.Join(path, newLink)); err != nil {
 		t.Fatalf("Symlink(...): %v", err)
 	}
@@ -140,18 +140,18 @@ func TestRestart(t *testing.T) {
 		t.Fatalf("Read(): %v", err)
 	}
 	if diff := cmp.Diff("a", string(got)); diff != "" {
-		t.Errorf("Another writer must read what the first one wrote: -want, +got:\n%s", diff)
+		t.Errorf("A second Dir must read what the first one wrote: -want, +got:\n%s", diff)
 	}
 	if _, err := d.Write([]byte("b")); err != nil {
 		t.Fatalf("Write(...): %v", err)
 	}
 	if diff := cmp.Diff(2, len(generations(t, path))); diff != "" {
-		t.Errorf("Stale generations must go: -want, +got:\n%s", diff)
+		t.Errorf("Stale generations must be removed: -want, +got:\n%s", diff)
 	}
 }
 
-// TestFailedWrite has writes fail as on a full volume: nothing of them may stay, or
-// the volume stays full.
+// TestFailedWrite checks that a failed write, as on a full volume, leaves nothing behind.
+// Otherwise the volume would stay full.
 func TestFailedWrite(t *testing.T) {
 	path := t.TempDir()
 	d := New(path, "config")
@@ -160,7 +160,7 @@ func TestFailedWrite(t *testing.T) {
 			t.Fatalf("Write(%q): %v", data, err)
 		}
 	}
-	// No file system of Linux has names this long (NAME_MAX).
+	// No Linux file system allows names this long (NAME_MAX).
 	impossible := map[string][]byte{strings.Repeat("x", 256): []byte("c")}
 	for range 3 {
 		if _, err := d.WriteFiles(impossible); err == nil {
@@ -168,7 +168,7 @@ func TestFailedWrite(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff(1, len(generations(t, path))); diff != "" {
-		t.Errorf("Only the current generation stays: -want, +got:\n%s", diff)
+		t.Errorf("Only the current generation must stay: -want, +got:\n%s", diff)
 	}
 	if _, err := d.Write([]byte("d")); err != nil {
 		t.Fatalf("Write(...): %v", err)
@@ -182,8 +182,8 @@ func TestFailedWrite(t *testing.T) {
 	}
 }
 
-// TestContainerboot watches as containerboot does, which looks only at events
-// for ..data.
+// TestContainerboot watches the directory as containerboot does, which handles only events for
+// ..data.
 func TestContainerboot(t *testing.T) {
 	path := t.TempDir()
 	d := New(path, "cap-106.hujson")
@@ -219,7 +219,7 @@ func TestContainerboot(t *testing.T) {
 				t.Fatalf("ReadFile(...): %v", err)
 			}
 			if diff := cmp.Diff("b", string(b)); diff != "" {
-				t.Errorf("On the event the new content must be there: -want, +got:\n%s", diff)
+				t.Errorf("The new content must be readable when the event arrives: -want, +got:\n%s", diff)
 			}
 			return
 		case <-deadline:

@@ -16,24 +16,24 @@ import (
 )
 
 const (
-	// answerPause is how long the target of a client that has sent all may keep
-	// silent. Tailscaled closes a connection both ways when one has ended
-	// (tailscale.com ipn/localapi, serveDial), so that the end cannot be told to
-	// the target before its answer is over.
+	// answerPause is how long a target may stay silent after its client has closed its sending
+	// side. Tailscaled closes both directions of a connection when one direction ends
+	// (tailscale.com ipn/localapi, serveDial), so the client's half-close cannot be forwarded to
+	// the target before the target's answer is complete.
 	answerPause = 10 * time.Second
 
-	// lingerPause is how long a client may go on sending to a target that has
-	// ended. Were the connection closed with data unread, the client would lose
-	// the end of the answer.
+	// lingerPause is how long a client may continue to send after its target has closed the
+	// connection. If the agent closed the connection with unread data, the client would lose the
+	// end of the answer.
 	lingerPause = 2 * time.Second
 )
 
-// carry copies both ways until both have ended or ctx does, and closes both
-// connections. It returns how many bytes went to the target and came from it.
+// carry copies in both directions until both have ended or ctx is done, and then closes both
+// connections. It returns the number of bytes sent to the target and received from it.
 func carry(ctx context.Context, client *net.TCPConn, target *localapi.Conn) (up, down int64) {
 	stop := context.AfterFunc(ctx, func() {
-		// The client first: it is to see that the connection was cut, and not that its
-		// target has ended. Errors mean that they are closed already.
+		// Reset the client first, so that it sees an aborted connection and not a regular close by
+		// the target. Errors mean that the connections are already closed.
 		reset(client)
 		_ = target.Close()
 	})
@@ -41,13 +41,13 @@ func carry(ctx context.Context, client *net.TCPConn, target *localapi.Conn) (up,
 
 	sent := make(chan int64, 1)
 	go func() {
-		// Between these two types the kernel copies (package net, spliceTo).
+		// For these two types the kernel copies the data (package net, spliceTo).
 		n, err := io.Copy(target.UnixConn, client)
 		if err == nil {
 			_ = target.SetReadDeadline(time.Now().Add(answerPause))
 		} else {
-			// Either the client was reset, or the target has gone, which does not
-			// hinder what it had sent to be read.
+			// Either the client was reset or the target has closed. In the second case the data
+			// that the target has sent can still be read.
 			_ = target.CloseWrite()
 			_, _ = io.Copy(io.Discard, client)
 		}
@@ -55,7 +55,7 @@ func carry(ctx context.Context, client *net.TCPConn, target *localapi.Conn) (up,
 	}()
 
 	down = answer(client, target)
-	// The client may have gone already.
+	// The client can already have closed the connection.
 	_ = client.CloseWrite()
 	_ = client.SetReadDeadline(time.Now().Add(lingerPause))
 	_ = target.Close()
@@ -64,8 +64,8 @@ func carry(ctx context.Context, client *net.TCPConn, target *localapi.Conn) (up,
 	return up, down
 }
 
-// answer copies from the target to the client until the target has ended, or has
-// been silent for long after the client has.
+// answer copies from the target to the client until the target closes, or stays silent for too
+// long after the client has closed its sending side.
 func answer(client *net.TCPConn, target *localapi.Conn) int64 {
 	var total int64
 	for {

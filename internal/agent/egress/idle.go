@@ -14,14 +14,14 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// userTimeout is how long what was sent to a client may stay unacknowledged. The kernel
-// sends no keepalives while something is, and tries again for a quarter of an hour.
+// userTimeout is how long data sent to a client may stay unacknowledged. The kernel sends no
+// keepalives while data is unacknowledged, and by default retransmits for about 15 minutes.
 const userTimeout = 2 * time.Minute
 
-// looks at a connection are this many while it may be idle.
+// looks is the number of checks of a connection within its idle timeout.
 const looks = 4
 
-// limitUnacknowledged sets userTimeout on a listener. Its connections have it from there.
+// limitUnacknowledged sets userTimeout on a listener. Accepted connections inherit it.
 func limitUnacknowledged(_, _ string, c syscall.RawConn) error {
 	var set error
 	err := c.Control(func(fd uintptr) {
@@ -30,11 +30,11 @@ func limitUnacknowledged(_, _ string, c syscall.RawConn) error {
 	return errors.Wrap(errors.Join(err, set), "cannot set TCP_USER_TIMEOUT")
 }
 
-// cutIdle cuts a connection once nothing has gone either way for as long as that, until ctx
-// ends. It is how a connection ends whose node has vanished while its client says nothing:
-// tailscaled sends no keepalives on what it dials (tailscale.com wgengine/netstack,
-// DialContextTCP), and Linux answers the client's. The kernel copies the bytes, so the
-// kernel is asked for how many there were.
+// cutIdle calls cut once a connection has carried no data in either direction for the duration
+// after, until ctx is done. It ends connections whose node has vanished while the client sends
+// nothing: tailscaled sends no keepalives on connections that it dials (tailscale.com
+// wgengine/netstack, DialContextTCP), and Linux answers the client's keepalives. The kernel
+// copies the bytes, so cutIdle reads the byte counts from the kernel.
 func cutIdle(ctx context.Context, client *net.TCPConn, after time.Duration, cut func()) {
 	tick := time.NewTicker(max(after/looks, time.Millisecond))
 	defer tick.Stop()
@@ -47,7 +47,7 @@ func cutIdle(ctx context.Context, client *net.TCPConn, after time.Duration, cut 
 		}
 		now, err := transfer(client)
 		if err != nil {
-			return // It was closed.
+			return // The connection was closed.
 		}
 		if now != last {
 			last, since = now, time.Now()
@@ -60,7 +60,7 @@ func cutIdle(ctx context.Context, client *net.TCPConn, after time.Duration, cut 
 	}
 }
 
-// transferred are the bytes that a client has sent, and has acknowledged.
+// transferred holds the number of bytes that a client has sent and has acknowledged.
 type transferred struct{ received, acked uint64 }
 
 func transfer(c *net.TCPConn) (transferred, error) {

@@ -15,7 +15,8 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// TestUserTimeout looks at the connections of a listener, as agents make one.
+// TestUserTimeout checks the socket options of connections of a listener that is set up as in
+// the agent.
 func TestUserTimeout(t *testing.T) {
 	l, err := ListenAt("127.0.0.1")(t.Context(), 0)
 	if err != nil {
@@ -46,7 +47,8 @@ func TestUserTimeout(t *testing.T) {
 	}
 }
 
-// TestIdle has a node say nothing, as one does that has vanished.
+// TestIdle checks that a connection is reset when its node sends nothing, as after the node has
+// vanished.
 func TestIdle(t *testing.T) {
 	const idle = 200 * time.Millisecond
 	f := newFixture(t, echo, WithIdleTimeout(idle))
@@ -54,7 +56,7 @@ func TestIdle(t *testing.T) {
 		t.Fatal(errs)
 	}
 	c := f.connect(1)
-	// While bytes go to and fro the connection stays.
+	// The connection stays open while bytes go back and forth.
 	b := make([]byte, 1)
 	for start := time.Now(); time.Since(start) < 3*idle; {
 		if _, err := io.WriteString(c, "x"); err != nil {

@@ -14,7 +14,7 @@ func TestListenAt(t *testing.T) {
 		t.Fatalf("ListenAt(...): %v", err)
 	}
 	t.Cleanup(func() { _ = l.Close() })
-	// At all addresses the tailnet would get in.
+	// Listening on all addresses would let in connections from the tailnet.
 	if host, _, err := net.SplitHostPort(l.Addr().String()); err != nil || host != "127.0.0.1" {
 		t.Errorf("ListenAt(\"127.0.0.1\"): listens at %s, %v", l.Addr(), err)
 	}

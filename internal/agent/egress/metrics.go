@@ -17,7 +17,7 @@ const (
 
 const labelTarget = "target"
 
-// Metrics of a Server. There are as many targets as ports, at most.
+// Metrics are the metrics of a Server. There are at most as many targets as ports.
 type Metrics struct {
 	connections *prometheus.CounterVec
 	current     *prometheus.GaugeVec
@@ -25,7 +25,7 @@ type Metrics struct {
 	bytes       *prometheus.CounterVec
 }
 
-// NewMetrics returns metrics that nobody collects yet.
+// NewMetrics returns metrics that are not registered yet.
 func NewMetrics() *Metrics {
 	return &Metrics{
 		connections: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -63,9 +63,9 @@ func (m *Metrics) Collect(c chan<- prometheus.Metric) {
 	m.bytes.Collect(c)
 }
 
-// A carried connection counts in the series that its target had when it was opened. When
-// the target was forgotten meanwhile, nobody sees them any more; one that comes back has
-// series of its own.
+// A carried connection counts in the series that its target had when the connection was opened.
+// If the target was forgotten in the meantime, that series is no longer collected. A target
+// that returns gets a new series.
 type carried struct {
 	current prometheus.Gauge
 	out, in prometheus.Counter
@@ -92,7 +92,7 @@ func (m *Metrics) refuse(target, reason string) {
 	m.refused.WithLabelValues(target, reason).Inc()
 }
 
-// forget drops what is known of a target that no port leads to any more.
+// forget drops the series of a target that no port leads to any more.
 func (m *Metrics) forget(target string) {
 	l := prometheus.Labels{labelTarget: target}
 	m.connections.DeletePartialMatch(l)

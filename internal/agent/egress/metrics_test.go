@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// series returns the values of a metric, by target.
+// series returns the values of a metric by target.
 func (f *fixture) series(name string) map[string]float64 {
 	f.t.Helper()
 	r := prometheus.NewRegistry()
@@ -37,7 +37,8 @@ func (f *fixture) series(name string) map[string]float64 {
 	return out
 }
 
-// TestForgotten has a port lead elsewhere while it has a connection.
+// TestForgotten checks the metrics of a port that gets another target while it has a
+// connection.
 func TestForgotten(t *testing.T) {
 	const current = "tailscale_gateway_egress_open_connections"
 	f := newFixture(t, echo)
@@ -82,10 +83,10 @@ func TestForgotten(t *testing.T) {
 	p := f.server.port(1)
 	set("other")
 	if _, ok := p.opened("db"); ok {
-		t.Error("opened(...): a connection that was dialled for a target that was forgotten counts")
+		t.Error("opened(...): a connection to a forgotten target must not count")
 	}
 	p.refuse("db", reasonDial)
 	if got := f.series("tailscale_gateway_egress_refused_connections_total"); len(got) > 0 {
-		t.Errorf("a refusal of a target that was forgotten counts: %v", got)
+		t.Errorf("a refusal for a forgotten target must not count: %v", got)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
 )
 
-// A port of the pod, its listener and its connections.
+// A port is a port of the pod with its listener and its connections.
 type port struct {
 	server *Server
 
@@ -38,7 +38,7 @@ func (p *port) route() Route {
 	return p.r
 }
 
-// set makes r the route, and returns the target of the one before.
+// set replaces the route with r, and returns the target of the previous route.
 func (p *port) set(r Route) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -68,13 +68,13 @@ func (p *port) isOutside() bool {
 	return p.outside
 }
 
-// start takes connections from l.
+// start accepts connections from l.
 func (p *port) start(ctx context.Context, l net.Listener) {
 	ctx, cancel := context.WithCancel(ctx)
 	p.mu.Lock()
 	p.listener, p.cancel = l, cancel
 	p.mu.Unlock()
-	// An error means that the listener was closed before.
+	// An error means that the listener was already closed.
 	context.AfterFunc(ctx, func() { _ = l.Close() })
 	p.server.wg.Go(func() { p.accept(ctx, l) })
 }
@@ -85,13 +85,13 @@ func (p *port) stopListening() {
 	if p.listener == nil {
 		return
 	}
-	// An error does not matter: no client connects any more.
+	// The error does not matter: no client connects to this port any more.
 	_ = p.listener.Close()
 	p.cancel()
 	p.listener, p.cancel = nil, nil
 }
 
-// close stops to listen and cuts all connections.
+// close stops listening and cuts all connections.
 func (p *port) close() {
 	p.stopListening()
 	p.mu.Lock()
@@ -119,7 +119,7 @@ func (p *port) accept(ctx context.Context, l net.Listener) {
 		}
 		client, ok := c.(*net.TCPConn)
 		if !ok {
-			// Listeners of TCP accept nothing else.
+			// A TCP listener accepts only TCP connections.
 			_ = c.Close()
 			continue
 		}
@@ -127,7 +127,7 @@ func (p *port) accept(ctx context.Context, l net.Listener) {
 	}
 }
 
-// serve carries one connection, which outlives its listener.
+// serve carries one connection, which can outlive its listener.
 func (p *port) serve(ctx context.Context, client *net.TCPConn) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -156,8 +156,8 @@ func (p *port) serve(ctx context.Context, client *net.TCPConn) {
 	}
 }
 
-// opened counts a connection, unless the port leads to its target no more: the target's
-// metrics are forgotten then, or about to be.
+// opened counts a connection, unless the port no longer leads to the target: the target's
+// metrics are then already forgotten, or are about to be.
 func (p *port) opened(target string) (carried, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -167,7 +167,7 @@ func (p *port) opened(target string) (carried, bool) {
 	return p.server.metrics.open(target), true
 }
 
-// refuse counts a connection that is refused, as opened does.
+// refuse counts a refused connection under the same condition as opened.
 func (p *port) refuse(target, reason string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -176,10 +176,10 @@ func (p *port) refuse(target, reason string) {
 	}
 }
 
-// leadsTo reports whether the port still leads to a target. The caller has the lock.
+// leadsTo reports whether the port still leads to a target. The caller holds the lock.
 func (p *port) leadsTo(target string) bool { return !p.closed && p.r.Target == target }
 
-// admit notes a connection. It returns false when too many are not dialled yet, or
+// admit records a connection. It returns false when too many connections wait to be dialled, or
 // when the port is closed.
 func (p *port) admit(client net.Conn, cut context.CancelFunc) (Route, bool) {
 	p.mu.Lock()
@@ -197,7 +197,7 @@ func (p *port) admit(client net.Conn, cut context.CancelFunc) (Route, bool) {
 	return p.r, true
 }
 
-// release forgets a connection that has ended.
+// release removes a connection that has ended.
 func (p *port) release(client net.Conn) {
 	p.mu.Lock()
 	delete(p.conns, client)
@@ -208,7 +208,7 @@ func (p *port) release(client net.Conn) {
 	}
 }
 
-// connect dials the target. It returns why it failed, for metrics.
+// connect dials the target. On failure it also returns the reason, as used in metrics.
 func (p *port) connect(ctx context.Context, r Route) (*localapi.Conn, string, error) {
 	defer func() {
 		<-p.server.dialling
@@ -233,8 +233,8 @@ func (p *port) connect(ctx context.Context, r Route) (*localapi.Conn, string, er
 	return c, "", nil
 }
 
-// note remembers whether the target was outside of the tailnet, and says when
-// that has changed.
+// note records whether the target was outside of the tailnet, and calls changed when this
+// differs from the last result.
 func (p *port) note(r Route, outside bool) {
 	p.mu.Lock()
 	changed := p.outside != outside && p.r.Addr == r.Addr
@@ -247,9 +247,9 @@ func (p *port) note(r Route, outside bool) {
 	}
 }
 
-// reset closes a connection so that its client sees that it was refused.
+// reset closes a connection with a TCP reset, so that its client sees that it was refused.
 func reset(c *net.TCPConn) {
-	// What fails here has gone already.
+	// An error means that the connection is already closed.
 	_ = c.SetLinger(0)
 	_ = c.Close()
 }

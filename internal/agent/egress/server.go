@@ -18,52 +18,53 @@ import (
 )
 
 const (
-	// dialTimeout is how long a client waits for its target.
+	// dialTimeout is how long a client waits for its target to be dialled.
 	dialTimeout = 15 * time.Second
 
-	// maxDialling bounds connections that are not dialled yet: of one port, so
-	// that a target that does not answer takes nothing from others, and of all.
+	// The maxDialling limits bound the connections that wait to be dialled: per port, so that a
+	// target that does not answer does not block others, and in total.
 	maxDialling    = 512
 	maxDiallingAll = 2048
 
-	// acceptPause is for a pod that has no file descriptors left.
+	// acceptPause is the pause after accept fails because the pod has no file descriptors left.
 	acceptPause = 50 * time.Millisecond
 )
 
-// keepAlive finds clients that have gone without a word within two minutes.
+// keepAlive detects clients that have vanished within two minutes.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 60 * time.Second, Interval: 15 * time.Second, Count: 4}
 
-// A Dialer opens a connection into the tailnet. Its error is localapi.ErrOutside
-// when nobody in the tailnet has the address.
+// A Dialer opens a connection into the tailnet. The error is localapi.ErrOutside when no device
+// of the tailnet has the address.
 type Dialer func(ctx context.Context, addr netip.AddrPort) (*localapi.Conn, error)
 
-// A Phase of a port's life.
+// A Phase is a stage in the life of a port.
 type Phase int
 
 const (
-	// Serving takes connections.
+	// Serving accepts connections.
 	Serving Phase = iota
 
-	// Leaving takes connections, and says when there are none any more.
+	// Leaving accepts connections, and reports when none is left.
 	Leaving
 
-	// Draining takes no more connections, and says when there are none any more.
+	// Draining accepts no connections, and reports when none is left.
 	Draining
 )
 
-// A Route says what to do with the connections of a port.
+// A Route describes what to do with the connections of a port.
 type Route struct {
-	// Target names what the port leads to, in metrics.
+	// Target is the name of the port's target in metrics.
 	Target string
 
-	// Addr in the tailnet. Connections to a route without one are reset.
+	// Addr is the target's address in the tailnet. Connections to a route without an address are
+	// reset.
 	Addr netip.AddrPort
 
 	Phase Phase
 }
 
-// A Server listens on ports and carries their connections into the tailnet. All
-// methods may be called from several goroutines.
+// A Server listens on ports and carries their connections into the tailnet. Its methods are
+// safe for concurrent use.
 type Server struct {
 	dial    Dialer
 	listen  func(ctx context.Context, port uint16) (net.Listener, error)
@@ -71,7 +72,7 @@ type Server struct {
 	metrics *Metrics
 	log     logging.Logger
 
-	// idle is how long a connection may carry nothing. Zero is for ever.
+	// idle is how long a connection may carry no data. Zero means no limit.
 	idle time.Duration
 
 	dialling chan struct{}
@@ -84,19 +85,19 @@ type Server struct {
 // A ServerOption configures a Server.
 type ServerOption func(*Server)
 
-// WithListen has fn listen on ports, in place of ListenAt all addresses.
+// WithListen makes the Server listen with fn. The default is ListenAt with all addresses.
 func WithListen(fn func(ctx context.Context, port uint16) (net.Listener, error)) ServerOption {
 	return func(s *Server) { s.listen = fn }
 }
 
-// WithIdleTimeout cuts connections that have carried nothing for as long as d. Zero cuts
-// none.
+// WithIdleTimeout cuts connections that have carried no data for the duration d. Zero means no
+// limit.
 func WithIdleTimeout(d time.Duration) ServerOption {
 	return func(s *Server) { s.idle = d }
 }
 
-// NewServer returns a Server without ports. It calls changed, from goroutines of
-// its own, when Idle or Outside of a port may have changed.
+// NewServer returns a Server without ports. It calls changed from separate goroutines when the
+// results of Idle or Outside may have changed for a port.
 func NewServer(d Dialer, m *Metrics, log logging.Logger, changed func(), o ...ServerOption) *Server {
 	s := &Server{
 		dial:     d,
@@ -113,10 +114,10 @@ func NewServer(d Dialer, m *Metrics, log logging.Logger, changed func(), o ...Se
 	return s
 }
 
-// ListenAt returns a function that listens on ports of an address, or of all
-// addresses if it is empty. A pod must name its own: tailscaled leads who connects to
-// the machine's address in the tailnet to the same port of the loopback, and so from
-// the tailnet past every NetworkPolicy.
+// ListenAt returns a function that listens on ports of an address, or of all addresses if host
+// is empty. A pod must pass its address: tailscaled forwards connections to the machine's
+// address in the tailnet to the same port on loopback, so that clients in the tailnet would
+// bypass every NetworkPolicy.
 func ListenAt(host string) func(ctx context.Context, port uint16) (net.Listener, error) {
 	return func(ctx context.Context, port uint16) (net.Listener, error) {
 		lc := net.ListenConfig{KeepAliveConfig: keepAlive, Control: limitUnacknowledged}
@@ -124,9 +125,9 @@ func ListenAt(host string) func(ctx context.Context, port uint16) (net.Listener,
 	}
 }
 
-// Set makes routes the ports to serve, until ctx ends. Connections of a port that
-// is not among them are cut; those of one that leads elsewhere now stay as they
-// are. It returns why ports cannot be listened on; Set may be called again then.
+// Set replaces the ports to serve, until ctx is done. Connections of a port that is not in
+// routes are cut. Connections of a port that now leads to another target stay open. Set returns
+// the errors of ports that it cannot listen on; the caller can call Set again to retry.
 func (s *Server) Set(ctx context.Context, routes map[uint16]Route) map[uint16]error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -171,8 +172,8 @@ func (s *Server) Idle(n uint16) bool {
 	return p == nil || p.idle()
 }
 
-// Outside reports whether tailscaled would have dialled the port's target outside of
-// the tailnet when it was last asked to.
+// Outside reports whether tailscaled, at the last attempt, would have dialled the port's target
+// outside of the tailnet.
 func (s *Server) Outside(n uint16) bool {
 	p := s.port(n)
 	return p != nil && p.isOutside()

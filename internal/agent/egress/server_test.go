@@ -26,10 +26,10 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi/localapitest"
 )
 
-// addrDB is the target's address in the tailnet, at which nobody is on the host.
+// addrDB is the target's address in the tailnet. Nothing listens on it on the host.
 var addrDB = netip.MustParseAddrPort("100.64.0.9:5432")
 
-// A fixture is a server, its tailscaled, and the target.
+// A fixture is a server with its tailscaled and its target.
 type fixture struct {
 	t      *testing.T
 	local  *localapitest.Server
@@ -41,7 +41,7 @@ type fixture struct {
 	ports map[uint16]string
 }
 
-// newFixture returns a fixture whose target does handle with each connection.
+// newFixture returns a fixture whose target calls handle for each connection.
 func newFixture(t *testing.T, handle func(net.Conn), o ...ServerOption) *fixture {
 	t.Helper()
 	f := &fixture{t: t, local: localapitest.New(t, func() {}), ports: make(map[uint16]string), told: make(chan struct{}, 100)}
@@ -100,8 +100,8 @@ func (f *fixture) connect(port uint16) *net.TCPConn {
 	return c.(*net.TCPConn)
 }
 
-// knock returns why a port of the server does not carry. It may be so quick to
-// refuse that the connection is never seen.
+// knock returns the error of a connection to a port of the server. The server can refuse so
+// quickly that connecting itself fails.
 func (f *fixture) knock(port uint16) error {
 	f.t.Helper()
 	f.mu.Lock()
@@ -116,8 +116,8 @@ func (f *fixture) knock(port uint16) error {
 	return err
 }
 
-// eventually waits for ok, which is asked again whenever the server tells of a
-// change, and often beside that.
+// eventually waits until ok returns true. It calls ok after each change that the server
+// reports, and at short intervals.
 func (f *fixture) eventually(reason string, ok func() bool) {
 	f.t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -170,7 +170,7 @@ func TestCarry(t *testing.T) {
 		want   string
 	}{
 		"AnswerAfterQuestion": {
-			reason: "Bytes must go both ways.",
+			reason: "Bytes must be copied in both directions.",
 			handle: echo,
 			client: func(c *net.TCPConn) (string, error) {
 				if _, err := io.WriteString(c, "hello"); err != nil {
@@ -183,7 +183,7 @@ func TestCarry(t *testing.T) {
 			want: "hello",
 		},
 		"TargetSpeaksFirst": {
-			reason: "What the target sends with its first segment must not be lost.",
+			reason: "Data in the target's first segment must not be lost.",
 			handle: func(c net.Conn) {
 				_, _ = io.WriteString(c, "220 ready")
 				_ = c.Close()
@@ -195,7 +195,7 @@ func TestCarry(t *testing.T) {
 			want: "220 ready",
 		},
 		"HalfClosed": {
-			reason: "A client that has sent all must get the answer.",
+			reason: "A client that has closed its sending side must get the answer.",
 			handle: func(c net.Conn) {
 				b := make([]byte, len("question"))
 				if _, err := io.ReadFull(c, b); err == nil {
@@ -214,7 +214,7 @@ func TestCarry(t *testing.T) {
 			want: "answer to question",
 		},
 		"LargeAnswerToOneWhoStillSends": {
-			reason: "An answer must be whole although the target ends before its client does.",
+			reason: "An answer must be complete even if the target closes before its client does.",
 			handle: func(c net.Conn) {
 				b := make([]byte, 1)
 				if _, err := io.ReadFull(c, b); err == nil {
@@ -248,14 +248,14 @@ func TestCarry(t *testing.T) {
 				t.Errorf("\n%s\n-want, +got:\n%.500s", tc.reason, diff)
 			}
 			if diff := cmp.Diff([]string{addrDB.String()}, f.local.Dialled()); diff != "" {
-				t.Errorf("\nIt must be dialled through tailscaled: -want, +got:\n%s", diff)
+				t.Errorf("\nThe target must be dialled through tailscaled: -want, +got:\n%s", diff)
 			}
 		})
 	}
 }
 
 func TestRefuse(t *testing.T) {
-	// The decoy has an address that no peer holds, on the network of the pod.
+	// The decoy has an address on the pod network that no peer holds.
 	decoy := listenLoopback(t)
 	touched := make(chan struct{}, 10)
 	go func() {
@@ -278,7 +278,7 @@ func TestRefuse(t *testing.T) {
 		outside bool
 	}{
 		"NoHost": {
-			reason: "A target without a host must be refused and never be dialled.",
+			reason: "A target without a host must be refused without dialling.",
 			route:  Route{Target: "db"},
 			metric: reasonNoHost,
 		},
@@ -309,7 +309,7 @@ func TestRefuse(t *testing.T) {
 			if n := len(f.local.Dialled()); n != tc.dialled {
 				t.Errorf("\n%s\ntailscaled was asked %d times, want %d", tc.reason, n, tc.dialled)
 			}
-			f.eventually("It must be counted: "+tc.metric, func() bool {
+			f.eventually("The refusal must be counted: "+tc.metric, func() bool {
 				return f.refused(tc.metric) == 1
 			})
 			if got := f.server.Outside(10000); got != tc.outside {
@@ -360,7 +360,7 @@ func TestPhases(t *testing.T) {
 		t.Errorf("A draining port must take no connections, got %v", n.LocalAddr())
 	}
 	if err := ping(c, "two"); err != nil {
-		t.Errorf("Connections of a draining port must go on: %v", err)
+		t.Errorf("Connections of a draining port must stay open: %v", err)
 	}
 	if err := errors.Join(c.SetLinger(0), c.Close(), late.SetLinger(0), late.Close()); err != nil {
 		t.Fatalf("Close(): %v", err)
@@ -371,11 +371,11 @@ func TestPhases(t *testing.T) {
 	f.server.Set(t.Context(), map[uint16]Route{10000: route})
 	c = f.connect(10000)
 	if err := ping(c, "three"); err != nil {
-		t.Errorf("A port that is wanted again must carry: %v", err)
+		t.Errorf("A port that is served again must carry connections: %v", err)
 	}
 	f.server.Set(t.Context(), nil)
 	if _, err := c.Read(make([]byte, 1)); err == nil {
-		t.Error("Connections of a port that has gone must be cut")
+		t.Error("Connections of a removed port must be cut")
 	}
 }
 
@@ -391,9 +391,9 @@ func TestBusy(t *testing.T) {
 	for range maxDialling {
 		f.connect(10000)
 	}
-	f.eventually("All must wait for the target.", func() bool { return len(f.local.Dialled()) == maxDialling })
+	f.eventually("All connections must wait for the target.", func() bool { return len(f.local.Dialled()) == maxDialling })
 	if diff := cmp.Diff(syscall.ECONNRESET, f.knock(10000), cmpopts.EquateErrors()); diff != "" {
-		t.Errorf("\nOne more than may wait must be refused: -want error, +got error:\n%s", diff)
+		t.Errorf("\nA connection beyond the limit must be refused: -want error, +got error:\n%s", diff)
 	}
 }
 
@@ -409,10 +409,10 @@ func TestListenFails(t *testing.T) {
 	t.Cleanup(s.Close)
 	routes := map[uint16]Route{10000: {Target: "db"}}
 	if diff := cmp.Diff(syscall.EADDRINUSE, s.Set(t.Context(), routes)[10000], cmpopts.EquateErrors()); diff != "" {
-		t.Errorf("\nIt must be told that a port cannot be listened on: -want error, +got error:\n%s", diff)
+		t.Errorf("\nSet must return the error of a port that it cannot listen on: -want error, +got error:\n%s", diff)
 	}
 	fail = false
 	if failed := s.Set(t.Context(), routes); len(failed) > 0 {
-		t.Errorf("It must be tried again: %v", failed)
+		t.Errorf("A second Set must listen again: %v", failed)
 	}
 }

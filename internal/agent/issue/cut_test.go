@@ -15,9 +15,9 @@ func TestCut(t *testing.T) {
 		in     string
 		want   string
 	}{
-		"Short":   {reason: "What fits stays.", in: "short", want: "short"},
-		"Letters": {reason: "What does not is cut.", in: strings.Repeat("a", 12), want: strings.Repeat("a", 10)},
-		"Runes":   {reason: "A character stays whole, or goes.", in: "aaaaaaaaa" + "ü" + "b", want: "aaaaaaaaa"},
+		"Short":   {reason: "A text within the limit is unchanged.", in: "short", want: "short"},
+		"Letters": {reason: "A longer text is cut.", in: strings.Repeat("a", 12), want: strings.Repeat("a", 10)},
+		"Runes":   {reason: "A character is kept whole or dropped.", in: "aaaaaaaaa" + "ü" + "b", want: "aaaaaaaaa"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -1,10 +1,10 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package issue has tailscaled get the certificates that Tailscale provides, and
-// renew them. Tailscaled keeps them in its state Secret, where all machines of a
-// group read them: one of them asks, so that the certificate authority's limits
-// count each name once. TLS is ended in package terminate.
+// Package issue has tailscaled get and renew the certificates that Tailscale provides.
+// Tailscaled keeps them in its state Secret, where all machines of a group read them. Only one
+// machine requests them, so that each name counts once toward the limits of the certificate
+// authority. Package terminate terminates TLS.
 package issue
 
 import (
@@ -28,74 +28,73 @@ import (
 // maxProblem bounds the reported part of an error, in bytes.
 const maxProblem = 300
 
-// attemptTimeout bounds one attempt. It is CertManager's own
+// attemptTimeout bounds one attempt. CertManager uses the same timeout
 // (tailscale.com/kube/certs, runCertLoop).
 const attemptTimeout = 30 * time.Minute
 
-// A Client is what of tailscaled's LocalAPI is needed.
+// A Client has the methods of tailscaled's LocalAPI that an Issuer needs.
 type Client interface {
 	WatchIPNBus(ctx context.Context, mask ipn.NotifyWatchOpt) (*local.IPNBusWatcher, error)
 	CertDomains(ctx context.Context) ([]string, error)
 	CertPair(ctx context.Context, domain string) (cert, key []byte, err error)
 }
 
-// An Issuer asks for certificates, each as soon as control lets the machine have it
-// and then once a day, for tailscaled to renew what is due. After a failure it asks
-// again by the schedule that Let's Encrypt recommends, of minutes to a day.
+// An Issuer requests certificates: each as soon as control grants the name to the machine, and
+// then once a day, so that tailscaled renews certificates that are due. After a failure it
+// retries by the schedule that Let's Encrypt recommends, from minutes to a day.
 //
-// An attempt under way is never broken off, whatever becomes of its name: tailscaled
-// gives an order up when its client goes, and if the certificate was issued by then
-// the next attempt has another one issued.
+// An attempt under way is never cancelled, even if its name is no longer wanted: tailscaled
+// abandons an order when its client disconnects, and if the certificate was issued by then, the
+// next attempt would order another one.
 type Issuer struct {
 	manager *certs.CertManager
 	get     func(domain string) error
 	changed func()
 	log     logging.Logger
 
-	// domains that tailscaled is asked for. Only Set touches them.
+	// domains are the names to request certificates for. Only Set accesses them.
 	domains []string
 
-	// mu guards what is below.
+	// mu guards the fields below.
 	mu sync.Mutex
 
-	// session of tailscaled that is asked.
+	// session is the session of the tailscaled that gets the requests.
 	session int
 
-	// problems are why names have no certificate, or no new one. Names that are
-	// not in it are not wanted, and those with none have an empty one.
+	// problems holds, for each wanted name, why it has no certificate or no renewed one. The text
+	// is empty if there is no problem. Names without an entry are not wanted.
 	problems map[string]string
 
-	// attempts under way, by name.
+	// attempts holds the attempts under way, by name.
 	attempts map[string]*attempt
 
-	// asked are the wanted names that tailscaled was asked for in this session: control
-	// had granted them by then.
+	// asked holds the wanted names for which a certificate was requested from tailscaled in this
+	// session: control had granted these names by then.
 	asked map[string]bool
 }
 
-// A Status is how far a name without a certificate is.
+// A Status is the progress of a name that has no certificate.
 type Status struct {
-	// Asked reports whether tailscaled was asked for the certificate. It is asked once
-	// control has granted the name.
+	// Asked reports whether a certificate was requested from tailscaled. This happens once control
+	// has granted the name.
 	Asked bool
 
-	// Problem is why the last attempt has failed. Empty if none has.
+	// Problem is the error of the last attempt. Empty if it did not fail.
 	Problem string
 }
 
-// An attempt to get a certificate.
+// An attempt is one request for a certificate.
 type attempt struct {
-	// session of tailscaled that was known when it began.
+	// session is the session of tailscaled that was known when the attempt began.
 	session int
 
-	// done is closed at its end, when err says how it ended.
+	// done is closed when the attempt ends. err is its result.
 	done chan struct{}
 	err  error
 }
 
-// New returns an Issuer that asks for nothing. What it asks for is given up when ctx
-// ends. It calls changed, from goroutines of its own, when what Problems returns has
-// changed.
+// New returns an Issuer without names. It gives up all requests when ctx is done. It calls
+// changed from separate goroutines when the result of Problems has changed.
 func New(ctx context.Context, c Client, changed func(), log logging.Logger) *Issuer {
 	i := &Issuer{changed: changed, log: log, problems: map[string]string{}, attempts: map[string]*attempt{}, asked: map[string]bool{}}
 	i.get = func(domain string) error {
@@ -113,9 +112,9 @@ func New(ctx context.Context, c Client, changed func(), log logging.Logger) *Iss
 	return i
 }
 
-// Set makes domains the ones to have certificates for, until ctx ends. session is
-// that of tailscaled: a new one is asked again, as it may have lost what it had. It
-// must not be called from several goroutines.
+// Set replaces the names to have certificates for, until ctx is done. session is the session of
+// tailscaled: in a new session all certificates are requested again, because tailscaled may
+// have lost them. Set is not safe for concurrent use.
 func (i *Issuer) Set(ctx context.Context, session int, domains []string) error {
 	domains = slices.Compact(slices.Sorted(slices.Values(domains)))
 	same := session == i.begin(session, domains)
@@ -135,7 +134,7 @@ func (i *Issuer) Set(ctx context.Context, session int, domains []string) error {
 	return nil
 }
 
-// begin a session, in which domains are wanted. It returns the one before.
+// begin starts a session with the wanted domains, and returns the previous session.
 func (i *Issuer) begin(session int, domains []string) int {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -153,7 +152,7 @@ func (i *Issuer) begin(session int, domains []string) int {
 	return before
 }
 
-// Statuses returns how far each wanted name is.
+// Statuses returns the status of each wanted name.
 func (i *Issuer) Statuses() map[string]Status {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -164,8 +163,8 @@ func (i *Issuer) Statuses() map[string]Status {
 	return out
 }
 
-// Again asks for a name's certificate as soon as control grants the name, instead of
-// after the pause that follows a failure. It must not be called while Set runs.
+// Again requests a name's certificate as soon as control grants the name, instead of after the
+// pause that follows a failure. It must not be called while Set runs.
 func (i *Issuer) Again(ctx context.Context, domain string) error {
 	others := slices.DeleteFunc(slices.Clone(i.domains), func(d string) bool { return d == domain })
 	if len(others) == len(i.domains) {
@@ -180,7 +179,7 @@ func (i *Issuer) Again(ctx context.Context, domain string) error {
 	return i.manager.EnsureCertLoops(ctx, serveConfig(i.domains))
 }
 
-// Problems returns, by name, why the last attempt has failed.
+// Problems returns the error of the last attempt, by name.
 func (i *Issuer) Problems() map[string]string {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -189,7 +188,7 @@ func (i *Issuer) Problems() map[string]string {
 	return out
 }
 
-// cut a text to so many bytes, at most, between two characters.
+// cut shortens a text to at most so many bytes without splitting a character.
 func cut(s string, most int) string {
 	if len(s) <= most {
 		return s
@@ -197,7 +196,7 @@ func cut(s string, most int) string {
 	return strings.ToValidUTF8(s[:most], "")
 }
 
-// record how an attempt has ended.
+// record records the result of an attempt.
 func (i *Issuer) record(domain string, err error) {
 	problem := ""
 	if err != nil {
@@ -216,7 +215,7 @@ func (i *Issuer) record(domain string, err error) {
 	}
 }
 
-// attempt returns the attempt for domain that is under way, or begins one.
+// attempt returns the attempt under way for domain, or starts one.
 func (i *Issuer) attempt(domain string) *attempt {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -238,15 +237,15 @@ func (i *Issuer) attempt(domain string) *attempt {
 	return a
 }
 
-// outdated reports whether tailscaled may be another one since a began.
+// outdated reports whether tailscaled may have been replaced since a began.
 func (i *Issuer) outdated(a *attempt) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	return a.session != i.session
 }
 
-// serveConfig returns a serve config that lists the domains for a CertManager. Tailscaled
-// never sees it.
+// serveConfig returns a serve config that lists the domains for a CertManager. It is never sent
+// to tailscaled.
 func serveConfig(domains []string) *ipn.ServeConfig {
 	svc := &ipn.ServiceConfig{TCP: make(map[uint16]*ipn.TCPPortHandler, len(domains))}
 	for n, d := range domains {
@@ -255,8 +254,8 @@ func serveConfig(domains []string) *ipn.ServeConfig {
 	return &ipn.ServeConfig{Services: map[tailcfg.ServiceName]*ipn.ServiceConfig{"svc:certificates": svc}}
 }
 
-// certClient has a CertManager's questions put to tailscaled. It uses no method but those
-// below.
+// A certClient passes a CertManager's requests on to tailscaled. The CertManager calls only the
+// methods below.
 type certClient struct {
 	localclient.LocalClient
 	Client
@@ -264,19 +263,19 @@ type certClient struct {
 	issuer *Issuer
 }
 
-// WatchIPNBus follows tailscaled.
+// WatchIPNBus watches tailscaled's notifications.
 func (a certClient) WatchIPNBus(ctx context.Context, mask ipn.NotifyWatchOpt) (localclient.IPNBusWatcher, error) {
 	return a.Client.WatchIPNBus(ctx, mask)
 }
 
-// CertDomains are the names that the machine may have certificates for.
+// CertDomains returns the names that the machine can have certificates for.
 func (a certClient) CertDomains(ctx context.Context) ([]string, error) {
 	return a.Client.CertDomains(ctx)
 }
 
-// CertPair waits until tailscaled has got, or renewed, a certificate, which it does not
-// return: it is in the state Secret. It may be an attempt that was begun for who asked
-// before, and that goes on when ctx ends.
+// CertPair waits until tailscaled has issued or renewed a certificate. It does not return the
+// certificate, which is in the state Secret. The attempt can be one that an earlier caller
+// started, and it continues when ctx is done.
 func (a certClient) CertPair(ctx context.Context, domain string) (cert, key []byte, err error) {
 	for {
 		t := a.issuer.attempt(domain)
@@ -285,7 +284,7 @@ func (a certClient) CertPair(ctx context.Context, domain string) (cert, key []by
 			return nil, nil, ctx.Err()
 		case <-t.done:
 		}
-		// What ended with the tailscaled before says nothing of this one.
+		// A result that belongs to the previous tailscaled does not apply to this one.
 		if t.err == nil || !a.issuer.outdated(t) {
 			return nil, nil, t.err
 		}

@@ -19,7 +19,8 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 )
 
-// A tailscaled answers for certificates. Its bus is away, so nobody waits for names.
+// A tailscaled answers certificate requests. Its bus is unavailable, so that nothing waits for
+// names.
 type tailscaled struct {
 	// takes is how long an attempt takes.
 	takes time.Duration
@@ -97,42 +98,42 @@ func TestIssuer(t *testing.T) {
 		}
 
 		set(1, "b.ts.net", "a.ts.net", "a.ts.net")
-		asked("Each name is asked for, once.", map[string]int{"a.ts.net": 1, "b.ts.net": 1})
+		asked("Each name must be requested once.", map[string]int{"a.ts.net": 1, "b.ts.net": 1})
 		set(1, "a.ts.net", "b.ts.net")
-		asked("The same names are not asked for again.", map[string]int{})
+		asked("The same names must not be requested again.", map[string]int{})
 		<-time.After(25 * time.Hour)
 		synctest.Wait()
-		asked("After a day they are, so that they are renewed.", map[string]int{"a.ts.net": 1, "b.ts.net": 1})
+		asked("The names must be requested again after a day, so that they are renewed.", map[string]int{"a.ts.net": 1, "b.ts.net": 1})
 		set(2, "a.ts.net", "b.ts.net")
-		asked("Another tailscaled may not have what the one before had.", map[string]int{"a.ts.net": 1, "b.ts.net": 1})
-		problems("Nothing was wrong.", map[string]string{})
+		asked("All names must be requested from a new tailscaled.", map[string]int{"a.ts.net": 1, "b.ts.net": 1})
+		problems("There must be no problem yet.", map[string]string{})
 
 		f.set(errors.New("500 Internal Server Error:\n" + strings.Repeat("x", 1000)))
 		set(2, "a.ts.net", "c.ts.net")
-		asked("A new name is asked for.", map[string]int{"c.ts.net": 1})
-		problems("What is wrong is told, in one line and not at length.",
+		asked("A new name must be requested.", map[string]int{"c.ts.net": 1})
+		problems("A problem must be reported in one short line.",
 			map[string]string{"c.ts.net": "500 Internal Server Error: " + strings.Repeat("x", maxProblem-27)})
 		if changes != 1 {
-			t.Errorf("Who uses it must be told once, was told %d times", changes)
+			t.Errorf("changed must be called once, was called %d times", changes)
 		}
 		f.set(nil)
 		<-time.After(2 * time.Minute)
 		synctest.Wait()
-		asked("It is tried again soon.", map[string]int{"c.ts.net": 1})
-		problems("And is well then.", map[string]string{})
+		asked("The name must soon be requested again.", map[string]int{"c.ts.net": 1})
+		problems("A name with a certificate must have no problem.", map[string]string{})
 
 		f.set(errors.New("boom"))
 		set(2, "d.ts.net")
 		set(2)
-		problems("What nobody wants has no problem.", map[string]string{})
+		problems("A name that is not wanted must have no problem.", map[string]string{})
 	})
 }
 
-// TestUnderWay changes what is wanted while tailscaled is at it.
+// TestUnderWay changes the wanted names while tailscaled works on a request.
 func TestUnderWay(t *testing.T) {
 	boom := errors.New("boom")
 	type step struct {
-		// after is how long after the step before.
+		// after is the time since the previous step.
 		after   time.Duration
 		session int
 		domains []string
@@ -151,35 +152,35 @@ func TestUnderWay(t *testing.T) {
 		want   want
 	}{
 		"NameFlaps": {
-			reason: "A name that goes for a moment has one certificate ordered.",
+			reason: "A name that is removed for a moment causes only one order.",
 			steps:  []step{{session: 1, domains: a}, {after: time.Second, session: 1}, {after: time.Second, session: 1, domains: a}},
 			want:   want{Asked: map[string]int{"a.ts.net": 1}, Problems: map[string]string{}},
 		},
 		"BusEnds": {
-			reason: "A new session with the same tailscaled orders no other certificate.",
+			reason: "A new session with the same tailscaled orders no second certificate.",
 			steps:  []step{{session: 1, domains: a}, {after: time.Second, session: 2, domains: a}, {after: time.Second, session: 3, domains: a}},
 			want:   want{Asked: map[string]int{"a.ts.net": 1}, Problems: map[string]string{}},
 		},
 		"Gone": {
-			reason: "What nobody wants any more is finished, and then not asked for again.",
+			reason: "The attempt for a name that is no longer wanted ends, and is not repeated.",
 			fails:  boom,
 			steps:  []step{{session: 1, domains: a}, {after: time.Second, session: 1}, {after: time.Hour, session: 1}},
 			want:   want{Asked: map[string]int{"a.ts.net": 1}, Problems: map[string]string{}},
 		},
 		"FailsForWhoCameBack": {
-			reason: "A failure is not repeated at once because a name went for a moment.",
+			reason: "A failure is not repeated at once because a name was removed for a moment.",
 			fails:  boom,
 			steps:  []step{{session: 1, domains: a}, {after: time.Second, session: 1}, {after: time.Second, session: 1, domains: a}},
 			want:   want{Asked: map[string]int{"a.ts.net": 1}, Problems: map[string]string{"a.ts.net": "boom"}},
 		},
 		"FailsWithTheOldSession": {
-			reason: "What was begun with the tailscaled before is asked of the new one when it fails.",
+			reason: "An attempt that began with the previous tailscaled and fails is repeated with the new one.",
 			fails:  boom,
 			steps:  []step{{session: 1, domains: a}, {after: time.Second, session: 2, domains: a}, {after: 20 * time.Second, session: 2, domains: a}},
 			want:   want{Asked: map[string]int{"a.ts.net": 2}, Problems: map[string]string{"a.ts.net": "boom"}},
 		},
 		"PodEnds": {
-			reason: "With the agent all attempts end, and nothing is told of them.",
+			reason: "All attempts end with the agent, and their results are not reported.",
 			steps:  []step{{session: 1, domains: a}},
 			ends:   time.Second,
 			want:   want{Asked: map[string]int{"a.ts.net": 1}, Broken: 1, Problems: map[string]string{}},

@@ -5,16 +5,16 @@ package issue
 
 import "context"
 
-// None is the issuer of a pod that gets no certificates.
+// None is the issuer of a pod that does not request certificates.
 type None struct{}
 
 // Set does nothing.
 func (None) Set(context.Context, int, []string) error { return nil }
 
-// Statuses returns no status.
+// Statuses returns nil.
 func (None) Statuses() map[string]Status { return nil }
 
-// Problems returns no problem.
+// Problems returns nil.
 func (None) Problems() map[string]string { return nil }
 
 // Again does nothing.

@@ -1,8 +1,8 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kube is the agent's side of the Kubernetes API: what it watches in its
-// own namespace, and the status that it writes. It decides nothing.
+// Package kube is the agent's client of the Kubernetes API: it watches objects in the agent's
+// namespace, and writes the Machine's status. It makes no decisions.
 package kube
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
 )
 
-// NewScheme returns a scheme of the kinds that the agent deals with.
+// NewScheme returns a scheme with the kinds that the agent uses.
 func NewScheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
 	if err := corev1.AddToScheme(s); err != nil {
@@ -28,9 +28,9 @@ func NewScheme() (*runtime.Scheme, error) {
 	return s, errors.Wrap(v1alpha1.AddToScheme(s), "cannot add tailnet kinds to scheme")
 }
 
-// NewClient returns a client for the API server in cfg. It knows the kinds that
-// it needs and never asks the server for its kinds, so it also works for an
-// agent that starts while the server is away.
+// NewClient returns a client for the API server in cfg. It knows all kinds that it needs and
+// uses no discovery, so it also works for an agent that starts while the API server is
+// unavailable.
 func NewClient(cfg *rest.Config) (client.WithWatch, error) {
 	s, err := NewScheme()
 	if err != nil {

@@ -19,31 +19,31 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 )
 
-// FieldManager owns status.agent of Machines.
+// FieldManager is the field manager that owns status.agent of Machines.
 const FieldManager = "tailscale-gateway-agent"
 
-// DefaultSettle is how long a change waits for others: what belongs together, such
-// as a service advertised and then accepted, makes one report. Each costs whoever
-// composed the Machine a run.
+// DefaultSettle is how long a change waits for further changes: related changes, such as a
+// service that is advertised and then accepted, go into one report. Each report causes a run of
+// the controller that composed the Machine.
 const DefaultSettle = time.Second
 
 const (
-	// defaultInterval is the Machine's own default, for one without.
+	// defaultInterval is the default of the Machine's field, for a Machine without one.
 	defaultInterval = 2 * time.Second
 
 	// requestTimeout bounds one request to the API server.
 	requestTimeout = 10 * time.Second
 
-	// resync looks whether the report is still there: a Machine may have been
-	// deleted and made again under a running pod.
+	// resync is how often the Reporter checks that its report is still there: a Machine can be
+	// deleted and created again while its pod runs.
 	resync = 5 * time.Minute
 
 	minBackoff = time.Second
 	maxBackoff = 30 * time.Second
 )
 
-// A Reporter writes the agent's status to its Machine: the latest one, when it
-// differs from what is there, and no oftener than the Machine says.
+// A Reporter writes the agent's status to its Machine: the latest status, only if it differs
+// from the Machine's, and not more often than the Machine allows.
 type Reporter struct {
 	client client.Client
 	key    client.ObjectKey
@@ -60,14 +60,13 @@ type Reporter struct {
 // A ReporterOption configures a Reporter.
 type ReporterOption func(*Reporter)
 
-// WithSettle has a change wait for others for as long as d, in place of
-// DefaultSettle.
+// WithSettle sets how long a change waits for further changes, in place of DefaultSettle.
 func WithSettle(d time.Duration) ReporterOption {
 	return func(r *Reporter) { r.settle = d }
 }
 
-// NewReporter returns a Reporter for the Machine of that name. It calls done
-// with the result of each attempt.
+// NewReporter returns a Reporter for the Machine with the given name. It calls done with the
+// result of each attempt.
 func NewReporter(c client.Client, key client.ObjectKey, log logging.Logger, done func(error), o ...ReporterOption) *Reporter {
 	r := &Reporter{client: c, key: key, log: log, done: done, settle: DefaultSettle, wake: make(chan struct{}, 1)}
 	for _, fn := range o {
@@ -76,7 +75,7 @@ func NewReporter(c client.Client, key client.ObjectKey, log logging.Logger, done
 	return r
 }
 
-// Set makes s the status to report. s must not be changed afterwards.
+// Set sets the status to report. The caller must not change s afterwards.
 func (r *Reporter) Set(s *v1alpha1.MachineAgentStatus) {
 	r.mu.Lock()
 	same := equality.Semantic.DeepEqual(r.wanted, s)
@@ -91,8 +90,8 @@ func (r *Reporter) Set(s *v1alpha1.MachineAgentStatus) {
 	}
 }
 
-// Run reports until ctx ends. It retries for ever, and says only once that it
-// has to.
+// Run reports until ctx is done. It retries without limit, and logs only the first of several
+// failures.
 func (r *Reporter) Run(ctx context.Context) {
 	backoff, failing := minBackoff, false
 	for {
@@ -107,7 +106,7 @@ func (r *Reporter) Run(ctx context.Context) {
 			return
 		case <-time.After(r.settle):
 		}
-		// What came meanwhile is in the next report.
+		// Changes that arrive in the meantime go into the next report.
 		select {
 		case <-r.wake:
 		default:
@@ -146,8 +145,8 @@ func (r *Reporter) Run(ctx context.Context) {
 	}
 }
 
-// report writes the wanted status if the Machine has another, and returns how
-// long to wait before the next report.
+// report writes the wanted status if the Machine's status differs, and returns how long to wait
+// before the next report.
 func (r *Reporter) report(ctx context.Context) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -173,8 +172,8 @@ func (r *Reporter) report(ctx context.Context) (time.Duration, error) {
 	return interval, r.apply(ctx, wanted)
 }
 
-// apply takes hold of status.agent and of nothing else: a typed Machine would
-// claim the empty fields beside it.
+// apply takes ownership of status.agent only: a typed Machine would also claim the empty fields
+// beside it.
 func (r *Reporter) apply(ctx context.Context, s *v1alpha1.MachineAgentStatus) error {
 	agent, err := runtime.DefaultUnstructuredConverter.ToUnstructured(s)
 	if err != nil {

@@ -26,7 +26,7 @@ import (
 
 var errBoom = errors.New("boom")
 
-// A recorder notes what is applied, and when.
+// A recorder records what is applied, and when.
 type recorder struct {
 	mu      sync.Mutex
 	start   time.Time
@@ -96,12 +96,12 @@ func TestReporterInterval(t *testing.T) {
 		r, rec := newReporter(t, machine())
 		go r.Run(ctx)
 
-		// What belongs together is one report.
+		// Related changes go into one report.
 		r.Set(status(1))
 		synctest.Wait()
 		r.Set(status(2))
 		<-time.After(2 * DefaultSettle)
-		// Two more before the interval is over.
+		// Two more changes before the interval is over.
 		r.Set(status(1))
 		synctest.Wait()
 		r.Set(status(3))
@@ -110,12 +110,12 @@ func TestReporterInterval(t *testing.T) {
 		<-time.After(time.Hour)
 
 		if diff := cmp.Diff([]time.Duration{DefaultSettle, DefaultSettle + 10*time.Second + DefaultSettle}, rec.times()); diff != "" {
-			t.Errorf("Only the latest is reported, no oftener than the interval, and nothing twice: -want, +got:\n%s", diff)
+			t.Errorf("Only the latest status must be reported, at most once per interval, and nothing twice: -want, +got:\n%s", diff)
 		}
 		want := `{"apiVersion":"tailnet.gateway.tailscale.com/v1alpha1","kind":"Machine","metadata":{"name":"set-0","namespace":"default"},` +
 			`"status":{"agent":{"podIP":"10.0.0.7","services":[{"accepted":false,"advertised":true,"healthyBackends":3,"name":"svc:web","totalBackends":3}]}}}`
 		if diff := cmp.Diff(want, rec.applied[1]); diff != "" {
-			t.Errorf("Nothing but status.agent is applied: -want, +got:\n%s", diff)
+			t.Errorf("Only status.agent must be applied: -want, +got:\n%s", diff)
 		}
 	})
 }
@@ -151,7 +151,7 @@ func TestReporterAlreadyThere(t *testing.T) {
 		r.Set(status(1))
 		<-time.After(time.Minute)
 		if diff := cmp.Diff(0, len(rec.times())); diff != "" {
-			t.Errorf("A restarted agent must not write what is there: -want, +got:\n%s", diff)
+			t.Errorf("A restarted agent must not write an unchanged status: -want, +got:\n%s", diff)
 		}
 	})
 }
@@ -173,7 +173,7 @@ func TestReporterMachineMadeAgain(t *testing.T) {
 		}
 		<-time.After(resync + time.Second)
 		if diff := cmp.Diff(2, len(rec.times())); diff != "" {
-			t.Errorf("A Machine that was made again must be reported to: -want, +got:\n%s", diff)
+			t.Errorf("The status must be written to a Machine that was created again: -want, +got:\n%s", diff)
 		}
 	})
 }

@@ -19,23 +19,22 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// fieldName is the field selector that RBAC by resourceNames allows to list and
-// watch by.
+// fieldName is the field selector for which RBAC with resourceNames allows list and watch.
 const fieldName = "metadata.name"
 
-// WatchSecret calls fn with the Secret of that name, or with nil if there is
-// none: once it is known, and after each change, until ctx ends. While the API
-// server is away nothing changes.
+// WatchSecret calls fn with the named Secret, or with nil if it does not exist: once this is
+// known, and after each change, until ctx is done. While the API server is unavailable, fn is
+// not called.
 func WatchSecret(ctx context.Context, c client.WithWatch, key client.ObjectKey, fn func(*corev1.Secret)) {
 	watchNamed(ctx, c, key, func() client.ObjectList { return &corev1.SecretList{} }, fn)
 }
 
-// WatchConfigMap does for a ConfigMap what WatchSecret does for a Secret.
+// WatchConfigMap does the same for a ConfigMap as WatchSecret does for a Secret.
 func WatchConfigMap(ctx context.Context, c client.WithWatch, key client.ObjectKey, fn func(*corev1.ConfigMap)) {
 	watchNamed(ctx, c, key, func() client.ObjectList { return &corev1.ConfigMapList{} }, fn)
 }
 
-// watchNamed follows one object.
+// watchNamed watches one object by name.
 func watchNamed[T any, O interface {
 	*T
 	client.Object
@@ -53,9 +52,9 @@ func watchNamed[T any, O interface {
 		client.InNamespace(key.Namespace), client.MatchingFields{fieldName: key.Name})
 }
 
-// WatchAttachments calls fn with all ServiceAttachments of an endpoints object,
-// by name: once they are known, and after each change, until ctx ends. While
-// the API server is away nothing changes.
+// WatchAttachments calls fn with all ServiceAttachments of an endpoints object, sorted by name:
+// once they are known, and after each change, until ctx is done. While the API server is
+// unavailable, fn is not called.
 func WatchAttachments(ctx context.Context, c client.WithWatch, namespace, endpoints string, fn func([]v1alpha1.ServiceAttachment)) {
 	follow(ctx, c, &v1alpha1.ServiceAttachment{}, func() client.ObjectList { return &v1alpha1.ServiceAttachmentList{} },
 		func(objs []any) {
@@ -71,8 +70,8 @@ func WatchAttachments(ctx context.Context, c client.WithWatch, namespace, endpoi
 		client.InNamespace(namespace), client.MatchingLabels{meta.LabelEndpoints: endpoints})
 }
 
-// follow calls fn with all objects that the options select, from one goroutine.
-// Changes that come while fn runs are reported together.
+// follow calls fn with all objects that the options select, from one goroutine. Changes that
+// arrive while fn runs are combined into one call.
 func follow(ctx context.Context, c client.WithWatch, obj client.Object, list func() client.ObjectList, fn func([]any), o ...client.ListOption) {
 	changed := make(chan struct{}, 1)
 	notify := func() {

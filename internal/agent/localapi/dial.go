@@ -20,16 +20,16 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// ErrOutside reports that tailscaled would have an address dialled outside of the
-// tailnet, because nobody in it has the address.
+// ErrOutside reports that tailscaled would dial an address outside of the tailnet, because no
+// device of the tailnet has the address.
 var ErrOutside = errors.New("address is not in the tailnet")
 
-// maxMessage is how much of tailscaled's answer goes into an error.
+// maxMessage bounds the part of tailscaled's answer that goes into an error.
 const maxMessage = 200
 
-// A Dialer opens TCP connections through tailscaled, into the tailnet and nowhere
-// else. It speaks to the LocalAPI itself: local.Client.UserDial dials from the
-// host what tailscaled refuses to dial.
+// A Dialer opens TCP connections through tailscaled, only to addresses in the tailnet. It uses
+// the LocalAPI directly: local.Client.UserDial dials from the host when tailscaled refuses to
+// dial.
 type Dialer struct {
 	socket string
 	unix   net.Dialer
@@ -38,10 +38,10 @@ type Dialer struct {
 // NewDialer returns a Dialer for the tailscaled that listens on socket.
 func NewDialer(socket string) *Dialer { return &Dialer{socket: socket} }
 
-// Dial connects to addr. ctx bounds the dialling, not the connection. The error is
-// ErrOutside when nobody in the tailnet has the address.
+// Dial connects to addr. ctx bounds the dialling, not the connection. The error is ErrOutside
+// when no device of the tailnet has the address.
 //
-// A connection has no halves: tailscaled closes it as soon as one side has ended
+// A connection cannot be half-closed: tailscaled closes it as soon as one side has ended
 // (tailscale.com ipn/localapi, serveDial).
 func (d *Dialer) Dial(ctx context.Context, addr netip.AddrPort) (*Conn, error) {
 	raw, err := d.unix.DialContext(ctx, "unix", d.socket)
@@ -52,7 +52,7 @@ func (d *Dialer) Dial(ctx context.Context, addr netip.AddrPort) (*Conn, error) {
 	if !ok {
 		return nil, errors.Join(errors.Errorf("not a Unix connection: %T", raw), raw.Close())
 	}
-	// Tailscaled gives up to dial when its client has gone.
+	// Tailscaled stops dialling when its client disconnects.
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(0, 1)) })
 	head, err := upgrade(ctx, conn, addr)
 	if !stop() && err == nil {
@@ -67,7 +67,7 @@ func (d *Dialer) Dial(ctx context.Context, addr netip.AddrPort) (*Conn, error) {
 	return &Conn{UnixConn: conn, head: head}, nil
 }
 
-// DialContext is Dial in the form that package net has for it. The address must
+// DialContext does the same as Dial with the signature that package net uses. The address must
 // not be a name.
 func (d *Dialer) DialContext(ctx context.Context, _, address string) (net.Conn, error) {
 	addr, err := netip.ParseAddrPort(address)
@@ -81,8 +81,8 @@ func (d *Dialer) DialContext(ctx context.Context, _, address string) (net.Conn, 
 	return c, nil
 }
 
-// upgrade asks for the connection to become one to addr, and returns what the
-// other side has sent already.
+// upgrade requests that tailscaled turns conn into a connection to addr. It returns the bytes
+// that the other side has already sent.
 func upgrade(ctx context.Context, conn net.Conn, addr netip.AddrPort) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+apitype.LocalAPIHost+"/localapi/v0/dial", nil)
 	if err != nil {
@@ -134,8 +134,7 @@ func (c *Conn) Read(b []byte) (int, error) {
 	return c.UnixConn.Read(b)
 }
 
-// WriteTo copies the rest of the connection to w. If w is a TCP connection the
-// kernel does it.
+// WriteTo copies the rest of the connection to w. If w is a TCP connection, the kernel copies.
 func (c *Conn) WriteTo(w io.Writer) (int64, error) {
 	var first int64
 	if len(c.head) > 0 {

@@ -15,8 +15,8 @@ import (
 	"tailscale.com/types/views"
 )
 
-// TestOffline shows how it is known that a device is offline: by tailscaled's first word, by a
-// whole node, and by a patch of one.
+// TestOffline checks where the offline state of a device comes from: tailscaled's first
+// notification, a whole node, or a patch of a node.
 func TestOffline(t *testing.T) {
 	at := netip.MustParsePrefix("100.64.0.9/32")
 	yes, no := true, false
@@ -39,17 +39,17 @@ func TestOffline(t *testing.T) {
 		changed bool
 		want    bool
 	}{
-		{reason: "Tailscaled tells of one that is online.", n: status(true, time.Time{}), changed: true},
-		{reason: "It may not know.", n: status(false, time.Time{}), changed: true},
-		{reason: "Of one that is offline it knows when it was seen last.", n: status(false, time.Unix(1, 0)), changed: true, want: true},
-		{reason: "A patch brings it back.", n: patch(1, &yes), changed: true},
-		{reason: "Again is nothing new.", n: patch(1, &yes)},
-		{reason: "A patch of something else is nothing.", n: patch(1, nil)},
-		{reason: "Nor is one of a device that nobody knows.", n: patch(2, &no)},
-		{reason: "A patch takes it away.", n: patch(1, &no), changed: true, want: true},
-		{reason: "A whole node tells, too.", n: node(&yes), changed: true},
-		{reason: "It does.", n: node(&no), changed: true, want: true},
-		{reason: "One of which nobody says anything is taken for online.", n: node(nil), changed: true},
+		{reason: "The first status reports an online device.", n: status(true, time.Time{}), changed: true},
+		{reason: "The first status does not know whether the device is online.", n: status(false, time.Time{}), changed: true},
+		{reason: "The first status has the time when an offline device was last seen.", n: status(false, time.Unix(1, 0)), changed: true, want: true},
+		{reason: "A patch can report a device as online.", n: patch(1, &yes), changed: true},
+		{reason: "The same patch again changes nothing.", n: patch(1, &yes)},
+		{reason: "A patch of another field changes nothing.", n: patch(1, nil)},
+		{reason: "A patch of an unknown device changes nothing.", n: patch(2, &no)},
+		{reason: "A patch can report a device as offline.", n: patch(1, &no), changed: true, want: true},
+		{reason: "A whole node can report a device as online.", n: node(&yes), changed: true},
+		{reason: "A whole node can report a device as offline.", n: node(&no), changed: true, want: true},
+		{reason: "A node without an online state counts as online.", n: node(nil), changed: true},
 	} {
 		changed := p.update(step.n)
 		h := p.Find("100.64.0.9")

@@ -19,32 +19,33 @@ import (
 
 // A Device is another node of the tailnet.
 type Device struct {
-	// Name is its DNS name, without a dot at the end.
+	// Name is the device's DNS name without a trailing dot.
 	Name string
 
-	// Tags that it carries.
+	// Tags are the device's tags.
 	Tags []string
 
-	// Offline reports that the control server says so. It says nothing of some.
+	// Offline reports that the control server says that the device is offline. For some devices it
+	// does not say.
 	Offline bool
 }
 
-// A Host is who of the tailnet has an address or a name.
+// A Host is the result of looking up an address or a name in the tailnet.
 type Host struct {
-	// Addr to dial. Invalid when nobody has the host.
+	// Addr is the address to dial. Invalid when no device has the host.
 	Addr netip.Addr
 
-	// Devices that traffic to Addr may go to, by name.
+	// Devices are the devices that can get traffic to Addr, sorted by name.
 	Devices []Device
 
-	// RouteUnused reports that a subnet router has the host, whose routes this node
-	// does not use. Addr is invalid then.
+	// RouteUnused reports that only a subnet router has the host, and that this node does not use
+	// the routes of subnet routers. Addr is then invalid.
 	RouteUnused bool
 }
 
-// Peers are the devices that tailscaled can reach, according to its bus: which of
-// them has an address, be it its own, a service's or one behind it, and which has
-// a name. A lookup takes no longer in a large tailnet than in a small one.
+// Peers are the devices that tailscaled can reach, according to its bus. They map addresses and
+// names to devices: a device's address, an address of a service, or an address behind a device.
+// The time of a lookup does not depend on the size of the tailnet.
 type Peers struct {
 	mu      sync.RWMutex
 	devices map[tailcfg.NodeID]device
@@ -57,21 +58,21 @@ type Peers struct {
 	// records are the names of services (DNS extra records).
 	records map[string][]netip.Addr
 
-	// suffix is what short names are completed with.
+	// suffix is the domain that is appended to short names.
 	suffix string
 
 	// routes reports whether the node uses the routes of subnet routers.
 	routes bool
 }
 
-// A device is what matters of a peer.
+// A device holds the relevant fields of a peer.
 type device struct {
 	Device
 
-	// addrs are its own.
+	// addrs are the device's addresses.
 	addrs []netip.Prefix
 
-	// allowed are all that it takes traffic for.
+	// allowed are all prefixes that the device takes traffic for.
 	allowed []netip.Prefix
 }
 
@@ -79,8 +80,8 @@ func (d device) equal(o device) bool {
 	return d.Name == o.Name && d.Offline == o.Offline && slices.Equal(d.Tags, o.Tags) && slices.Equal(d.addrs, o.addrs) && slices.Equal(d.allowed, o.allowed)
 }
 
-// owns reports whether traffic to p goes to the device whether or not the node uses
-// routes (tailscale.com net/routemanager, peerViewOf).
+// owns reports whether traffic to p goes to the device even if the node uses no routes
+// (tailscale.com net/routemanager, peerViewOf).
 func (d device) owns(p netip.Prefix) bool {
 	return p.IsSingleIP() && tsaddr.IsTailscaleIP(p.Addr()) || slices.Contains(d.addrs, p)
 }
@@ -99,8 +100,8 @@ func (p *Peers) reset() {
 	p.lengths = map[bool]map[int]int{true: {}, false: {}}
 }
 
-// Find returns the device that has host, an address or a DNS name. Of several
-// addresses it is an IPv4 one.
+// Find returns the device that has host, which is an address or a DNS name. If a name has
+// several addresses, Find prefers IPv4.
 func (p *Peers) Find(host string) Host {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
@@ -121,7 +122,7 @@ func (p *Peers) Find(host string) Host {
 	return unused
 }
 
-// Has reports whether a DNS name has an address: as a device's own, or as a service's.
+// Has reports whether a DNS name has an address, as the name of a device or of a service.
 func (p *Peers) Has(name string, addr netip.Addr) bool {
 	p.mu.RLock()
 	defer p.mu.RUnlock()
@@ -149,7 +150,8 @@ func (p *Peers) resolve(name string) []netip.Addr {
 	return out
 }
 
-// find returns the devices that have an address: those with the longest prefix that holds it.
+// find returns the devices that have an address: those with the longest prefix that contains
+// it.
 func (p *Peers) find(addr netip.Addr) Host {
 	unused := false
 	for bits := addr.BitLen(); bits > 0; bits-- {
@@ -158,7 +160,7 @@ func (p *Peers) find(addr netip.Addr) Host {
 		}
 		prefix, err := addr.Prefix(bits)
 		if err != nil {
-			// Not for an address and a length of its own.
+			// This cannot happen for an address and a length of its family.
 			return Host{}
 		}
 		var out []Device
@@ -178,8 +180,7 @@ func (p *Peers) find(addr netip.Addr) Host {
 	return Host{RouteUnused: unused}
 }
 
-// update applies a notification and reports whether a lookup may now have another
-// result.
+// update applies a notification, and reports whether the result of a lookup may have changed.
 func (p *Peers) update(n ipn.Notify) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -193,9 +194,9 @@ func (p *Peers) update(n ipn.Notify) bool {
 		p.routes = n.Prefs.RouteAll()
 		changed = true
 	}
-	// A whole new netmap comes with the node itself and all its peers
-	// (tailscale.com ipn/ipnlocal, SetControlClientStatus); it does not say who
-	// has gone. What comes without the node itself is a difference.
+	// A whole new netmap comes with the node itself and all its peers (tailscale.com ipn/ipnlocal,
+	// SetControlClientStatus); it does not list the peers that are gone. A notification without the
+	// node itself is a change of the netmap.
 	if n.SelfChange != nil && n.InitialStatus == nil {
 		changed = p.setSelf(n.SelfChange.Name) || changed
 		stay := make(map[tailcfg.NodeID]bool, len(n.PeersChanged))
@@ -224,13 +225,13 @@ func (p *Peers) update(n ipn.Notify) bool {
 	return changed
 }
 
-// setRecords makes rs the DNS records of services, and reports whether they differ.
+// setRecords replaces the DNS records of services, and reports whether they changed.
 func (p *Peers) setRecords(rs []tailcfg.DNSRecord) bool {
 	records := make(map[string][]netip.Addr, len(rs))
 	for _, r := range rs {
 		addr, err := netip.ParseAddr(r.Value)
 		if err != nil {
-			// Records of other types are no addresses.
+			// Records of other types hold no addresses.
 			continue
 		}
 		name := canonical(r.Name)
@@ -300,7 +301,7 @@ func (p *Peers) remove(id tailcfg.NodeID) bool {
 	return true
 }
 
-// deviceOf returns what matters of a node. One whose key has expired takes no
+// deviceOf returns the relevant fields of a node. A node whose key has expired takes no
 // traffic.
 func deviceOf(n *tailcfg.Node) device {
 	d := device{Device: Device{Name: canonical(n.Name), Tags: n.Tags, Offline: n.Online != nil && !*n.Online}, addrs: n.Addresses}
@@ -311,7 +312,7 @@ func deviceOf(n *tailcfg.Node) device {
 }
 
 func deviceOfStatus(ps *ipnstate.PeerStatus) device {
-	// Only devices that are offline have a time when they were last seen.
+	// Only offline devices have a time when they were last seen.
 	d := device{Device: Device{Name: canonical(ps.DNSName), Offline: !ps.Online && !ps.LastSeen.IsZero()}}
 	if ps.Tags != nil {
 		d.Tags = ps.Tags.AsSlice()

@@ -23,8 +23,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi/localapitest"
 )
 
-// follow returns peers that are kept up to date with s, and a function that waits
-// until a lookup has the result that is wanted.
+// follow returns Peers that are kept up to date with s, and a function that waits until a
+// lookup has the wanted result.
 func follow(t *testing.T, s *localapitest.Server) (*localapi.Peers, func(reason, host string, want localapi.Host)) {
 	t.Helper()
 	peers := localapi.NewPeers()
@@ -103,7 +103,7 @@ func TestPeers(t *testing.T) {
 	for name, has := range map[string]string{"web.example.ts.net": "100.100.0.1", "DB.example.ts.net.": "100.64.0.9", "router": "100.64.0.2"} {
 		for _, addr := range []string{"100.100.0.1", "100.64.0.9", "100.64.0.2"} {
 			if got := peers.Has(name, netip.MustParseAddr(addr)); got != (addr == has) {
-				t.Errorf("\nA name has its own addresses.\nHas(%q, %s): %t", name, addr, got)
+				t.Errorf("\nA name must have only its addresses.\nHas(%q, %s): %t", name, addr, got)
 			}
 		}
 	}
@@ -127,7 +127,7 @@ func TestPeers(t *testing.T) {
 	s.Stop()
 	s.Start()
 	s.Set(ipn.Running)
-	eventually("A tailscaled that was started anew knows the same.", "other", host("100.64.0.99", localapi.Device{Name: "other.example.ts.net"}))
+	eventually("A restarted tailscaled must report the same peers.", "other", host("100.64.0.99", localapi.Device{Name: "other.example.ts.net"}))
 }
 
 // BenchmarkFind looks up an address in a tailnet of 10,000 devices.
@@ -147,7 +147,7 @@ func BenchmarkFind(b *testing.B) {
 	}
 }
 
-// blocked fails to dial once released.
+// blocked returns a dial function that fails once release is closed.
 func blocked(asked *atomic.Bool, release <-chan struct{}) func(string) (net.Conn, error) {
 	return func(string) (net.Conn, error) {
 		asked.Store(true)
@@ -162,7 +162,7 @@ func TestDial(t *testing.T) {
 	d := localapi.NewDialer(s.Socket)
 
 	if _, err := d.Dial(t.Context(), addr); !cmp.Equal(localapi.ErrOutside, err, cmpopts.EquateErrors()) {
-		t.Errorf("What tailscaled would have dialled by its client must be refused, got: %v", err)
+		t.Errorf("An address that tailscaled leaves to its client to dial must be refused, got: %v", err)
 	}
 
 	var asked atomic.Bool
@@ -175,13 +175,13 @@ func TestDial(t *testing.T) {
 	}
 	close(release)
 	if !asked.Load() {
-		t.Error("tailscaled must have been asked")
+		t.Error("The request must have reached tailscaled")
 	}
 	if _, err := d.Dial(t.Context(), addr); err == nil || cmp.Equal(localapi.ErrOutside, err, cmpopts.EquateErrors()) {
-		t.Errorf("A target that does not answer must be told apart, got: %v", err)
+		t.Errorf("A target that does not answer must cause a different error, got: %v", err)
 	}
 	s.Stop()
 	if _, err := d.Dial(t.Context(), addr); err == nil {
-		t.Error("Without tailscaled nothing can be dialled")
+		t.Error("Dial must fail without tailscaled")
 	}
 }

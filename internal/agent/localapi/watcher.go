@@ -1,9 +1,10 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package localapi follows the pod's tailscaled over its LocalAPI: whether it is
-// in its tailnet, which services control has accepted it for, and who else is there.
-// It also has it reload its config and log out, and dial. It decides nothing.
+// Package localapi is the agent's client of tailscaled's LocalAPI. It watches whether
+// tailscaled is in its tailnet, which services control has accepted the machine for, and which
+// peers exist. It also requests that tailscaled reloads its config, logs out, and dials. It
+// makes no decisions.
 package localapi
 
 import (
@@ -23,8 +24,8 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 )
 
-// Pauses between attempts to reach tailscaled. They are short: a pod's
-// tailscaled is one socket away, and is there again soon after it went.
+// Pauses between attempts to reach tailscaled. They are short: tailscaled listens on a local
+// socket, and is back soon after it stopped.
 const (
 	minPause = 100 * time.Millisecond
 	maxPause = 2 * time.Second
@@ -33,43 +34,42 @@ const (
 // reloadTimeout bounds one request to tailscaled.
 const reloadTimeout = 10 * time.Second
 
-// busMask asks for one whole status at first, and then for what changed of the
-// node itself. NotifyInitialState is not needed: the status has it.
+// busMask requests one whole status at first, and then changes of the node itself.
+// NotifyInitialState is not needed: the status contains the state.
 const busMask = ipn.NotifyInitialStatus | ipn.NotifyNoNetMap
 
-// peersMask asks for changes of peers as well. Patches, which would otherwise come
-// as whole nodes, hold nothing that matters here.
+// peersMask also requests changes of peers. Without NotifyPeerPatches tailscaled would send a
+// whole node for each small change.
 const peersMask = busMask | ipn.NotifyInitialPrefs | ipn.NotifyPeerChanges | ipn.NotifyPeerPatches
 
-// A State is what is known of tailscaled.
+// A State is the known state of tailscaled.
 type State struct {
-	// Session counts connections to tailscaled. It grows when tailscaled was
-	// started again.
+	// Session counts connections to tailscaled. It increases when tailscaled was restarted.
 	Session int
 
 	// Running reports whether tailscaled is logged in and connected.
 	Running bool
 
-	// Accepted are the services that control gave this node. Never changed
-	// once published.
+	// Accepted are the services that control accepted this node for. The map does not change once
+	// published.
 	Accepted map[string]bool
 
-	// HTTPS reports whether the tailnet provides certificates. It means nothing
-	// while HTTPSKnown is false.
+	// HTTPS reports whether the tailnet provides certificates. Only valid if HTTPSKnown is true.
 	HTTPS bool
 
-	// HTTPSKnown reports whether tailscaled has reported it in this session.
+	// HTTPSKnown reports whether tailscaled has reported HTTPS in this session.
 	HTTPSKnown bool
 
-	// Addresses of the machine in the tailnet. Never changed once published.
+	// Addresses are the machine's addresses in the tailnet. The slice does not change once
+	// published.
 	Addresses []netip.Addr
 
-	// Peers counts what has become known of peers. It is zero until they are
-	// known, and stays zero in a Watcher without Peers.
+	// Peers counts the changes of peers. It is zero until peers are known, and stays zero in a
+	// Watcher without Peers.
 	Peers int
 }
 
-// A Client is what of tailscaled's LocalAPI is needed.
+// A Client has the methods of tailscaled's LocalAPI that a Watcher needs.
 type Client interface {
 	WatchIPNBus(ctx context.Context, mask ipn.NotifyWatchOpt) (*local.IPNBusWatcher, error)
 	ReloadConfig(ctx context.Context) (bool, error)
@@ -80,19 +80,19 @@ type Client interface {
 	CertPair(ctx context.Context, domain string) (cert, key []byte, err error)
 }
 
-// A Watcher follows one tailscaled.
+// A Watcher watches one tailscaled.
 type Watcher struct {
 	client  Client
 	log     logging.Logger
 	changed func(State)
 	mask    ipn.NotifyWatchOpt
 
-	// peers are nil unless asked for.
+	// peers is nil unless WithPeers was used.
 	peers *Peers
 
 	reload chan struct{}
 
-	// reloaded is called when tailscaled has read its config.
+	// reloaded is called when tailscaled has reloaded its config.
 	reloaded func()
 
 	denied bool
@@ -102,19 +102,19 @@ type Watcher struct {
 // A WatcherOption configures a Watcher.
 type WatcherOption func(*Watcher)
 
-// WithPeers has the Watcher keep p up to date.
+// WithPeers makes the Watcher keep p up to date.
 func WithPeers(p *Peers) WatcherOption {
 	return func(w *Watcher) { w.peers, w.mask = p, peersMask }
 }
 
-// WithReloaded has the Watcher call fn each time that tailscaled has read its config because
-// it was asked to.
+// WithReloaded makes the Watcher call fn each time that tailscaled has reloaded its config on
+// request.
 func WithReloaded(fn func()) WatcherOption {
 	return func(w *Watcher) { w.reloaded = fn }
 }
 
-// NewWatcher returns a Watcher of the tailscaled behind c. It calls changed, from
-// one goroutine, with each state that differs from the one before.
+// NewWatcher returns a Watcher of the tailscaled behind c. It calls changed, from one
+// goroutine, with each state that differs from the previous one.
 func NewWatcher(c Client, log logging.Logger, changed func(State), o ...WatcherOption) *Watcher {
 	w := &Watcher{client: c, log: log, changed: changed, mask: busMask, reload: make(chan struct{}, 1), reloaded: func() {}}
 	for _, fn := range o {
@@ -128,10 +128,10 @@ func NewClient(socket string) *local.Client {
 	return &local.Client{Socket: socket, UseSocketOnly: true}
 }
 
-// Reload asks for tailscaled to read its config again. It does so as soon as it
-// runs. Containerboot asks the same when it sees the file change, but it looks
-// only once tailscaled has logged in, and misses what changed until then
-// (cmd/containerboot/tailscaled.go, watchTailscaledConfigChanges).
+// Reload requests that tailscaled reloads its config as soon as it runs. Containerboot requests
+// the same when it sees the file change, but it watches the file only once tailscaled has
+// logged in, and misses earlier changes (cmd/containerboot/tailscaled.go,
+// watchTailscaledConfigChanges).
 func (w *Watcher) Reload() {
 	select {
 	case w.reload <- struct{}{}:
@@ -139,8 +139,8 @@ func (w *Watcher) Reload() {
 	}
 }
 
-// Logout has tailscaled leave its tailnet. A failure is logged: the caller sees by the
-// state whether it helped.
+// Logout logs tailscaled out of its tailnet. An error is only logged: the caller sees in the
+// state whether the logout succeeded.
 func (w *Watcher) Logout(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, reloadTimeout)
 	defer cancel()
@@ -149,7 +149,7 @@ func (w *Watcher) Logout(ctx context.Context) {
 	}
 }
 
-// Run follows tailscaled until ctx ends.
+// Run watches tailscaled until ctx is done.
 func (w *Watcher) Run(ctx context.Context) {
 	pause := minPause
 	for ctx.Err() == nil {
@@ -158,7 +158,7 @@ func (w *Watcher) Run(ctx context.Context) {
 			pause = minPause
 			w.log.Debug("Lost tailscaled", "error", w.follow(ctx, bus))
 		} else {
-			// Only now is it gone: a stream may end without that.
+			// Only now tailscaled is known to be gone: a stream can also end while tailscaled runs.
 			w.publish(State{Session: w.state.Session, Peers: w.state.Peers})
 		}
 		select {
@@ -175,7 +175,7 @@ func (w *Watcher) follow(ctx context.Context, bus *local.IPNBusWatcher) error {
 	defer cancel()
 	go func() {
 		<-ctx.Done()
-		// The error reports the end of the stream, which Next reports too.
+		// The error reports the end of the stream, which Next also reports.
 		_ = bus.Close()
 	}()
 
@@ -209,8 +209,8 @@ func (w *Watcher) follow(ctx context.Context, bus *local.IPNBusWatcher) error {
 	}
 }
 
-// updatePeers applies a notification to the peers, if they are asked for, and tells
-// whether they have changed.
+// updatePeers applies a notification to the peers, if the Watcher has any, and reports whether
+// they have changed.
 func (w *Watcher) updatePeers(ctx context.Context, n ipn.Notify) bool {
 	if w.peers == nil {
 		return false
@@ -220,7 +220,7 @@ func (w *Watcher) updatePeers(ctx context.Context, n ipn.Notify) bool {
 	case n.InitialStatus != nil:
 		changed = w.peers.setRecords(n.InitialStatus.ExtraRecords) || changed
 	case n.SelfChange != nil:
-		// The bus has no notifications about DNS.
+		// The bus sends no notifications about DNS.
 		ctx, cancel := context.WithTimeout(ctx, reloadTimeout)
 		defer cancel()
 		dns, err := w.client.DNSConfig(ctx)
@@ -233,7 +233,7 @@ func (w *Watcher) updatePeers(ctx context.Context, n ipn.Notify) bool {
 	return changed
 }
 
-// publish makes st known if it differs from what is known.
+// publish publishes st if it differs from the known state.
 func (w *Watcher) publish(st State) {
 	if st.Session == w.state.Session && st.Running == w.state.Running && st.Peers == w.state.Peers && maps.Equal(st.Accepted, w.state.Accepted) &&
 		slices.Equal(st.Addresses, w.state.Addresses) && st.HTTPS == w.state.HTTPS && st.HTTPSKnown == w.state.HTTPSKnown {
@@ -243,7 +243,7 @@ func (w *Watcher) publish(st State) {
 	w.changed(st)
 }
 
-// update applies a notification, and reports whether it said anything of interest.
+// update applies a notification, and reports whether it contained anything of interest.
 func (st *State) update(n ipn.Notify) bool {
 	told := false
 	if s := n.InitialStatus; s != nil {
@@ -266,8 +266,8 @@ func (st *State) update(n ipn.Notify) bool {
 		for _, p := range n.SelfChange.Addresses {
 			st.Addresses = append(st.Addresses, p.Addr())
 		}
-		// The bus sends no names, but the node has the capability where there are
-		// some.
+		// The bus does not send the names of certificates, but the node has this capability if
+		// there are any.
 		st.HTTPS, st.HTTPSKnown = n.SelfChange.CapMap.Contains(tailcfg.CapabilityHTTPS), true
 	}
 	return told
@@ -284,8 +284,7 @@ func capMap(s *ipnstate.Status) tailcfg.NodeCapMap {
 func accepted(cm tailcfg.NodeCapMap) map[string]bool {
 	out := make(map[string]bool)
 
-	// Control's own encoding; what cannot be read says of no service that it
-	// was accepted.
+	// Control encodes the value. A value that cannot be read accepts no service.
 	mappings, err := tailcfg.UnmarshalNodeCapJSON[tailcfg.ServiceIPMappings](cm, tailcfg.NodeAttrServiceHost)
 	if err != nil {
 		return out
@@ -298,8 +297,8 @@ func accepted(cm tailcfg.NodeCapMap) map[string]bool {
 	return out
 }
 
-// reloadWhileRunning reloads tailscaled's config once it runs, and then whenever
-// asked to. What it is sent on running is the latest state.
+// reloadWhileRunning reloads tailscaled's config once it runs, and then on each request. The
+// channel running carries the latest state.
 func (w *Watcher) reloadWhileRunning(ctx context.Context, running <-chan bool) {
 	var (
 		up    bool
@@ -338,7 +337,7 @@ func (w *Watcher) reloadOnce(ctx context.Context) error {
 		w.reloaded()
 		return nil
 	case local.IsAccessDeniedError(err):
-		// Asking again will not help. Containerboot's own watch remains.
+		// Another request would not help. Containerboot still watches the file.
 		if !w.denied {
 			w.log.Info("Cannot reload tailscaled's config: the agent must run as the same user as tailscaled", "error", err)
 		}
@@ -350,7 +349,7 @@ func (w *Watcher) reloadOnce(ctx context.Context) error {
 	}
 }
 
-// latest puts v on a channel of one, in place of what is there.
+// latest sends v on a channel with a buffer of one, and replaces a value that is still there.
 func latest(c chan bool, v bool) {
 	select {
 	case <-c:

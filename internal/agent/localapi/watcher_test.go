@@ -19,7 +19,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi/localapitest"
 )
 
-// deadline is how long a test waits for what must come.
+// deadline bounds how long a test waits for an event.
 const deadline = 20 * time.Second
 
 func watch(t *testing.T, s *localapitest.Server) (*Watcher, <-chan State) {
@@ -39,7 +39,7 @@ func watch(t *testing.T, s *localapitest.Server) (*Watcher, <-chan State) {
 	return w, states
 }
 
-// await reads states until there is the wanted one.
+// await reads states until the wanted one arrives.
 func await(t *testing.T, reason string, states <-chan State, want State) {
 	t.Helper()
 	var last State
@@ -61,18 +61,18 @@ func TestWatcher(t *testing.T) {
 	s := localapitest.New(t, func() { reloaded <- struct{}{} })
 	w, states := watch(t, s)
 
-	await(t, "The first status is told.", states, State{Session: 1, Accepted: map[string]bool{}})
+	await(t, "The first status must be published.", states, State{Session: 1, Accepted: map[string]bool{}})
 	w.Reload()
 	if n := s.Reloads(); n != 0 {
 		t.Errorf("Config was reloaded %d times before tailscaled ran", n)
 	}
 
 	s.Set(ipn.Running)
-	await(t, "Running is told.", states, State{Session: 1, Running: true, Accepted: map[string]bool{}})
+	await(t, "The running state must be published.", states, State{Session: 1, Running: true, Accepted: map[string]bool{}})
 	awaitReload(t, "Config must be reloaded when tailscaled begins to run.", reloaded)
 
 	s.Set(ipn.Running, "svc:web", "svc:db")
-	await(t, "Services that control gave are told.", states, State{Session: 1, Running: true, Accepted: map[string]bool{"svc:web": true, "svc:db": true}})
+	await(t, "Services that control accepted must be published.", states, State{Session: 1, Running: true, Accepted: map[string]bool{"svc:web": true, "svc:db": true}})
 
 	w.Reload()
 	awaitReload(t, "Config must be reloaded when asked for.", reloaded)
@@ -82,7 +82,7 @@ func TestWatcher(t *testing.T) {
 	awaitReload(t, "Config must be reloaded in a new session.", reloaded)
 
 	s.Stop()
-	await(t, "A tailscaled that went away is told.", states, State{Session: 2})
+	await(t, "A tailscaled that stopped must be published.", states, State{Session: 2})
 
 	s.Start()
 	await(t, "A new tailscaled is a new session.", states, State{Session: 3, Accepted: map[string]bool{}})
@@ -93,7 +93,7 @@ func TestWatcherDenied(t *testing.T) {
 	s.Deny()
 	w, states := watch(t, s)
 	s.Set(ipn.Running)
-	await(t, "State is told to who may only read.", states, State{Session: 1, Running: true, Accepted: map[string]bool{}})
+	await(t, "A client with read access only must get the state.", states, State{Session: 1, Running: true, Accepted: map[string]bool{}})
 	w.Reload()
 	s.Set(ipn.Running, "svc:web")
 	await(t, "Being denied stops nothing else.", states, State{Session: 1, Running: true, Accepted: map[string]bool{"svc:web": true}})
@@ -109,26 +109,26 @@ func TestHTTPS(t *testing.T) {
 		known  bool
 	}{
 		"Starting": {
-			reason: "A tailscaled that starts does not know its tailnet yet.",
+			reason: "A starting tailscaled does not know its tailnet yet.",
 			told:   []ipn.Notify{{InitialStatus: &ipnstate.Status{BackendState: ipn.Starting.String()}}},
 		},
 		"RunningBeforeNode": {
-			reason: "Nothing is known before the node is told.",
+			reason: "HTTPS is unknown before tailscaled has sent the node.",
 			told:   []ipn.Notify{{InitialStatus: &ipnstate.Status{BackendState: ipn.Starting.String()}}, {State: &running}},
 		},
 		"CertDomains": {
-			reason: "Names to have certificates for mean HTTPS.",
+			reason: "A node with certificate names has HTTPS.",
 			told:   []ipn.Notify{{InitialStatus: &ipnstate.Status{BackendState: ipn.Running.String(), CertDomains: []string{"a.tail1234.ts.net"}}}},
 			https:  true,
 			known:  true,
 		},
 		"Off": {
-			reason: "A node without names and capability has none.",
+			reason: "A node without names and capability has no HTTPS.",
 			told:   []ipn.Notify{{InitialStatus: &ipnstate.Status{BackendState: ipn.Running.String()}}},
 			known:  true,
 		},
 		"TurnedOn": {
-			reason: "It is noticed when HTTPS is turned on.",
+			reason: "The Watcher must notice when HTTPS is turned on.",
 			told: []ipn.Notify{
 				{InitialStatus: &ipnstate.Status{BackendState: ipn.Running.String()}},
 				{SelfChange: &tailcfg.Node{CapMap: https}},
@@ -137,7 +137,7 @@ func TestHTTPS(t *testing.T) {
 			known: true,
 		},
 		"TurnedOff": {
-			reason: "It is noticed when HTTPS is turned off.",
+			reason: "The Watcher must notice when HTTPS is turned off.",
 			told: []ipn.Notify{
 				{InitialStatus: &ipnstate.Status{BackendState: ipn.Running.String(), CertDomains: []string{"a.tail1234.ts.net"}}},
 				{SelfChange: &tailcfg.Node{}},

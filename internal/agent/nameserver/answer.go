@@ -14,19 +14,19 @@ import (
 )
 
 const (
-	// ttl of addresses, in seconds. They are those of Tailscale Services, which seldom
-	// change.
+	// ttl is the TTL of addresses, in seconds. They are addresses of Tailscale Services, which
+	// seldom change.
 	ttl = 30
 
-	// negativeTTL is how long clients may remember that there is nothing: the route may
-	// be about to come.
+	// negativeTTL is how long clients may cache that a name has no records: its route can be about
+	// to be created.
 	negativeTTL = 5
 
-	// maxUDP bytes pass every link unfragmented (dnsflagday.net/2020).
+	// maxUDP is the size in bytes that passes every link unfragmented (dnsflagday.net/2020).
 	maxUDP = 1232
 )
 
-// answer a question by a table, which may be nil while it is not known.
+// answer returns the answer to a question. t can be nil while the zone is not known.
 func answer(t *zone.Table, q *dns.Msg) *dns.Msg {
 	m := new(dns.Msg)
 	m.SetReply(q)
@@ -72,7 +72,8 @@ func answer(t *zone.Table, q *dns.Msg) *dns.Msg {
 	return m
 }
 
-// address as a record of the type that was asked for. Nil if it is of the other.
+// address returns the address as a record of the type of the question, or nil if the address is
+// of the other family.
 func address(q dns.Question, ip netip.Addr) dns.RR {
 	h := dns.RR_Header{Name: q.Name, Rrtype: q.Qtype, Class: dns.ClassINET, Ttl: ttl}
 	switch {
@@ -84,8 +85,8 @@ func address(q dns.Question, ip netip.Addr) dns.RR {
 	return nil
 }
 
-// soa says how long clients may remember that there is nothing. Nobody copies the
-// zone: the other numbers are of no use to anyone.
+// soa returns a SOA record, which limits how long clients may cache that a name has no records.
+// The zone is never transferred, so the record's other numbers have no effect.
 func soa(domain string) dns.RR {
 	d := dns.Fqdn(domain)
 	return &dns.SOA{

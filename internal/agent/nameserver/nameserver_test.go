@@ -34,7 +34,7 @@ func table() *zone.Table {
 	return zone.NewTable(z)
 }
 
-// A reply is what matters of an answer.
+// A reply holds the relevant fields of an answer.
 type reply struct {
 	Rcode         string
 	Authoritative bool
@@ -68,37 +68,37 @@ func TestAnswer(t *testing.T) {
 		want   reply
 	}{
 		"A": {
-			reason: "A question for IPv4 gets that alone.",
+			reason: "A question for IPv4 gets only IPv4 addresses.",
 			table:  table(), ask: ask("app.example.com.", dns.TypeA),
 			want: reply{Rcode: "NOERROR", Authoritative: true, Answer: []string{"app.example.com.\t30\tIN\tA\t100.64.0.1"}},
 		},
 		"AAAA": {
-			reason: "A question for IPv6 gets that alone.",
+			reason: "A question for IPv6 gets only IPv6 addresses.",
 			table:  table(), ask: ask("app.example.com.", dns.TypeAAAA),
 			want: reply{Rcode: "NOERROR", Authoritative: true, Answer: []string{"app.example.com.\t30\tIN\tAAAA\tfd7a::1"}},
 		},
 		"Case": {
-			reason: "Names are the same in any case, and come back as they were asked for.",
+			reason: "Names are case-insensitive, and the answer has the name of the question.",
 			table:  table(), ask: ask("aPP.Example.com.", dns.TypeA),
 			want: reply{Rcode: "NOERROR", Authoritative: true, Answer: []string{"aPP.Example.com.\t30\tIN\tA\t100.64.0.1"}},
 		},
 		"Wildcard": {
-			reason: "What a wildcard stands for is answered by the name that was asked for.",
+			reason: "An answer from a wildcard has the name of the question.",
 			table:  table(), ask: ask("books.shop.example.com.", dns.TypeA),
 			want: reply{Rcode: "NOERROR", Authoritative: true, Answer: []string{"books.shop.example.com.\t30\tIN\tA\t100.64.0.2"}},
 		},
 		"NoData": {
-			reason: "A name without such an address exists.",
+			reason: "A name without an address of the family exists.",
 			table:  table(), ask: ask("books.shop.example.com.", dns.TypeAAAA),
 			want: reply{Rcode: "NOERROR", Authoritative: true, Ns: []string{soa}},
 		},
 		"OtherType": {
-			reason: "A name has nothing but addresses.",
+			reason: "A name has only address records.",
 			table:  table(), ask: ask("app.example.com.", dns.TypeHTTPS),
 			want: reply{Rcode: "NOERROR", Authoritative: true, Ns: []string{soa}},
 		},
 		"SOA": {
-			reason: "A domain tells of itself.",
+			reason: "A domain answers with its SOA record.",
 			table:  table(), ask: ask("example.com.", dns.TypeSOA),
 			want: reply{Rcode: "NOERROR", Authoritative: true, Answer: []string{soa}},
 		},
@@ -108,7 +108,7 @@ func TestAnswer(t *testing.T) {
 			want: reply{Rcode: "NXDOMAIN", Authoritative: true, Ns: []string{soa}},
 		},
 		"Shared": {
-			reason: "What others may know is left to them.",
+			reason: "A name in a shared domain is left to other name servers.",
 			table:  table(), ask: ask("theirs.common.example.", dns.TypeA),
 			want: reply{Rcode: "REFUSED"},
 		},
@@ -123,17 +123,17 @@ func TestAnswer(t *testing.T) {
 			want: reply{Rcode: "REFUSED"},
 		},
 		"Notify": {
-			reason: "Nothing is done but answering.",
+			reason: "Only queries are answered.",
 			table:  table(), ask: ask("app.example.com.", dns.TypeA, func(m *dns.Msg) { m.Opcode = dns.OpcodeNotify }),
 			want: reply{Rcode: "NOTIMP"},
 		},
 		"BadVersion": {
-			reason: "Only the first version of EDNS is known.",
+			reason: "Only version 0 of EDNS is supported.",
 			table:  table(), ask: ask("app.example.com.", dns.TypeA, func(m *dns.Msg) { m.SetEdns0(1232, false).IsEdns0().SetVersion(1) }),
 			want: reply{Rcode: dns.RcodeToString[dns.RcodeBadVers]},
 		},
 		"NotKnown": {
-			reason: "Before the zone is known others may answer.",
+			reason: "Before the zone is known, clients must try other name servers.",
 			ask:    ask("app.example.com.", dns.TypeA),
 			want:   reply{Rcode: "SERVFAIL"},
 		},
@@ -147,7 +147,7 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
-// freeAddress has a port that is free for UDP and TCP.
+// freeAddress returns an address with a port that is free for UDP and TCP.
 func freeAddress(t *testing.T) netip.AddrPort {
 	t.Helper()
 	for range 100 {
@@ -193,10 +193,10 @@ func TestServer(t *testing.T) {
 	}{
 		"UDP":      {reason: "Questions over UDP should be answered.", network: "udp", name: "app.example.com.", answers: 1},
 		"TCP":      {reason: "Questions over TCP should be answered.", network: "tcp", name: "app.example.com.", answers: 1},
-		"Long":     {reason: "A long answer should come whole over TCP.", network: "tcp", name: "many.example.com.", answers: 200},
-		"Short":    {reason: "Who takes 512 bytes should get no more, and be told.", network: "udp", name: "many.example.com.", answers: 29, truncated: true},
-		"Unsplit":  {reason: "No answer over UDP should be cut into pieces on its way.", network: "udp", name: "many.example.com.", size: 65535, answers: 74, truncated: true},
-		"Extended": {reason: "Who takes more than 512 bytes should get it.", network: "udp", name: "many.example.com.", size: 800, answers: 47, truncated: true},
+		"Long":     {reason: "A long answer should be complete over TCP.", network: "tcp", name: "many.example.com.", answers: 200},
+		"Short":    {reason: "A client that accepts 512 bytes should get no more, and the TC bit.", network: "udp", name: "many.example.com.", answers: 29, truncated: true},
+		"Unsplit":  {reason: "No answer over UDP should be fragmented.", network: "udp", name: "many.example.com.", size: 65535, answers: 74, truncated: true},
+		"Extended": {reason: "A client that accepts more than 512 bytes should get more.", network: "udp", name: "many.example.com.", size: 800, answers: 47, truncated: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -215,7 +215,7 @@ func TestServer(t *testing.T) {
 
 	s.Set(zone.NewTable(zone.Zone{}))
 	if got, err := ask("udp", "app.example.com.", 0); err != nil || got.Rcode != dns.RcodeRefused {
-		t.Errorf("a new zone should be answered by at once, got %v, %v", got, err)
+		t.Errorf("a new zone should take effect at once, got %v, %v", got, err)
 	}
 	other := freeAddress(t)
 	if err := s.Listen(t.Context(), []netip.AddrPort{other}); err != nil {
@@ -223,7 +223,7 @@ func TestServer(t *testing.T) {
 	}
 	for _, network := range []string{"udp", "tcp"} {
 		if got, err := ask(network, "app.example.com.", 0); err == nil {
-			t.Errorf("an address that is not listened at any more answered over %s: %v", network, got)
+			t.Errorf("a removed address answered over %s: %v", network, got)
 		}
 	}
 	if err := s.Listen(t.Context(), []netip.AddrPort{other, netip.MustParseAddrPort(fmt.Sprintf("192.0.2.1:%d", addr.Port()))}); err == nil {
@@ -231,7 +231,7 @@ func TestServer(t *testing.T) {
 	}
 	addr = other
 	if _, err := ask("udp", "app.example.com.", 0); err != nil {
-		t.Errorf("an address should answer when another cannot be listened at: %v", err)
+		t.Errorf("an address should answer when listening on another one fails: %v", err)
 	}
 	s.Close()
 	if got, err := ask("tcp", "app.example.com.", 0); err == nil {

@@ -1,7 +1,7 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package nameserver answers questions of DNS by a zone, over UDP and TCP.
+// Package nameserver answers DNS questions from a zone, over UDP and TCP.
 package nameserver
 
 import (
@@ -23,14 +23,15 @@ import (
 )
 
 const (
-	// timeout bounds how long a client of TCP may take to ask, and to ask again.
+	// timeout bounds how long a TCP client can take to send its first question, and each further
+	// one.
 	timeout = 5 * time.Second
 
-	// maxConns over TCP at one time. More wait.
+	// maxConns bounds the TCP connections at one time. Further connections wait.
 	maxConns = 128
 )
 
-// A Server answers at addresses. All methods may be called from several goroutines.
+// A Server answers on several addresses. Its methods are safe for concurrent use.
 type Server struct {
 	answered func(rcode string)
 	log      logging.Logger
@@ -42,17 +43,17 @@ type Server struct {
 	end bool
 }
 
-// New returns a Server that listens nowhere yet. It reports to answered the outcome of each
+// New returns a Server that does not listen yet. It calls answered with the outcome of each
 // question.
 func New(log logging.Logger, answered func(rcode string)) *Server {
 	return &Server{log: log, answered: answered, at: map[netip.AddrPort]*listener{}}
 }
 
-// Set what to answer.
+// Set replaces the zone to answer from.
 func (s *Server) Set(t *zone.Table) { s.table.Store(t) }
 
-// Listen at these addresses, and at no other. It may be called again after an error:
-// what could be listened at is.
+// Listen listens on the given addresses only, and closes all other listeners. After an error it
+// listens on the addresses that succeeded, and the caller can call it again.
 func (s *Server) Listen(ctx context.Context, addrs []netip.AddrPort) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,7 +81,7 @@ func (s *Server) Listen(ctx context.Context, addrs []netip.AddrPort) error {
 	return failed
 }
 
-// Close all, and return when all goroutines have ended.
+// Close closes all listeners, and returns when all goroutines have ended.
 func (s *Server) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,7 +108,7 @@ func (s *Server) ServeDNS(w dns.ResponseWriter, q *dns.Msg) {
 	}
 }
 
-// A listener is one address, by UDP and TCP.
+// A listener is one address, with UDP and TCP.
 type listener struct {
 	servers []*dns.Server
 	wg      sync.WaitGroup
@@ -132,7 +133,7 @@ func listen(ctx context.Context, addr netip.AddrPort, s *Server) (*listener, err
 	return l, nil
 }
 
-// serve until closed. It returns once the server can be closed.
+// serve runs a DNS server until it is closed. It returns once the server can be closed.
 func (l *listener) serve(srv *dns.Server, log logging.Logger) {
 	started, ended := make(chan struct{}), make(chan struct{})
 	srv.NotifyStartedFunc = func() { close(started) }
@@ -149,10 +150,10 @@ func (l *listener) serve(srv *dns.Server, log logging.Logger) {
 	}
 }
 
-// close once questions under way are answered: no read waits for more.
+// close waits until questions under way are answered: reads do not wait for further questions.
 func (l *listener) close() {
 	for _, srv := range l.servers {
-		_ = srv.Shutdown() // It fails for one that has ended already.
+		_ = srv.Shutdown() // It fails for a server that has already ended.
 	}
 	l.wg.Wait()
 }

@@ -13,21 +13,21 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// Translations are what containerboot has the kernel do with packets of UDP that come to
-// the pod.
+// Translations are the destinations that containerboot has set up in the kernel for UDP packets
+// that arrive at the pod.
 type Translations struct {
-	// Ports of the pod, and where they lead. It has all that lead anywhere.
+	// Ports maps ports of the pod to their targets. It holds all ports that have one.
 	Ports map[uint16]netip.AddrPort
 
-	// Addresses that the machine has for services, and where they lead.
+	// Addresses maps the machine's addresses for services to their targets.
 	Addresses map[netip.Addr]netip.Addr
 }
 
-// ForgetUDP has the kernel forget each flow of UDP that goes elsewhere than the translations
-// say, and returns how many there were. The kernel looks at rules for the first packet of a
-// flow alone, and a flow lasts as long as packets come: a client that goes on would never
-// reach a new target. It needs the capability NET_ADMIN. Connections of TCP are left: they
-// end by themselves.
+// ForgetUDP deletes each UDP flow in the kernel whose destination differs from the
+// translations, and returns the number of deleted flows. The kernel applies its rules only to
+// the first packet of a flow, and a flow lasts as long as packets arrive: a client that keeps
+// sending would never reach a new target. ForgetUDP needs the capability NET_ADMIN. It leaves
+// TCP connections alone, because they end by themselves.
 func ForgetUDP(t Translations) (uint, error) {
 	own, err := net.InterfaceAddrs()
 	if err != nil {
@@ -50,7 +50,7 @@ func ForgetUDP(t Translations) (uint, error) {
 	return n, nil
 }
 
-// flows that go elsewhere than they should.
+// flows matches flows whose destination differs from the translations.
 type flows struct {
 	Translations
 
@@ -72,9 +72,9 @@ func (f flows) MatchConntrackFlow(c *netlink.ConntrackFlow) bool {
 		return from != want
 	}
 	if !f.own[to] {
-		return false // The pod's own questions, to others.
+		return false // The pod's queries to other hosts.
 	}
-	// A flow may have begun before its port led anywhere.
+	// A flow may have begun before its port had a target.
 	if want, ok := f.Ports[c.Forward.DstPort]; ok {
 		return netip.AddrPortFrom(from, c.Reverse.SrcPort) != want
 	}

@@ -18,11 +18,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestForgetUDPInKernel has the kernel of a network namespace of its own forget.
+// TestForgetUDPInKernel deletes flows in a separate network namespace.
 func TestForgetUDPInKernel(t *testing.T) {
 	runtime.LockOSThread()
-	// The thread is not unlocked: it ends with the test's goroutine, and its
-	// namespace with it.
+	// The test does not unlock the thread, so that the thread and its namespace end with the test's
+	// goroutine.
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 		t.Fatalf("Unshare(...): %v", err)
 	}
@@ -69,6 +69,6 @@ func TestForgetUDPInKernel(t *testing.T) {
 	}
 	slices.Sort(left)
 	if diff := cmp.Diff([]string{"10.244.0.1:10000", "203.0.113.1:10001"}, left); diff != "" {
-		t.Errorf("flows that are left: -want, +got:\n%s", diff)
+		t.Errorf("remaining flows: -want, +got:\n%s", diff)
 	}
 }

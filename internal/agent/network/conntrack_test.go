@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// flow of a client to an address, of which the answers come from another one.
+// flow returns a flow from a client to an address, with answers from another address.
 func flow(protocol uint8, to, answers string) *netlink.ConntrackFlow {
 	client := netip.MustParseAddrPort("10.244.0.7:40000")
 	dst, src := netip.MustParseAddrPort(to), netip.MustParseAddrPort(answers)
@@ -28,7 +28,7 @@ func flow(protocol uint8, to, answers string) *netlink.ConntrackFlow {
 	}
 }
 
-// pod is what a pod's translations and addresses are.
+// pod returns a pod's translations and addresses.
 func pod() flows {
 	return flows{
 		Translations: Translations{
@@ -45,18 +45,18 @@ func TestMatchConntrackFlow(t *testing.T) {
 		flow   *netlink.ConntrackFlow
 		want   bool
 	}{
-		"Target":      {reason: "A flow to its port's target goes on.", flow: flow(unix.IPPROTO_UDP, "10.244.0.1:10000", "100.64.0.9:53")},
-		"OldTarget":   {reason: "One to an earlier target of the port goes.", flow: flow(unix.IPPROTO_UDP, "10.244.0.1:10000", "100.64.0.8:53"), want: true},
-		"OldPort":     {reason: "So does one to an earlier port of the target.", flow: flow(unix.IPPROTO_UDP, "10.244.0.1:10000", "100.64.0.9:54"), want: true},
-		"Early":       {reason: "One that came before the port led anywhere would never get there.", flow: flow(unix.IPPROTO_UDP, "10.244.0.1:10000", "10.244.0.1:10000"), want: true},
-		"Gone":        {reason: "A port that leads nowhere any more has no flows.", flow: flow(unix.IPPROTO_UDP, "10.244.0.1:10001", "100.64.0.9:53"), want: true},
-		"Gone6":       {reason: "Nor has one of IPv6.", flow: flow(unix.IPPROTO_UDP, "[fd00::1]:10001", "[fd7a:115c:a1e0::9]:53"), want: true},
-		"Own":         {reason: "What the pod serves itself is not ours.", flow: flow(unix.IPPROTO_UDP, "10.244.0.1:41641", "10.244.0.1:41641")},
-		"Elsewhere":   {reason: "Nor what it asks others, at whichever port.", flow: flow(unix.IPPROTO_UDP, "203.0.113.1:10000", "203.0.113.1:10000")},
-		"TCP":         {reason: "Connections end by themselves.", flow: flow(unix.IPPROTO_TCP, "10.244.0.1:10000", "100.64.0.8:53")},
-		"Service":     {reason: "A flow to a service's backend goes on.", flow: flow(unix.IPPROTO_UDP, "100.100.0.1:53", "10.96.0.1:53")},
-		"OldService":  {reason: "One to an earlier backend goes.", flow: flow(unix.IPPROTO_UDP, "100.100.0.1:53", "10.96.0.2:53"), want: true},
-		"Unparseable": {reason: "What has no addresses is left.", flow: &netlink.ConntrackFlow{Forward: netlink.IPTuple{Protocol: unix.IPPROTO_UDP}}},
+		"Target":      {reason: "A flow to its port's target is kept.", flow: flow(unix.IPPROTO_UDP, "10.244.0.1:10000", "100.64.0.9:53")},
+		"OldTarget":   {reason: "A flow to an earlier target of the port is deleted.", flow: flow(unix.IPPROTO_UDP, "10.244.0.1:10000", "100.64.0.8:53"), want: true},
+		"OldPort":     {reason: "A flow to an earlier port of the target is deleted.", flow: flow(unix.IPPROTO_UDP, "10.244.0.1:10000", "100.64.0.9:54"), want: true},
+		"Early":       {reason: "A flow that began before the port had a target would never reach the target.", flow: flow(unix.IPPROTO_UDP, "10.244.0.1:10000", "10.244.0.1:10000"), want: true},
+		"Gone":        {reason: "A flow of a port without a target is deleted.", flow: flow(unix.IPPROTO_UDP, "10.244.0.1:10001", "100.64.0.9:53"), want: true},
+		"Gone6":       {reason: "A flow over IPv6 of a port without a target is deleted.", flow: flow(unix.IPPROTO_UDP, "[fd00::1]:10001", "[fd7a:115c:a1e0::9]:53"), want: true},
+		"Own":         {reason: "A flow to a server in the pod is kept.", flow: flow(unix.IPPROTO_UDP, "10.244.0.1:41641", "10.244.0.1:41641")},
+		"Elsewhere":   {reason: "A flow from the pod to another host is kept, whatever its port.", flow: flow(unix.IPPROTO_UDP, "203.0.113.1:10000", "203.0.113.1:10000")},
+		"TCP":         {reason: "TCP connections are kept: they end by themselves.", flow: flow(unix.IPPROTO_TCP, "10.244.0.1:10000", "100.64.0.8:53")},
+		"Service":     {reason: "A flow to a service's backend is kept.", flow: flow(unix.IPPROTO_UDP, "100.100.0.1:53", "10.96.0.1:53")},
+		"OldService":  {reason: "A flow to an earlier backend is deleted.", flow: flow(unix.IPPROTO_UDP, "100.100.0.1:53", "10.96.0.2:53"), want: true},
+		"Unparseable": {reason: "A flow without addresses is kept.", flow: &netlink.ConntrackFlow{Forward: netlink.IPTuple{Protocol: unix.IPPROTO_UDP}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

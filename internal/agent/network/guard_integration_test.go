@@ -15,11 +15,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestGuardInKernel writes the guard twice, in a network namespace of its own.
+// TestGuardInKernel writes the guard twice in a separate network namespace.
 func TestGuardInKernel(t *testing.T) {
 	runtime.LockOSThread()
-	// The thread is not unlocked: it ends with the test's goroutine, and its
-	// namespace with it.
+	// The test does not unlock the thread, so that the thread and its namespace end with the test's
+	// goroutine.
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 		t.Fatalf("Unshare(...): %v", err)
 	}
@@ -38,7 +38,7 @@ func TestGuardInKernel(t *testing.T) {
 		t.Fatalf("GetRules(...): %v", err)
 	}
 	if len(rules) != 1 {
-		t.Fatalf("There are %d rules, want 1 however often the guard was written", len(rules))
+		t.Fatalf("There are %d rules, want 1 after the guard was written repeatedly", len(rules))
 	}
 	if diff := cmp.Diff(want.Exprs, rules[0].Exprs); diff != "" {
 		t.Errorf("The kernel must have the rule that was written: -want, +got:\n%s", diff)

@@ -1,9 +1,9 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package network readies a pod's network namespace for Kernel networking, before
-// tailscaled runs: it has the kernel forward packets, and guards those on their way
-// into the tailnet. The rules that forward are containerboot's.
+// Package network prepares a pod's network namespace for Kernel networking, before tailscaled
+// runs: it enables packet forwarding in the kernel, and guards packets on their way into the
+// tailnet. Containerboot sets up the rules that forward packets.
 package network
 
 import (
@@ -19,22 +19,21 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// ProcSys is where the kernel's settings are.
+// ProcSys is the directory of the kernel's settings.
 const ProcSys = "/proc/sys"
 
-// Settings that have the kernel forward packets.
+// Settings that enable packet forwarding.
 const (
 	settingIPv4 = "net/ipv4/ip_forward"
 	settingIPv6 = "net/ipv6/conf/all/forwarding"
 )
 
-// ErrIPv6 reports that only packets of IPv4 are forwarded.
+// ErrIPv6 reports that only IPv4 packets are forwarded.
 var ErrIPv6 = errors.New("cannot have the kernel forward IPv6")
 
-// EnableForwarding has the kernel forward packets. root is ProcSys but in tests.
-// What is on already is left alone, so that no privilege is needed for it. The
-// error is ErrIPv6 when IPv4 is forwarded and IPv6 is not; a kernel without IPv6
-// is no error.
+// EnableForwarding enables packet forwarding in the kernel. root is ProcSys except in tests.
+// Settings that are already on are not written, so that they need no privilege. The error is
+// ErrIPv6 when IPv4 is forwarded and IPv6 is not; a kernel without IPv6 is no error.
 func EnableForwarding(root string) error {
 	if err := enable(filepath.Join(root, settingIPv4)); err != nil {
 		return errors.Wrap(err, "cannot have the kernel forward IPv4; the container must be privileged, or the pod have the sysctl net.ipv4.ip_forward=1")
@@ -53,7 +52,7 @@ func enable(path string) error {
 	if string(bytes.TrimSpace(b)) == "1" {
 		return nil
 	}
-	// The file is there already; its mode does not matter.
+	// The file already exists; its mode does not matter.
 	return errors.Wrap(os.WriteFile(path, []byte("1"), 0o600), "cannot write setting")
 }
 
@@ -63,24 +62,23 @@ const (
 	guardChain = "guard"
 )
 
-// interfaceTailscale is tailscaled's own name for its interface, in containerboot.
+// interfaceTailscale is the name of tailscaled's interface in containerboot.
 const interfaceTailscale = "tailscale0"
 
 // ctStatusDNAT is set for connections whose destination was translated
 // (linux/netfilter/nf_conntrack_common.h, IPS_DST_NAT).
 const ctStatusDNAT = 1 << 5
 
-// Guard drops packets on their way to a target that would leave by another
-// interface than tailscaled's: while tailscaled does not run, or when nobody in
-// the tailnet has the target any more, they would go out on the pod network. It
-// replaces a guard that is there already. Answers are not concerned.
+// Guard drops packets to a target that would leave through another interface than tailscaled's:
+// while tailscaled does not run, or when no device of the tailnet has the target any more, they
+// would go out to the pod network. It replaces an existing guard. Answers are not affected.
 func Guard() error {
 	c, err := nftables.New()
 	if err != nil {
 		return errors.Wrap(err, "cannot open netlink")
 	}
 	table, chain, rule := guard()
-	// Deleting what may not be there needs it to be there.
+	// Deleting a table fails if it does not exist, so it is added first.
 	c.AddTable(table)
 	c.DelTable(table)
 	c.AddTable(table)

@@ -17,18 +17,18 @@ func TestEnableForwarding(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		files  map[string]string
-		// stuck settings cannot be written.
+		// stuck are settings that cannot be written.
 		stuck []string
 		want  map[string]string
 		err   error
 	}{
 		"Off": {
-			reason: "What is off is turned on.",
+			reason: "Settings that are off are turned on.",
 			files:  map[string]string{settingIPv4: "0\n", settingIPv6: "0\n"},
 			want:   map[string]string{settingIPv4: "1", settingIPv6: "1"},
 		},
 		"On": {
-			reason: "What is on is left alone.",
+			reason: "Settings that are on are not written.",
 			files:  map[string]string{settingIPv4: "1\n", settingIPv6: "1\n"},
 			want:   map[string]string{settingIPv4: "1\n", settingIPv6: "1\n"},
 		},
@@ -38,13 +38,13 @@ func TestEnableForwarding(t *testing.T) {
 			want:   map[string]string{settingIPv4: "1"},
 		},
 		"NoIPv4": {
-			reason: "Without IPv4 nothing works.",
+			reason: "A kernel without IPv4 forwarding is an error.",
 			files:  map[string]string{settingIPv6: "0"},
 			want:   map[string]string{settingIPv6: "0"},
 			err:    fs.ErrNotExist,
 		},
 		"IPv6Stuck": {
-			reason: "It must be told apart that only IPv6 is not forwarded.",
+			reason: "The error must show that only IPv6 is not forwarded.",
 			files:  map[string]string{settingIPv4: "0"},
 			stuck:  []string{settingIPv6},
 			want:   map[string]string{settingIPv4: "1"},
@@ -64,7 +64,7 @@ func TestEnableForwarding(t *testing.T) {
 				}
 			}
 			for _, path := range tc.stuck {
-				// Even root cannot read a directory as a file.
+				// Not even root can read a directory as a file.
 				if err := os.MkdirAll(filepath.Join(root, path), 0o700); err != nil {
 					t.Fatalf("MkdirAll(...): %v", err)
 				}

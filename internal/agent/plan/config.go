@@ -15,18 +15,16 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// keyAdvertiseServices is the one key of tailscaled's config that is the
-// agent's own.
+// keyAdvertiseServices is the only key of tailscaled's config that the agent sets.
 const keyAdvertiseServices = "AdvertiseServices"
 
-// configVersion is the only version that tailscaled knows (ipn/conf.go).
+// configVersion is the only version that tailscaled supports (ipn/conf.go).
 const configVersion = "alpha0"
 
-// TailscaledConfig returns base with services as its AdvertiseServices, which
-// need not be sorted. base is a tailscaled config in HuJSON; all else in it is
-// kept. It returns an error when tailscaled would refuse base: it exits on a
-// key that it does not know. Errors hold nothing of base, which may hold an
-// auth key.
+// TailscaledConfig returns base with services as its AdvertiseServices. services need not be
+// sorted. base is a tailscaled config in HuJSON; all its other keys are kept. TailscaledConfig
+// returns an error when tailscaled would refuse base: tailscaled exits on an unknown key.
+// Errors contain nothing of base, which can hold an auth key.
 func TailscaledConfig(base []byte, services []string) ([]byte, error) {
 	fields, err := parseConfig(base)
 	if err != nil {
@@ -46,7 +44,7 @@ func TailscaledConfig(base []byte, services []string) ([]byte, error) {
 		fields[keyAdvertiseServices] = b
 	}
 
-	// Maps are encoded in the order of their keys.
+	// Map keys are encoded in sorted order.
 	out, err := json.Marshal(fields)
 	return out, errors.Wrap(err, "cannot encode config")
 }
@@ -76,8 +74,8 @@ func HasAuthKey(config []byte) bool {
 	return json.Unmarshal(fields["AuthKey"], &key) == nil && key != ""
 }
 
-// parseConfig returns the fields of a tailscaled config that tailscaled would
-// take (ipn/conffile/conffile.go, Load).
+// parseConfig returns the fields of a tailscaled config, or an error if tailscaled would refuse
+// the config (ipn/conffile/conffile.go, Load).
 func parseConfig(config []byte) (map[string]json.RawMessage, error) {
 	std, err := hujson.Standardize(bytes.Clone(config))
 	if err != nil {

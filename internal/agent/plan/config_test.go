@@ -28,23 +28,23 @@ func TestTailscaledConfig(t *testing.T) {
 		want     want
 	}{
 		"Advertise": {
-			reason:   "Services are sorted, and all else is kept.",
+			reason:   "Services are sorted, and all other keys are kept.",
 			base:     `{"Version":"alpha0","Locked":false,"Hostname":"h","AuthKey":"tskey-auth-x","acceptDNS":false,"acceptRoutes":false}`,
 			services: []string{"svc:b", "svc:a", "svc:b"},
 			want:     want{config: `{"AdvertiseServices":["svc:a","svc:b"],"AuthKey":"tskey-auth-x","Hostname":"h","Locked":false,"Version":"alpha0","acceptDNS":false,"acceptRoutes":false}`},
 		},
 		"Withdraw": {
-			reason: "No services means that the key is absent, whatever was in the base.",
+			reason: "Without services the key is absent, even if base has it.",
 			base:   `{"Version":"alpha0","advertiseServices":["svc:a"]}`,
 			want:   want{config: `{"Version":"alpha0"}`},
 		},
 		"HuJSON": {
-			reason: "Comments and trailing commas are allowed, as tailscaled allows them.",
+			reason: "Comments and trailing commas are allowed, as in tailscaled.",
 			base:   "{\"Version\":\"alpha0\", // why\n}",
 			want:   want{config: `{"Version":"alpha0"}`},
 		},
 		"UnknownKey": {
-			reason: "Tailscaled exits on a key that it does not know, so such a config must not reach it.",
+			reason: "An unknown key is refused, because tailscaled exits on it.",
 			base:   `{"Version":"alpha0","tskey-auth-x":1}`,
 			want:   want{err: cmpopts.AnyError},
 		},
@@ -54,7 +54,7 @@ func TestTailscaledConfig(t *testing.T) {
 			want:   want{err: cmpopts.AnyError},
 		},
 		"OtherVersion": {
-			reason: "A version that tailscaled does not know is refused.",
+			reason: "A version that tailscaled does not support is refused.",
 			base:   `{"Version":"tskey-auth-x"}`,
 			want:   want{err: cmpopts.AnyError},
 		},
@@ -63,7 +63,7 @@ func TestTailscaledConfig(t *testing.T) {
 			want:   want{err: cmpopts.AnyError},
 		},
 		"Garbage": {
-			reason: "What is not JSON is refused.",
+			reason: "A config that is not JSON is refused.",
 			base:   `tskey-auth-x`,
 			want:   want{err: cmpopts.AnyError},
 		},
@@ -84,13 +84,13 @@ func TestTailscaledConfig(t *testing.T) {
 				return
 			}
 			if err := loads(t, got); err != nil {
-				t.Errorf("\nTailscaled must take what it is given\nconffile.Load(...): %v", err)
+				t.Errorf("\nTailscaled must accept the config\nconffile.Load(...): %v", err)
 			}
 		})
 	}
 }
 
-// loads reports whether tailscaled itself takes a config.
+// loads returns the error of tailscaled's own parser for a config.
 func loads(t *testing.T, config []byte) error {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "config")

@@ -17,7 +17,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/probe"
 )
 
-// Messages of an egress port. They say why it leads nowhere, and what to do.
+// Messages of an egress port. They say why it has no target, and what to do.
 const (
 	messageEgressRange    = "The port is not one that targets may have"
 	messageEgressUDP      = "UDP needs proxies with Kernel networking"
@@ -33,7 +33,7 @@ const (
 	messageEgressName     = "%s is led to, but %s is not its name in the tailnet; correct one of the two"
 )
 
-// An EgressKey names a port of the pod.
+// An EgressKey identifies a port of the pod.
 type EgressKey struct {
 	Port     int32
 	Protocol corev1.Protocol
@@ -44,66 +44,64 @@ func EgressKeyOf(t egress.Target) EgressKey {
 	return EgressKey{Port: t.ProxyPort, Protocol: t.Protocol}
 }
 
-// An EgressPort is what a port of the pod leads to.
+// An EgressPort is a port of the pod and its target.
 type EgressPort struct {
 	Target egress.Target
 
-	// Addr in the tailnet that connections go to. The zero value refuses them.
+	// Addr is the target's address in the tailnet. Connections are refused if it is the zero value.
 	Addr netip.AddrPort
 
-	// Listen reports whether the pod is to listen on the port. It does so for a
-	// target without an Addr, too, to refuse.
+	// Listen reports whether the pod listens on the port. A target without an Addr is also listened
+	// for, to refuse its connections.
 	Listen bool
 
-	// Probe of the target. Nil is none.
+	// Probe describes how to probe the target. Nil means no probe.
 	Probe *probe.Target
 
-	// Leaving reports that the target is not wanted any more.
+	// Leaving reports that the target is no longer wanted.
 	Leaving bool
 
-	// Ready reports whether the port leads to a target that answers.
+	// Ready reports whether the port leads to a target that is available.
 	Ready bool
 
-	// Message says why it is not ready, or what is wrong though it is.
+	// Message says why the port is not ready, or which problem a ready port has.
 	Message string
 }
 
-// An EgressInput is what there is to plan egress with.
+// An EgressInput is the input for planning egress.
 type EgressInput struct {
-	// Targets wanted.
+	// Targets are the wanted targets.
 	Targets []egress.Target
 
-	// Leaving are targets that nobody wants any more, and whose ports are still
-	// open.
+	// Leaving are targets that are no longer wanted, and whose ports are still open.
 	Leaving []egress.Target
 
 	// Running reports whether tailscaled is in the tailnet.
 	Running bool
 
-	// Find returns who of the tailnet has a host.
+	// Find returns the device of the tailnet that has a host.
 	Find func(host string) localapi.Host
 
 	// Has reports whether a DNS name of the tailnet has an address.
 	Has func(name string, addr netip.Addr) bool
 
-	// Health of probed targets.
+	// Health is the health of probed targets.
 	Health map[probe.Target]probe.Status
 
-	// Kernel reports that the kernel forwards, which Applied says how far
-	// containerboot has set up.
+	// Kernel reports that the kernel forwards packets. Applied is then the part that containerboot
+	// has set up.
 	Kernel  bool
 	Applied map[EgressKey]netip.AddrPort
 
-	// Outside are ports whose target tailscaled would have dialled outside of the
-	// tailnet.
+	// Outside are ports whose target tailscaled would have dialled outside of the tailnet.
 	Outside map[EgressKey]bool
 
-	// Closed says why ports cannot be listened on.
+	// Closed holds, by port, why the pod cannot listen on it.
 	Closed map[EgressKey]string
 }
 
-// Egress returns what each port leads to, by port and protocol. Of two targets
-// with one port the first by key has it.
+// Egress returns the plan for each port, sorted by port and protocol. If two targets have the
+// same port, the first target by key gets it.
 func Egress(in EgressInput) []EgressPort {
 	byKey := func(a, b egress.Target) int { return cmp.Compare(a.Key, b.Key) }
 	seen := make(map[EgressKey]bool, len(in.Targets)+len(in.Leaving))
@@ -137,8 +135,8 @@ func egressPort(t egress.Target, leaving bool, in EgressInput) EgressPort {
 
 	p.Listen = !in.Kernel
 
-	// A host that was found once is dialled while tailscaled is away, too:
-	// tailscaled itself knows best when it is back.
+	// A host that was found once is also dialled while tailscaled is unavailable: tailscaled itself
+	// knows best when it is back.
 	host := in.Find(t.Host)
 	tags := missingTags(host.Devices, t)
 	if host.Addr.IsValid() && tags == "" {
@@ -165,26 +163,27 @@ func egressPort(t egress.Target, leaving bool, in EgressInput) EgressPort {
 	case in.Kernel && in.Applied[key] != p.Addr:
 		p.Message = messageEgressApplying
 	case p.Probe == nil && offline(host.Devices):
-		// What answers a probe is there, whatever the control server knows of it.
+		// A target that answers probes is available, even if the control server reports its device
+		// as offline.
 		p.Message = fmt.Sprintf(messageEgressOffline, host.Devices[0].Name, t.Host)
 	default:
 		p.Message = egressHealth(p, in.Health)
 	}
 	p.Ready = p.Message == ""
 	if p.Ready && t.Name != "" && !in.Has(t.Name, host.Addr) {
-		// The address is what counts: a device that has got another name harms nobody.
+		// Only the address matters: a device whose name has changed does no harm.
 		p.Message = fmt.Sprintf(messageEgressName, t.Host, t.Name)
 	}
 	return p
 }
 
-// offline reports whether all devices that traffic may go to are.
+// offline reports whether all devices that can get the traffic are offline.
 func offline(devices []localapi.Device) bool {
 	return len(devices) > 0 && !slices.ContainsFunc(devices, func(d localapi.Device) bool { return !d.Offline })
 }
 
-// missingTags says which device lacks which tags of the target. All devices that
-// traffic may go to must carry them.
+// missingTags returns which device lacks which tags of the target. All devices that can get the
+// traffic must have the tags.
 func missingTags(devices []localapi.Device, t egress.Target) string {
 	for _, d := range devices {
 		var missing []string
@@ -202,7 +201,7 @@ func missingTags(devices []localapi.Device, t egress.Target) string {
 }
 
 func egressProbe(t egress.Target, addr netip.Addr) *probe.Target {
-	// Without a connection there is nothing to probe.
+	// UDP has no connections, so it cannot be probed.
 	if t.HealthCheck == nil || t.Protocol == corev1.ProtocolUDP {
 		return nil
 	}
@@ -231,7 +230,7 @@ func egressHealth(p EgressPort, health map[probe.Target]probe.Status) string {
 	return messageEgressProbing
 }
 
-// EgressTargets returns what to probe.
+// EgressTargets returns the targets to probe.
 func EgressTargets(ports []EgressPort) []probe.Target {
 	var out []probe.Target
 	for _, p := range ports {

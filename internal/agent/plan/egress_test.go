@@ -36,7 +36,7 @@ func tailnet(host string) localapi.Host {
 	return localapi.Host{}
 }
 
-// named reports that db alone has a name.
+// named reports whether addr belongs to name, which holds only for db.
 func named(name string, addr netip.Addr) bool { return name == "db.example.ts.net" && addr == addrDB }
 
 func egressTarget(fn ...func(*egress.Target)) egress.Target {
@@ -75,19 +75,19 @@ func TestEgress(t *testing.T) {
 			status: v1alpha1.EgressPort{Ready: true},
 		},
 		"Tags": {
-			reason: "A device that carries the tags is a host.",
+			reason: "A device with the tags is a valid host.",
 			target: egressTarget(func(t *egress.Target) { t.Tags = []string{"tag:b", "tag:a"} }), in: EgressInput{Running: true},
 			addr: addr, listen: true,
 			status: v1alpha1.EgressPort{Ready: true},
 		},
 		"TagsMissing": {
-			reason: "A device that lacks a tag is refused.",
+			reason: "A device without one of the tags is refused.",
 			target: egressTarget(func(t *egress.Target) { t.Tags = []string{"tag:z", "tag:a", "tag:y"} }), in: EgressInput{Running: true},
 			listen: true,
 			status: v1alpha1.EgressPort{Message: "Device db.example.ts.net has db but does not carry tag:y, tag:z, which the target asks for"},
 		},
 		"NoHost": {
-			reason: "A target that nobody has is refused.",
+			reason: "A target that no device has is refused.",
 			target: egressTarget(func(t *egress.Target) { t.Host = "100.64.0.8" }), in: EgressInput{Running: true},
 			listen: true,
 			status: v1alpha1.EgressPort{Message: "No device of the tailnet that this proxy may reach has 100.64.0.8; check the host, and that the policy file grants the proxy's tags access to it"},
@@ -99,42 +99,42 @@ func TestEgress(t *testing.T) {
 			status: v1alpha1.EgressPort{Message: "Only a subnet router has 10.0.0.1, and this proxy does not accept routes"},
 		},
 		"Offline": {
-			reason: "A target on a device that is offline is not ready, and connections to it are tried all the same.",
+			reason: "A target on an offline device is not ready, but connections to it are still dialled.",
 			target: egressTarget(func(t *egress.Target) { t.Host = "off" }), in: EgressInput{Running: true},
 			addr: addr, listen: true,
 			status: v1alpha1.EgressPort{Message: "Device off.example.ts.net, which has off, is offline"},
 		},
 		"OneOffline": {
-			reason: "One of two devices is enough.",
+			reason: "One online device of two is enough.",
 			target: egressTarget(func(t *egress.Target) { t.Host = "ha" }), in: EgressInput{Running: true},
 			addr: addr, listen: true,
 			status: v1alpha1.EgressPort{Ready: true},
 		},
 		"OfflineAnswers": {
-			reason: "What answers a probe is there, whatever the control server knows.",
+			reason: "A target that answers probes is ready, even if the control server reports its device as offline.",
 			target: egressTarget(check, func(t *egress.Target) { t.Host = "off" }), in: EgressInput{Running: true, Health: map[probe.Target]probe.Status{probed: {Health: probe.Healthy}}},
 			addr: addr, listen: true,
 			status: v1alpha1.EgressPort{Ready: true},
 		},
 		"NotInTailnet": {
-			reason: "While tailscaled is away the host that was found last stays.",
+			reason: "While tailscaled is unavailable, the last known host is kept.",
 			target: egressTarget(), addr: addr, listen: true,
 			status: v1alpha1.EgressPort{Message: messageNotInTailnet},
 		},
 		"Outside": {
-			reason: "What tailscaled would have dialled elsewhere must be told.",
+			reason: "A target that tailscaled would dial outside of the tailnet must be reported.",
 			target: egressTarget(), in: EgressInput{Running: true, Outside: map[EgressKey]bool{tcpKey: true}},
 			addr: addr, listen: true,
 			status: v1alpha1.EgressPort{Message: "tailscaled would have dialled db:5432 outside of the tailnet, which was refused"},
 		},
 		"Closed": {
-			reason: "It must be told that a port cannot be listened on.",
+			reason: "A port that the pod cannot listen on must be reported.",
 			target: egressTarget(), in: EgressInput{Running: true, Closed: map[EgressKey]string{tcpKey: "The pod cannot"}},
 			addr: addr, listen: true,
 			status: v1alpha1.EgressPort{Message: "The pod cannot"},
 		},
 		"UDPUserspace": {
-			reason: "UDP needs the kernel.",
+			reason: "UDP needs Kernel networking.",
 			target: egressTarget(udp), in: EgressInput{Running: true},
 			status: v1alpha1.EgressPort{Protocol: corev1.ProtocolUDP, Message: messageEgressUDP},
 		},
@@ -148,7 +148,7 @@ func TestEgress(t *testing.T) {
 			status: v1alpha1.EgressPort{Protocol: corev1.ProtocolUDP, Ready: true},
 		},
 		"KernelNotApplied": {
-			reason: "The kernel forwards once containerboot has set it up, to that very address.",
+			reason: "The port is ready once containerboot has set up forwarding to the same address.",
 			target: egressTarget(),
 			in: EgressInput{Running: true, Kernel: true, Applied: map[EgressKey]netip.AddrPort{
 				tcpKey: netip.MustParseAddrPort("100.64.0.8:5432"),
@@ -157,7 +157,7 @@ func TestEgress(t *testing.T) {
 			status: v1alpha1.EgressPort{Message: messageEgressApplying},
 		},
 		"OutOfRange": {
-			reason: "A port of the agent's own must not be taken.",
+			reason: "A port that the agent uses must not be assigned.",
 			target: egressTarget(func(t *egress.Target) { t.ProxyPort = 9093 }), in: EgressInput{Running: true},
 			status: v1alpha1.EgressPort{Port: 9093, Message: messageEgressRange},
 		},
@@ -168,31 +168,31 @@ func TestEgress(t *testing.T) {
 			status: v1alpha1.EgressPort{Ready: true},
 		},
 		"Sick": {
-			reason: "A target that does not answer is not ready, but is still led to.",
+			reason: "A target that does not answer is not ready, but still gets connections.",
 			target: egressTarget(check), in: EgressInput{Running: true, Health: map[probe.Target]probe.Status{probed: {Health: probe.Unhealthy, Reason: "timed out"}}},
 			addr: addr, listen: true,
 			status: v1alpha1.EgressPort{Message: "db:5432 does not answer: timed out"},
 		},
 		"Name": {
-			reason: "An address that has the name is as it should be.",
+			reason: "An address that has the expected name causes no message.",
 			target: egressTarget(func(t *egress.Target) { t.Name = "db.example.ts.net" }), in: EgressInput{Running: true},
 			addr: addr, listen: true,
 			status: v1alpha1.EgressPort{Ready: true},
 		},
 		"OtherName": {
-			reason: "One that has another is led to, and it is said.",
+			reason: "An address with another name still gets connections, and a message reports it.",
 			target: egressTarget(func(t *egress.Target) { t.Name = "old.example.ts.net" }), in: EgressInput{Running: true},
 			addr: addr, listen: true,
 			status: v1alpha1.EgressPort{Ready: true, Message: "db is led to, but old.example.ts.net is not its name in the tailnet; correct one of the two"},
 		},
 		"OtherNameTags": {
-			reason: "What refuses the target comes first.",
+			reason: "The reason for a refusal takes precedence.",
 			target: egressTarget(func(t *egress.Target) { t.Name, t.Tags = "old.example.ts.net", []string{"tag:z"} }), in: EgressInput{Running: true},
 			listen: true,
 			status: v1alpha1.EgressPort{Message: "Device db.example.ts.net has db but does not carry tag:z, which the target asks for"},
 		},
 		"Probing": {
-			reason: "A target that was not probed yet is not ready.",
+			reason: "A target without a probe result is not ready.",
 			target: egressTarget(check), in: EgressInput{Running: true},
 			addr: addr, listen: true,
 			status: v1alpha1.EgressPort{Message: messageEgressProbing},
@@ -217,7 +217,7 @@ func TestEgress(t *testing.T) {
 				t.Errorf("\n%s\nEgressStatus(...): -want, +got:\n%s", tc.reason, diff)
 			}
 			if ports[0].Addr != tc.addr || ports[0].Listen != tc.listen {
-				t.Errorf("\n%s\nleads to %s, listens %t, want %s, %t", tc.reason, ports[0].Addr, ports[0].Listen, tc.addr, tc.listen)
+				t.Errorf("\n%s\naddress %s, listens %t, want %s, %t", tc.reason, ports[0].Addr, ports[0].Listen, tc.addr, tc.listen)
 			}
 		})
 	}
@@ -240,7 +240,7 @@ func TestEgressOrder(t *testing.T) {
 			got = append(got, p.Target)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("A port has one target, whatever the order of the input: -want, +got:\n%s", diff)
+			t.Errorf("A port must have the same target for any order of the input: -want, +got:\n%s", diff)
 		}
 	}
 }
@@ -262,7 +262,7 @@ func TestEgressServices(t *testing.T) {
 			t.Fatalf("EgressServices(...): %v", err)
 		}
 		if diff := cmp.Diff(want, string(got)); diff != "" {
-			t.Fatalf("Only ports with an address are forwarded, in the same bytes each time: -want, +got:\n%s", diff)
+			t.Fatalf("Only ports with an address must be forwarded, in the same bytes each time: -want, +got:\n%s", diff)
 		}
 	}
 }
@@ -278,12 +278,12 @@ func TestEgressApplied(t *testing.T) {
 		err    error
 	}{
 		"ThisPod": {
-			reason: "What was set up in this pod counts.",
+			reason: "A status that was written for this pod is used.",
 			status: status, podIP: "10.0.0.7",
 			want: map[EgressKey]netip.AddrPort{{Port: 10000, Protocol: corev1.ProtocolTCP}: netip.AddrPortFrom(addrDB, 5432)},
 		},
-		"AnotherPod": {reason: "What was set up in a pod before it does not.", status: status, podIP: "10.0.0.8"},
-		"None":       {reason: "Nothing may have been set up yet.", podIP: "10.0.0.7"},
+		"AnotherPod": {reason: "A status that was written for an earlier pod is ignored.", status: status, podIP: "10.0.0.8"},
+		"None":       {reason: "Without a status nothing is set up yet.", podIP: "10.0.0.7"},
 		"Broken":     {reason: "A status that cannot be read is an error.", status: "{", podIP: "10.0.0.7", err: cmpopts.AnyError},
 	}
 	for name, tc := range cases {

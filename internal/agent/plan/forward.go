@@ -23,7 +23,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/address"
 )
 
-// Messages of services that the kernel is to forward.
+// Messages of services that need the kernel to forward packets.
 const (
 	messageAllPorts      = "All ports need proxies with Kernel networking"
 	messageAllPortsAddrs = "All ports need a backend with one address of the family of the service's, %s has %s"
@@ -32,34 +32,33 @@ const (
 )
 
 // Forwards are services whose packets the kernel forwards to one address, by name.
-// Containerboot makes rules of them (tailscale.com kube/ingressservices).
+// Containerboot creates rules from them (tailscale.com kube/ingressservices).
 type Forwards map[string]ingressservices.Config
 
-// A ForwardInput is what there is to decide with which services the kernel
-// forwards.
+// A ForwardInput is the input for deciding which services the kernel forwards.
 type ForwardInput struct {
 	// Kernel reports whether the pod has Kernel networking.
 	Kernel bool
 
 	Attachments []v1alpha1.ServiceAttachment
 
-	// Addresses of backends, by host. One that is not in it is not known yet.
+	// Addresses are the addresses of backends, by host. A host without an entry is not known yet.
 	Addresses map[string][]netip.Addr
 
-	// Previous are the services that are forwarded so far. They stay so until
-	// their backends' addresses are known.
+	// Previous are the services that are currently forwarded. They stay until the addresses of
+	// their backends are known.
 	Previous Forwards
 
-	// Applied are those that containerboot has set up, if that is known.
+	// Applied are the services that containerboot has set up, if this is known.
 	Applied      Forwards
 	AppliedKnown bool
 
-	// Advertised are the services that the pod advertises so far.
+	// Advertised are the services that the pod currently advertises.
 	Advertised []string
 }
 
-// Forward returns services, and which of them the kernel is to forward: all that
-// need no more than that. One that is not set up yet is not advertised.
+// Forward returns the services, and those that the kernel forwards: all that need only
+// forwarding. A service that is not set up yet is not advertised.
 func Forward(services []Service, in ForwardInput) ([]Service, Forwards) {
 	specs := make(map[string]v1alpha1.ServiceAttachmentSpec, len(in.Attachments))
 	for _, a := range hosted(in.Attachments) {
@@ -79,10 +78,10 @@ func Forward(services []Service, in ForwardInput) ([]Service, Forwards) {
 				msg = messageForwarding
 			}
 		case msg == messageResolving && slices.Contains(in.Advertised, s.Name):
-			// It stays as it is.
+			// The service stays as it is.
 			msg = ""
 		case !allPorts(spec) && msg != messageResolving:
-			// Whatever is in the way, tailscaled can hand connections on.
+			// If the kernel cannot forward, tailscaled can forward the connections instead.
 			msg = ""
 		}
 		if msg != "" && (s.Advertise || s.Message == "") {
@@ -92,8 +91,8 @@ func Forward(services []Service, in ForwardInput) ([]Service, Forwards) {
 	return services, out
 }
 
-// forward returns what the kernel is to do for a service. It returns why it can
-// do nothing if that is all the service can have.
+// forward returns the kernel's config for a service. If the kernel cannot forward a service
+// that has no alternative, it returns the reason.
 func forward(spec v1alpha1.ServiceAttachmentSpec, name string, in ForwardInput) (*ingressservices.Config, string) {
 	if !in.Kernel {
 		return nil, messageAllPorts
@@ -123,7 +122,7 @@ func forward(spec v1alpha1.ServiceAttachmentSpec, name string, in ForwardInput) 
 	return &c, ""
 }
 
-// forwardable returns the one host that all ports of a service go to as they are.
+// forwardable returns the single host that gets all ports of a service unchanged.
 func forwardable(spec v1alpha1.ServiceAttachmentSpec) (string, bool) {
 	host := ""
 	for _, p := range spec.Ports {
@@ -143,7 +142,7 @@ func allPorts(spec v1alpha1.ServiceAttachmentSpec) bool {
 	return slices.ContainsFunc(spec.Ports, func(p v1alpha1.AttachmentPort) bool { return p.Port == 0 })
 }
 
-// ForwardHosts returns the hosts whose addresses Forward asks for, sorted.
+// ForwardHosts returns the hosts whose addresses Forward needs, sorted.
 func ForwardHosts(attachments []v1alpha1.ServiceAttachment) []string {
 	hosts := make(map[string]bool)
 	for _, a := range attachments {
@@ -154,9 +153,9 @@ func ForwardHosts(attachments []v1alpha1.ServiceAttachment) []string {
 	return slices.Sorted(maps.Keys(hosts))
 }
 
-// mapping maps the service's address of a family to the backend's, if that is the
-// only one: the kernel forwards to one address, and would not notice that it went. One
-// that leads back to the pod or to its node is none.
+// mapping maps the service's address of a family to the backend's address, if there is exactly
+// one: the kernel forwards to one address, and would not notice that a backend is gone. An
+// address that leads back to the pod or to its node gives no mapping.
 func mapping(service []string, backend []netip.Addr, family func(netip.Addr) bool) *ingressservices.Mapping {
 	var m ingressservices.Mapping
 	for _, s := range service {
@@ -179,7 +178,7 @@ func mapping(service []string, backend []netip.Addr, family func(netip.Addr) boo
 	return &m
 }
 
-// Equal reports whether both forward the same.
+// Equal reports whether both forward the same services in the same way.
 func (f Forwards) Equal(o Forwards) bool { return maps.EqualFunc(f, o, sameForward) }
 
 func sameForward(a, b ingressservices.Config) bool {
@@ -192,21 +191,21 @@ func sameForward(a, b ingressservices.Config) bool {
 	return same(a.IPv4Mapping, b.IPv4Mapping) && same(a.IPv6Mapping, b.IPv6Mapping)
 }
 
-// IngressConfig returns containerboot's config of what the kernel forwards.
+// IngressConfig returns containerboot's config for the services that the kernel forwards.
 func IngressConfig(f Forwards) ([]byte, error) {
 	b, err := json.Marshal(ingressservices.Configs(f))
 	return b, errors.Wrap(err, "cannot encode ingress config")
 }
 
-// ForwardsIn returns what a config that IngressConfig made forwards.
+// ForwardsIn returns the services in a config that IngressConfig made.
 func ForwardsIn(config []byte) (Forwards, error) {
 	var c ingressservices.Configs
 	err := json.Unmarshal(config, &c)
 	return Forwards(c), errors.Wrap(err, "cannot decode ingress config")
 }
 
-// IngressApplied returns what containerboot has set up in the pod with that
-// address, by its status in the state Secret.
+// IngressApplied returns the services that containerboot has set up in the pod with the given
+// address, according to its status in the state Secret.
 func IngressApplied(status []byte, podIP string) (Forwards, error) {
 	if len(status) == 0 {
 		return nil, nil
@@ -221,9 +220,8 @@ func IngressApplied(status []byte, podIP string) (Forwards, error) {
 	return Forwards(st.Configs), nil
 }
 
-// WithTun returns a serve config in which the services that the kernel forwards
-// are marked so: tailscaled hands their packets on, and tells control that all
-// their ports are served.
+// WithTun returns a serve config that marks the services that the kernel forwards: tailscaled
+// passes their packets on, and reports to control that all their ports are served.
 func WithTun(config []byte, f Forwards) ([]byte, error) {
 	if len(f) == 0 {
 		return config, nil
@@ -242,8 +240,8 @@ func WithTun(config []byte, f Forwards) ([]byte, error) {
 	return b, errors.Wrap(err, "cannot encode serve config")
 }
 
-// EgressServices returns containerboot's config of the egress ports that have an
-// address: one service for each port, by which it needs no order in a list
+// EgressServices returns containerboot's config for the egress ports that have an address. It
+// has one service for each port, so that the order of a service's ports does not matter
 // (tailscale.com kube/egressservices, PortMaps).
 func EgressServices(ports []EgressPort) ([]byte, error) {
 	out := make(egressservices.Configs, len(ports))
@@ -261,12 +259,12 @@ func EgressServices(ports []EgressPort) ([]byte, error) {
 			}: {}},
 		}
 	}
-	// Maps are encoded in the order of their keys.
+	// Map keys are encoded in sorted order.
 	b, err := json.Marshal(out)
 	return b, errors.Wrap(err, "cannot encode egress services")
 }
 
-// EgressApplied returns where ports lead in the pod with that address, by
+// EgressApplied returns the targets of ports in the pod with the given address, according to
 // containerboot's status in the state Secret.
 func EgressApplied(status []byte, podIP string) (map[EgressKey]netip.AddrPort, error) {
 	if len(status) == 0 {

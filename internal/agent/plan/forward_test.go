@@ -43,15 +43,15 @@ func TestForward(t *testing.T) {
 		message   string
 	}{
 		"Userspace": {
-			reason: "Without the kernel tailscaled hands connections on.",
+			reason: "Without Kernel networking, tailscaled forwards connections.",
 			ports:  same, want: `{}`, advertise: true,
 		},
 		"UserspaceAllPorts": {
-			reason: "All ports need the kernel.",
+			reason: "A service with all ports needs Kernel networking.",
 			ports:  all, want: `{}`, message: messageAllPorts,
 		},
 		"Applied": {
-			reason: "What is set up may be advertised.",
+			reason: "A service that is set up is advertised.",
 			ports:  same,
 			in:     ForwardInput{Kernel: true, Addresses: addrs("10.96.0.1"), AppliedKnown: true, Applied: applied(v4)},
 			want:   v4, advertise: true,
@@ -63,7 +63,7 @@ func TestForward(t *testing.T) {
 			want:   `{}`, message: "All ports need a backend with one address of the family of the service's, web has 169.254.169.254",
 		},
 		"NotApplied": {
-			reason: "What is not set up yet must not be advertised.",
+			reason: "A service that is not set up yet is not advertised.",
 			ports:  same,
 			in:     ForwardInput{Kernel: true, Addresses: addrs("10.96.0.1"), AppliedKnown: true},
 			want:   v4, message: messageForwarding,
@@ -75,17 +75,17 @@ func TestForward(t *testing.T) {
 			want:   v4, advertise: true,
 		},
 		"RestartedBeforeAddressesAreKnown": {
-			reason: "A restarted agent keeps on forwarding until it knows the backend's address.",
+			reason: "A restarted agent continues to forward until it knows the backend's address.",
 			ports:  same,
 			in:     ForwardInput{Kernel: true, Previous: applied(v4), AppliedKnown: true, Applied: applied(v4)},
 			want:   v4, advertise: true,
 		},
 		"Resolving": {
-			reason: "Whether the kernel can forward a new service is known once its backend's address is.",
+			reason: "A new service waits until its backend's address is known.",
 			ports:  same, in: ForwardInput{Kernel: true}, want: `{}`, message: messageResolving,
 		},
 		"BothFamilies": {
-			reason: "Each family has a mapping of its own.",
+			reason: "Each address family has a separate mapping.",
 			ports:  all,
 			in:     ForwardInput{Kernel: true, Addresses: addrs("10.96.0.1", "fd00::1"), Advertised: []string{"svc:web"}},
 			want: `{"svc:web":{"IPv4Mapping":{"TailscaleServiceIP":"100.100.0.1","ClusterIP":"10.96.0.1"},` +
@@ -93,11 +93,11 @@ func TestForward(t *testing.T) {
 			advertise: true,
 		},
 		"SeveralAddresses": {
-			reason: "A backend with several addresses is served by tailscaled.",
+			reason: "Tailscaled forwards to a backend with several addresses.",
 			ports:  same, in: ForwardInput{Kernel: true, Addresses: addrs("10.0.0.1", "10.0.0.2")}, want: `{}`, advertise: true,
 		},
 		"AllPortsSeveralAddresses": {
-			reason: "All ports cannot go to several addresses.",
+			reason: "A service with all ports cannot have a backend with several addresses.",
 			ports:  all, in: ForwardInput{Kernel: true, Addresses: addrs("10.0.0.1", "10.0.0.2")}, want: `{}`,
 			message: "All ports need a backend with one address of the family of the service's, web has 10.0.0.1, 10.0.0.2",
 		},
@@ -112,7 +112,7 @@ func TestForward(t *testing.T) {
 			in:     ForwardInput{Kernel: true, Addresses: addrs("10.96.0.1")}, want: `{}`, advertise: true,
 		},
 		"TLS": {
-			reason: "The kernel does not end TLS.",
+			reason: "The kernel does not terminate TLS.",
 			ports:  []v1alpha1.AttachmentPort{{Port: 443, Backend: &v1alpha1.AttachmentBackend{Host: "web", Port: 443}, TLS: &v1alpha1.AttachmentTLS{}}},
 			in:     ForwardInput{Kernel: true, Addresses: addrs("10.96.0.1")}, want: `{}`, advertise: true,
 		},
@@ -161,6 +161,6 @@ func TestWithTun(t *testing.T) {
 	}
 	want := `{"Services":{"svc:db":{"TCP":{"5432":{"TCPForward":"db:5432"}}},"svc:web":{"Tun":true}}}`
 	if diff := cmp.Diff(want, string(got)); diff != "" {
-		t.Errorf("A service that the kernel forwards must be marked, and have no handlers: -want, +got:\n%s", diff)
+		t.Errorf("A service that the kernel forwards must be marked, and must have no handlers: -want, +got:\n%s", diff)
 	}
 }

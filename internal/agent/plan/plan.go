@@ -1,10 +1,10 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package plan decides what a proxy pod serves: from ServiceAttachments and the
-// health of their backends it computes tailscaled's config, containerboot's
-// serve config and the status to report. It is pure: no clock, no I/O, and the
-// same input gives the same bytes. Probing, writing and reporting live beside it.
+// Package plan decides what a proxy pod serves: from ServiceAttachments and the health of their
+// backends it computes tailscaled's config, containerboot's serve config and the status to
+// report. It is pure: it uses no clock and no I/O, and the same input gives the same bytes.
+// Other packages probe, write and report.
 package plan
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/probe"
 )
 
-// Messages of a hosted service. They say why it carries no traffic here.
+// Messages of a hosted service. They say why it carries no traffic in this pod.
 const (
 	messageStopping     = "The pod is being stopped"
 	messageProbing      = "Waiting for the first probes of the backends"
@@ -29,74 +29,74 @@ const (
 	messageNotAccepted  = "Waiting for the tailnet to accept this machine as a host of the service; it may have to be approved"
 )
 
-// maxListed is how many backends a message names.
+// maxListed is the number of backends that a message lists.
 const maxListed = 3
 
-// A Service is what the pod does for one Tailscale Service.
+// A Service is the pod's plan for one Tailscale Service.
 type Service struct {
-	// Name in the tailnet, such as svc:web.
+	// Name is the name in the tailnet, such as svc:web.
 	Name string
 
-	// Handlers of its ports. Nil while the service is not to be served.
+	// Handlers are the handlers of the service's ports. Nil if the service must not be served.
 	Handlers Handlers
 
-	// Terminations are what the agent does behind the handlers, by address.
+	// Terminations are the connections that the agent terminates behind the handlers, sorted by
+	// address.
 	Terminations []Termination
 
-	// Targets are the distinct backends, by address.
+	// Targets are the distinct backends, sorted by address.
 	Targets []probe.Target
 
-	// Advertise reports whether to offer the service to control.
+	// Advertise reports whether the pod advertises the service to control.
 	Advertise bool
 
-	// Healthy is how many targets are healthy.
+	// Healthy is the number of healthy targets.
 	Healthy int
 
-	// Reason is one word for why the service is not advertised, if its certificate
-	// is why.
+	// Reason is the reason why the service is not advertised, if its certificate is the cause.
 	Reason xpv2.ConditionReason
 
-	// Message says why the service is not advertised. When it is, it says what
-	// is to be fixed nevertheless, and is empty if nothing is.
+	// Message says why the service is not advertised. For an advertised service it says what to fix
+	// nevertheless, and is empty if there is nothing to fix.
 	Message string
 }
 
-// An Input is what there is to plan with.
+// An Input is the input for planning services.
 type Input struct {
-	// Attachments of the pod's endpoints, in any order.
+	// Attachments are those of the pod's endpoints, in any order.
 	Attachments []v1alpha1.ServiceAttachment
 
-	// Health of backends. A target that is not in it has unknown health.
+	// Health is the health of backends. A target without an entry has unknown health.
 	Health map[probe.Target]probe.Status
 
-	// Advertised are the services that the pod advertises so far. It matters
-	// while a service's backends are neither known to be healthy nor unhealthy:
-	// such a service stays as it is.
+	// Advertised are the services that the pod currently advertises. A service whose backends are
+	// neither known to be healthy nor unhealthy stays advertised or not advertised.
 	Advertised []string
 
-	// Certificates of Secrets. One that is not in it is not known yet.
+	// Certificates are the certificates of Secrets. A certificate without an entry is not known
+	// yet.
 	Certificates map[CertificateRef]Certificate
 
-	// Issuer is the machine, and its state Secret, that gets the certificates that
-	// Tailscale provides for all machines of the group.
+	// Issuer is the name of the machine that gets the certificates that Tailscale provides, for all
+	// machines of the group. Its state Secret has the same name.
 	Issuer string
 
-	// Issuing holds, by DNS name, why the last attempt to get or renew a
-	// certificate has failed. Only the issuer knows.
+	// Issuing holds, by DNS name, why the last attempt to get or renew a certificate failed. Only
+	// the issuer has this information.
 	Issuing map[string]string
 
-	// Offered are the DNS names of services to advertise without the certificate that
-	// Tailscale provides: control grants the name only to a host that advertises.
+	// Offered are the DNS names of services to advertise before Tailscale has provided their
+	// certificate: control grants the name only to a host that advertises the service.
 	Offered map[string]bool
 
 	// HTTPS reports whether the tailnet provides certificates.
 	HTTPS HTTPS
 
-	// Stopping withdraws everything.
+	// Stopping withdraws all services.
 	Stopping bool
 }
 
-// Services returns what to do for each service, by name.
+// Services returns the plan for each service, sorted by name.
 func Services(in Input) []Service {
 	attachments := hosted(in.Attachments)
 	out := make([]Service, 0, len(attachments))
@@ -107,10 +107,10 @@ func Services(in Input) []Service {
 	return out
 }
 
-// hosted are the attachments to act on, one for each service. Those of other
-// directions than ingress, and those under deletion, ask for nothing. When several
-// claim one service the first by name has it, of those that have its addresses: who
-// has none may never own the service.
+// hosted returns the attachments to act on, one for each service. Attachments for other
+// directions than ingress, and those being deleted, are left out. When several attachments
+// claim one service, the first by name among those that have the service's addresses gets it:
+// an attachment without addresses may never own the service.
 func hosted(attachments []v1alpha1.ServiceAttachment) []v1alpha1.ServiceAttachment {
 	sorted := slices.SortedFunc(slices.Values(attachments), func(a, b v1alpha1.ServiceAttachment) int {
 		return cmp.Or(cmp.Compare(min(len(b.Spec.Addresses), 1), min(len(a.Spec.Addresses), 1)), cmp.Compare(a.Name, b.Name))
@@ -139,11 +139,12 @@ func service(spec v1alpha1.ServiceAttachmentSpec, in Input) Service {
 		}
 		t := target(*p.Backend, spec.HealthCheck)
 		s.Targets = append(s.Targets, t)
-		// All ports: packets, of which a serve config knows nothing.
+		// A service with all ports is forwarded as packets, for which a serve config has no
+		// handlers.
 		if p.Port == 0 || s.Handlers == nil {
 			continue
 		}
-		// Tailscaled dials this address alone, even while other backends are healthy.
+		// Tailscaled dials only this address, even while other backends are healthy.
 		if address.RefusedHost(t.Host) != "" || in.Health[t].Refused() {
 			continue
 		}
@@ -178,8 +179,8 @@ func service(spec v1alpha1.ServiceAttachmentSpec, in Input) Service {
 	case in.Stopping:
 		s.Message = messageStopping
 	case len(spec.Addresses) == 0:
-		// The name may be somebody else's in the tailnet: who makes the service
-		// finds out.
+		// The name may belong to another service in the tailnet: the controller that creates the
+		// service detects this.
 		s.Message = messageNoAddress
 	case tls.refused != "":
 		s.Reason, s.Message = tls.reason, tls.refused
@@ -208,10 +209,10 @@ func target(b v1alpha1.AttachmentBackend, hc v1alpha1.AttachmentHealthCheck) pro
 	}
 }
 
-// suffixService ends the names of Services in the cluster.
+// suffixService is the end of the DNS names of Services in the cluster.
 const suffixService = ".svc"
 
-// reason returns why a target is unhealthy, in terms of Kubernetes where DNS has its own.
+// reason returns why a target is unhealthy, in the terms of Kubernetes instead of DNS.
 func reason(t probe.Target, why string) string {
 	name, ok := strings.CutSuffix(t.Host, suffixService)
 	if !ok || why != probe.ReasonNoSuchHost {
@@ -221,7 +222,7 @@ func reason(t probe.Target, why string) string {
 	return fmt.Sprintf("there is no Service %s/%s, or it is headless and has no ready pod", namespace, name)
 }
 
-// list joins sorted items, and says how many it left out.
+// list joins sorted items, and adds how many items it left out.
 func list(items []string) string {
 	if len(items) <= maxListed {
 		return strings.Join(items, ", ")

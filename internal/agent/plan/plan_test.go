@@ -81,7 +81,7 @@ func TestServices(t *testing.T) {
 			want: []Service{{Name: "svc:web", Handlers: webHandlers, Targets: []probe.Target{tgt("web.default.svc")}, Message: "No backend answers: web.default.svc:8080 (connection refused)"}},
 		},
 		"UnknownWasAdvertised": {
-			reason: "A service of which nothing is known yet stays advertised.",
+			reason: "A service of unknown health stays advertised.",
 			in: Input{
 				Attachments: []v1alpha1.ServiceAttachment{web},
 				Advertised:  []string{"svc:web"},
@@ -94,7 +94,7 @@ func TestServices(t *testing.T) {
 			want:   []Service{{Name: "svc:web", Handlers: webHandlers, Targets: []probe.Target{tgt("web.default.svc")}, Message: messageProbing}},
 		},
 		"ResolveOnly": {
-			reason: "A backend that is not to be asked is a target of its own kind.",
+			reason: "A backend without probes gets a ResolveOnly target.",
 			in:     Input{Attachments: []v1alpha1.ServiceAttachment{quiet}, Health: map[probe.Target]probe.Status{quietTarget: {Health: probe.Healthy}}},
 			want:   []Service{{Name: "svc:web", Handlers: webHandlers, Targets: []probe.Target{quietTarget}, Advertise: true, Healthy: 1}},
 		},
@@ -125,7 +125,7 @@ func TestServices(t *testing.T) {
 			}},
 		},
 		"OwnAddress": {
-			reason: "Nothing is handed on to the pod itself or to its node, while another backend is well or not.",
+			reason: "Nothing is forwarded to the pod itself or to its node, whether or not another backend is healthy.",
 			in: Input{
 				Attachments: []v1alpha1.ServiceAttachment{attachment("web", "svc:web", map[int32]string{80: "a.default.svc", 81: "127.0.0.1", 82: "rebinds.example.com", 83: "localhost"})},
 				Health: map[probe.Target]probe.Status{
@@ -144,12 +144,12 @@ func TestServices(t *testing.T) {
 			}},
 		},
 		"NotOurs": {
-			reason: "Egress, and what is being deleted, asks for nothing.",
+			reason: "Attachments for egress, and those being deleted, are ignored.",
 			in:     Input{Attachments: []v1alpha1.ServiceAttachment{deleted, egress}},
 			want:   []Service{},
 		},
 		"TwoClaimOne": {
-			reason: "The first attachment by name has a service that two claim.",
+			reason: "A service that two attachments claim goes to the first by name.",
 			in: Input{Attachments: []v1alpha1.ServiceAttachment{
 				attachment("z", "svc:web", map[int32]string{80: "z.default.svc"}),
 				web,
@@ -157,7 +157,7 @@ func TestServices(t *testing.T) {
 			want: []Service{{Name: "svc:web", Handlers: webHandlers, Targets: []probe.Target{tgt("web.default.svc")}, Message: messageProbing}},
 		},
 		"NoAddress": {
-			reason: "A service that is not in the tailnet yet is probed for, and not offered: the name may be somebody else's.",
+			reason: "A service that is not in the tailnet yet is probed but not advertised: the name may belong to another service.",
 			in: Input{
 				Attachments: []v1alpha1.ServiceAttachment{early},
 				Health:      map[probe.Target]probe.Status{tgt("early.default.svc"): {Health: probe.Healthy}},
@@ -165,7 +165,7 @@ func TestServices(t *testing.T) {
 			want: []Service{{Name: "svc:web", Targets: []probe.Target{tgt("early.default.svc")}, Healthy: 1, Message: messageNoAddress}},
 		},
 		"OneOfTwoHasAddress": {
-			reason: "Who has the service's addresses has it, and not who may never get them.",
+			reason: "The attachment with the service's addresses gets the service, not one that may never get addresses.",
 			in:     Input{Attachments: []v1alpha1.ServiceAttachment{early, web}},
 			want:   []Service{{Name: "svc:web", Handlers: webHandlers, Targets: []probe.Target{tgt("web.default.svc")}, Message: messageProbing}},
 		},
@@ -239,7 +239,7 @@ func TestStatus(t *testing.T) {
 			},
 		},
 		"Away": {
-			reason: "While tailscaled is not in the tailnet that is what is to be mended.",
+			reason: "While tailscaled is not in the tailnet, the message of advertised services reports that.",
 			want: []v1alpha1.HostedService{
 				{Name: "svc:a", Advertised: true, HealthyBackends: 1, TotalBackends: 1, Message: messageNotInTailnet},
 				{Name: "svc:b", Advertised: true, HealthyBackends: 2, TotalBackends: 2, Message: messageNotInTailnet},

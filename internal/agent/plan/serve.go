@@ -12,20 +12,20 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// Handlers of a service: what tailscaled does with what comes to its ports.
+// Handlers are a service's handlers by port: they define what tailscaled does with connections.
 type Handlers map[uint16]Handler
 
-// A Handler is what tailscaled does with what comes to one port.
+// A Handler defines what tailscaled does with connections to one port.
 type Handler struct {
-	// Forward is where it goes, as host:port.
+	// Forward is the address that connections are forwarded to, as host:port.
 	Forward string
 
-	// ProxyProtocol is the version of the header that goes before a connection.
-	// 0 is none.
+	// ProxyProtocol is the version of the header that is sent before a connection's data. 0 means
+	// no header.
 	ProxyProtocol int
 }
 
-// HandlersOf returns the handlers of services that are to be served, by service.
+// HandlersOf returns the handlers of the services to serve, by service.
 func HandlersOf(services []Service) map[string]Handlers {
 	out := make(map[string]Handlers, len(services))
 	for _, s := range services {
@@ -36,7 +36,7 @@ func HandlersOf(services []Service) map[string]Handlers {
 	return out
 }
 
-// ServeConfig returns the serve config with the handlers given.
+// ServeConfig returns the serve config with the given handlers.
 func ServeConfig(handlers map[string]Handlers) ([]byte, error) {
 	sc := ipn.ServeConfig{Services: make(map[tailcfg.ServiceName]*ipn.ServiceConfig, len(handlers))}
 	for name, hs := range handlers {
@@ -47,7 +47,7 @@ func ServeConfig(handlers map[string]Handlers) ([]byte, error) {
 		sc.Services[tailcfg.ServiceName(name)] = svc
 	}
 
-	// Maps are encoded in the order of their keys.
+	// Map keys are encoded in sorted order.
 	b, err := json.Marshal(sc)
 	return b, errors.Wrap(err, "cannot encode serve config")
 }

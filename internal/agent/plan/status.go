@@ -7,12 +7,12 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 )
 
-// A Tailnet is how the pod's tailscaled stands to its tailnet.
+// A Tailnet is the state of the pod's tailscaled in its tailnet.
 type Tailnet struct {
 	// Running reports whether tailscaled is connected to control.
 	Running bool
 
-	// Accepted are the services that control gave this machine.
+	// Accepted are the services that control accepted this machine for.
 	Accepted map[string]bool
 
 	// Readvertised is how often each service was withdrawn and advertised again.

@@ -20,7 +20,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// Messages of a service whose TLS cannot be ended.
+// Messages of a service whose TLS cannot be terminated.
 const (
 	messageNoDNSName   = "Waiting for the DNS name of the service"
 	messageReadingTLS  = "Waiting to read Secret %q, which holds the certificate: it must exist, and the proxies' Role must grant it"
@@ -37,26 +37,26 @@ const (
 // HTTPS reports whether a tailnet provides certificates.
 type HTTPS int
 
-// It is unknown until tailscaled has reported it.
+// HTTPS is unknown until tailscaled has reported it.
 const (
 	HTTPSUnknown HTTPS = iota
 	HTTPSOn
 	HTTPSOff
 )
 
-// A CertificateRef says where a certificate is: a Secret in the pod's namespace.
+// A CertificateRef refers to a certificate in a Secret of the pod's namespace.
 type CertificateRef struct {
-	// Secret of type kubernetes.io/tls, or the state Secret of the machine that
-	// gets certificates from Tailscale.
+	// Secret is the name of a Secret of type kubernetes.io/tls, or of the state Secret of the
+	// machine that gets certificates from Tailscale.
 	Secret string
 
-	// Domain is the DNS name that Tailscale provides the certificate for. Tailscaled
-	// keeps it in its state by that name (ipn/store/kubestore). Empty in a Secret of
-	// type kubernetes.io/tls.
+	// Domain is the DNS name that Tailscale provides the certificate for. Tailscaled stores the
+	// certificate in its state by this name (ipn/store/kubestore). Empty for a Secret of type
+	// kubernetes.io/tls.
 	Domain string
 }
 
-// Keys of the Secret that hold the certificate and its key.
+// Keys returns the keys of the Secret that hold the certificate and its private key.
 func (r CertificateRef) Keys() (cert, key string) {
 	if r.Domain == "" {
 		return corev1.TLSCertKey, corev1.TLSPrivateKeyKey
@@ -64,7 +64,7 @@ func (r CertificateRef) Keys() (cert, key string) {
 	return r.Domain + ".crt", r.Domain + ".key"
 }
 
-// String is the Secret, and the domain after a slash.
+// String returns the Secret's name, and the domain after a slash.
 func (r CertificateRef) String() string {
 	if r.Domain == "" {
 		return r.Secret
@@ -72,64 +72,64 @@ func (r CertificateRef) String() string {
 	return r.Secret + "/" + r.Domain
 }
 
-// MarshalText makes it a key of JSON.
+// MarshalText encodes the reference as a key in JSON.
 func (r CertificateRef) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
-// UnmarshalText undoes MarshalText.
+// UnmarshalText decodes the result of MarshalText.
 func (r *CertificateRef) UnmarshalText(b []byte) error {
 	r.Secret, r.Domain, _ = strings.Cut(string(b), "/")
 	return nil
 }
 
-// A Certificate is what is known of a Secret's certificate.
+// A Certificate is the known state of a certificate in a Secret.
 type Certificate struct {
-	// Usable reports whether there is one to end TLS with.
+	// Usable reports whether there is a certificate to terminate TLS with.
 	Usable bool
 
-	// Problem says what is wrong with what the Secret holds now, naming its key
-	// and nothing of its value. Empty if nothing is. A certificate is usable
-	// nevertheless where an earlier one was good.
+	// Problem says what is wrong with the current content of the Secret. It names the Secret's key
+	// and contains nothing of the value. Empty if there is no problem. With a problem, an earlier
+	// good certificate is still usable.
 	Problem string
 }
 
-// A Termination is TLS that the agent ends, or requests that it hands on, or both.
-// Tailscaled could end TLS with Tailscale's own certificate, but each machine would get
-// one of its own: a limit of the certificate authority is five a week for the same name.
-// It could forward requests, too, but sends no headers for tagged devices.
+// A Termination is a port where the agent terminates TLS, or forwards requests, or both.
+// Tailscaled could terminate TLS with Tailscale's certificates, but each machine would then get
+// a separate one: the certificate authority issues only five a week for the same name.
+// Tailscaled could also forward requests, but sends no headers for tagged devices.
 type Termination struct {
 	// Listen is the loopback address that tailscaled forwards to.
 	Listen netip.AddrPort `json:"listen"`
 
-	// Secret and Domain are those of the certificate's CertificateRef. Without a
-	// Secret there is no TLS to end.
+	// Secret and Domain identify the certificate, as in CertificateRef. Without a Secret, TLS is
+	// not terminated.
 	Secret string `json:"secret,omitempty"`
 	Domain string `json:"domain,omitempty"`
 
-	// Backend that gets what comes, without TLS, as host:port.
+	// Backend is the address that gets the decrypted connections or requests, as host:port.
 	Backend string `json:"backend"`
 
-	// HTTP forwards requests with identity headers, instead of bytes.
+	// HTTP means that requests are forwarded with identity headers, instead of bytes.
 	HTTP bool `json:"http,omitempty"`
 
-	// ProxyProtocol is the version of the header that goes before a connection
-	// to the backend. 0 is none.
+	// ProxyProtocol is the version of the header that is sent before a connection to the backend. 0
+	// means no header.
 	ProxyProtocol int `json:"proxyProtocol,omitempty"`
 }
 
-// TLS reports whether there is some to end.
+// TLS reports whether TLS is terminated.
 func (t Termination) TLS() bool { return t.Secret != "" }
 
-// Certificate to end TLS with.
+// Certificate returns the reference to the certificate to terminate TLS with.
 func (t Termination) Certificate() CertificateRef {
 	return CertificateRef{Secret: t.Secret, Domain: t.Domain}
 }
 
-// headerInside is the version of the PROXY protocol by which tailscaled tells the
-// agent of the client.
+// headerInside is the version of the PROXY protocol header with which tailscaled sends the
+// client's address to the agent.
 const headerInside = 2
 
-// handler of a port, and what the agent does behind it. Nil is nothing. There is
-// neither while the name is missing that the certificate is for.
+// handler returns the handler of a port, and the agent's termination behind it, if any. Both
+// are nil while the name that the certificate is for is unknown.
 func handler(spec v1alpha1.ServiceAttachmentSpec, p v1alpha1.AttachmentPort, backend, issuer string) (*Handler, *Termination) {
 	http := p.Protocol == v1alpha1.AttachmentProtocolHTTP
 	if !http && p.TLS == nil {
@@ -152,22 +152,22 @@ func handler(spec v1alpha1.ServiceAttachmentSpec, p v1alpha1.AttachmentPort, bac
 }
 
 const (
-	// portBits are the bits of a service's port that are in the loopback port. The two
-	// others are in the address.
+	// portBits is the number of bits of a service's port that are in the loopback port. The two
+	// other bits are in the loopback address.
 	portBits = 14
 
-	// firstLoopbackPort is the first of 2^14 that need no privilege, and that
-	// Linux gives to no outgoing connection (net.ipv4.ip_local_port_range).
+	// firstLoopbackPort is the first of 2^14 ports that need no privilege, and that Linux does not
+	// use for outgoing connections (net.ipv4.ip_local_port_range).
 	firstLoopbackPort = 1 << portBits
 
-	// serviceBits are those in which services' addresses differ, which are of
+	// serviceBits is the number of bits in which the addresses of services differ. They are in
 	// 100.64.0.0/10.
 	serviceBits = 22
 )
 
-// loopback returns where the agent listens for a port of a service. No two ports of
-// any services have the same, and it is the same after every restart, so that the
-// serve config never changes for it: all of 127.0.0.0/8 is the pod's own.
+// loopback returns the address where the agent listens for a port of a service. It differs for
+// all ports of all services, and is the same after every restart, so that a restart never
+// changes the serve config. All of 127.0.0.0/8 belongs to the pod.
 func loopback(spec v1alpha1.ServiceAttachmentSpec, port uint16) netip.AddrPort {
 	service := hashed(string(spec.ServiceName))
 	for _, a := range spec.Addresses {
@@ -183,29 +183,29 @@ func loopback(spec v1alpha1.ServiceAttachmentSpec, port uint16) netip.AddrPort {
 	return netip.AddrPortFrom(netip.AddrFrom4(b), firstLoopbackPort|port&(firstLoopbackPort-1))
 }
 
-// hashed stands for the address of a service without IPv4.
+// hashed returns a substitute for the address of a service without IPv4.
 func hashed(name string) uint32 {
 	h := fnv.New32a()
-	// It cannot fail (hash.Hash).
+	// Write never returns an error (hash.Hash).
 	_, _ = h.Write([]byte(name))
 	return h.Sum32()
 }
 
-// A tlsState is whether the TLS of a service can be ended.
+// A tlsState says whether the TLS of a service can be terminated.
 type tlsState struct {
-	// refused says why it cannot. Empty if it can. reason is that in one word, and
-	// empty while what is missing is on its way.
+	// refused says why it cannot. Empty if it can. reason is the matching condition reason; it is
+	// empty while the missing information is still on its way.
 	refused string
 	reason  xpv2.ConditionReason
 
-	// unknown says what is not known yet. Empty if all is.
+	// unknown says what is not known yet. Empty if everything is known.
 	unknown string
 
-	// warning says what will be wrong later.
+	// warning describes a problem that will occur later.
 	warning string
 }
 
-// validateTLS reports whether all that is served of a service can be.
+// validateTLS returns whether TLS can be terminated on all ports of a service that need it.
 func validateTLS(spec v1alpha1.ServiceAttachmentSpec, in Input) tlsState {
 	var st tlsState
 	for _, p := range spec.Ports {
@@ -228,7 +228,7 @@ func validateTLS(spec v1alpha1.ServiceAttachmentSpec, in Input) tlsState {
 	return st
 }
 
-// refuse, unless that is done already.
+// refuse records a refusal, unless there already is one.
 func (st *tlsState) refuse(reason xpv2.ConditionReason, message string) {
 	if st.refused == "" {
 		st.reason, st.refused = reason, message
@@ -247,7 +247,7 @@ func (st *tlsState) validateSecret(name string, in Input) {
 	}
 }
 
-// validateIssued judges by the certificate that Tailscale provides for a name.
+// validateIssued checks the certificate that Tailscale provides for a name.
 func (st *tlsState) validateIssued(name string, in Input) {
 	c, known := in.Certificates[CertificateRef{Secret: in.Issuer, Domain: name}]
 	problem := in.Issuing[name]
@@ -265,8 +265,7 @@ func (st *tlsState) validateIssued(name string, in Input) {
 	}
 }
 
-// TerminationsOf returns what the agent ends, by service, for those services that
-// have some.
+// TerminationsOf returns the terminations by service, for the services that have any.
 func TerminationsOf(services []Service) map[string][]Termination {
 	out := map[string][]Termination{}
 	for _, s := range services {
@@ -277,8 +276,7 @@ func TerminationsOf(services []Service) map[string][]Termination {
 	return out
 }
 
-// Domains returns the names that the services want certificates of Tailscale for,
-// sorted, each once.
+// Domains returns the names that need certificates from Tailscale, sorted and unique.
 func Domains(services []Service) []string {
 	var out []string
 	for _, s := range services {

@@ -17,7 +17,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/probe"
 )
 
-// tlsAttachment with one port, changed by fn.
+// tlsAttachment returns an attachment with one port, modified by fn.
 func tlsAttachment(fn func(*v1alpha1.ServiceAttachmentSpec, *v1alpha1.AttachmentPort)) v1alpha1.ServiceAttachment {
 	a := attachment("web", "svc:web", map[int32]string{443: "web.default.svc"})
 	a.Spec.Addresses = []string{"100.100.1.2", "fd7a:115c:a1e0::1"}
@@ -64,64 +64,64 @@ func TestTLS(t *testing.T) {
 		want   want
 	}{
 		"Issued": {
-			reason: "The agent ends TLS with the certificate that the issuer got from Tailscale.",
+			reason: "The agent terminates TLS with the certificate that the issuer got from Tailscale.",
 			fn:     tailscales,
 			in:     Input{HTTPS: HTTPSOn, Certificates: issued},
 			want:   by(tailscale, true, ""),
 		},
 		"NotIssued": {
-			reason: "It is told who gets the certificate.",
+			reason: "The message names the machine that gets the certificate.",
 			fn:     tailscales,
 			in:     Input{HTTPS: HTTPSOn, Certificates: map[CertificateRef]Certificate{ref: {Problem: "key web.tail1234.ts.net.crt is missing or empty"}}, Advertised: []string{"svc:web"}},
 			want: by(tailscale, false,
 				"Waiting for the certificate of web.tail1234.ts.net, which machine set-0 gets from Tailscale; status.agent of that Machine tells what is in the way"),
 		},
 		"CannotIssue": {
-			reason: "The issuer tells why it cannot.",
+			reason: "The issuer reports why it cannot get a certificate.",
 			fn:     tailscales,
 			in:     Input{HTTPS: HTTPSOn, Issuing: map[string]string{"web.tail1234.ts.net": "429: too many certificates"}},
 			want:   because(by(tailscale, false, "Cannot get the certificate of web.tail1234.ts.net from Tailscale: 429: too many certificates"), meta.ReasonCertificateNotIssued),
 		},
 		"CannotRenew": {
-			reason: "One that cannot be renewed is used, and it is told what will be wrong.",
+			reason: "A certificate that cannot be renewed is used, and a warning says why.",
 			fn:     tailscales,
 			in:     Input{HTTPS: HTTPSOn, Certificates: issued, Issuing: map[string]string{"web.tail1234.ts.net": "429: too many certificates"}},
 			want:   by(tailscale, true, "Cannot renew the certificate of web.tail1234.ts.net, the one from before is still in use: 429: too many certificates"),
 		},
 		"IssuedUnknown": {
-			reason: "A new service waits until the issuer's state was read.",
+			reason: "A new service waits until the issuer's state Secret was read.",
 			fn:     tailscales,
 			in:     Input{HTTPS: HTTPSOn},
 			want: by(tailscale, false,
 				"Waiting for the certificate of web.tail1234.ts.net, which machine set-0 gets from Tailscale; status.agent of that Machine tells what is in the way"),
 		},
 		"IssuedUnknownAdvertised": {
-			reason: "An agent that has started anew changes nothing before it has read it.",
+			reason: "A restarted agent changes nothing before it has read the Secret.",
 			fn:     tailscales,
 			in:     Input{HTTPS: HTTPSOn, Advertised: []string{"svc:web"}},
 			want:   by(tailscale, true, ""),
 		},
 		"HTTPSOff": {
-			reason: "Where HTTPS is off there is no certificate, and it is told where to turn it on.",
+			reason: "Without HTTPS in the tailnet there is no certificate, and the message says where to enable it.",
 			fn:     tailscales,
 			in:     Input{HTTPS: HTTPSOff, Certificates: issued, Advertised: []string{"svc:web"}},
 			want: because(by(tailscale, false,
 				"HTTPS is off in the tailnet, so Tailscale provides no certificate for web.tail1234.ts.net: turn it on in Tailscale's admin console (DNS, HTTPS Certificates), or set spec.tls.certificateRef"), meta.ReasonHTTPSDisabled),
 		},
 		"HTTPSUnknown": {
-			reason: "A new service is not advertised before tailscaled has told.",
+			reason: "A new service is not advertised before tailscaled has reported whether HTTPS is on.",
 			fn:     tailscales,
 			in:     Input{Certificates: issued},
 			want:   by(tailscale, false, messageNoneInTLS),
 		},
 		"HTTPSUnknownAdvertised": {
-			reason: "While tailscaled says nothing, what is advertised stays so.",
+			reason: "Until tailscaled has reported whether HTTPS is on, an advertised service stays advertised.",
 			fn:     tailscales,
 			in:     Input{Certificates: issued, Advertised: []string{"svc:web"}},
 			want:   by(tailscale, true, ""),
 		},
 		"NoName": {
-			reason: "A certificate is for a name. Without one nothing is handed on without TLS.",
+			reason: "A certificate needs a name. Without a name nothing is forwarded without TLS.",
 			fn: func(s *v1alpha1.ServiceAttachmentSpec, p *v1alpha1.AttachmentPort) {
 				p.TLS, s.DNSName = &v1alpha1.AttachmentTLS{}, ""
 			},
@@ -129,7 +129,7 @@ func TestTLS(t *testing.T) {
 			want: want{Handlers: Handlers{}, Message: messageNoDNSName},
 		},
 		"HTTP": {
-			reason: "Requests are handed on by the agent without TLS, too, which needs neither a name nor a certificate.",
+			reason: "The agent forwards requests without TLS too, which needs neither a name nor a certificate.",
 			fn: func(s *v1alpha1.ServiceAttachmentSpec, p *v1alpha1.AttachmentPort) {
 				p.Protocol, s.DNSName = v1alpha1.AttachmentProtocolHTTP, ""
 			},
@@ -141,7 +141,7 @@ func TestTLS(t *testing.T) {
 			},
 		},
 		"HTTPS": {
-			reason: "Requests are handed on from TLS.",
+			reason: "The agent terminates TLS and forwards requests.",
 			fn: func(_ *v1alpha1.ServiceAttachmentSpec, p *v1alpha1.AttachmentPort) {
 				p.Protocol, p.TLS = v1alpha1.AttachmentProtocolHTTP, &v1alpha1.AttachmentTLS{}
 			},
@@ -153,20 +153,20 @@ func TestTLS(t *testing.T) {
 			},
 		},
 		"ProxyProtocol": {
-			reason: "A backend hears of the client by the version it asks for.",
+			reason: "A backend gets the client's address in the header version of its spec.",
 			fn: func(_ *v1alpha1.ServiceAttachmentSpec, p *v1alpha1.AttachmentPort) {
 				p.ProxyProtocol = 1
 			},
 			want: want{Handlers: Handlers{443: {Forward: "web.default.svc:8080", ProxyProtocol: 1}}, Advertise: true},
 		},
 		"Secret": {
-			reason: "The agent ends TLS with a Secret's certificate.",
+			reason: "The agent terminates TLS with a Secret's certificate.",
 			fn:     secrets,
 			in:     Input{Certificates: map[CertificateRef]Certificate{{Secret: "web-tls"}: {Usable: true}}},
 			want:   by(ended, true, ""),
 		},
 		"SecretHTTP": {
-			reason: "Behind it, requests or a header go to the backend.",
+			reason: "The agent can also forward requests after terminating TLS with a Secret's certificate.",
 			fn: func(_ *v1alpha1.ServiceAttachmentSpec, p *v1alpha1.AttachmentPort) {
 				p.TLS, p.Protocol = &v1alpha1.AttachmentTLS{SecretName: "web-tls"}, v1alpha1.AttachmentProtocolHTTP
 			},
@@ -178,7 +178,7 @@ func TestTLS(t *testing.T) {
 			},
 		},
 		"SecretProxyProtocol": {
-			reason: "Tailscaled tells the agent by version 2, whatever the backend wants.",
+			reason: "Tailscaled sends the agent version 2, whichever version the backend gets.",
 			fn: func(_ *v1alpha1.ServiceAttachmentSpec, p *v1alpha1.AttachmentPort) {
 				p.TLS, p.ProxyProtocol = &v1alpha1.AttachmentTLS{SecretName: "web-tls"}, 1
 			},
@@ -190,7 +190,7 @@ func TestTLS(t *testing.T) {
 			},
 		},
 		"SecretBroken": {
-			reason: "A service whose certificate is no good is not advertised, and the key is named.",
+			reason: "A service with an invalid certificate is not advertised, and the message names the key.",
 			fn:     secrets,
 			in: Input{
 				Certificates: map[CertificateRef]Certificate{{Secret: "web-tls"}: {Problem: "key tls.key is missing or empty"}},
@@ -199,24 +199,24 @@ func TestTLS(t *testing.T) {
 			want: because(by(ended, false, `Secret "web-tls": key tls.key is missing or empty`), meta.ReasonCertificateNotUsable),
 		},
 		"SecretBrokenLater": {
-			reason: "One that has a good one from before is, and it is told what will be wrong.",
+			reason: "A service with an earlier valid certificate is advertised, and a warning names the problem.",
 			fn:     secrets,
 			in:     Input{Certificates: map[CertificateRef]Certificate{{Secret: "web-tls"}: {Usable: true, Problem: "key tls.key is missing or empty"}}},
 			want:   by(ended, true, `Secret "web-tls": key tls.key is missing or empty; the certificate from before is still in use`),
 		},
 		"SecretUnknown": {
-			reason: "A Secret that was not read yet is waited for.",
+			reason: "A service waits until its Secret was read.",
 			fn:     secrets,
 			want:   by(ended, false, `Waiting to read Secret "web-tls", which holds the certificate: it must exist, and the proxies' Role must grant it`),
 		},
 		"SecretUnknownAdvertised": {
-			reason: "An agent that has started anew changes nothing before it has read it.",
+			reason: "A restarted agent changes nothing before it has read the Secret.",
 			fn:     secrets,
 			in:     Input{Advertised: []string{"svc:web"}},
 			want:   by(ended, true, ""),
 		},
 		"AllPorts": {
-			reason: "All ports are packets, of which the serve config knows nothing; the backend is probed.",
+			reason: "A service with all ports is forwarded as packets, without handlers in the serve config; the backend is probed.",
 			fn:     func(_ *v1alpha1.ServiceAttachmentSpec, p *v1alpha1.AttachmentPort) { p.Port = 0 },
 			want:   want{Handlers: Handlers{}, Advertise: true},
 		},
@@ -256,7 +256,7 @@ func TestCertificateRef(t *testing.T) {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(map[CertificateRef]int{want: 1}, got); diff != "" {
-			t.Errorf("\n%s must be what it was after JSON: -want, +got:\n%s", b, diff)
+			t.Errorf("\n%s must be unchanged after encoding and decoding: -want, +got:\n%s", b, diff)
 		}
 	}
 }
@@ -272,12 +272,12 @@ func TestMissingService(t *testing.T) {
 	want := "No backend answers: example.com:8080 (no such host), " +
 		"web.default.svc:8080 (there is no Service default/web, or it is headless and has no ready pod)"
 	if diff := cmp.Diff(want, s.Message); diff != "" {
-		t.Errorf("A Service that is missing is told in words of Kubernetes: -want, +got:\n%s", diff)
+		t.Errorf("A missing Service must be reported in terms of Kubernetes: -want, +got:\n%s", diff)
 	}
 }
 
-// TestLoopback checks that no two ports of any services meet, that none needs a
-// privilege, and that none is given to outgoing connections.
+// TestLoopback checks that the addresses of all ports of all services are distinct, that none
+// needs a privilege, and that none is used for outgoing connections.
 func TestLoopback(t *testing.T) {
 	seen := map[netip.AddrPort]string{}
 	for _, addr := range []string{"100.64.0.1", "100.64.0.2", "100.100.1.2", "100.101.1.2", "100.127.255.254"} {
@@ -317,7 +317,7 @@ func TestOwnServiceBesideSharedOne(t *testing.T) {
 		t.Errorf("Advertised(...): -want, +got:\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"web.tail1234.ts.net"}, Domains(services)); diff != "" {
-		t.Errorf("Domains(...): one certificate does for both: -want, +got:\n%s", diff)
+		t.Errorf("Domains(...): both services must share one certificate: -want, +got:\n%s", diff)
 	}
 	var listen []string
 	for _, s := range services {
@@ -326,6 +326,6 @@ func TestOwnServiceBesideSharedOne(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff([]string{"127.36.1.2:16827", "127.36.1.3:16827"}, listen); diff != "" {
-		t.Errorf("terminations: each service has its own: -want, +got:\n%s", diff)
+		t.Errorf("terminations: each service must have separate ones: -want, +got:\n%s", diff)
 	}
 }

@@ -1,8 +1,9 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package resolve keeps track of the addresses of hosts. It is for what only knows
-// addresses, such as the kernel; who dials a name had better look it up each time.
+// Package resolve keeps the addresses of hosts up to date. It is for users that only know
+// addresses, such as the kernel. A caller that dials a name should instead look it up each
+// time.
 package resolve
 
 import (
@@ -18,22 +19,21 @@ import (
 )
 
 const (
-	// interval between two lookups of a host. DNS does not announce changes, and a
+	// interval is the time between two lookups of a host. DNS does not announce changes, and a
 	// Service keeps its address.
 	interval = 15 * time.Second
 
-	// retry is for a host that has no address yet.
+	// retry is the time between two lookups of a host that has no address yet.
 	retry = 2 * time.Second
 
-	// timeout of a lookup.
+	// timeout bounds a lookup.
 	timeout = 5 * time.Second
 )
 
 // A Lookup returns the addresses of a host.
 type Lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
 
-// A Resolver looks up a changing set of hosts. Its methods may be called from
-// several goroutines.
+// A Resolver looks up a changing set of hosts. Its methods are safe for concurrent use.
 type Resolver struct {
 	lookup  Lookup
 	changed func()
@@ -48,13 +48,13 @@ type host struct {
 	known  bool
 }
 
-// New returns a Resolver without hosts. It calls changed, from goroutines of its
-// own, after the addresses of a host have changed.
+// New returns a Resolver without hosts. It calls changed from separate goroutines after the
+// addresses of a host have changed.
 func New(l Lookup, changed func()) *Resolver {
 	return &Resolver{lookup: l, changed: changed, hosts: make(map[string]*host)}
 }
 
-// Set makes hosts the ones to look up, at once and until ctx ends.
+// Set replaces the hosts to look up, at once and then repeatedly until ctx is done.
 func (r *Resolver) Set(ctx context.Context, hosts []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -76,9 +76,8 @@ func (r *Resolver) Set(ctx context.Context, hosts []string) {
 	}
 }
 
-// Addresses returns the addresses of the hosts that were looked up, sorted. While
-// a host cannot be looked up it keeps those it had; one that does not exist has
-// none.
+// Addresses returns the sorted addresses of the hosts that were looked up. While the lookup of
+// a host fails, the host keeps its last addresses; a host that does not exist has none.
 func (r *Resolver) Addresses() map[string][]netip.Addr {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -127,7 +126,7 @@ func (r *Resolver) resolve(ctx context.Context, name string) ([]netip.Addr, bool
 	return slices.Compact(addrs), true
 }
 
-// set reports whether addrs differ from what was known of the host.
+// set records the addresses of a host, and reports whether they changed.
 func (r *Resolver) set(h *host, addrs []netip.Addr) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -45,7 +45,7 @@ func TestResolver(t *testing.T) {
 		}{
 			{reason: "A host that cannot be looked up is not known.", answer: result{err: errors.New("boom")}, want: map[string][]netip.Addr{}},
 			{
-				reason: "Addresses are sorted, and none is there twice.", wait: retry,
+				reason: "Addresses are sorted and unique.", wait: retry,
 				answer: result{addrs: []netip.Addr{addr2, addr1, netip.AddrFrom16(addr1.As16())}},
 				want:   map[string][]netip.Addr{"web": {addr1, addr2}}, changes: 1,
 			},
@@ -55,12 +55,12 @@ func TestResolver(t *testing.T) {
 				want:   map[string][]netip.Addr{"web": {addr1, addr2}}, changes: 1,
 			},
 			{
-				reason: "A host that has gone has no addresses.", wait: interval,
+				reason: "A host that no longer exists has no addresses.", wait: interval,
 				answer: result{err: &net.DNSError{IsNotFound: true}},
 				want:   map[string][]netip.Addr{"web": nil}, changes: 2,
 			},
 			{
-				reason: "It is looked for often then.", wait: retry,
+				reason: "A host without addresses is looked up often.", wait: retry,
 				answer: result{addrs: []netip.Addr{addr2}},
 				want:   map[string][]netip.Addr{"web": {addr2}}, changes: 3,
 			},
@@ -76,12 +76,12 @@ func TestResolver(t *testing.T) {
 				t.Errorf("\n%s\nAddresses(): -want, +got:\n%s", s.reason, diff)
 			}
 			if changes != s.changes {
-				t.Errorf("\n%s\n%d changes were told of, want %d", s.reason, changes, s.changes)
+				t.Errorf("\n%s\nchanged was called %d times, want %d", s.reason, changes, s.changes)
 			}
 		}
 		r.Set(ctx, nil)
 		if n := len(r.Addresses()); n != 0 {
-			t.Errorf("Hosts that are not asked for are forgotten, %d are known", n)
+			t.Errorf("Hosts that are no longer set must be forgotten, %d are known", n)
 		}
 		cancel()
 		synctest.Wait()

@@ -54,7 +54,7 @@ func newKey(t *testing.T) *ecdsa.PrivateKey {
 	return k
 }
 
-// secret with a certificate of that serial number.
+// secret returns a Secret that holds a certificate with the given serial number.
 func (a *authority) secret(serial int64) *corev1.Secret {
 	a.t.Helper()
 	key := newKey(a.t)
@@ -75,8 +75,8 @@ func (a *authority) secret(serial int64) *corev1.Secret {
 	}}
 }
 
-// handshake as a client that trusts an authority, and return the serial number of
-// the certificate.
+// handshake runs a TLS handshake as a client that trusts the authority, and returns the serial
+// number of the server's certificate.
 func (a *authority) handshake(conn net.Conn) (*tls.Conn, int64, error) {
 	c := tls.Client(conn, &tls.Config{RootCAs: a.pool, ServerName: host, MinVersion: tls.VersionTLS12})
 	if err := c.SetDeadline(time.Now().Add(deadline)); err != nil {

@@ -27,33 +27,34 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/identity"
 )
 
-// infoURL explains the headers of users.
+// infoURL is the page that explains the identity headers of users.
 const infoURL = "https://tailscale.com/s/serve-headers"
 
 const (
-	// webSocket is the one protocol that a connection may be switched to.
+	// webSocket is the only protocol that a connection may be upgraded to.
 	webSocket = "websocket"
 
-	// methodPreface is what the preface of HTTP/2 looks like to a server of HTTP/1.1.
+	// methodPreface is the method that a server of HTTP/1.1 reads from the connection preface of
+	// HTTP/2.
 	methodPreface = "PRI"
 
-	// requestTimeout bounds how long a client may take to say what it asks for.
+	// requestTimeout bounds how long a client can take to send the headers of a request.
 	requestTimeout = 30 * time.Second
 
-	// idleTimeout is how long a connection may be without a request.
+	// idleTimeout is how long a connection can stay open without a request.
 	idleTimeout = 3 * time.Minute
 
-	// whoIsTimeout bounds a question to tailscaled.
+	// whoIsTimeout bounds a WhoIs request to tailscaled.
 	whoIsTimeout = 2 * time.Second
 
-	// whoIsFresh is how long its answer is good for one connection. Tags and names
-	// change while connections last.
+	// whoIsFresh is how long a WhoIs answer is cached for one connection. Tags and names can change
+	// during a connection.
 	whoIsFresh = 5 * time.Second
 )
 
 // A caller is the client of a connection.
 type caller struct {
-	// ask for its identity headers. None means an unknown client.
+	// ask returns the client's identity headers. No headers mean that the client is unknown.
 	ask func() http.Header
 
 	mu    sync.Mutex
@@ -61,7 +62,8 @@ type caller struct {
 	asked time.Time
 }
 
-// headers returns the identity headers of the connection. They may not be changed.
+// headers returns the identity headers of the connection's client. The caller must not change
+// them.
 func (c *caller) headers() http.Header {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -73,8 +75,8 @@ func (c *caller) headers() http.Header {
 
 type callerKey struct{}
 
-// serveHTTP hands on requests until ctx ends. Those under way go on after that. Without
-// a Secret they come without TLS.
+// serveHTTP forwards requests until ctx is done. Requests under way continue after that.
+// Without a Secret it serves without TLS.
 func (s *Server) serveHTTP(ctx context.Context, l net.Listener, t plan.Termination, sec *secret) error {
 	quiet := log.New(debugWriter{log: s.opts.Log}, "", 0)
 	proxy := reverseProxy(t.Backend, s.dialer(), quiet)
@@ -89,7 +91,7 @@ func (s *Server) serveHTTP(ctx context.Context, l net.Listener, t plan.Terminati
 		},
 	}
 	stop := context.AfterFunc(ctx, func() {
-		// It returns once requests have ended, which nobody waits for.
+		// Shutdown returns once all requests have ended. Nothing waits for it.
 		_ = srv.Shutdown(context.WithoutCancel(ctx))
 	})
 	defer stop()
@@ -99,16 +101,15 @@ func (s *Server) serveHTTP(ctx context.Context, l net.Listener, t plan.Terminati
 		srv.TLSConfig = sec.config()
 		return errors.Wrap(srv.ServeTLS(l, "", ""), "cannot serve HTTPS")
 	}
-	// Clients of gRPC speak it without TLS.
+	// gRPC clients use HTTP/2 without TLS.
 	srv.Protocols = &http.Protocols{}
 	srv.Protocols.SetHTTP1(true)
 	srv.Protocols.SetUnencryptedHTTP2(true)
 	return errors.Wrap(srv.Serve(l), "cannot serve HTTP")
 }
 
-// identify returns the headers of the device with an address of the tailnet. It asks until
-// the answer comes, even
-// if the listener goes meanwhile.
+// identify returns the identity headers of the device that has an address of the tailnet. The
+// request continues until the answer arrives, even if the listener is closed in the meantime.
 func (s *Server) identify(ctx context.Context, addr string) http.Header {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), whoIsTimeout)
 	defer cancel()
@@ -120,7 +121,7 @@ func (s *Server) identify(ctx context.Context, addr string) http.Header {
 	return headersOf(who)
 }
 
-// headersOf returns the identity headers of a device: its tags, or its user if it has none.
+// headersOf returns the identity headers of a device: its tags, or its user if it has no tags.
 func headersOf(who *apitype.WhoIsResponse) http.Header {
 	if who == nil || who.Node == nil {
 		return nil
@@ -138,7 +139,7 @@ func headersOf(who *apitype.WhoIsResponse) http.Header {
 	return out
 }
 
-// encode a header's value as tailscaled does.
+// encode returns a header value in tailscaled's encoding.
 func encode(v string) string {
 	if !utf8.ValidString(v) {
 		return ""
@@ -146,8 +147,8 @@ func encode(v string) string {
 	return mime.QEncoding.Encode("utf-8", v)
 }
 
-// reverseProxy hands on requests to a backend, by HTTP/2 without TLS those of gRPC
-// and by HTTP/1.1 all others, as tailscaled does.
+// reverseProxy forwards requests to a backend. Like tailscaled, it uses HTTP/2 without TLS for
+// gRPC requests and HTTP/1.1 for all others.
 func reverseProxy(backend string, d *net.Dialer, quiet *log.Logger) http.Handler {
 	target := &url.URL{Scheme: "http", Host: backend}
 	plain := transport(d)
@@ -158,7 +159,7 @@ func reverseProxy(backend string, d *net.Dialer, quiet *log.Logger) http.Handler
 		return &httputil.ReverseProxy{
 			Transport: t,
 			ErrorLog:  quiet,
-			// As it comes: what streams is not to wait for a buffer.
+			// Flush at once: streamed data must not wait for a full buffer.
 			FlushInterval: -1,
 			Rewrite: func(r *httputil.ProxyRequest) {
 				r.SetURL(target)
@@ -188,9 +189,9 @@ func reverseProxy(backend string, d *net.Dialer, quiet *log.Logger) http.Handler
 	})
 }
 
-// restrictUpgrade lets a client switch to WebSocket and to nothing else: on a connection
-// that a backend switched to HTTP/2 requests would pass that the agent never sees. The
-// proxy has removed what Connection names, and has put back what an upgrade needs.
+// restrictUpgrade allows a client to upgrade to WebSocket only: if a backend upgraded the
+// connection to HTTP/2, the agent would not see the requests on it. The proxy has already
+// removed the headers that Connection names, and has added those back that an upgrade needs.
 func restrictUpgrade(r *httputil.ProxyRequest) {
 	r.Out.Header.Del("HTTP2-Settings")
 	asked := r.In.Header.Values("Upgrade")
@@ -212,10 +213,10 @@ func transport(d *net.Dialer) *http.Transport {
 	}
 }
 
-// A debugWriter logs what net/http complains of, which is clients' doing.
+// A debugWriter logs the errors that net/http reports. Clients cause these errors.
 type debugWriter struct{ log logging.Logger }
 
-// Write one message.
+// Write logs one message.
 func (w debugWriter) Write(b []byte) (int, error) {
 	w.log.Debug("Cannot serve a request", "error", strings.TrimSpace(string(b)))
 	return len(b), nil

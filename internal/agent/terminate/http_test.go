@@ -56,7 +56,7 @@ func TestHTTP(t *testing.T) {
 		want   http.Header
 	}{
 		"User": {
-			reason: "A backend hears who asks, by the headers of tailscaled, and nothing that a client makes up.",
+			reason: "A backend gets the caller's identity in tailscaled's headers, and no such headers from the client.",
 			who:    user, tls: true,
 			want: forwarded("https", ann),
 		},
@@ -66,32 +66,32 @@ func TestHTTP(t *testing.T) {
 			want: forwarded("https", ann),
 		},
 		"Tagged": {
-			reason: "A tagged machine is no user: its tags are told, in order.",
+			reason: "A request from a tagged machine has its sorted tags and no user.",
 			who:    tagged, tls: true,
 			want: forwarded("https", ci),
 		},
 		"Unknown": {
-			reason: "Who is not known has no name.",
+			reason: "A request from an unknown client has no identity.",
 			tls:    true,
 			want:   forwarded("https", nil),
 		},
 		"NoNode": {
-			reason: "Nor has who has no device.",
+			reason: "A request from a client without a device has no identity.",
 			who:    &apitype.WhoIsResponse{UserProfile: user.UserProfile}, tls: true,
 			want: forwarded("https", nil),
 		},
 		"Plain": {
-			reason: "Without TLS the same is told.",
+			reason: "Requests without TLS have the same headers.",
 			who:    user,
 			want:   forwarded("http", ann),
 		},
 		"PlainTagged": {
-			reason: "Without TLS the same is told of machines.",
+			reason: "Requests without TLS have the same tags.",
 			who:    tagged,
 			want:   forwarded("http", ci),
 		},
 		"PlainHTTP2": {
-			reason: "Clients may speak HTTP/2 without TLS, as those of gRPC do.",
+			reason: "Clients may speak HTTP/2 without TLS, as gRPC clients do.",
 			who:    tagged, http2: true,
 			want: forwarded("http", ci),
 		},
@@ -140,7 +140,7 @@ func TestHTTP(t *testing.T) {
 				req.Header[strings.ToLower(strings.ReplaceAll(h, "-", "_"))] = []string{"mallory"}
 			}
 			if !tc.http2 {
-				// A header that is named here is dropped on the way. HTTP/2 has no such.
+				// Headers named in Connection are dropped on the way. HTTP/2 has no such header.
 				req.Header.Set("Connection", identity.Login+", "+identity.DeviceTags)
 			}
 			req.Header.Set("X-Forwarded-For", "10.0.0.1")
@@ -175,7 +175,7 @@ func TestCaller(t *testing.T) {
 		}}
 		for _, want := range []string{"1", "1", "2"} {
 			if got := c.headers().Get(identity.DeviceTags); got != want {
-				t.Errorf("An answer is good for %s: want that of question %s, got %s", whoIsFresh, want, got)
+				t.Errorf("An answer must be cached for %s: want that of request %s, got %s", whoIsFresh, want, got)
 			}
 			time.Sleep(whoIsFresh - time.Millisecond)
 		}

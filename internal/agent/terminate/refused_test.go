@@ -16,8 +16,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
 )
 
-// TestRefusedBackend shows that neither connections nor requests are handed on to what
-// answers in the pod itself, by whatever name.
+// TestRefusedBackend checks that neither connections nor requests are forwarded to servers in
+// the pod itself, whatever name the backend has.
 func TestRefusedBackend(t *testing.T) {
 	ca := newAuthority(t)
 	to, got := backend(t)
@@ -63,7 +63,7 @@ func TestRefusedBackend(t *testing.T) {
 	}
 	select {
 	case b := <-got:
-		t.Errorf("A backend that is refused must hear nothing, and got %q", b)
+		t.Errorf("A refused backend must get no data, and got %q", b)
 	default:
 	}
 }

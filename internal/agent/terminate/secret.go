@@ -17,39 +17,39 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
 )
 
-// A watch is on one Secret, which may hold several certificates. The Server's lock
-// guards it.
+// A watch watches one Secret, which can hold several certificates. The Server's lock guards it.
 type watch struct {
 	cancel func()
 
-	// seen reports whether the Secret, or its absence, is known; last is the known one.
+	// seen reports whether it is known what the Secret holds, or that it does not exist; last is
+	// the known Secret.
 	seen bool
 	last *corev1.Secret
 }
 
-// A secret is what is known of a certificate in a Secret. All but cert is guarded by
-// the Server's lock.
+// A secret is the known state of a certificate in a Secret. The Server's lock guards all fields
+// except cert.
 type secret struct {
 	ref plan.CertificateRef
 
-	// known reports whether the Secret, or its absence, was seen. What was stored by
-	// an earlier run counts as seen.
+	// known reports whether it is known what the Secret holds, or that it does not exist. A
+	// certificate that an earlier run has stored counts as known.
 	known bool
 
-	// gone reports that there is no such Secret.
+	// gone reports that the Secret does not exist.
 	gone bool
 
-	// problem with what the Secret holds. Empty if there is none.
+	// problem says what is wrong with the content of the Secret. Empty if there is no problem.
 	problem string
 
-	// pair is what cert was made from.
+	// pair is the pair that cert was made from.
 	pair pair
 
-	// cert is the last one that was good. Nil if there was none.
+	// cert is the last valid certificate. Nil if there was none.
 	cert *atomic.Pointer[tls.Certificate]
 }
 
-// A pair is a certificate and its key, each PEM.
+// A pair is a certificate and its private key, each in PEM.
 type pair struct {
 	Cert []byte `json:"cert"`
 	Key  []byte `json:"key"`
@@ -59,16 +59,16 @@ func newSecret(ref plan.CertificateRef) *secret {
 	return &secret{ref: ref, cert: &atomic.Pointer[tls.Certificate]{}}
 }
 
-// usable reports whether there is a certificate to end TLS with. Who deletes a Secret
-// wants it used no more; but a machine's state may be lost, and what it held is as
-// good as before.
+// usable reports whether there is a certificate to terminate TLS with. After a Secret is
+// deleted, its certificate is no longer used. But a machine's state Secret can be lost by
+// accident, and its certificates stay usable.
 func (s *secret) usable() bool {
 	return s.cert.Load() != nil && (!s.gone || s.ref.Domain != "")
 }
 
-// set takes over what a Secret holds; nil is that there is none. It reports whether
-// the certificate is another one now. One that is no good does not replace one that
-// was.
+// set updates the certificate from a Secret, or records that the Secret does not exist if o is
+// nil. It reports whether the certificate has changed. An invalid certificate does not replace
+// a valid one.
 func (s *secret) set(o *corev1.Secret) bool {
 	s.known, s.gone, s.problem = true, o == nil, ""
 	if o == nil {
@@ -90,8 +90,8 @@ func (s *secret) set(o *corev1.Secret) bool {
 	return true
 }
 
-// parse the pair. Errors name the key of the Secret that is to be fixed, and hold
-// nothing of its value.
+// parse parses the pair. Errors name the key of the Secret to fix, and contain nothing of its
+// value.
 func (p pair) parse(ref plan.CertificateRef) (*tls.Certificate, error) {
 	certKey, keyKey := ref.Keys()
 	for _, k := range []struct {
@@ -116,7 +116,7 @@ func (p pair) parse(ref plan.CertificateRef) (*tls.Certificate, error) {
 	return &c, nil
 }
 
-// config of TLS with the certificate as it is at each handshake.
+// config returns a TLS config that uses the current certificate at each handshake.
 func (s *secret) config(protocols ...string) *tls.Config {
 	cert := s.cert
 	return &tls.Config{

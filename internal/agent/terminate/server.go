@@ -1,12 +1,11 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package terminate ends TLS with certificates of Secrets, and hands on requests with
-// identity headers. Tailscaled forwards such connections to a loopback port of
-// the agent, with a PROXY protocol header that names the client. Here are the listeners,
-// the certificates, and what is handed on. Which port is for which service, and why not
-// tailscaled does it, is in package plan; how certificates come from Tailscale is in
-// package issue.
+// Package terminate terminates TLS with certificates from Secrets, and forwards requests with
+// identity headers. Tailscaled forwards such connections to a loopback port of the agent, with
+// a PROXY protocol header that names the client. The package has the listeners, the
+// certificates and the forwarding. Package plan assigns the ports and explains why tailscaled
+// does not do this itself; package issue gets the certificates from Tailscale.
 package terminate
 
 import (
@@ -28,34 +27,33 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
 )
 
-// retryPause is how long to wait before a port that was taken is tried again.
+// retryPause is how long to wait before listening again on a port that is in use.
 const retryPause = 2 * time.Second
 
 // Options of a Server.
 type Options struct {
-	// Watch calls fn with a Secret of the pod's namespace, or with nil if there
-	// is none: once that is known, and after each change, until ctx ends.
+	// Watch calls fn with a Secret of the pod's namespace, or with nil if it does not exist: once
+	// this is known, and after each change, until ctx is done.
 	Watch func(ctx context.Context, name string, fn func(*corev1.Secret))
 
 	// WhoIs returns the device of the tailnet that has an address, IP:port.
 	WhoIs func(ctx context.Context, addr string) (*apitype.WhoIsResponse, error)
 
-	// Control refuses backends by the addresses that are dialled, as that of a
-	// net.Dialer. Nil refuses none.
+	// Control refuses backends by the dialled addresses, as the Control of a net.Dialer. Nil
+	// refuses none.
 	Control func(network, address string, c syscall.RawConn) error
 
-	// Changed is called, from goroutines of the Server's own, when what is known
-	// of a certificate has changed.
+	// Changed is called from separate goroutines when the known state of a certificate has changed.
 	Changed func()
 
-	// Store keeps what is served, for a Server that starts again while the API
-	// server is away. It holds private keys, so it must not be on a disk.
+	// Store keeps the served certificates for a Server that starts again while the API server is
+	// unavailable. It holds private keys, so it must not be on a disk.
 	Store *atomicdir.Dir
 
 	Log logging.Logger
 }
 
-// A Server does what terminations say. Its methods may be called from several goroutines.
+// A Server serves terminations. Its methods are safe for concurrent use.
 type Server struct {
 	opts Options
 
@@ -66,13 +64,13 @@ type Server struct {
 	watches   map[string]*watch
 }
 
-// A listener is one port, and what is served there.
+// A listener is one port, and the termination that it serves.
 type listener struct {
 	cancel context.CancelFunc
 	plan.Termination
 }
 
-// New returns a Server of nothing.
+// New returns a Server without terminations.
 func New(o Options) *Server {
 	return &Server{
 		opts:      o,
@@ -83,14 +81,14 @@ func New(o Options) *Server {
 	}
 }
 
-// Serving returns what is served, by service.
+// Serving returns the served terminations by service.
 func (s *Server) Serving() map[string][]plan.Termination {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.wanted)
 }
 
-// Certificates returns what is known of those that are wanted.
+// Certificates returns the known state of the wanted certificates.
 func (s *Server) Certificates() map[plan.CertificateRef]plan.Certificate {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,9 +101,9 @@ func (s *Server) Certificates() map[plan.CertificateRef]plan.Certificate {
 	return out
 }
 
-// Set makes terminations, by service, the ones to serve, until ctx ends. Those that
-// stay are not touched, and connections of those that go are not cut. It returns an
-// error when they could not be stored; they are served nevertheless.
+// Set replaces the terminations to serve, by service, until ctx is done. Terminations that stay
+// are not touched, and connections of removed ones are not cut. Set returns an error when the
+// terminations could not be stored; it serves them nevertheless.
 func (s *Server) Set(ctx context.Context, terminations map[string][]plan.Termination) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -174,7 +172,7 @@ func equal(a, b []plan.Termination) bool {
 	return true
 }
 
-// watch a Secret, unless that is done already.
+// watch watches a Secret, unless it is already watched.
 func (s *Server) watch(ctx context.Context, name string) {
 	if s.watches[name] != nil {
 		return
@@ -189,8 +187,8 @@ func (s *Server) watch(ctx context.Context, name string) {
 	})
 }
 
-// update takes over what a Secret holds, and reports whether that changed anything
-// that others see.
+// update updates the certificates from a Secret, and reports whether any of their visible
+// states changed.
 func (s *Server) update(ctx context.Context, w *watch, name string, o *corev1.Secret) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -213,8 +211,8 @@ func (s *Server) update(ctx context.Context, w *watch, name string, o *corev1.Se
 	return changed || renewed
 }
 
-// take over what the Secret of a certificate holds. It reports whether what is known
-// of it has changed, and whether it is another one now.
+// take updates a certificate from its Secret. It reports whether the certificate's known state
+// has changed, and whether the certificate itself was replaced.
 func (s *Server) take(sec *secret, o *corev1.Secret) (changed, renewed bool) {
 	before := *sec
 	renewed = sec.set(o)
@@ -228,8 +226,8 @@ func (s *Server) take(sec *secret, o *corev1.Secret) (changed, renewed bool) {
 	return changed, renewed
 }
 
-// listen on a port until ctx ends. One that is taken, as it can be by the listener
-// before, is tried again. Without TLS there is no Secret.
+// listen serves a port until ctx is done. If the port is in use, for example by the previous
+// listener, it retries. Without a Secret it serves without TLS.
 func (s *Server) listen(ctx context.Context, t plan.Termination, sec *secret) {
 	for ctx.Err() == nil {
 		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", t.Listen.String())

@@ -26,12 +26,12 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
 )
 
-// deadline is how long a test waits for what must come.
+// deadline bounds how long a test waits for an event.
 const deadline = 20 * time.Second
 
 const host = "web.example.com"
 
-// A cluster tells of Secrets.
+// A cluster delivers Secrets to their watches.
 type cluster struct {
 	mu       sync.Mutex
 	watchers map[string]func(*corev1.Secret)
@@ -50,9 +50,9 @@ func (c *cluster) watch(ctx context.Context, name string, fn func(*corev1.Secret
 	<-ctx.Done()
 }
 
-// tell of a Secret, once it is watched.
 func (c *cluster) tell(t *testing.T, name string, s *corev1.Secret) {
 	t.Helper()
+	// The Secret is delivered once it is watched.
 	timeout := time.After(deadline)
 	for {
 		c.mu.Lock()
@@ -70,7 +70,7 @@ func (c *cluster) tell(t *testing.T, name string, s *corev1.Secret) {
 	}
 }
 
-// freeAddress of the loopback interface.
+// freeAddress returns a free address of the loopback interface.
 func freeAddress(t *testing.T) netip.AddrPort {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -81,7 +81,7 @@ func freeAddress(t *testing.T) netip.AddrPort {
 	return netip.MustParseAddrPort(l.Addr().String())
 }
 
-// dial as tailscaled does for a client at an address: with a header.
+// dial connects as tailscaled does for a client at an address: with a PROXY protocol header.
 func dial(t *testing.T, at netip.AddrPort, client string) net.Conn {
 	t.Helper()
 	timeout := time.Now().Add(deadline)
@@ -95,7 +95,7 @@ func dial(t *testing.T, at netip.AddrPort, client string) net.Conn {
 			}
 			return conn
 		}
-		// The listener starts in a goroutine of its own.
+		// The listener starts in a separate goroutine.
 		if time.Now().After(timeout) {
 			t.Fatalf("cannot connect: %v", err)
 		}
@@ -107,8 +107,8 @@ const (
 	someone       = "100.64.0.7:40000"
 )
 
-// backend of bytes: what each connection sends until it ends is told, and answered
-// with pong.
+// backend returns the address of a TCP backend that answers each connection with pong. The
+// channel receives what each connection has sent until it ended.
 func backend(t *testing.T) (string, <-chan string) {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -169,16 +169,16 @@ func TestCarry(t *testing.T) {
 		want    func(port string) string
 	}{
 		"Plain": {
-			reason: "A backend that does not ask for it hears nothing of the client.",
+			reason: "A backend without the PROXY protocol gets no header.",
 			want:   func(string) string { return "ping" },
 		},
 		"V1": {
-			reason:  "The header of version 1 tells the client's address in the tailnet, and the backend's port.",
+			reason:  "The header of version 1 has the client's address in the tailnet, and the backend's port.",
 			version: 1,
 			want:    func(port string) string { return "PROXY TCP4 100.64.0.7 127.0.0.1 40000 " + port + "\r\nping" },
 		},
 		"V2": {
-			reason:  "That of version 2 is binary.",
+			reason:  "The header of version 2 is binary.",
 			version: 2,
 			want: func(port string) string {
 				return string(proxyproto.SIGV2) + "\x21\x11\x00\x0c" + "\x64\x40\x00\x07" + "\x7f\x00\x00\x01" + "\x9c\x40" + port2(port) + "ping"
@@ -222,7 +222,7 @@ func TestCarry(t *testing.T) {
 	}
 }
 
-// port2 is a port in two bytes.
+// port2 returns a port as two bytes.
 func port2(port string) string {
 	n, ok := new(big.Int).SetString(port, 10)
 	if !ok {
@@ -239,7 +239,7 @@ func TestReload(t *testing.T) {
 	at := freeAddress(t)
 	set(t, s, plan.Termination{Listen: at, Secret: "web-tls", Backend: to})
 	if got := s.Certificates(); len(got) != 0 {
-		t.Errorf("A Secret that was not read is not known, got %v", got)
+		t.Errorf("A Secret that was not read must not be known, got %v", got)
 	}
 	good := ca.secret(1)
 	mixed := ca.secret(3)
@@ -251,28 +251,28 @@ func TestReload(t *testing.T) {
 		want   plan.Certificate
 		serial int64
 	}{
-		{reason: "A Secret that is not there is told.", want: plan.Certificate{Problem: "there is no such Secret"}},
-		{reason: "A key that is missing is named.", secret: &corev1.Secret{}, want: plan.Certificate{Problem: "key tls.crt is missing or empty"}},
+		{reason: "A missing Secret is reported.", want: plan.Certificate{Problem: "there is no such Secret"}},
+		{reason: "A missing key is named.", secret: &corev1.Secret{}, want: plan.Certificate{Problem: "key tls.crt is missing or empty"}},
 		{reason: "A good certificate is used.", secret: good, want: plan.Certificate{Usable: true}, serial: 1},
-		{reason: "A renewed one is used at once.", secret: ca.secret(2), want: plan.Certificate{Usable: true}, serial: 2},
+		{reason: "A renewed certificate is used at once.", secret: ca.secret(2), want: plan.Certificate{Usable: true}, serial: 2},
 		{
-			reason: "One that is broken does not take the place of one that works.", secret: mixed, serial: 2,
+			reason: "An invalid certificate does not replace a valid one.", secret: mixed, serial: 2,
 			want: plan.Certificate{Usable: true, Problem: "key tls.key does not hold the private key, in PEM, of the certificate in tls.crt"},
 		},
 		{
-			reason: "Garbage is told by key.", serial: 2,
+			reason: "Invalid PEM is reported with its key.", serial: 2,
 			secret: &corev1.Secret{Data: map[string][]byte{corev1.TLSCertKey: []byte("garbage"), corev1.TLSPrivateKeyKey: []byte("secret garbage")}},
 			want:   plan.Certificate{Usable: true, Problem: "key tls.crt does not begin with a certificate in PEM"},
 		},
-		{reason: "A Secret that is deleted is not to be used any more.", want: plan.Certificate{Problem: "there is no such Secret"}},
-		{reason: "It may come back.", secret: ca.secret(4), want: plan.Certificate{Usable: true}, serial: 4},
+		{reason: "The certificate of a deleted Secret is not used any more.", want: plan.Certificate{Problem: "there is no such Secret"}},
+		{reason: "The certificate of a Secret that was created again is used.", secret: ca.secret(4), want: plan.Certificate{Usable: true}, serial: 4},
 	}
 	for _, st := range steps {
 		c.tell(t, "web-tls", st.secret)
 		select {
 		case <-changed:
 		default:
-			t.Errorf("\n%s\nnobody was told of the change", st.reason)
+			t.Errorf("\n%s\nChanged was not called", st.reason)
 		}
 		if diff := cmp.Diff(map[plan.CertificateRef]plan.Certificate{{Secret: "web-tls"}: st.want}, s.Certificates()); diff != "" {
 			t.Errorf("\n%s\nCertificates(): -want, +got:\n%s", st.reason, diff)
@@ -295,7 +295,7 @@ func TestStrangers(t *testing.T) {
 	set(t, s, plan.Termination{Listen: at, Secret: "web-tls", Backend: to})
 
 	if _, _, err := ca.handshake(dial(t, at, someone)); err == nil {
-		t.Error("Without a certificate there must be no connection")
+		t.Error("Without a certificate the connection must be refused")
 	}
 	c.tell(t, "web-tls", ca.secret(1))
 	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", at.String())
@@ -304,7 +304,7 @@ func TestStrangers(t *testing.T) {
 	}
 	defer closeQuietly(conn)
 	if _, _, err := ca.handshake(conn); err == nil {
-		t.Error("Who tells of no client is not tailscaled, and must be refused")
+		t.Error("A connection without a PROXY protocol header is not from tailscaled, and must be refused")
 	}
 }
 
@@ -337,6 +337,6 @@ func TestSet(t *testing.T) {
 
 	set(t, s)
 	if got := s.Certificates(); len(got) != 0 {
-		t.Errorf("A Secret that nobody wants is forgotten, got %v", got)
+		t.Errorf("A Secret that is no longer wanted must be forgotten, got %v", got)
 	}
 }

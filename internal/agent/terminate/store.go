@@ -12,15 +12,15 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
 )
 
-// A stored is what a Server that starts again needs to serve as before.
+// A stored holds what a Server needs to serve as before a restart.
 type stored struct {
 	Terminations map[string][]plan.Termination `json:"terminations"`
 
-	// Pairs in use.
+	// Pairs are the certificates in use.
 	Pairs map[plan.CertificateRef]pair `json:"pairs"`
 }
 
-// store what is served. Who calls it holds the lock.
+// store writes what is served. The caller holds the lock.
 func (s *Server) store() error {
 	if s.opts.Store == nil {
 		return nil
@@ -31,7 +31,7 @@ func (s *Server) store() error {
 			st.Pairs[ref] = sec.pair
 		}
 	}
-	// Maps are encoded in the order of their keys.
+	// Map keys are encoded in sorted order.
 	b, err := json.Marshal(st)
 	if err != nil {
 		return errors.Wrap(err, "cannot encode what TLS is ended for")
@@ -40,8 +40,8 @@ func (s *Server) store() error {
 	return errors.Wrap(err, "cannot store what TLS is ended for")
 }
 
-// Restore serves what an earlier run of the agent in this pod has served, until ctx
-// ends. What cannot be read is no error: it comes again from the API server.
+// Restore serves the terminations that an earlier run of the agent in this pod served, until
+// ctx is done. Content that cannot be read is no error: the API server provides it again.
 func (s *Server) Restore(ctx context.Context) error {
 	if s.opts.Store == nil {
 		return nil
@@ -71,7 +71,8 @@ func (s *Server) Restore(ctx context.Context) error {
 	return s.Set(ctx, st.Terminations)
 }
 
-// decode reports whether it could. What json says of it could quote a key.
+// decode decodes a stored, and reports whether this succeeded. It returns no error, because an
+// error of encoding/json could quote a key.
 func decode(b []byte) (stored, bool) {
 	var st stored
 	ok := json.Unmarshal(b, &st) == nil

@@ -17,7 +17,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
 )
 
-// TestState reads certificates of Tailscale from a machine's state.
+// TestState checks that certificates from Tailscale are read from a machine's state Secret.
 func TestState(t *testing.T) {
 	ca := newAuthority(t)
 	c := newCluster()
@@ -28,7 +28,7 @@ func TestState(t *testing.T) {
 	other := plan.Termination{Listen: freeAddress(t), Secret: "set-0", Domain: "other.example.com", Backend: to}
 	set(t, s, web)
 
-	// state of a machine with certificates of those serial numbers.
+	// state returns the state Secret of a machine with certificates of the given serial numbers.
 	state := func(serials map[string]int64) *corev1.Secret {
 		out := &corev1.Secret{Data: map[string][]byte{"_machinekey": []byte("garbage")}}
 		for domain, n := range serials {
@@ -57,7 +57,7 @@ func TestState(t *testing.T) {
 	is("A certificate that was not issued yet is missing.", map[plan.CertificateRef]plan.Certificate{ref: {Problem: missing}}, 0)
 	issued := state(map[string]int64{host: 1})
 	c.tell(t, "set-0", issued)
-	is("One that was is used.", map[plan.CertificateRef]plan.Certificate{ref: {Usable: true}}, 1)
+	is("An issued certificate is used.", map[plan.CertificateRef]plan.Certificate{ref: {Usable: true}}, 1)
 
 	for len(changed) > 0 {
 		<-changed
@@ -66,25 +66,25 @@ func TestState(t *testing.T) {
 	select {
 	case <-changed:
 	case <-time.After(deadline):
-		t.Error("What is known of a second name at once must be told")
+		t.Error("Changed must be called when the certificate of a second name is known at once")
 	}
-	is("Another name of the same Secret is looked for in what was read.",
+	is("A second name is looked up in the Secret that was already read.",
 		map[plan.CertificateRef]plan.Certificate{ref: {Usable: true}, otherRef: {Problem: "key other.example.com.crt is missing or empty"}}, 1)
 	set(t, s, web)
 
 	c.tell(t, "set-0", state(map[string]int64{host: 2}))
-	is("A renewed one is used at once.", map[plan.CertificateRef]plan.Certificate{ref: {Usable: true}}, 2)
+	is("A renewed certificate is used at once.", map[plan.CertificateRef]plan.Certificate{ref: {Usable: true}}, 2)
 	c.tell(t, "set-0", state(nil))
-	is("A machine that lost its state takes no certificate from the others.", map[plan.CertificateRef]plan.Certificate{ref: {Usable: true, Problem: missing}}, 2)
+	is("The certificate stays usable when the issuing machine loses its state.", map[plan.CertificateRef]plan.Certificate{ref: {Usable: true, Problem: missing}}, 2)
 	c.tell(t, "set-0", nil)
-	is("Neither does one that is gone.", map[plan.CertificateRef]plan.Certificate{ref: {Usable: true, Problem: "there is no such Secret"}}, 2)
+	is("The certificate stays usable when the issuing machine's state Secret is deleted.", map[plan.CertificateRef]plan.Certificate{ref: {Usable: true, Problem: "there is no such Secret"}}, 2)
 
 	again, _ := newServer(t, newCluster(), dir)
 	if err := again.Restore(t.Context()); err != nil {
 		t.Fatalf("Restore(...): %v", err)
 	}
 	if diff := cmp.Diff(map[plan.CertificateRef]plan.Certificate{ref: {Usable: true}}, again.Certificates()); diff != "" {
-		t.Errorf("A restarted agent must have it, too: -want, +got:\n%s", diff)
+		t.Errorf("A restarted agent must have the certificate too: -want, +got:\n%s", diff)
 	}
 }
 
@@ -104,7 +104,7 @@ func TestRestore(t *testing.T) {
 	c.tell(t, "web-tls", ca.secret(5))
 	cancel()
 
-	// The API server is away: nothing tells of the Secret.
+	// The API server is unavailable: no Secret is delivered.
 	again, _ := newServer(t, newCluster(), dir)
 	if err := again.Restore(t.Context()); err != nil {
 		t.Fatalf("Restore(...): %v", err)
@@ -121,7 +121,7 @@ func TestRestore(t *testing.T) {
 		if err == nil && serial == 5 {
 			break
 		}
-		// The listener before may still be closing.
+		// The previous listener can still be closing.
 		if time.Now().After(timeout) {
 			t.Fatalf("want certificate 5, got %d, %v", serial, err)
 		}
@@ -135,6 +135,6 @@ func TestRestoreGarbage(t *testing.T) {
 	}
 	s, _ := newServer(t, newCluster(), dir)
 	if err := s.Restore(t.Context()); err != nil {
-		t.Errorf("Restore(...): want no error for what cannot be read, got %v", err)
+		t.Errorf("Restore(...): want no error for content that cannot be read, got %v", err)
 	}
 }

@@ -19,18 +19,18 @@ import (
 )
 
 const (
-	// headerTimeout bounds how long tailscaled may take to send the header.
+	// headerTimeout bounds how long tailscaled can take to send the PROXY protocol header.
 	headerTimeout = 5 * time.Second
 
-	// handshakeTimeout bounds how long a client may take to agree on TLS.
+	// handshakeTimeout bounds how long a client can take for the TLS handshake.
 	handshakeTimeout = 10 * time.Second
 
-	// dialTimeout is that of tailscaled for a backend (ipn/ipnlocal/serve.go).
+	// dialTimeout is the timeout that tailscaled uses to dial a backend (ipn/ipnlocal/serve.go).
 	dialTimeout = 10 * time.Second
 )
 
-// withHeaders accepts connections that begin with a PROXY protocol header. Others
-// are not from tailscaled, and are closed.
+// withHeaders returns a listener for connections that begin with a PROXY protocol header.
+// Connections without a header are not from tailscaled, and are closed.
 func withHeaders(l net.Listener) net.Listener {
 	return &proxyproto.Listener{
 		Listener: l,
@@ -41,13 +41,13 @@ func withHeaders(l net.Listener) net.Listener {
 	}
 }
 
-// serveTCP hands on what clients send, until ctx ends. Connections go on after that.
+// serveTCP forwards connections until ctx is done. Open connections continue after that.
 func (s *Server) serveTCP(ctx context.Context, l net.Listener, t plan.Termination, sec *secret) error {
 	stop := context.AfterFunc(ctx, func() { closeQuietly(l) })
 	defer stop()
 	defer closeQuietly(l)
 	config := sec.config()
-	// AfterFunc's goroutine reads l: it keeps its value.
+	// AfterFunc's goroutine reads l, so l must keep its value.
 	accepted := withHeaders(l)
 	for {
 		conn, err := accepted.Accept()
@@ -63,12 +63,12 @@ func (s *Server) serveTCP(ctx context.Context, l net.Listener, t plan.Terminatio
 	}
 }
 
-// dialer of backends.
+// dialer returns the dialer for backends.
 func (s *Server) dialer() *net.Dialer {
 	return &net.Dialer{Timeout: dialTimeout, Control: s.opts.Control}
 }
 
-// carry one connection to the backend.
+// carry forwards one connection to the backend.
 func carry(ctx context.Context, conn net.Conn, t plan.Termination, config *tls.Config, d *net.Dialer) error {
 	client := tls.Server(conn, config)
 	hctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
@@ -94,8 +94,7 @@ func carry(ctx context.Context, conn net.Conn, t plan.Termination, config *tls.C
 	return nil
 }
 
-// writeProxyHeader sends the backend the header that tailscaled sent, with the port of the
-// backend.
+// writeProxyHeader sends the backend the header that tailscaled sent, with the backend's port.
 func writeProxyHeader(conn, backend net.Conn, version int) error {
 	pc, ok := conn.(*proxyproto.Conn)
 	if !ok || pc.ProxyHeader() == nil {
@@ -120,8 +119,8 @@ func writeProxyHeader(conn, backend net.Conn, version int) error {
 	return errors.Wrap(err, "cannot send PROXY protocol header")
 }
 
-// copyAndClose copies until from ends, and ends to, so that who reads there knows.
-// An error of either ends the other direction, too.
+// copyAndClose copies until from ends, and then closes to for writing, so that its reader sees
+// the end. An error on either connection also ends the other direction.
 func copyAndClose(to, from net.Conn) {
 	if _, err := io.Copy(to, from); err != nil {
 		closeQuietly(to)
@@ -134,6 +133,6 @@ func copyAndClose(to, from net.Conn) {
 	closeQuietly(to)
 }
 
-// closeQuietly closes what may be closed already. There is nothing to be done if
-// that fails.
+// closeQuietly closes a connection or listener that can already be closed. A failure needs no
+// action.
 func closeQuietly(c io.Closer) { _ = c.Close() }

@@ -27,13 +27,13 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/identity"
 )
 
-// A witness is a backend that notes what it hears of who asks.
+// A witness is a backend that records the identity of callers as it sees it.
 type witness struct {
 	mu       sync.Mutex
 	requests []heard
 }
 
-// A heard request is what a backend can take for facts of its connection or its caller.
+// A heard request holds what a backend can take for facts about its connection or its caller.
 type heard struct {
 	Path     string
 	Logins   []string
@@ -69,15 +69,15 @@ func (w *witness) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	defer closeQuietly(conn)
 	_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: "+h.Upgrade+"\r\n\r\n")
 	if toHTTP2 {
-		// As Hypercorn does (its protocol/h11.py), which asks for neither settings nor
-		// a Connection header.
+		// Hypercorn does the same (its protocol/h11.py): it requires neither settings nor a
+		// Connection header.
 		(&http2.Server{}).ServeConn(buffered{Conn: conn, in: buf}, &http2.ServeConnOpts{Handler: w})
 		return
 	}
 	_, _ = io.Copy(conn, buf)
 }
 
-// A buffered connection has what was read of it already.
+// A buffered connection includes the bytes that were already read from it.
 type buffered struct {
 	net.Conn
 	in io.Reader
@@ -91,8 +91,8 @@ func (w *witness) heard() []heard {
 	return w.requests
 }
 
-// secondRequest is what a client of HTTP/2 sends once a connection is upgraded: a
-// request of its own, which no proxy in between sees.
+// secondRequest returns what a client of HTTP/2 sends after an upgrade of the connection: a
+// separate request, which a proxy in between does not see.
 func secondRequest(t *testing.T) string {
 	t.Helper()
 	b := &bytes.Buffer{}
@@ -117,8 +117,8 @@ func secondRequest(t *testing.T) string {
 	return b.String()
 }
 
-// TestUpgrade sends requests byte by byte, as a client does that wants to be taken for
-// somebody else.
+// TestUpgrade sends requests byte by byte, like a client that wants to impersonate another
+// caller.
 func TestUpgrade(t *testing.T) {
 	ann := []string{"ann@example.com"}
 	settings := "HTTP2-Settings: AAMAAABkAAQCAAAAAAIAAAAA\r\n"
@@ -131,79 +131,79 @@ func TestUpgrade(t *testing.T) {
 		want     []heard
 	}{
 		"H2C": {
-			reason:  "A connection that became HTTP/2 would carry requests that the agent does not see.",
+			reason:  "An upgrade to HTTP/2 is not passed on: the agent would not see the requests on the connection.",
 			request: "GET /first HTTP/1.1\r\nHost: web\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n" + settings + "\r\n",
 			then:    second,
 			want:    []heard{{Path: "/first", Logins: ann}},
 		},
 		"H2CWithoutSettings": {
-			reason:  "The header with settings goes whether Connection names it or not.",
+			reason:  "The HTTP2-Settings header is removed whether or not Connection names it.",
 			request: "GET /first HTTP/1.1\r\nHost: web\r\n" + settings + "\r\n",
 			want:    []heard{{Path: "/first", Logins: ann}},
 		},
 		"H2CInOtherCase": {
-			reason:  "Case makes no difference, nor do several headers, nor spaces.",
+			reason:  "Letter case, several headers and spaces make no difference.",
 			request: "GET /first HTTP/1.1\r\nHost: web\r\nconnection: keep-alive\r\nCONNECTION:  http2-settings ,upgrade\r\nuPGRADE: H2C\r\n" + settings + "\r\n",
 			then:    second,
 			want:    []heard{{Path: "/first", Logins: ann}},
 		},
 		"H2CAfterWebSocket": {
-			reason:  "An upgrade that offers more than websocket is none to websocket.",
+			reason:  "An upgrade that offers other protocols besides websocket is not passed on.",
 			request: "GET /first HTTP/1.1\r\nHost: web\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: websocket, h2c\r\n" + settings + "\r\n",
 			then:    second,
 			want:    []heard{{Path: "/first", Logins: ann}},
 		},
 		"H2CInSecondHeader": {
-			reason:  "Nor is one that offers it in a header of its own.",
+			reason:  "An upgrade that offers another protocol in a separate header is not passed on.",
 			request: "GET /first HTTP/1.1\r\nHost: web\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nUpgrade: h2c\r\nConnection: HTTP2-Settings\r\n" + settings + "\r\n",
 			then:    second,
 			want:    []heard{{Path: "/first", Logins: ann}},
 		},
 		"OtherProtocol": {
-			reason:  "Protocols that nobody knows are not switched to.",
+			reason:  "An upgrade to an unknown protocol is not passed on.",
 			request: "GET /first HTTP/1.1\r\nHost: web\r\nConnection: Upgrade\r\nUpgrade: TLS/1.0\r\n\r\n",
 			want:    []heard{{Path: "/first", Logins: ann}},
 		},
 		"WebSocket": {
-			reason:   "WebSocket goes through, with the name of who asks.",
+			reason:   "An upgrade to WebSocket is passed on with the caller's identity.",
 			request:  "GET /first HTTP/1.1\r\nHost: web\r\nConnection: Upgrade, Tailscale-User-Login\r\nUpgrade: WebSocket\r\nTailscale-User-Login: mallory\r\nTailscale_User_Login: mallory\r\n\r\n",
 			then:     "ping",
 			switched: true,
 			want:     []heard{{Path: "/first", Logins: ann, Upgrade: "websocket"}},
 		},
 		"WebSocketWithSettings": {
-			reason:   "With WebSocket no settings of HTTP/2 go through.",
+			reason:   "An upgrade to WebSocket is passed on without HTTP/2 settings.",
 			request:  "GET /first HTTP/1.1\r\nHost: web\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n" + settings + "\r\n",
 			then:     "ping",
 			switched: true,
 			want:     []heard{{Path: "/first", Logins: ann, Upgrade: "websocket"}},
 		},
 		"WebSocketOfPost": {
-			reason:  "WebSocket begins with GET (RFC 6455, section 4.1).",
+			reason:  "An upgrade to WebSocket requires GET (RFC 6455, section 4.1).",
 			request: "POST /first HTTP/1.1\r\nHost: web\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nContent-Length: 0\r\n\r\n",
 			want:    []heard{{Path: "/first", Logins: ann}},
 		},
 		"Named": {
-			reason: "What any Connection header names is for the agent alone.",
+			reason: "The agent removes headers that any Connection header names.",
 			request: "GET /first HTTP/1.1\r\nHost: web\r\nConnection: close, x-NAMED\r\nConnection: Tailscale-User-Login\r\nX-Named: 1\r\n" +
 				"Tailscale-User-Login: mallory\r\n\r\n",
 			want: []heard{{Path: "/first", Logins: ann}},
 		},
 		"Folded": {
-			reason: "A header that goes on in the next line makes no second one.",
+			reason: "A folded header line does not become a second header.",
 			request: "GET /first HTTP/1.1\r\nHost: web\r\nX-Other: 1\r\n Tailscale-User-Login: mallory\r\nConnection: Upgrade,\r\n HTTP2-Settings\r\nUpgrade:\r\n h2c\r\n" +
 				settings + "\r\n",
 			then: second,
 			want: []heard{{Path: "/first", Logins: ann}},
 		},
 		"Trailers": {
-			reason: "Trailers tell of nobody, by either spelling.",
+			reason: "Trailers carry no identity, in either spelling.",
 			request: "POST /first HTTP/1.1\r\nHost: web\r\nTE: trailers\r\nTransfer-Encoding: chunked\r\nTrailer: Tailscale-User-Login, Tailscale_User_Login\r\n\r\n" +
 				"1\r\na\r\n0\r\nTailscale-User-Login: mallory\r\nTailscale_User_Login: mallory\r\n\r\n",
 			want: []heard{{Path: "/first", Logins: ann}},
 		},
 		"Pipelined": {
-			reason: "Each request of a connection loses what it makes up.",
+			reason: "Forged headers are removed from each request of a connection.",
 			request: "GET /first HTTP/1.1\r\nHost: web\r\n\r\n" +
 				"GET /second HTTP/1.1\r\nHost: web\r\nConnection: close\r\nTailscale_User-Login: mallory\r\ntailscale-user-login: mallory\r\n\r\n",
 			want: []heard{{Path: "/first", Logins: ann}, {Path: "/second", Logins: ann}},
@@ -255,8 +255,8 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
-// carryOn on a connection after its first request, until the other side has had its
-// chance to act on it.
+// carryOn continues on a connection after its first request, until the other side has had the
+// chance to act.
 func carryOn(t *testing.T, conn net.Conn, in io.Reader, then string, echoed bool) {
 	t.Helper()
 	if then == "" {
@@ -275,11 +275,12 @@ func carryOn(t *testing.T, conn net.Conn, in io.Reader, then string, echoed bool
 	if c, ok := conn.(*net.TCPConn); ok {
 		_ = c.CloseWrite()
 	}
-	// What comes is an answer to what the agent takes for another request, or the end.
+	// The agent answers another request or closes the connection.
 	_, _ = io.Copy(io.Discard, in)
 }
 
-// nonEmpty values. Names and pictures that a user lacks are sent as empty headers.
+// nonEmpty returns the non-empty values. Names and pictures that a user lacks are sent as empty
+// headers.
 func nonEmpty(in []string) []string {
 	var out []string
 	for _, v := range in {

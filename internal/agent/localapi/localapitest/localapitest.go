@@ -1,8 +1,9 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package localapitest is a tailscaled for tests, as seen through its LocalAPI: a
-// bus to watch, a config to reload, and peers to dial. It joins no tailnet.
+// Package localapitest provides a fake tailscaled for tests, with the parts of its LocalAPI
+// that the agent uses: a bus to watch, a config to reload, and peers to dial. It joins no
+// tailnet.
 package localapitest
 
 import (
@@ -27,9 +28,9 @@ import (
 // SelfName is the DNS name of the node itself.
 const SelfName = "self.example.ts.net."
 
-// A Server is one tailscaled. Stop and Start make it a new one.
+// A Server is one fake tailscaled. Stop and Start replace it with a new one.
 type Server struct {
-	// Socket that it listens on.
+	// Socket is the path of the socket that it listens on.
 	Socket string
 
 	t        *testing.T
@@ -52,8 +53,8 @@ type Server struct {
 	issue    func(domain string) error
 }
 
-// New returns a running server that is not in a tailnet. It calls onReload when
-// it is asked to read its config.
+// New returns a running server that is not in a tailnet. It calls onReload when a client
+// requests a reload of the config.
 func New(t *testing.T, onReload func()) *Server {
 	t.Helper()
 	s := &Server{
@@ -88,7 +89,7 @@ func (s *Server) Start() {
 	s.srv = srv
 	s.mu.Unlock()
 	go func() {
-		// It ends when the server is closed.
+		// Serve returns when the server is closed.
 		_ = srv.Serve(l)
 	}()
 }
@@ -97,12 +98,12 @@ func (s *Server) Start() {
 func (s *Server) Stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// The listener may be closed already.
+	// The listener can already be closed.
 	_ = s.srv.Close()
 	s.state, s.accepted = ipn.Starting, nil
 }
 
-// Set changes the state, and the services that the node is a host of.
+// Set sets the state, and the services that control accepted the node for.
 func (s *Server) Set(state ipn.State, accepted ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,7 +113,7 @@ func (s *Server) Set(state ipn.State, accepted ...string) {
 	}
 }
 
-// SetAddresses gives the node its addresses in the tailnet.
+// SetAddresses sets the node's addresses in the tailnet.
 func (s *Server) SetAddresses(addrs ...netip.Addr) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,7 +123,7 @@ func (s *Server) SetAddresses(addrs ...netip.Addr) {
 	}
 }
 
-// netmap is what tailscaled tells of a whole new netmap.
+// netmap returns the notification that tailscaled sends for a whole new netmap.
 func (s *Server) netmap(state *ipn.State) ipn.Notify {
 	self := &tailcfg.Node{Name: SelfName, CapMap: s.capMap()}
 	for _, a := range s.addrs {
@@ -131,14 +132,14 @@ func (s *Server) netmap(state *ipn.State) ipn.Notify {
 	return ipn.Notify{State: state, SelfChange: self, PeersChanged: s.peers}
 }
 
-// Deny refuses to reload the config, as tailscaled does for another user.
+// Deny makes the server refuse to reload the config, as tailscaled does for another user.
 func (s *Server) Deny() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.denied = true
 }
 
-// Reloads is how often the config was reloaded.
+// Reloads returns how often the config was reloaded.
 func (s *Server) Reloads() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,14 +151,14 @@ func (s *Server) logout(w http.ResponseWriter, _ *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// State is what tailscaled is in.
+// State returns the state of the server.
 func (s *Server) State() ipn.State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.state
 }
 
-// Disconnect ends all watches, as tailscaled does to a watcher that lags.
+// Disconnect ends all watches, as tailscaled does for a watcher that lags.
 func (s *Server) Disconnect() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -183,8 +184,8 @@ func (s *Server) capMap() tailcfg.NodeCapMap {
 	return out
 }
 
-// SetHTTPS lets the node have certificates for those names. It calls issue when it is
-// asked for one, which may fail.
+// SetHTTPS lets the node have certificates for the given names. The server calls issue for each
+// request of a certificate. issue can fail.
 func (s *Server) SetHTTPS(issue func(domain string) error, domains ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -211,14 +212,14 @@ func (s *Server) cert(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	// What matters is in the state Secret: nobody looks at this.
+	// The agent ignores this answer and reads the state Secret instead.
 	if _, err := io.WriteString(w, "-----BEGIN PRIVATE KEY-----\n-----END PRIVATE KEY-----\n-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n"); err != nil {
 		s.t.Logf("cannot answer: %v", err)
 	}
 }
 
 func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
-	// Large enough that Set never waits for a watcher.
+	// The buffer is large enough that Set never waits for a watcher.
 	c := make(chan ipn.Notify, 1000)
 	s.mu.Lock()
 	s.watchers[c] = true
@@ -279,8 +280,7 @@ func (s *Server) reload(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// Peer returns a peer that has the addresses given, beside which it takes traffic
-// for others.
+// Peer returns a peer with the given addresses. It also takes traffic for the others.
 func Peer(id tailcfg.NodeID, name string, tags, addrs []string, others ...string) *tailcfg.Node {
 	n := &tailcfg.Node{ID: id, Name: name + ".example.ts.net.", Tags: tags}
 	for _, a := range addrs {
@@ -294,7 +294,7 @@ func Peer(id tailcfg.NodeID, name string, tags, addrs []string, others ...string
 	return n
 }
 
-// SetPeers changes the whole netmap.
+// SetPeers replaces the whole netmap.
 func (s *Server) SetPeers(peers ...*tailcfg.Node) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -304,7 +304,7 @@ func (s *Server) SetPeers(peers ...*tailcfg.Node) {
 	}
 }
 
-// ChangePeers tells of a difference.
+// ChangePeers sends a change of the netmap.
 func (s *Server) ChangePeers(changed []*tailcfg.Node, removed ...tailcfg.NodeID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -317,7 +317,7 @@ func (s *Server) ChangePeers(changed []*tailcfg.Node, removed ...tailcfg.NodeID)
 	}
 }
 
-// SetRecords changes the DNS records of services.
+// SetRecords sets the DNS records of services.
 func (s *Server) SetRecords(records ...tailcfg.DNSRecord) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -327,7 +327,7 @@ func (s *Server) SetRecords(records ...tailcfg.DNSRecord) {
 	}
 }
 
-// SetRoutes changes whether the node uses the routes of subnet routers.
+// SetRoutes sets whether the node uses the routes of subnet routers.
 func (s *Server) SetRoutes(use bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -338,15 +338,15 @@ func (s *Server) SetRoutes(use bool) {
 	}
 }
 
-// SetDial has fn open connections into the tailnet. An address for which it
-// returns nil is outside.
+// SetDial sets the function that opens connections into the tailnet. An address for which it
+// returns nil is outside of the tailnet.
 func (s *Server) SetDial(fn func(addr string) (net.Conn, error)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.dial = fn
 }
 
-// Dialled are the addresses that were asked for.
+// Dialled returns the addresses that clients requested to dial.
 func (s *Server) Dialled() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -361,8 +361,7 @@ func (s *Server) dnsConfig(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// serveDial does as tailscaled does: it closes both connections when one of them
-// has ended.
+// serveDial closes both connections when one of them has ended, as tailscaled does.
 func (s *Server) serveDial(w http.ResponseWriter, r *http.Request) {
 	addr := net.JoinHostPort(r.Header.Get("Dial-Host"), r.Header.Get("Dial-Port"))
 	s.mu.Lock()
@@ -400,7 +399,7 @@ func (s *Server) serveDial(w http.ResponseWriter, r *http.Request) {
 	}
 	done := make(chan struct{}, 2)
 	pipe := func(dst io.Writer, src io.Reader) {
-		// It ends as either connection does.
+		// The copy ends when either connection ends.
 		_, _ = io.Copy(dst, src)
 		done <- struct{}{}
 	}
