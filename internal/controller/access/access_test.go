@@ -29,7 +29,7 @@ func TestAllowed(t *testing.T) {
 		"All":  {reason: "All verbs are allowed.", allowed: map[string]bool{"list": true, "watch": true}, want: true},
 		"Some": {reason: "Some are not enough.", allowed: map[string]bool{"list": true}},
 		"None": {reason: "None is."},
-		"Err":  {reason: "What cannot be asked is an error.", err: errBoom},
+		"Err":  {reason: "A review that fails is an error.", err: errBoom},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
