@@ -46,8 +46,8 @@ func TestValue(t *testing.T) {
 		err     string
 	}{
 		"Found":    {reason: "The value is returned as it is.", objects: []client.Object{secret("")}, key: "key", want: "value"},
-		"NoSecret": {reason: "What is missing is named.", key: "key", err: `Secret "s" does not exist; create it with the key "key"`},
-		"NoKey":    {reason: "What is missing is named.", objects: []client.Object{secret("")}, key: "other", err: `Secret "s" lacks the key "other"`},
+		"NoSecret": {reason: "The error names the missing Secret.", key: "key", err: `Secret "s" does not exist; create it with the key "key"`},
+		"NoKey":    {reason: "The error names the missing key.", objects: []client.Object{secret("")}, key: "other", err: `Secret "s" lacks the key "other"`},
 		"Empty":    {reason: "An empty value is none.", objects: []client.Object{secret("")}, key: "empty", err: `Secret "s" lacks the key "empty"`},
 	}
 	for name, tc := range cases {
