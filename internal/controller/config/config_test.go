@@ -52,7 +52,7 @@ func oauth() *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "oauth", Finalizers: []string{clients.Finalizer}}}
 }
 
-// user makes a managed resource refer to a ClusterProviderConfig.
+// user returns a managed resource that refers to a ClusterProviderConfig.
 func user[T resource.ModernManaged](mg T, config string) T {
 	mg.SetNamespace("apps")
 	mg.SetName("user")
@@ -60,7 +60,7 @@ func user[T resource.ModernManaged](mg T, config string) T {
 	return mg
 }
 
-// userKinds are those of the users in tests.
+// userKinds returns the kinds of users in tests.
 func userKinds() []kinds.User {
 	return []kinds.User{
 		{List: func() resource.ManagedList { return &v1alpha1.TailnetList{} }},
@@ -74,8 +74,8 @@ func TestReconcile(t *testing.T) {
 		reason    string
 		objects   []client.Object
 		deleted   []client.Object
-		config    bool // Wanted to be there.
-		protected bool // The Secret is wanted to be there, with our finalizer.
+		config    bool // Whether the config still exists.
+		protected bool // Whether the Secret still exists, with our finalizer.
 	}{
 		"Protects": {
 			reason:    "A config gets a finalizer.",

@@ -25,7 +25,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// TestRotated has a config name another Secret than before.
+// TestRotated changes the Secret that a config names.
 func TestRotated(t *testing.T) {
 	other := v1alpha1.Credentials{OAuthSecretRef: &xpv2.SecretReference{Namespace: "team", Name: "new"}}
 	local := &v1alpha1.ProviderConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "l", UID: "l"}, Spec: spec()}
