@@ -52,8 +52,8 @@ func TestRecord(t *testing.T) {
 	if writes != 1 {
 		t.Errorf("A permit is one write, got %d", writes)
 	}
-	// The leader after it, which has read nothing yet, and the one before, which knows an
-	// older version.
+	// The next leader, which has read nothing yet, and the previous one, which has an older
+	// version.
 	second := New(kube, "system")
 	if !has(t, second, "a", "home") {
 		t.Error("A permit must outlive the provider")
@@ -100,7 +100,7 @@ func TestRecordFails(t *testing.T) {
 		t.Error("Add(...): want an error")
 	}
 	if has(t, r, "a", "home") {
-		t.Error("What was not written is not so")
+		t.Error("a permit that was not written must not count")
 	}
 	broken = false
 	if err := r.Add(t.Context(), "a", p); err != nil || !has(t, r, "a", "home") {
