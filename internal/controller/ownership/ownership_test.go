@@ -53,7 +53,7 @@ func TestDescription(t *testing.T) {
 				t.Errorf("\n%s\nDescription(...): -want, +got:\n%s", tc.reason, diff)
 			}
 			if !Marked(got, marker) || Marked(got, Marker("other", mg)) {
-				t.Errorf("\n%s\n%q is not told from others", tc.reason, got)
+				t.Errorf("\n%s\n%q is not distinguished from other descriptions", tc.reason, got)
 			}
 		})
 	}
@@ -113,19 +113,19 @@ func TestRival(t *testing.T) {
 	}{
 		"Older":        {reason: "The older one has it.", self: object("self", 0, "*"), other: object("other", time.Hour, "*"), lost: true},
 		"Younger":      {reason: "A younger one takes nothing.", self: object("self", time.Hour, "*"), other: object("other", 0, "*")},
-		"Observer":     {reason: "Who only observes takes nothing.", self: object("self", 0, "*"), other: object("other", time.Hour, "Observe")},
-		"SelfObserves": {reason: "Who only observes needs nothing.", self: object("self", 0, "Observe"), other: object("other", time.Hour, "*")},
-		"Alone":        {reason: "It is no rival of its own.", self: object("self", 0, "*"), other: object("self", 0, "*")},
+		"Observer":     {reason: "An object that only observes claims nothing.", self: object("self", 0, "*"), other: object("other", time.Hour, "Observe")},
+		"SelfObserves": {reason: "An object that only observes has no conflict.", self: object("self", 0, "Observe"), other: object("other", time.Hour, "*")},
+		"Alone":        {reason: "An object does not conflict with itself.", self: object("self", 0, "*"), other: object("self", 0, "*")},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			kube := fake.NewClientBuilder().WithScheme(s).WithObjects(tc.other).Build()
 			err := ClaimConflict(t.Context(), kube, &v1alpha1.WebhookList{}, v1alpha1.WebhookKind, tc.self, func(resource.Managed) string { return "the same" })
 			if IsConflict(err) != tc.lost || (err != nil) != tc.lost {
-				t.Fatalf("\n%s\nRival(...): want a rival: %t, got %v", tc.reason, tc.lost, err)
+				t.Fatalf("\n%s\nClaimConflict(...): want a conflict: %t, got %v", tc.reason, tc.lost, err)
 			}
 			if tc.lost && tc.self.GetCondition(xpv2.TypeReady).Reason != meta.ReasonConflict {
-				t.Errorf("\n%s\nthe condition does not tell", tc.reason)
+				t.Errorf("\n%s\nthe condition does not report the conflict", tc.reason)
 			}
 		})
 	}
