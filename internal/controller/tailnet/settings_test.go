@@ -68,7 +68,7 @@ func TestSettings(t *testing.T) {
 			patches: []tailscale.Settings{{HTTPSEnabled: &yes}}, ready: xpv2.ReasonAvailable, status: both,
 		},
 		"UpToDate": {
-			reason: "What is as wanted is not written.",
+			reason: "Settings that match the spec are not written.",
 			api:    &fakeAPI{settings: on}, mg: wanting("a", 0, both),
 			ready: xpv2.ReasonAvailable, status: both,
 		},

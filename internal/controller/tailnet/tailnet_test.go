@@ -115,7 +115,7 @@ func TestObserve(t *testing.T) {
 			want:   fine, auth: meta.ReasonCredentialAccepted, ready: corev1.ConditionTrue, status: seen, poll: time.Minute,
 		},
 		"Scopes": {
-			reason: "What the credential may do is shown.",
+			reason: "The status shows the credential's scopes.",
 			api:    &fakeAPI{domain: "tail1.ts.net", credential: tailscale.CredentialInfo{Scopes: []string{"devices:core", "services"}}},
 			want:   fine, auth: meta.ReasonCredentialAccepted, ready: corev1.ConditionTrue, status: limited, poll: time.Minute,
 		},
