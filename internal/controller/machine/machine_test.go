@@ -107,7 +107,7 @@ func (f *fakeAPI) RevokeAuthKey(_ context.Context, id string) error {
 	return nil
 }
 
-// use logs a device in with a key, as a pod would.
+// use logs a device in with a key, as a pod does.
 func (f *fakeAPI) use(key, nodeID string, created time.Time) {
 	k := f.keys[key]
 	k.Invalid = true
@@ -125,7 +125,7 @@ func (f *fakeAPI) offline(nodeID string) {
 	f.devices[nodeID] = d
 }
 
-// A world is a cluster, a tailnet and a machine between them.
+// A world has a cluster, a tailnet and a machine.
 type world struct {
 	t    *testing.T
 	kube client.Client
@@ -133,7 +133,7 @@ type world struct {
 	mg   *v1alpha1.Machine
 	now  time.Time
 
-	// deleted is when the machine was deleted, if not now.
+	// deleted is the time when the machine was deleted. Zero means now.
 	deleted time.Time
 }
 
@@ -167,8 +167,7 @@ func (w *world) external() *external {
 	return e.(*external) // Connect returns nothing else.
 }
 
-// reconcile does what the managed reconciler would, and reports whether the
-// machine was found to be up to date.
+// reconcile does what the managed reconciler does, and reports whether the machine was up to date.
 func (w *world) reconcile() bool {
 	w.t.Helper()
 	e := w.external()
@@ -219,7 +218,7 @@ func (w *world) authKey() string {
 	return authKeyOf(w.secret("edge-ingress-0-config").Data[meta.ConfigKey])
 }
 
-// write changes the state Secret as a pod would.
+// write changes the state Secret as a pod does.
 func (w *world) write(data map[string]string) {
 	w.t.Helper()
 	s := w.secret("edge-ingress-0")
@@ -268,7 +267,7 @@ func TestLifecycle(t *testing.T) {
 		t.Fatalf("joined machine: want Ready without a key, got %v", w.ready())
 	}
 
-	// An admin deletes the device; the node asks for a new key.
+	// An admin deletes the device; the node requests a new key.
 	w.now = w.now.Add(time.Minute)
 	delete(w.api.devices, "n1")
 	w.settle()
@@ -458,7 +457,7 @@ func TestDelete(t *testing.T) {
 	}
 }
 
-// TestDeleteWaitsForPod is a machine whose state was lost and whose pod has not ended yet.
+// TestDeleteWaitsForPod deletes a machine whose state was lost and whose pod still runs.
 func TestDeleteWaitsForPod(t *testing.T) {
 	w := newWorld(t)
 	w.settle()
@@ -506,7 +505,7 @@ func TestStateSecretDeleted(t *testing.T) {
 		t.Errorf("want a new, empty Secret")
 	}
 
-	// The pod restarts without its state, asks, and joins again.
+	// The pod restarts without its state, requests a key, and joins again.
 	w.now = w.now.Add(time.Minute)
 	w.write(map[string]string{"reissue_authkey": ""})
 	w.settle()
@@ -573,7 +572,7 @@ func TestOrphans(t *testing.T) {
 	if _, err := r.Reconcile(t.Context(), req); err != nil {
 		t.Fatalf("Reconcile(...): %v", err)
 	}
-	w.secret("edge-ingress-0") // Its Machine is there.
+	w.secret("edge-ingress-0") // The Secret of an existing Machine.
 
 	if err := w.kube.Delete(t.Context(), mg); err != nil {
 		t.Fatal(err)
@@ -586,8 +585,8 @@ func TestOrphans(t *testing.T) {
 	}
 }
 
-// TestLastSeen shows that a Machine says when its device was connected last only while it is
-// not: else its status would change all the time.
+// TestLastSeen shows that a Machine reports when its device was last connected only while the
+// device is not connected. Otherwise its status would change all the time.
 func TestLastSeen(t *testing.T) {
 	seen := time.Date(2026, 1, 2, 3, 4, 5, 678, time.UTC)
 	for name, tc := range map[string]struct {
@@ -598,7 +597,7 @@ func TestLastSeen(t *testing.T) {
 	}{
 		"Online":  {reason: "That of a device which is connected changes all the time.", online: true, seen: &tsclient.Time{Time: seen}},
 		"Offline": {reason: "That of one which is not stays.", seen: &tsclient.Time{Time: seen}, want: &metav1.Time{Time: seen.Truncate(time.Second)}},
-		"Unknown": {reason: "The API need not tell."},
+		"Unknown": {reason: "The API may omit the time."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			mg := machine()

@@ -67,7 +67,7 @@ func TestMakePlan(t *testing.T) {
 		device   *tailscale.Device
 		tags     []string
 		want     plan
-		key      string // Wanted in the config.
+		key      string // The wanted key in the config.
 	}{
 		"New": {
 			reason: "A machine without key and device gets a key.",
@@ -108,7 +108,7 @@ func TestMakePlan(t *testing.T) {
 			want:     plan{refused: "it is another's", asked: true, issueKey: true, retire: "n0"},
 		},
 		"StrangePath": {
-			reason:   "What cannot be a node ID is none.",
+			reason:   "An invalid node ID is ignored.",
 			recorded: "n0",
 			state:    state("device_id", "../keys/k1", "reissue_authkey", ""),
 			config:   config(t, "", issuedAgo(time.Minute)),
@@ -143,7 +143,7 @@ func TestMakePlan(t *testing.T) {
 			want:     plan{nodeID: "n1"},
 		},
 		"AcceptRoutesChanged": {
-			reason:   "What changes in the config is written without a new key.",
+			reason:   "A changed config is written without a new key.",
 			mod:      func(m *v1alpha1.Machine) { m.Spec.ForProvider.AcceptRoutes = true },
 			recorded: "n1",
 			state:    state("device_id", "n1"),
@@ -242,7 +242,7 @@ func TestMakePlan(t *testing.T) {
 			key:    "k2",
 		},
 		"Replaced": {
-			reason:   "A node that joined anew leaves a device behind.",
+			reason:   "A node that joined again leaves a device behind.",
 			recorded: "n0",
 			state:    state("device_id", "n1"),
 			config:   config(t, "", issuedAgo(time.Minute)),
@@ -258,7 +258,7 @@ func TestMakePlan(t *testing.T) {
 			}
 			mg := machine(func(m *v1alpha1.Machine) {
 				m.SetAnnotations(map[string]string{meta.AnnotationNodeID: tc.recorded})
-				// Whatever a pod writes there decides nothing.
+				// The pod can write this field, so it must not decide anything.
 				m.Status.AtProvider.NodeID = "victim"
 			})
 			if tc.mod != nil {
@@ -333,8 +333,8 @@ func TestKeyDescription(t *testing.T) {
 	}
 }
 
-// TestKeyLife shows that a key which a pod reads is of little use to others: minutes until it
-// expires, and out of the Secret once it is used.
+// TestKeyLife shows that a key which a pod reads is of little use to others: it expires within
+// minutes, and is removed from the Secret once it is used.
 func TestKeyLife(t *testing.T) {
 	if keyExpiry > time.Hour || keyRenewal >= keyExpiry/2 {
 		t.Errorf("a key waits for its node for minutes: got %s, renewed %s before", keyExpiry, keyRenewal)
