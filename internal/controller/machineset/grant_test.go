@@ -16,7 +16,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 )
 
-// TestGrant changes the pods of a set that run already.
+// TestGrant changes a set whose pods already run.
 func TestGrant(t *testing.T) {
 	grants := func(g v1alpha1.NamespaceGrant) *v1alpha1.AllowedNamespaces {
 		g.Names = []string{key.Namespace}
@@ -79,7 +79,7 @@ func TestGrant(t *testing.T) {
 				t.Fatal(err)
 			}
 			h.update(t, func(s *v1alpha1.MachineSet) { withPods(s, tc.change) })
-			// A problem is an error, so that the set is looked at again.
+			// A problem is returned as an error, so that the set is reconciled again.
 			_, err := h.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
 			if got := err != nil; got != (tc.problem != "") {
 				t.Fatalf("\n%s\nReconcile(...): %v", tc.reason, err)

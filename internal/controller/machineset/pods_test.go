@@ -26,7 +26,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// withPods asks for as many replicas as the set has machines.
+// withPods adds pods to a set, with a replica for each machine.
 func withPods(set *v1alpha1.MachineSet, change ...func(*v1alpha1.MachineSetPods)) *v1alpha1.MachineSet {
 	set.Spec.Pods = &v1alpha1.MachineSetPods{
 		Replicas: int32(len(set.Spec.Machines)), Direction: v1alpha1.DirectionIngress, Endpoints: "web", ServiceName: key.Name,
@@ -46,7 +46,7 @@ func (h *harness) statefulSet(t *testing.T) *appsv1.StatefulSet {
 	return s
 }
 
-// play the controller of StatefulSets: there are n, all ready.
+// play sets the status of the StatefulSet as its controller does: n pods, all ready.
 func (h *harness) play(t *testing.T, n int32) {
 	t.Helper()
 	s := h.statefulSet(t)
@@ -58,7 +58,7 @@ func (h *harness) play(t *testing.T, n int32) {
 	h.writes = writes
 }
 
-// update the set as its function does.
+// update changes the set as its function does.
 func (h *harness) update(t *testing.T, fn func(*v1alpha1.MachineSet)) {
 	t.Helper()
 	s := &v1alpha1.MachineSet{}
@@ -72,8 +72,7 @@ func (h *harness) update(t *testing.T, fn func(*v1alpha1.MachineSet)) {
 	}
 }
 
-// A set keeps its pods, and the Machines of those that are to go until they have
-// gone.
+// TestPods shows that a set keeps its pods, and keeps surplus Machines until their pods are gone.
 func TestPods(t *testing.T) {
 	h := newHarness(t, withPods(machineSet("web-ingress-0", "web-ingress-1", "web-ingress-2")))
 	applied := 0
@@ -135,7 +134,7 @@ func TestPods(t *testing.T) {
 	}
 }
 
-// What somebody else changed of what is wanted is fixed; what they added stays.
+// TestDrift shows that changed fields are corrected and that fields of others stay.
 func TestDrift(t *testing.T) {
 	set := withPods(machineSet("web-ingress-0"), func(p *v1alpha1.MachineSetPods) { p.Annotations = map[string]string{"team": "edge"} })
 	h := newHarness(t, set)
@@ -160,12 +159,12 @@ func TestDrift(t *testing.T) {
 	h.run(t)
 	want = map[string]string{"kubectl.kubernetes.io/restartedAt": "now"}
 	if diff := cmp.Diff(want, h.statefulSet(t).Spec.Template.Annotations); diff != "" {
-		t.Errorf("What is not wanted any more goes: -want, +got:\n%s", diff)
+		t.Errorf("want removed fields to be removed: -want, +got:\n%s", diff)
 	}
 }
 
-// TestPodsAbsent leaves what runs alone while the spec does not say what is to run: the
-// function that writes it may be older than the provider.
+// TestPodsAbsent shows that pods keep running while the spec has none: the function that writes
+// them may be older than the provider.
 func TestPodsAbsent(t *testing.T) {
 	h := newHarness(t, withPods(machineSet("web-ingress-0", "web-ingress-1")))
 	h.run(t)
@@ -195,7 +194,7 @@ func TestPodsAbsent(t *testing.T) {
 	}
 }
 
-// What cannot be applied is told at once, and harms nothing else.
+// TestCannotApply shows that a failed apply is reported at once, and affects nothing else.
 func TestCannotApply(t *testing.T) {
 	errInvalid := kerrors.NewInvalid(appsv1.SchemeGroupVersion.WithKind("StatefulSet").GroupKind(), key.Name, nil)
 	cases := map[string]struct {
@@ -218,13 +217,13 @@ func TestCannotApply(t *testing.T) {
 			want:   `Cannot apply StatefulSet "web-ingress": ` + errInvalid.Error(),
 		},
 		"Forbidden": {
-			reason: "What may be missing is named",
+			reason: "The message names the permissions that may be missing",
 			watch:  true,
 			apply:  kerrors.NewForbidden(appsv1.Resource("statefulsets"), key.Name, errors.New("cannot patch")),
 			want:   `Cannot apply StatefulSet "web-ingress": ` + hint + `: statefulsets.apps "web-ingress" is forbidden: cannot patch`,
 		},
 		"MayNotWatch": {
-			reason: "What is missing is named",
+			reason: "The message names the missing permissions",
 			want:   "The provider is not allowed to list and watch StatefulSets and PodDisruptionBudgets; apply cluster/manifests/rbac.yaml",
 		},
 	}
@@ -258,7 +257,7 @@ func TestCannotApply(t *testing.T) {
 	}
 }
 
-// Errors that pass are tried again, and not told.
+// TestApplyAgain shows that errors that pass are retried, and not reported.
 func TestApplyAgain(t *testing.T) {
 	h := newHarness(t, withPods(machineSet("web-ingress-0")))
 	h.kube = interceptor.NewClient(h.kube.(client.WithWatch), interceptor.Funcs{
@@ -274,7 +273,7 @@ func TestApplyAgain(t *testing.T) {
 	}
 }
 
-// What pods tell while they come up is one write.
+// TestSettlePods shows that changes of starting pods cause one write.
 func TestSettlePods(t *testing.T) {
 	h := newHarness(t, withPods(machineSet("web-ingress-0", "web-ingress-1", "web-ingress-2")))
 	h.run(t)

@@ -31,7 +31,7 @@ func TestProblem(t *testing.T) {
 	}{
 		"Ready": {reason: "A machine in the tailnet has none.", m: machine(func(*v1alpha1.Machine) {})},
 		"Locked": {
-			reason: "What keeps a device out of the tailnet's lock is for the user to see, whatever else follows from it.",
+			reason: "The message names the tailnet lock's refusal of a device, even if it has further effects.",
 			m: machine(func(m *v1alpha1.Machine) {
 				m.Status.AtProvider.Online = ptr.To(false)
 				m.SetConditions(xpv2.Condition{Type: xpv2.TypeReady, Status: corev1.ConditionFalse, Reason: meta.ReasonTailnetLocked, Message: "sign it"})
