@@ -110,13 +110,13 @@ func TestMachineHasName(t *testing.T) {
 		t.Errorf("Observe(...): want NameTaken, got %v, %+v", err, mg.GetCondition(xpv2.TypeReady))
 	}
 
-	// The list may lag, and a name stays taken for a while after its machine is gone.
+	// The list may be outdated, and a name stays taken for a while after its machine is gone.
 	f.devices, f.taken = nil, true
 	if _, refused := registry.Refusal(e.(*external).mayCreate(t.Context(), object(failed))); !refused {
 		t.Error("mayCreate(...): want a refusal after a create that failed")
 	}
 
-	// An object whose service never was can be deleted.
+	// An object whose service never existed can be deleted.
 	gone := object(deleted, created)
 	e, _ = connect(t, f, nil, gone)
 	if o, err := e.Observe(t.Context(), gone); err != nil || o.ResourceExists {
@@ -161,7 +161,7 @@ func TestLostAnnotations(t *testing.T) {
 			if got := f.services["svc:web"].Annotations[meta.AnnotationOwner]; got != owner {
 				t.Errorf("\n%s\nUpdate(...): want the mark back, got %q", tc.reason, got)
 			}
-			// A tailnet that drops them each time is worth a word.
+			// A tailnet that drops the annotations each time is reported.
 			f.services["svc:web"] = tc.service
 			if _, err := e.Observe(t.Context(), tc.mg); err != nil {
 				t.Fatal(err)

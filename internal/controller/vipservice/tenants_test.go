@@ -42,7 +42,7 @@ func TestSelected(t *testing.T) {
 	}
 }
 
-// TestAdopt has an object take over what is another's.
+// TestAdopt has an object take over services of others.
 func TestAdopt(t *testing.T) {
 	const twin = "cluster/other/web"
 	theirs := func(owner string) func(*tailscale.Service) {
@@ -56,7 +56,7 @@ func TestAdopt(t *testing.T) {
 		refused bool
 		want    error
 	}{
-		"Nobody":       {reason: "What nobody owns is taken over.", service: service(foreignService)},
+		"Nobody":       {reason: "A service without an owner is taken over.", service: service(foreignService)},
 		"OtherCluster": {reason: "So is what another cluster owns: nobody here knows better.", service: service(theirs("elsewhere/other/web")), lives: true},
 		"Gone":         {reason: "So is what an object of this cluster left.", service: service(theirs(twin))},
 		"Living":       {reason: "A living object of this cluster keeps its service, whichever namespace asks for it.", service: service(theirs(twin)), lives: true, refused: true},
@@ -85,7 +85,7 @@ func TestAdopt(t *testing.T) {
 	}
 }
 
-// TestAdoptShared is TestAdopt for a cluster's own service beside a shared one.
+// TestAdoptShared is TestAdopt for a cluster's own service next to a shared one.
 func TestAdoptShared(t *testing.T) {
 	mg := shareObject(adopting)
 	f := &fakeAPI{services: map[string]tailscale.Service{

@@ -29,7 +29,7 @@ import (
 
 var errBoom = errors.New("boom")
 
-// apiTime is what the clock of Tailscale's API says.
+// apiTime is the time of the API's clock.
 var apiTime = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // fakeAPI is a tailnet in memory.
@@ -38,15 +38,15 @@ type fakeAPI struct {
 	hosts    []tailscale.Host
 	devices  []tailscale.Device
 
-	taken         bool // A machine has every name.
+	taken         bool // Every name belongs to a machine.
 	autoApproved  bool
 	approvalCalls int
 	fresh         []tailscale.Device // The devices of a recent list, if they differ.
 	err           error
-	nameless      bool // No device tells the tailnet's name.
+	nameless      bool // No device shows the tailnet's name.
 
 	freshLists int
-	forbid     bool // No host may be approved.
+	forbid     bool // Approvals are forbidden.
 
 	writes, hostCalls int
 	approved          []string
@@ -152,19 +152,19 @@ func service(change ...func(*tailscale.Service)) tailscale.Service {
 
 func foreignService(s *tailscale.Service) { s.Annotations = map[string]string{"theirs": "kept"} }
 
-// twinService is another object's of the same cluster.
+// twinService gives the service to another object of the same cluster.
 func twinService(s *tailscale.Service) { s.Annotations[meta.AnnotationOwner] += "-twin" }
 
 func adopting(v *v1alpha1.VIPService) {
 	v.Spec.ForProvider.AdoptionPolicy = v1alpha1.AdoptionPolicyAdopt
 }
 
-// refs are owner references of Tailscale's operator.
+// refs sets the owner references of Tailscale's operator.
 func refs(value string) func(*tailscale.Service) {
 	return func(s *tailscale.Service) { s.Annotations[meta.AnnotationOwnerReferences] = value }
 }
 
-// record is the record of a cluster that shares a service.
+// record returns the record of a cluster that shares a service.
 func record(name, cluster string) tailscale.Service {
 	return tailscale.Service{Name: registry.RecordName(name, cluster), Annotations: map[string]string{
 		meta.AnnotationSchemaVersion: meta.SchemaVersion,
@@ -216,7 +216,7 @@ func TestObserve(t *testing.T) {
 		reason  string
 		mg      *v1alpha1.VIPService
 		service *tailscale.Service
-		// nameless reports that no device tells the tailnet's name.
+		// nameless reports that no device shows the tailnet's name.
 		nameless bool
 		err      error
 		want     want
@@ -306,7 +306,7 @@ func TestObserve(t *testing.T) {
 			want:    want{err: cmpopts.AnyError, reason: meta.ReasonSharedByOthers},
 		},
 		"ObserveOnly": {
-			reason: "What belongs to others may be looked at.",
+			reason: "A service of others may be observed.",
 			mg: object(func(v *v1alpha1.VIPService) {
 				v.Spec.ManagementPolicies = xpv2.ManagementPolicies{xpv2.ManagementActionObserve}
 			}),
@@ -399,7 +399,7 @@ func TestWrite(t *testing.T) {
 			writes: 1,
 		},
 		"CoOwner": {
-			reason: "Who takes over a service of Tailscale's operator becomes its co-owner, and keeps what is written there.",
+			reason: "An object that takes over a service of Tailscale's operator becomes its co-owner, and keeps its content.",
 			mg:     object(adopting),
 			have:   ptr(service(foreignService, refs(`{"ownerRefs":[ {"operatorID":"n<1>"} ],"more":1}`))),
 			want: service(func(s *tailscale.Service) {
