@@ -236,7 +236,7 @@ func TestLosses(t *testing.T) {
 		lose   func(w *simWorld)
 	}{
 		"DeviceDeleted": {
-			reason: "An admin deletes the device: the node is logged out and asks.",
+			reason: "An admin deletes the device: the node is logged out and requests a key.",
 			lose: func(w *simWorld) {
 				if err := w.sim.Client(w.t).Devices().Delete(w.t.Context(), w.mg.Status.AtProvider.NodeID); err != nil {
 					w.t.Fatal(err)
@@ -244,7 +244,7 @@ func TestLosses(t *testing.T) {
 			},
 		},
 		"NodeKeyExpired": {
-			reason: "An admin expires the node's key: the node needs a login and asks.",
+			reason: "An admin expires the node's key: the node needs a login and requests a key.",
 			lose: func(w *simWorld) {
 				url := w.sim.URL + "/api/v2/device/" + w.mg.Status.AtProvider.NodeID + "/expire"
 				req, err := http.NewRequestWithContext(w.t.Context(), http.MethodPost, url, strings.NewReader("{}"))
@@ -262,7 +262,7 @@ func TestLosses(t *testing.T) {
 			},
 		},
 		"StateLost": {
-			reason: "The state Secret is emptied: the node has neither state nor key and asks.",
+			reason: "The state Secret is emptied: the node has neither state nor key and requests one.",
 			lose: func(w *simWorld) {
 				st := w.get("edge-ingress-0")
 				st.Data = nil
@@ -270,7 +270,7 @@ func TestLosses(t *testing.T) {
 			},
 		},
 		"StateSecretDeleted": {
-			reason: "The state Secret is deleted: it is made again, and the node asks.",
+			reason: "The state Secret is deleted: it is made again, and the node requests a key.",
 			lose: func(w *simWorld) {
 				if err := w.kube.Delete(w.t.Context(), w.get("edge-ingress-0")); err != nil {
 					w.t.Fatal(err)

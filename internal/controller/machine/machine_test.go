@@ -301,7 +301,7 @@ func TestDelete(t *testing.T) {
 		left   []string // Devices.
 	}{
 		"KeyUnused": {
-			reason: "A key that no node used goes, and a namesake's device stays.",
+			reason: "An unused key is deleted, and the device of a namesake stays.",
 			before: func(w *world) { w.api.use("other", "namesake", now) },
 			left:   []string{"namesake"},
 		},
@@ -313,7 +313,7 @@ func TestDelete(t *testing.T) {
 			},
 		},
 		"StateLost": {
-			reason: "A node whose state Secret is gone is found by how it looks.",
+			reason: "A node whose state Secret is gone is found by its properties.",
 			before: func(w *world) {
 				w.api.use("k1", "n1", now)
 				w.api.offline("n1")
@@ -321,7 +321,7 @@ func TestDelete(t *testing.T) {
 			},
 		},
 		"StateLostOnline": {
-			reason: "One that stays online after the machine's pod must have ended is another cluster's.",
+			reason: "A device that stays online after the machine's pod must have ended belongs to another cluster.",
 			before: func(w *world) {
 				w.api.use("k1", "n1", now)
 				w.write(map[string]string{})
@@ -331,7 +331,7 @@ func TestDelete(t *testing.T) {
 			left: []string{"n1"},
 		},
 		"StateLostHeldByState": {
-			reason: "One that the state of another Machine names is that Machine's.",
+			reason: "A device in the state of another Machine belongs to that Machine.",
 			before: func(w *world) {
 				w.api.use("k1", "n1", now)
 				w.api.offline("n1")
@@ -346,7 +346,7 @@ func TestDelete(t *testing.T) {
 			left: []string{"n1"},
 		},
 		"StateLostSameHostname": {
-			reason: "If another Machine has the hostname, the device may be that one's.",
+			reason: "If another Machine has the hostname, the device may belong to that Machine.",
 			before: func(w *world) {
 				w.api.use("k1", "n1", now)
 				w.api.offline("n1")
@@ -366,7 +366,7 @@ func TestDelete(t *testing.T) {
 			left: []string{"younger"},
 		},
 		"NeverIssued": {
-			reason: "A machine that never got a key has no device: what looks like it is another cluster's.",
+			reason: "A machine that never got a key has no device: a similar device belongs to another cluster.",
 			before: func(w *world) {
 				w.api.use("other", "namesake", now)
 				w.api.offline("namesake")
@@ -380,7 +380,7 @@ func TestDelete(t *testing.T) {
 			left: []string{"namesake"},
 		},
 		"ConfigLost": {
-			reason: "Nor is a device guessed for a machine of which nothing says that it got a key.",
+			reason: "No device is guessed for a machine without a record of a key.",
 			before: func(w *world) {
 				w.api.use("other", "namesake", now)
 				w.api.offline("namesake")
@@ -392,7 +392,7 @@ func TestDelete(t *testing.T) {
 			left: []string{"namesake"},
 		},
 		"CrashAfterRevocation": {
-			reason: "That the key was unused is known when the provider starts again after it revoked the key.",
+			reason: "After a restart, the provider still knows that the key which it revoked was unused.",
 			before: func(w *world) {
 				w.api.use("other", "namesake", now)
 				w.api.offline("namesake")
@@ -416,7 +416,7 @@ func TestDelete(t *testing.T) {
 			left: []string{"n1", "namesake"},
 		},
 		"StateLostOlder": {
-			reason: "A device older than the machine is not its own.",
+			reason: "A device that is older than the machine is not the machine's.",
 			before: func(w *world) {
 				w.api.use("k1", "older", now.Add(-time.Hour))
 				w.api.offline("older")
@@ -595,8 +595,8 @@ func TestLastSeen(t *testing.T) {
 		seen   *tsclient.Time
 		want   *metav1.Time
 	}{
-		"Online":  {reason: "That of a device which is connected changes all the time.", online: true, seen: &tsclient.Time{Time: seen}},
-		"Offline": {reason: "That of one which is not stays.", seen: &tsclient.Time{Time: seen}, want: &metav1.Time{Time: seen.Truncate(time.Second)}},
+		"Online":  {reason: "The time of a connected device changes all the time, so it is omitted.", online: true, seen: &tsclient.Time{Time: seen}},
+		"Offline": {reason: "The time of a disconnected device is shown.", seen: &tsclient.Time{Time: seen}, want: &metav1.Time{Time: seen.Truncate(time.Second)}},
 		"Unknown": {reason: "The API may omit the time."},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -76,20 +76,20 @@ func TestMakePlan(t *testing.T) {
 			want:   plan{issueKey: true},
 		},
 		"IssuedInFuture": {
-			reason: "A time from the future is another clock's, and keeps no machine waiting.",
+			reason: "A time in the future comes from another clock, and does not make a machine wait.",
 			state:  state(),
 			config: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Annotations: issuedAgo(-24 * time.Hour)}},
 			want:   plan{issueKey: true},
 		},
 		"Joined": {
-			reason: "A device that is the machine's is remembered.",
+			reason: "The machine's device is recorded.",
 			state:  state("device_id", "n1"),
 			config: config(t, "k1", issuedAgo(time.Minute)),
 			device: device,
 			want:   plan{nodeID: "n1", adopt: true, writeConfig: true},
 		},
 		"Strange": {
-			reason:   "One that is not is neither remembered nor tagged, and takes no other's place.",
+			reason:   "Another device is neither recorded nor tagged, and replaces no device.",
 			recorded: "n0",
 			strange:  "it is another's",
 			state:    state("device_id", "n1"),
@@ -99,7 +99,7 @@ func TestMakePlan(t *testing.T) {
 			want:     plan{refused: "it is another's"},
 		},
 		"StrangeAsked": {
-			reason:   "A node that asks has its own device deleted, and not the one that it names.",
+			reason:   "When a node requests a key, its recorded device is deleted, and not the device that it names.",
 			recorded: "n0",
 			strange:  "it is another's",
 			state:    state("device_id", "n1", "reissue_authkey", ""),
@@ -135,7 +135,7 @@ func TestMakePlan(t *testing.T) {
 			want:     plan{nodeID: "n1", writeConfig: true},
 		},
 		"AtRest": {
-			reason:   "A node that is in has nothing to do.",
+			reason:   "A logged-in node needs no step.",
 			recorded: "n1",
 			state:    state("device_id", "n1"),
 			config:   config(t, "", issuedAgo(time.Minute)),
@@ -176,7 +176,7 @@ func TestMakePlan(t *testing.T) {
 			want:     plan{issueKey: true},
 		},
 		"PartialStateWithKey": {
-			reason:   "One that is joining has it for a moment, and keeps its key.",
+			reason:   "A joining node has such a state briefly, and keeps its key.",
 			recorded: "n1",
 			state:    state("device_id", "n1", "_machinekey", "k"),
 			config:   config(t, "k1", issuedAgo(time.Minute)),
@@ -193,13 +193,13 @@ func TestMakePlan(t *testing.T) {
 			want:     plan{nodeID: "n1", setTags: true},
 		},
 		"DeviceDeleted": {
-			reason: "A node whose device was deleted asks by itself.",
+			reason: "A node whose device was deleted requests a key by itself.",
 			state:  state("device_id", "n1"),
 			config: config(t, "", issuedAgo(time.Minute)),
 			want:   plan{nodeID: "n1"},
 		},
 		"AskedWithoutKey": {
-			reason: "A node that asks without having had a key gets one, and its device goes.",
+			reason: "A node that requests a key and never had one gets a key, and its device is deleted.",
 			state:  state("device_id", "n1", "reissue_authkey", ""),
 			config: config(t, "", issuedAgo(time.Minute)),
 			device: device,
@@ -212,7 +212,7 @@ func TestMakePlan(t *testing.T) {
 			want:   plan{asked: true, issueKey: true},
 		},
 		"AskedLostState": {
-			reason:   "The device of a node that lost its state goes too.",
+			reason:   "The device of a node that lost its state is deleted too.",
 			recorded: "n0",
 			state:    state("reissue_authkey", "k1"),
 			config:   config(t, "k1", issuedAgo(time.Minute)),
@@ -288,16 +288,16 @@ func TestNodeConfig(t *testing.T) {
 		want       string
 	}{
 		"AcceptRoutes": {
-			reason: "A machine of egress uses subnet routers.",
+			reason: "An egress machine uses subnet routers.",
 			mod:    func(m *v1alpha1.Machine) { m.Spec.ForProvider.AcceptRoutes = true },
 			want:   `{"Version":"alpha0","Locked":false,"Hostname":"default-edge-ingress-0","acceptDNS":false,"acceptRoutes":true}`,
 		},
 		"Minimal": {
-			reason: "Booleans are bare, and what is not set is absent.",
+			reason: "Booleans are bare, and unset fields are absent.",
 			want:   `{"Version":"alpha0","Locked":false,"Hostname":"default-edge-ingress-0","acceptDNS":false,"acceptRoutes":false}`,
 		},
 		"Full": {
-			reason:     "Key and control server are there when known.",
+			reason:     "Key and control server are present if known.",
 			controlURL: "http://control",
 			key:        "k1",
 			want:       `{"Version":"alpha0","Locked":false,"ServerURL":"http://control","AuthKey":"k1","Hostname":"default-edge-ingress-0","acceptDNS":false,"acceptRoutes":false}`,

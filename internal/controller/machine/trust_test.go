@@ -51,15 +51,15 @@ func victims() map[string]struct {
 			device: victim(func(d *tailscale.Device) { d.Tags = nil }), want: "it has the tags",
 		},
 		"OtherTags": {
-			reason: "Nor did one with others.",
+			reason: "Nor did a device with other tags.",
 			device: victim(func(d *tailscale.Device) { d.Tags = []string{"tag:db"} }), want: "it has the tags",
 		},
 		"OtherHostname": {
-			reason: "A node calls itself as its config says.",
+			reason: "A node has the hostname of its config.",
 			device: victim(func(d *tailscale.Device) { d.Hostname = "db" }), want: "its hostname is",
 		},
 		"LongerHostname": {
-			reason: "A hostname that begins alike is another.",
+			reason: "A hostname with the same beginning is a different one.",
 			device: victim(func(d *tailscale.Device) { d.Hostname = "default-edge-ingress-0-1" }), want: "its hostname is",
 		},
 		"Older": {
@@ -165,7 +165,7 @@ func TestUpgrade(t *testing.T) {
 		deleted bool
 	}{
 		"Kept":    {reason: "Its device is adopted."},
-		"Deleted": {reason: "It goes with the Machine.", deleted: true},
+		"Deleted": {reason: "The device is deleted with the Machine.", deleted: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
