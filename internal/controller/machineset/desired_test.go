@@ -200,13 +200,13 @@ func TestPrivilege(t *testing.T) {
 			networking: v1alpha1.NetworkingUserspace,
 		},
 		"Kernel": {
-			reason:     "One container is privileged, and runs what the provider's configuration says",
+			reason:     "One container is privileged, and its command comes from the provider's configuration",
 			networking: v1alpha1.NetworkingKernel,
 			privileged: true,
 			want:       []corev1.Capability{"NET_ADMIN", "NET_ADMIN", "NET_RAW", "MKNOD"},
 		},
 		"KernelPodSysctl": {
-			reason:     "With the pod's sysctl none is",
+			reason:     "With the pod's sysctl no container is privileged",
 			networking: v1alpha1.NetworkingKernel,
 			forwarding: v1alpha1.ForwardingPodSysctl,
 			want:       []corev1.Capability{"NET_ADMIN", "NET_ADMIN", "NET_RAW", "MKNOD"},

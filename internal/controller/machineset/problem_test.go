@@ -29,7 +29,7 @@ func TestProblem(t *testing.T) {
 		m      *v1alpha1.Machine
 		want   string
 	}{
-		"Ready": {reason: "A machine in the tailnet has none.", m: machine(func(*v1alpha1.Machine) {})},
+		"Ready": {reason: "A machine in the tailnet has no problem.", m: machine(func(*v1alpha1.Machine) {})},
 		"Locked": {
 			reason: "The message names the tailnet lock's refusal of a device, even if it has further effects.",
 			m: machine(func(m *v1alpha1.Machine) {
@@ -44,7 +44,7 @@ func TestProblem(t *testing.T) {
 			want:   "Waiting for an admin of the tailnet to authorize the device",
 		},
 		"Deleted": {
-			reason: "Or go.",
+			reason: "A machine that is being deleted is reported as such.",
 			m:      machine(func(m *v1alpha1.Machine) { m.DeletionTimestamp = &metav1.Time{} }),
 			want:   "The machine is being deleted",
 		},
