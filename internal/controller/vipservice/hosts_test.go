@@ -159,11 +159,11 @@ func TestHostThatJustJoined(t *testing.T) {
 			claims: settled, fresh: []tailscale.Device{{NodeID: "n1", Name: "n1.tail1234.ts.net", ConnectedToControl: true}}, lists: 1, online: true,
 		},
 		"Offline": {
-			reason: "A host that is offline indeed is shown so, and looked for once.",
+			reason: "An offline host is shown as offline, and a fresh list is requested once.",
 			claims: settled, fresh: []tailscale.Device{{NodeID: "n1", Name: "n1.tail1234.ts.net"}}, lists: 1,
 		},
 		"NotOurs": {
-			reason: "Of others' hosts nothing is expected.",
+			reason: "Hosts of others are not expected to change.",
 			fresh:  []tailscale.Device{{NodeID: "n1", ConnectedToControl: true}},
 		},
 	}
@@ -263,7 +263,7 @@ func TestCertificate(t *testing.T) {
 		want     xpv2.Condition
 	}{
 		{
-			reason: "A service without trouble has no such condition.", machines: []v1alpha1.Machine{said("", "Waiting for tailscaled")},
+			reason: "A service without a problem has no such condition.", machines: []v1alpha1.Machine{said("", "Waiting for tailscaled")},
 			want: xpv2.Condition{Type: meta.TypeCertificateReady, Status: corev1.ConditionUnknown},
 		},
 		{

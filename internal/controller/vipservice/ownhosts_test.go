@@ -103,7 +103,7 @@ func TestOwnHosts(t *testing.T) {
 		approved []string
 	}{
 		"Offered": {
-			reason: "A host that control has not accepted is approved, by the name of the own service, and nobody else's.",
+			reason: "A host that control has not accepted is approved for the cluster's own service, and no other host is.",
 			mg:     shareObject(), view: record, claims: offered,
 			asked: []string{ownName}, approved: []string{ownName + " n1"},
 		},
@@ -112,12 +112,12 @@ func TestOwnHosts(t *testing.T) {
 			mg:     shareObject(), view: record, claims: claims{"n1": {Advertised: true, Accepted: true}},
 		},
 		"NotYet": {
-			reason: "A machine that does not advertise yet is approved without a question for the hosts.",
+			reason: "A machine that does not advertise yet is approved without a request for the hosts.",
 			mg:     shareObject(), view: record, claims: claims{"n1": {}},
 			approved: []string{ownName + " n1"},
 		},
 		"NoRecord": {
-			reason: "A service that is not there yet has no hosts.",
+			reason: "A service that does not exist yet has no hosts.",
 			mg:     shareObject(), claims: offered,
 		},
 		"NoAutoApprove": {
@@ -125,7 +125,7 @@ func TestOwnHosts(t *testing.T) {
 			mg:     shareObject(func(v *v1alpha1.VIPService) { v.Spec.ForProvider.AutoApprove = &no }), view: record, claims: offered,
 		},
 		"NoHostTags": {
-			reason: "Without host tags nobody may be approved.",
+			reason: "Without host tags no host may be approved.",
 			mg:     shareObject(func(v *v1alpha1.VIPService) { v.Spec.ForProvider.HostTags = nil }), view: record, claims: offered,
 		},
 		"OtherTags": {
@@ -171,11 +171,11 @@ func TestOwnHostsAreAskedWhileUnsettled(t *testing.T) {
 		approved int
 		next     time.Duration
 	}{
-		{reason: "It is approved at once.", claim: claim{Advertised: true}, asked: 1, approved: 1, next: firstAsk},
-		{reason: "It is not approved again before control has said so.", claim: claim{Advertised: true}, asked: 1, approved: 1, next: firstAsk},
-		{reason: "It is asked again after some seconds.", after: firstAsk, claim: claim{Advertised: true}, asked: 2, approved: 1, next: 2 * firstAsk},
-		{reason: "Once control accepts it nothing is asked, and nothing waited for.", claim: claim{Advertised: true, Accepted: true}, asked: 2, approved: 1, next: time.Hour},
-		{reason: "Not in turn either.", after: 10 * time.Minute, claim: claim{Advertised: true, Accepted: true}, asked: 2, approved: 1, next: time.Hour},
+		{reason: "The host is approved at once.", claim: claim{Advertised: true}, asked: 1, approved: 1, next: firstAsk},
+		{reason: "The host is not approved again before control has accepted it.", claim: claim{Advertised: true}, asked: 1, approved: 1, next: firstAsk},
+		{reason: "The API is asked again after some seconds.", after: firstAsk, claim: claim{Advertised: true}, asked: 2, approved: 1, next: 2 * firstAsk},
+		{reason: "Once control accepts the host, no request and no wait follow.", claim: claim{Advertised: true, Accepted: true}, asked: 2, approved: 1, next: time.Hour},
+		{reason: "No request follows in turn either.", after: 10 * time.Minute, claim: claim{Advertised: true, Accepted: true}, asked: 2, approved: 1, next: time.Hour},
 	}
 	for _, s := range steps {
 		now.SetTime(now.Now().Add(s.after))

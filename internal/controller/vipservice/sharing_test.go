@@ -520,8 +520,8 @@ func TestPaced(t *testing.T) {
 		result reconcile.Result
 		want   reconcile.Result
 	}{
-		"Waits":   {reason: "An object that waits is looked at when the wait is over.", pace: time.Minute, result: requeue, want: reconcile.Result{RequeueAfter: time.Minute}},
-		"Others":  {reason: "All others are left to the managed reconciler.", result: requeue, want: requeue},
+		"Waits":   {reason: "A waiting object is reconciled when the wait is over.", pace: time.Minute, result: requeue, want: reconcile.Result{RequeueAfter: time.Minute}},
+		"Others":  {reason: "All other objects are left to the managed reconciler.", result: requeue, want: requeue},
 		"IsDone":  {reason: "A finished object is not reconciled again.", pace: time.Minute},
 		"Polling": {reason: "A poll stays a poll.", pace: time.Minute, result: reconcile.Result{RequeueAfter: time.Second}, want: reconcile.Result{RequeueAfter: time.Second}},
 	}

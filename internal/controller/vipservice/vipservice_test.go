@@ -247,7 +247,7 @@ func TestObserve(t *testing.T) {
 			},
 		},
 		"NoDevice": {
-			reason:   "Without a device nobody knows the tailnet's name, nor the service's.",
+			reason:   "Without a device, the names of the tailnet and of the service are unknown.",
 			mg:       object(),
 			service:  ptr(service()),
 			nameless: true,
@@ -257,7 +257,7 @@ func TestObserve(t *testing.T) {
 			},
 		},
 		"LastDeviceGone": {
-			reason:   "A name that is known stays known.",
+			reason:   "A known name is kept.",
 			mg:       object(func(v *v1alpha1.VIPService) { v.Status.AtProvider = up }),
 			service:  ptr(service()),
 			nameless: true,
@@ -270,7 +270,7 @@ func TestObserve(t *testing.T) {
 			want:    want{err: cmpopts.AnyError, reason: meta.ReasonForeignService},
 		},
 		"NameTaken": {
-			reason:  "One that another object of the cluster made is refused, and said to be so.",
+			reason:  "A service of another object of the cluster is refused, and the message names that object.",
 			mg:      object(),
 			service: ptr(service(twinService)),
 			want:    want{err: cmpopts.AnyError, reason: meta.ReasonNameTaken},
@@ -282,7 +282,7 @@ func TestObserve(t *testing.T) {
 			want:    want{o: managed.ExternalObservation{ResourceExists: true, Diff: "annotations"}, reason: xpv2.ReasonAvailable, status: up},
 		},
 		"DeletedForeignIsLeft": {
-			reason:  "A foreign service does not keep our object.",
+			reason:  "A service of others does not block the deletion of our object.",
 			mg:      object(deleted, created),
 			service: ptr(service(foreignService)),
 			want:    want{o: managed.ExternalObservation{ResourceUpToDate: true}},
@@ -385,14 +385,14 @@ func TestWrite(t *testing.T) {
 			writes: 1,
 		},
 		"CreateFoundForeign": {
-			reason: "A service that somebody made meanwhile is not overwritten.",
+			reason: "A service that somebody else made in the meantime is not overwritten.",
 			mg:     object(),
 			have:   ptr(service(foreignService)),
 			want:   service(foreignService),
 			err:    true,
 		},
 		"UpdateKeepsAddressesAndAnnotations": {
-			reason: "Addresses and others' annotations are given back.",
+			reason: "Addresses and annotations of others are written back.",
 			mg:     object(),
 			have:   ptr(service(func(s *tailscale.Service) { s.Ports = []string{"tcp:1"} })),
 			want:   service(func(s *tailscale.Service) { s.Ports = []string{"tcp:443", "tcp:80"} }),
@@ -409,7 +409,7 @@ func TestWrite(t *testing.T) {
 			writes: 1,
 		},
 		"Annotations": {
-			reason: "Annotations are set and remembered; those that are no longer wanted go.",
+			reason: "Annotations are set and recorded; annotations that are no longer wanted are removed.",
 			mg:     object(func(v *v1alpha1.VIPService) { v.Spec.ForProvider.Annotations = map[string]string{"new": "1"} }),
 			have: ptr(service(func(s *tailscale.Service) {
 				s.Annotations["old"], s.Annotations[meta.AnnotationManagedAnnotations] = "1", `["old"]`
@@ -421,7 +421,7 @@ func TestWrite(t *testing.T) {
 			writes: 1,
 		},
 		"NothingToDo": {
-			reason: "A service that is as wanted is not written.",
+			reason: "A service that matches the spec is not written.",
 			mg:     object(),
 			have:   ptr(service()),
 			want:   service(),
@@ -455,10 +455,10 @@ func TestDelete(t *testing.T) {
 		left   int
 	}{
 		"Ours":      {reason: "Our service is deleted.", have: ptr(service())},
-		"CoOwned":   {reason: "One that others own, too, is left to them.", have: ptr(service(refs(`{"ownerRefs":[{"operatorID":"n1"},{"operatorID":"cluster"}]}`))), left: 1},
-		"LastOwner": {reason: "One that only we own is deleted.", have: ptr(service(refs(`{"ownerRefs":[{"operatorID":"cluster"}]}`)))},
-		"Foreign":   {reason: "Somebody else's is left.", have: ptr(service(foreignService)), left: 1},
-		"Gone":      {reason: "Deleting what is gone succeeds."},
+		"CoOwned":   {reason: "A service that others also own is left to them.", have: ptr(service(refs(`{"ownerRefs":[{"operatorID":"n1"},{"operatorID":"cluster"}]}`))), left: 1},
+		"LastOwner": {reason: "A service that only we own is deleted.", have: ptr(service(refs(`{"ownerRefs":[{"operatorID":"cluster"}]}`)))},
+		"Foreign":   {reason: "A service of somebody else stays.", have: ptr(service(foreignService)), left: 1},
+		"Gone":      {reason: "Deleting a service that is gone succeeds."},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
