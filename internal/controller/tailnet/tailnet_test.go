@@ -100,17 +100,17 @@ func TestObserve(t *testing.T) {
 		poll    time.Duration
 	}{
 		"Accepted": {
-			reason: "A tailnet that answers is ready and polled at leisure.",
+			reason: "A tailnet that answers is ready and polled at the normal interval.",
 			api:    &fakeAPI{domain: "tail1.ts.net"},
 			want:   fine, auth: meta.ReasonCredentialAccepted, ready: corev1.ConditionTrue, status: seen, poll: time.Minute,
 		},
 		"Organization": {
-			reason: "A credential that may ask learns who owns the tailnet.",
+			reason: "With a sufficient credential, the status shows the tailnet's owner.",
 			api:    &fakeAPI{domain: "tail1.ts.net", organization: tailscale.Organization{ID: "o1", TailnetID: "T1", TailnetName: "Example"}},
 			want:   fine, auth: meta.ReasonCredentialAccepted, ready: corev1.ConditionTrue, status: owned, poll: time.Minute,
 		},
 		"OrganizationUnknown": {
-			reason: "Nothing depends on who owns the tailnet.",
+			reason: "A failed read of the owner has no effect.",
 			api:    &fakeAPI{domain: "tail1.ts.net", orgErr: errBoom},
 			want:   fine, auth: meta.ReasonCredentialAccepted, ready: corev1.ConditionTrue, status: seen, poll: time.Minute,
 		},
@@ -120,17 +120,17 @@ func TestObserve(t *testing.T) {
 			want:   fine, auth: meta.ReasonCredentialAccepted, ready: corev1.ConditionTrue, status: limited, poll: time.Minute,
 		},
 		"Expires": {
-			reason: "So is when it ends.",
+			reason: "The status shows when the credential expires.",
 			api:    &fakeAPI{domain: "tail1.ts.net", credential: tailscale.CredentialInfo{Expires: time.Date(2026, 3, 1, 0, 0, 0, 5, time.UTC)}},
 			want:   fine, auth: meta.ReasonCredentialAccepted, ready: corev1.ConditionTrue, status: ending, poll: time.Minute,
 		},
 		"CredentialUnknown": {
-			reason: "Nothing depends on either.",
+			reason: "A failed read of the credential has no effect.",
 			api:    &fakeAPI{domain: "tail1.ts.net", credentialErr: errBoom},
 			want:   fine, auth: meta.ReasonCredentialAccepted, ready: corev1.ConditionTrue, status: seen, poll: time.Minute,
 		},
 		"NoDomainYet": {
-			reason: "A tailnet without a device is looked at again soon.",
+			reason: "A tailnet without a device is polled again soon.",
 			api:    &fakeAPI{},
 			want:   fine, auth: meta.ReasonCredentialAccepted, ready: corev1.ConditionTrue, status: noName, poll: pollUnsettled,
 		},
@@ -140,7 +140,7 @@ func TestObserve(t *testing.T) {
 			want:   fine, auth: meta.ReasonCredentialAccepted, ready: corev1.ConditionTrue, status: noDNS, poll: time.Minute,
 		},
 		"SecretNotFound": {
-			reason:  "A missing Secret is shown, and asked for often.",
+			reason:  "A missing Secret is reported, and polled often.",
 			connect: &clients.CredentialsError{Reason: meta.ReasonSecretNotFound},
 			want:    fine, auth: meta.ReasonSecretNotFound, ready: corev1.ConditionFalse, poll: pollNoSecret,
 		},
@@ -165,7 +165,7 @@ func TestObserve(t *testing.T) {
 			want:   fine, auth: meta.ReasonAPIUnavailable, ready: corev1.ConditionFalse, poll: pollUnsettled,
 		},
 		"ErrBoom": {
-			reason: "An error that says nothing about the credential is returned.",
+			reason: "An error that is not about the credential is returned.",
 			api:    &fakeAPI{list: errBoom},
 			err:    errBoom, poll: pollUnsettled,
 		},
