@@ -25,8 +25,8 @@ func TestLock(t *testing.T) {
 		want   error
 	}{
 		"SameConfig":  {reason: "A claimant with the same config waits.", ctx: ended, c: Claimant{Scopes: []string{"config/a"}}, want: context.Canceled},
-		"SameTailnet": {reason: "So does who reaches the tailnet by another one.", ctx: ended, c: Claimant{Scopes: []string{"tailnet/x", "config/b"}}, want: context.Canceled},
-		"Other":       {reason: "Another tailnet is nobody's to wait for.", ctx: t.Context(), c: Claimant{Scopes: []string{"config/c", "tailnet/y"}}},
+		"SameTailnet": {reason: "A claimant that reaches the tailnet through another config waits.", ctx: ended, c: Claimant{Scopes: []string{"tailnet/x", "config/b"}}, want: context.Canceled},
+		"Other":       {reason: "A claimant of another tailnet does not wait.", ctx: t.Context(), c: Claimant{Scopes: []string{"config/c", "tailnet/y"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			unlock, err := Lock(tc.ctx, tc.c)
