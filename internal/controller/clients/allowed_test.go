@@ -89,13 +89,13 @@ func TestAllowedByLabels(t *testing.T) {
 		err       string
 	}{
 		"Match":     {reason: "A namespace with the labels may use the config.", selector: &metav1.LabelSelector{MatchLabels: shop}, namespace: labelled(shop)},
-		"NoMatch":   {reason: "Another may not.", selector: &metav1.LabelSelector{MatchLabels: shop}, namespace: labelled(nil), want: meta.ReasonNamespaceNotAllowed, err: `may not be used in namespace "apps"`},
+		"NoMatch":   {reason: "Another namespace may not use it.", selector: &metav1.LabelSelector{MatchLabels: shop}, namespace: labelled(nil), want: meta.ReasonNamespaceNotAllowed, err: `may not be used in namespace "apps"`},
 		"Deleted":   {reason: "A resource that was never allowed has nothing to clean up.", selector: &metav1.LabelSelector{MatchLabels: shop}, namespace: labelled(nil), deleted: true, err: "never was"},
 		"Once":      {reason: "A resource that was allowed once can clean up.", selector: &metav1.LabelSelector{MatchLabels: shop}, namespace: labelled(nil), deleted: true, permitted: true},
-		"Blind":     {reason: "While labels cannot be read nothing is left behind for good.", selector: &metav1.LabelSelector{MatchLabels: shop}, namespace: labelled(nil), deleted: true, forbidden: true, want: meta.ReasonNamespaceNotAllowed, err: "cluster/manifests/rbac.yaml"},
-		"Invalid":   {reason: "A selector that cannot be read allows none.", selector: &metav1.LabelSelector{MatchLabels: map[string]string{"-": "x"}}, namespace: labelled(shop), want: meta.ReasonInvalidSelector, err: "spec.allowedNamespaces.selector"},
+		"Blind":     {reason: "While labels cannot be read, a deletion waits instead of leaving anything behind.", selector: &metav1.LabelSelector{MatchLabels: shop}, namespace: labelled(nil), deleted: true, forbidden: true, want: meta.ReasonNamespaceNotAllowed, err: "cluster/manifests/rbac.yaml"},
+		"Invalid":   {reason: "An invalid selector allows no namespace.", selector: &metav1.LabelSelector{MatchLabels: map[string]string{"-": "x"}}, namespace: labelled(shop), want: meta.ReasonInvalidSelector, err: "spec.allowedNamespaces.selector"},
 		"Forbidden": {reason: "Without permission to read labels every namespace is refused, and the error names the fix.", selector: &metav1.LabelSelector{}, namespace: labelled(shop), forbidden: true, want: meta.ReasonNamespaceNotAllowed, err: "cluster/manifests/rbac.yaml"},
-		"Gone":      {reason: "A namespace that is not known may not.", selector: &metav1.LabelSelector{}, namespace: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "other"}}, err: `cannot get namespace "apps"`},
+		"Gone":      {reason: "An unknown namespace is refused.", selector: &metav1.LabelSelector{}, namespace: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "other"}}, err: `cannot get namespace "apps"`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -168,10 +168,10 @@ func TestGrants(t *testing.T) {
 		err    string
 		guard  func(t *testing.T, g tailscale.Guard)
 	}{
-		"Whole":  {reason: "An entry without limits gives the whole credential.", grants: []v1alpha1.NamespaceGrant{{Names: []string{"apps"}}}, mg: vip("svc:any"), guard: all},
+		"Whole":  {reason: "An entry without limits grants everything that the credential may do.", grants: []v1alpha1.NamespaceGrant{{Names: []string{"apps"}}}, mg: vip("svc:any"), guard: all},
 		"Nobody": {reason: "A namespace without an entry may do nothing.", grants: []v1alpha1.NamespaceGrant{{Names: []string{"other"}}}, mg: vip("svc:any"), want: meta.ReasonNamespaceNotAllowed, err: "may not be used"},
 		"Within": {
-			reason: "A client writes what is granted, and nothing else.", grants: shop, mg: vip("svc:shop-web"),
+			reason: "A client writes only what is granted.", grants: shop, mg: vip("svc:shop-web"),
 			guard: func(t *testing.T, g tailscale.Guard) {
 				t.Helper()
 				refuses(t, g, false, func() error { return g.Service("svc:shop-web") })
@@ -190,7 +190,7 @@ func TestGrants(t *testing.T) {
 			},
 		},
 		"Machine": {
-			reason: "A proxy may have the tailnet's tags alone.", grants: shop, mg: machine(),
+			reason: "A proxy may only have the tailnet's tags.", grants: shop, mg: machine(),
 			guard: func(t *testing.T, g tailscale.Guard) {
 				t.Helper()
 				refuses(t, g, false, func() error { return g.Device("n", []string{"tag:k8s"}) })
@@ -199,10 +199,10 @@ func TestGrants(t *testing.T) {
 			},
 		},
 		"Beyond":       {reason: "A service outside the grant is refused, and the error names the fields of the resource and of the grant.", grants: shop, mg: vip("svc:blog"), want: meta.ReasonNotGranted, err: "spec.forProvider.name: service \"svc:blog\" is more than"},
-		"Tag":          {reason: "So are tags.", grants: shop, mg: machine("tag:admin"), want: meta.ReasonNotGranted, err: "spec.allowedNamespaces.grants[0].tags"},
-		"Withheld":     {reason: "So are kinds.", grants: shop, mg: &v1alpha1.PolicyFragment{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", UID: "u"}}, want: meta.ReasonNotGranted, err: "spec.allowedNamespaces.grants[0].kinds"},
+		"Tag":          {reason: "Tags outside the grant are refused.", grants: shop, mg: machine("tag:admin"), want: meta.ReasonNotGranted, err: "spec.allowedNamespaces.grants[0].tags"},
+		"Withheld":     {reason: "Kinds outside the grant are refused.", grants: shop, mg: &v1alpha1.PolicyFragment{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", UID: "u"}}, want: meta.ReasonNotGranted, err: "spec.allowedNamespaces.grants[0].kinds"},
 		"NeverDeleted": {reason: "A resource that was never allowed deletes nothing.", grants: shop, before: machine(), mg: vip("svc:blog"), never: true, err: "never was"},
-		"MovedDeleted": {reason: "Nor does what was allowed to do another thing.", grants: shop, before: vip("svc:shop-web"), mg: vip("svc:blog"), never: true, err: "never was"},
+		"MovedDeleted": {reason: "A resource with another allowed spec deletes nothing.", grants: shop, before: vip("svc:shop-web"), mg: vip("svc:blog"), never: true, err: "never was"},
 		"WithinDeleted": {reason: "A resource within the grant cleans up.", grants: shop, before: vip("svc:shop-a"), mg: vip("svc:shop-b"), guard: func(t *testing.T, g tailscale.Guard) {
 			t.Helper()
 			refuses(t, g, false, func() error { return g.Service("svc:shop-b") })
@@ -213,7 +213,7 @@ func TestGrants(t *testing.T) {
 			refuses(t, g, false, func() error { return g.Service("svc:blog") })
 			refuses(t, g, true, func() error { return g.Service("svc:wiki") })
 		}},
-		"LostDeleted": {reason: "So does what has no grant any more.", grants: []v1alpha1.NamespaceGrant{{Names: []string{"other"}}}, before: machine("tag:shop"), mg: machine("tag:shop"), guard: func(t *testing.T, g tailscale.Guard) {
+		"LostDeleted": {reason: "A resource without a grant cleans up what it made under an earlier grant.", grants: []v1alpha1.NamespaceGrant{{Names: []string{"other"}}}, before: machine("tag:shop"), mg: machine("tag:shop"), guard: func(t *testing.T, g tailscale.Guard) {
 			t.Helper()
 			refuses(t, g, false, func() error { return g.Device("n", []string{"tag:shop", "tag:k8s"}) })
 			refuses(t, g, true, func() error { return g.Device("n", []string{"tag:other"}) })

@@ -97,7 +97,7 @@ func TestConnect(t *testing.T) {
 			namespace: "apps", kind: v1alpha1.ClusterProviderConfigKind, name: "home", clusterID: "cluster-uid", protected: true, usages: 1,
 		},
 		"Namespaced": {
-			reason: "A namespaced config serves its own namespace.", objects: objects(good),
+			reason: "A namespaced config serves its namespace.", objects: objects(good),
 			namespace: "team", kind: v1alpha1.ProviderConfigKind, name: "home", clusterID: "uid", protected: true, usages: 1,
 		},
 		"Thief": {
@@ -139,7 +139,7 @@ func TestConnect(t *testing.T) {
 			err: `ClusterProviderConfig "home" may not be used in namespace "apps" and never was`, never: true,
 		},
 		"OtherConfigDeleted": {
-			reason: "Leave to use one config is none to use another.", objects: restricted(objects(good)),
+			reason: "Permission for one config is none for another.", objects: restricted(objects(good)),
 			namespace: "apps", kind: v1alpha1.ClusterProviderConfigKind, name: "home", deleted: true, permit: "uid",
 			err: "never was", never: true,
 		},
@@ -353,13 +353,13 @@ func TestHosts(t *testing.T) {
 		field        string
 		never        bool
 	}{
-		"Tailscale":      {reason: "Tailscale's own are allowed.", kind: v1alpha1.ProviderConfigKind, api: "https://api.tailscale.com", control: "https://controlplane.tailscale.com"},
-		"NoControl":      {reason: "So is what names no control server.", kind: v1alpha1.ProviderConfigKind, api: "https://api.tailscale.com"},
-		"Cluster":        {reason: "The platform team names any.", kind: v1alpha1.ClusterProviderConfigKind, api: "http://169.254.169.254"},
+		"Tailscale":      {reason: "Tailscale's hosts are allowed.", kind: v1alpha1.ProviderConfigKind, api: "https://api.tailscale.com", control: "https://controlplane.tailscale.com"},
+		"NoControl":      {reason: "A config without a control server is allowed.", kind: v1alpha1.ProviderConfigKind, api: "https://api.tailscale.com"},
+		"Cluster":        {reason: "The platform team may name any host.", kind: v1alpha1.ClusterProviderConfigKind, api: "http://169.254.169.254"},
 		"OfCluster":      {reason: "A ProviderConfig may name the hosts of a ClusterProviderConfig.", kind: v1alpha1.ProviderConfigKind, api: sim, control: sim + "/"},
-		"API":            {reason: "Nothing else is sent to.", kind: v1alpha1.ProviderConfigKind, api: "http://169.254.169.254", field: "spec.apiURL"},
-		"Control":        {reason: "Nor logged in to.", kind: v1alpha1.ProviderConfigKind, api: "https://api.tailscale.com", control: "https://evil.example.org", field: "spec.controlURL"},
-		"Port":           {reason: "A host has more than one door.", kind: v1alpha1.ProviderConfigKind, api: "http://sim.example.com:9090", field: "spec.apiURL"},
+		"API":            {reason: "Other API hosts are refused.", kind: v1alpha1.ProviderConfigKind, api: "http://169.254.169.254", field: "spec.apiURL"},
+		"Control":        {reason: "Other control servers are refused.", kind: v1alpha1.ProviderConfigKind, api: "https://api.tailscale.com", control: "https://evil.example.org", field: "spec.controlURL"},
+		"Port":           {reason: "Another port of an allowed host is refused.", kind: v1alpha1.ProviderConfigKind, api: "http://sim.example.com:9090", field: "spec.apiURL"},
 		"User":           {reason: "The text before an @ is not the host.", kind: v1alpha1.ProviderConfigKind, api: "https://api.tailscale.com@evil.org", field: "spec.apiURL"},
 		"Deleted":        {reason: "The deletion of a resource that was never allowed does not wait.", kind: v1alpha1.ProviderConfigKind, api: "http://169.254.169.254", deleted: true, never: true, field: "spec.apiURL"},
 		"DeletedAllowed": {reason: "The deletion of a resource that was allowed waits until the resource can clean up.", kind: v1alpha1.ProviderConfigKind, api: "http://169.254.169.254", deleted: true, permitted: true, field: "spec.apiURL"},
