@@ -91,7 +91,7 @@ func TestReconcile(t *testing.T) {
 			protected: true,
 		},
 		"ConfigUnused": {
-			reason:  "A config that nothing uses goes, and gives its Secret back.",
+			reason:  "An unused config is deleted, and its Secret is released.",
 			objects: []client.Object{clusterConfig("a", finalizer), oauth()},
 			deleted: []client.Object{clusterConfig("a")},
 		},
@@ -103,7 +103,7 @@ func TestReconcile(t *testing.T) {
 			protected: true,
 		},
 		"SecretNotNeeded": {
-			reason:  "A Tailnet needs no Secret to go, so it keeps none.",
+			reason:  "The deletion of a Tailnet needs no Secret, so it keeps none.",
 			objects: []client.Object{clusterConfig("a", finalizer), oauth(), user(&v1alpha1.Tailnet{}, "a")},
 			deleted: []client.Object{oauth()},
 			config:  true,
@@ -123,7 +123,7 @@ func TestReconcile(t *testing.T) {
 			protected: true,
 		},
 		"APIKeyUnused": {
-			reason:  "A config that nothing uses goes, and gives its API key's Secret back.",
+			reason:  "An unused config is deleted, and its API key's Secret is released.",
 			objects: []client.Object{with(clusterConfig("a", finalizer), apiKey()), oauth()},
 			deleted: []client.Object{clusterConfig("a")},
 		},
@@ -135,13 +135,13 @@ func TestReconcile(t *testing.T) {
 			protected: true,
 		},
 		"WorkloadUnused": {
-			reason:    "A config without a Secret goes when nothing uses it, and touches none.",
+			reason:    "An unused config without a Secret is deleted, and no Secret is changed.",
 			objects:   []client.Object{with(clusterConfig("a", finalizer), workload()), oauth()},
 			deleted:   []client.Object{clusterConfig("a")},
 			protected: true,
 		},
 		"SecretOfAnotherConfig": {
-			reason:    "A Secret that another config names stays protected when this one goes.",
+			reason:    "A Secret that another config names stays protected when this config is deleted.",
 			objects:   []client.Object{clusterConfig("a", finalizer), clusterConfig("b", finalizer), oauth()},
 			deleted:   []client.Object{clusterConfig("a")},
 			protected: true,

@@ -34,11 +34,11 @@ func TestRotated(t *testing.T) {
 		configs   []client.Object
 		protected bool
 	}{
-		"Rotated":     {reason: "A Secret that no config names is let go.", configs: []client.Object{with(clusterConfig("a"), other)}},
-		"Workload":    {reason: "So is one whose config logs in without a Secret.", configs: []client.Object{with(clusterConfig("a"), workload())}},
-		"ConfigGone":  {reason: "So is one whose config was taken away by force."},
-		"StillNamed":  {reason: "One that its config names stays.", configs: []client.Object{clusterConfig("a")}, protected: true},
-		"AnotherName": {reason: "One that another config names stays.", configs: []client.Object{with(clusterConfig("a"), other), local}, protected: true},
+		"Rotated":     {reason: "A Secret that no config names is released.", configs: []client.Object{with(clusterConfig("a"), other)}},
+		"Workload":    {reason: "A Secret whose config now logs in without a Secret is released.", configs: []client.Object{with(clusterConfig("a"), workload())}},
+		"ConfigGone":  {reason: "A Secret whose config was deleted by force is released."},
+		"StillNamed":  {reason: "A Secret that its config names stays.", configs: []client.Object{clusterConfig("a")}, protected: true},
+		"AnotherName": {reason: "A Secret that another config names stays.", configs: []client.Object{with(clusterConfig("a"), other), local}, protected: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
