@@ -25,9 +25,9 @@ func TestAnnotate(t *testing.T) {
 	}{
 		"New":      {reason: "A record is written.", value: "b", want: map[string]string{key: "b"}},
 		"Same":     {reason: "An annotation with the wanted value is not written.", value: "a", want: map[string]string{key: "a"}},
-		"None":     {reason: "An empty record is none.", want: map[string]string{}},
+		"None":     {reason: "An empty record removes the annotation.", want: map[string]string{}},
 		"Stale":    {reason: "A caller with an outdated object does not undo the last record.", stale: true, value: "b", conflict: true, want: map[string]string{key: "since"}},
-		"StaleOut": {reason: "Nor remove it.", stale: true, conflict: true, want: map[string]string{key: "since"}},
+		"StaleOut": {reason: "Nor does it remove that record.", stale: true, conflict: true, want: map[string]string{key: "since"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

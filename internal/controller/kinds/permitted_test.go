@@ -47,7 +47,7 @@ func TestNeverAllowed(t *testing.T) {
 		want   error
 	}{
 		"Named":   {reason: "Objects that the object claims to have made stay, and the event names them.", err: never, left: "endpoint-1", events: 1},
-		"Nothing": {reason: "Of an object that claims nothing there is nothing to say.", err: never},
+		"Nothing": {reason: "An object that claims nothing causes no event.", err: never},
 		"Other":   {reason: "Another connection error is retried.", err: other, left: "endpoint-1", want: other},
 	}
 	for name, tc := range cases {
@@ -98,9 +98,9 @@ func TestPermitIsForgotten(t *testing.T) {
 		exists  bool
 		want    bool
 	}{
-		{reason: "An object that is to be made may clean up later.", want: true},
-		{reason: "So may one that is being deleted.", deleted: &now, exists: true, want: true},
-		{reason: "Once nothing is left there is nothing to clean up.", deleted: &now},
+		{reason: "The permit of an object that is not made yet stays.", want: true},
+		{reason: "The permit of an object that is being deleted stays.", deleted: &now, exists: true, want: true},
+		{reason: "Once nothing is left, the permit is removed.", deleted: &now},
 	}
 	for _, st := range steps {
 		mg.DeletionTimestamp, tailnet.observation.ResourceExists = st.deleted, st.exists

@@ -74,11 +74,11 @@ func TestRefusals(t *testing.T) {
 			want: calls{Observes: 1}, later: calls{Observes: 2}, ready: meta.ReasonPlanRequired, err: plan,
 		},
 		"Create": {
-			reason: "Nor made.", tailnet: scripted{create: plan},
+			reason: "A create that the plan refuses is not repeated at once.", tailnet: scripted{create: plan},
 			want: calls{Observes: 3, Creates: 1}, later: calls{Observes: 4, Creates: 2}, ready: meta.ReasonPlanRequired, err: plan,
 		},
 		"Quota": {
-			reason: "Nor what is one too many.", tailnet: scripted{create: quota},
+			reason: "A create beyond a limit is not repeated at once.", tailnet: scripted{create: quota},
 			want: calls{Observes: 3, Creates: 1}, later: calls{Observes: 4, Creates: 2}, ready: meta.ReasonQuotaExceeded, err: quota,
 		},
 		"Update": {
@@ -86,11 +86,11 @@ func TestRefusals(t *testing.T) {
 			want: calls{Observes: 3, Edits: 1}, later: calls{Observes: 4, Edits: 2}, err: plan,
 		},
 		"Other": {
-			reason: "Other errors are tried again.", tailnet: scripted{create: other},
+			reason: "Calls with other errors are repeated.", tailnet: scripted{create: other},
 			want: calls{Observes: 3, Creates: 3}, later: calls{Observes: 4, Creates: 4}, err: other,
 		},
 		"Edited": {
-			reason: "Another spec is another call.", tailnet: scripted{create: plan}, change: func(mg *v1alpha1.Webhook) { mg.Generation++ },
+			reason: "A changed spec makes a different call.", tailnet: scripted{create: plan}, change: func(mg *v1alpha1.Webhook) { mg.Generation++ },
 			want: calls{Observes: 3, Creates: 3}, later: calls{Observes: 4, Creates: 4}, ready: meta.ReasonPlanRequired, err: plan,
 		},
 		"Deleted": {
