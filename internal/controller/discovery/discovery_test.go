@@ -81,7 +81,7 @@ func TestObserve(t *testing.T) {
 			events: events{"1 appeared and 0 vanished among those listed"}, asked: []tailscale.Staleness{tailscale.AtMost(24 * time.Second), tailscale.AtMost(24 * time.Second)}, poll: 30 * time.Second,
 		},
 		"Same": {
-			reason: "Nothing new is no event, and success ends a backoff.",
+			reason: "An unchanged list causes no event, and success ends a backoff.",
 			api:    fakeAPI{devices: []tailscale.Device{device("a")}},
 			before: v1alpha1.DiscoveryObservation{Count: &one, Discovered: []v1alpha1.Discovered{a}, Failures: 3},
 			want:   v1alpha1.DiscoveryObservation{Count: &one, Discovered: []v1alpha1.Discovered{a}}, ready: corev1.ConditionTrue,
@@ -103,21 +103,21 @@ func TestObserve(t *testing.T) {
 			events: events{"1 appeared and 1 vanished among those listed"}, asked: []tailscale.Staleness{tailscale.AtMost(24 * time.Second), tailscale.AtMost(24 * time.Second)}, poll: 30 * time.Second,
 		},
 		"LastChangedStays": {
-			reason: "A list that stays keeps the status at rest.",
+			reason: "An unchanged list does not change the status.",
 			api:    fakeAPI{devices: []tailscale.Device{device("a")}, at: later.Time},
 			before: v1alpha1.DiscoveryObservation{Count: &one, Discovered: []v1alpha1.Discovered{a}, LastChanged: &earlier},
 			want:   v1alpha1.DiscoveryObservation{Count: &one, Discovered: []v1alpha1.Discovered{a}, LastChanged: &earlier}, ready: corev1.ConditionTrue,
 			asked: []tailscale.Staleness{tailscale.AtMost(24 * time.Second), tailscale.AtMost(24 * time.Second)}, poll: 30 * time.Second,
 		},
 		"Failing": {
-			reason: "A tailnet that fails is shown and asked less often, what was found is kept.",
+			reason: "An API that fails is reported and asked less often, and the last list is kept.",
 			api:    fakeAPI{err: down},
 			before: v1alpha1.DiscoveryObservation{Count: &one, Discovered: []v1alpha1.Discovered{a}, Failures: 1},
 			want:   v1alpha1.DiscoveryObservation{Count: &one, Discovered: []v1alpha1.Discovered{a}, Failures: 2}, ready: corev1.ConditionFalse,
 			asked: []tailscale.Staleness{tailscale.AtMost(24 * time.Second)}, poll: 2 * time.Minute,
 		},
 		"FailingForLong": {
-			reason: "The longest backoff is not counted on: the status is at rest.",
+			reason: "The failure count stops at the longest backoff, so the status does not change.",
 			api:    fakeAPI{err: down},
 			before: v1alpha1.DiscoveryObservation{Failures: 4},
 			want:   v1alpha1.DiscoveryObservation{Failures: 4}, ready: corev1.ConditionFalse,
