@@ -201,7 +201,7 @@ func (w *world) settle() {
 			return
 		}
 	}
-	w.t.Fatal("the machine does not come to rest")
+	w.t.Fatal("the machine does not settle")
 }
 
 func (w *world) secret(name string) *corev1.Secret {
@@ -539,7 +539,7 @@ func TestConnectDeletedNeverCreated(t *testing.T) {
 	mg := machine(func(m *v1alpha1.Machine) { m.DeletionTimestamp = &deleted })
 	e, err := c.Connect(t.Context(), mg)
 	if err != nil {
-		t.Fatalf("Connect(...): a machine that was never made must go without a config: %v", err)
+		t.Fatalf("Connect(...): want the deletion of a machine that was never made to need no config: %v", err)
 	}
 	if o, err := e.Observe(t.Context(), mg); err != nil || o.ResourceExists {
 		t.Errorf("Observe(...): want nothing, got %v, %v", o, err)

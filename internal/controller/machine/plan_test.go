@@ -324,7 +324,7 @@ func TestKeyDescription(t *testing.T) {
 	long := machine(func(m *v1alpha1.Machine) { m.Name = strings.Repeat("x", 60) + ".0" })
 	got := keyDescription("cluster", long)
 	if len(got) > maxDescription || notAllowed.MatchString(strings.ReplaceAll(got, " ", "")) {
-		t.Errorf("keyDescription(...): the API does not take %q", got)
+		t.Errorf("keyDescription(...): the API rejects %q", got)
 	}
 	other := long.DeepCopy()
 	other.Name = strings.Repeat("x", 60) + ".1"
@@ -337,6 +337,6 @@ func TestKeyDescription(t *testing.T) {
 // minutes, and is removed from the Secret once it is used.
 func TestKeyLife(t *testing.T) {
 	if keyExpiry > time.Hour || keyRenewal >= keyExpiry/2 {
-		t.Errorf("a key waits for its node for minutes: got %s, renewed %s before", keyExpiry, keyRenewal)
+		t.Errorf("want an expiry of minutes, got %s, renewed %s before", keyExpiry, keyRenewal)
 	}
 }

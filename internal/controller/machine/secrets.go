@@ -47,15 +47,15 @@ func getSecret(ctx context.Context, kube client.Client, mg *v1alpha1.Machine, na
 	s := &corev1.Secret{}
 	err := kube.Get(ctx, types.NamespacedName{Namespace: mg.GetNamespace(), Name: name}, s)
 	if kerrors.IsNotFound(err) {
-		return nil, nil // None is an answer.
+		return nil, nil // Nil without an error means that there is none.
 	}
 	if err != nil {
 		return nil, errors.Wrapf(err, "cannot get Secret %q", name)
 	}
 	if !metav1.IsControlledBy(s, mg) {
 		if deleting(mg) {
-			// Whatever it is, it is not ours to read or delete.
-			return nil, nil // None is an answer.
+			// A Secret that the machine does not control is neither read nor deleted.
+			return nil, nil // Nil without an error means that there is none.
 		}
 		return nil, errors.Errorf("Secret %q exists and is not this Machine's; delete it", name)
 	}

@@ -117,7 +117,7 @@ func TestCompromisedPod(t *testing.T) {
 						t.Errorf("\n%s\nwant the condition to say %q, got %v", tc.reason, tc.want, c)
 					}
 					if id := meta.NodeIDOf(w.mg); id == "victim" {
-						t.Errorf("\n%s\nthe device was taken for the machine's", tc.reason)
+						t.Errorf("\n%s\nwant the device not to count as the machine's", tc.reason)
 					}
 				}
 				deleted := metav1.NewTime(w.now)
@@ -218,6 +218,6 @@ func TestAdoptKeepsReport(t *testing.T) {
 	}
 	stale := machine(func(m *v1alpha1.Machine) { m.SetAnnotations(map[string]string{meta.AnnotationNodeID: "n1"}) })
 	if err := e.adopt(t.Context(), stale, "n3"); err == nil {
-		t.Error("adopt(...): a provider that does not know the last device must not replace it")
+		t.Error("adopt(...): want a conflict where the cache lacks the last device")
 	}
 }
