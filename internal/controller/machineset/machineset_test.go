@@ -162,7 +162,7 @@ func TestScale(t *testing.T) {
 	h := newHarness(t, machineSet("web-ingress-0", "web-ingress-1"))
 	h.run(t)
 	if diff := cmp.Diff([]string{"web-ingress-0", "web-ingress-1"}, h.names(t)); diff != "" {
-		t.Fatalf("Machines that are listed are made: -want, +got:\n%s", diff)
+		t.Fatalf("want the listed Machines: -want, +got:\n%s", diff)
 	}
 	m := &v1alpha1.Machine{}
 	if err := h.kube.Get(t.Context(), types.NamespacedName{Namespace: key.Namespace, Name: "web-ingress-1"}, m); err != nil {
@@ -170,7 +170,7 @@ func TestScale(t *testing.T) {
 	}
 	want := map[string]string{meta.LabelEndpoints: "web", meta.LabelMachineSet: key.Name}
 	if diff := cmp.Diff(want, m.GetLabels()); diff != "" {
-		t.Errorf("A Machine has the set's labels of ours, and none of the user's: -want, +got:\n%s", diff)
+		t.Errorf("want the set's project labels and none of the user's: -want, +got:\n%s", diff)
 	}
 	unique := names.UniqueHost("default-web-ingress-1", "set", "web-ingress-1")
 	if diff := cmp.Diff(v1alpha1.MachineParameters{Hostname: unique, Tags: []v1alpha1.Tag{"tag:web"}}, m.Spec.ForProvider); diff != "" {
@@ -187,13 +187,13 @@ func TestScale(t *testing.T) {
 	}
 	h.run(t)
 	if diff := cmp.Diff([]string{"web-ingress-0"}, h.names(t)); diff != "" {
-		t.Errorf("Machines that are not listed any more are deleted: -want, +got:\n%s", diff)
+		t.Errorf("want only the listed Machines: -want, +got:\n%s", diff)
 	}
 	if err := h.kube.Get(t.Context(), types.NamespacedName{Namespace: key.Namespace, Name: "web-ingress-0"}, m); err != nil {
 		t.Fatal(err)
 	}
 	if !m.Spec.ForProvider.AcceptRoutes {
-		t.Error("A change of the set reaches its Machines")
+		t.Error("want the change of the set in its Machines")
 	}
 }
 
@@ -316,7 +316,7 @@ func TestForbidden(t *testing.T) {
 	}
 	const what = `Cannot delete Machine "web-ingress-1"; let the provider's service account delete machines, as cluster/manifests/rbac.yaml does: `
 	if len(st.Machines) != 2 || !st.Machines[1].Failed || !strings.HasPrefix(st.Machines[1].Message, what) {
-		t.Errorf("want the status to say what to do about the machine that is to go, got %v", st.Machines)
+		t.Errorf("want the status to name the fix for the surplus machine, got %v", st.Machines)
 	}
 	deletable := func() xpv2.Condition {
 		m := &v1alpha1.Machine{}
@@ -331,7 +331,7 @@ func TestForbidden(t *testing.T) {
 		return xpv2.Condition{}
 	}
 	if c := deletable(); c.Status != corev1.ConditionFalse || c.Reason != meta.ReasonCannotDeleteMachine || c.Message != st.Machines[1].Message {
-		t.Errorf("want the machine itself to say so, got %v", c)
+		t.Errorf("want the condition on the Machine as well, got %v", c)
 	}
 
 	if err := h.kube.Get(t.Context(), key, s); err != nil {
@@ -343,10 +343,10 @@ func TestForbidden(t *testing.T) {
 	}
 	h.run(t)
 	if diff := cmp.Diff(xpv2.Condition{}, deletable()); diff != "" {
-		t.Errorf("A machine that is wanted again need not be deletable: -want, +got:\n%s", diff)
+		t.Errorf("want no condition on a machine that is listed again: -want, +got:\n%s", diff)
 	}
 	if h.status(t).Machines[1].Failed {
-		t.Error("and has not failed")
+		t.Error("want no failure of a machine that is listed again")
 	}
 }
 

@@ -84,7 +84,7 @@ func TestPods(t *testing.T) {
 	})
 	h.run(t)
 	if applied != 2 {
-		t.Errorf("a StatefulSet and a PodDisruptionBudget are applied once, got %d", applied)
+		t.Errorf("want one apply each of a StatefulSet and a PodDisruptionBudget, got %d", applied)
 	}
 	s := h.statefulSet(t)
 	if got := ptr.Deref(s.Spec.Replicas, 0); got != 3 || s.GetLabels()[meta.LabelMachineSet] != key.Name || s.GetLabels()[meta.LabelEndpoints] != "web" {
@@ -111,7 +111,7 @@ func TestPods(t *testing.T) {
 	}
 	all := []string{"web-ingress-0", "web-ingress-1", "web-ingress-2"}
 	if diff := cmp.Diff(all, h.names(t)); diff != "" {
-		t.Errorf("Machines of pods that may run are kept: -want, +got:\n%s", diff)
+		t.Errorf("want the Machines of pods that may run: -want, +got:\n%s", diff)
 	}
 	if err := h.kube.Get(t.Context(), key, &policyv1.PodDisruptionBudget{}); !kerrors.IsNotFound(err) {
 		t.Errorf("want no PodDisruptionBudget for one pod, got %v", err)
@@ -119,18 +119,18 @@ func TestPods(t *testing.T) {
 	h.play(t, 2)
 	h.run(t)
 	if diff := cmp.Diff(all, h.names(t)); diff != "" {
-		t.Errorf("Machines go once all pods have gone that are to: -want, +got:\n%s", diff)
+		t.Errorf("want surplus Machines until all surplus pods are gone: -want, +got:\n%s", diff)
 	}
 	h.play(t, 1)
 	h.run(t)
 	if diff := cmp.Diff(all[:1], h.names(t)); diff != "" {
-		t.Errorf("Machines of pods that have gone are deleted: -want, +got:\n%s", diff)
+		t.Errorf("want no Machines of pods that are gone: -want, +got:\n%s", diff)
 	}
 
 	applied = 0
 	h.run(t)
 	if applied != 0 {
-		t.Errorf("what is as it should be is not applied again, got %d", applied)
+		t.Errorf("want no apply of unchanged objects, got %d", applied)
 	}
 }
 
@@ -153,7 +153,7 @@ func TestDrift(t *testing.T) {
 	}
 	want := map[string]string{"team": "edge", "kubectl.kubernetes.io/restartedAt": "now"}
 	if diff := cmp.Diff(want, s.Spec.Template.Annotations); diff != "" {
-		t.Errorf("A restart that somebody asked for stays: -want, +got:\n%s", diff)
+		t.Errorf("want the restart annotation unchanged: -want, +got:\n%s", diff)
 	}
 	h.update(t, func(s *v1alpha1.MachineSet) { withPods(s) })
 	h.run(t)
@@ -175,22 +175,22 @@ func TestPodsAbsent(t *testing.T) {
 	h.update(t, func(s *v1alpha1.MachineSet) { s.Spec.Pods, s.Spec.Machines = nil, s.Spec.Machines[:1] })
 	h.run(t)
 	if diff := cmp.Diff(before, h.statefulSet(t)); diff != "" {
-		t.Errorf("Pods of which the spec says nothing run on: -want, +got:\n%s", diff)
+		t.Errorf("want the StatefulSet unchanged while the spec has no pods: -want, +got:\n%s", diff)
 	}
 	if err := h.kube.Get(t.Context(), key, &policyv1.PodDisruptionBudget{}); err != nil {
-		t.Errorf("and keep their budget: %v", err)
+		t.Errorf("want the PodDisruptionBudget unchanged: %v", err)
 	}
 	if diff := cmp.Diff([]string{"web-ingress-0", "web-ingress-1"}, h.names(t)); diff != "" {
-		t.Errorf("and their Machines: -want, +got:\n%s", diff)
+		t.Errorf("want the Machines unchanged: -want, +got:\n%s", diff)
 	}
 	if got := h.status(t).StatefulSet; got == nil || got.ReadyReplicas != 2 || got.Message != "" {
-		t.Errorf("and the status names them, got %+v", got)
+		t.Errorf("want the pods in the status, got %+v", got)
 	}
 
 	h.update(t, func(s *v1alpha1.MachineSet) { withPods(s, func(p *v1alpha1.MachineSetPods) { p.Replicas = 0 }) })
 	h.run(t)
 	if got := ptr.Deref(h.statefulSet(t).Spec.Replicas, 1); got != 0 {
-		t.Errorf("Zero replicas have all pods go, got %d", got)
+		t.Errorf("want zero replicas, got %d", got)
 	}
 }
 
