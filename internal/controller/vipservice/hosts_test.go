@@ -68,7 +68,7 @@ func TestApproval(t *testing.T) {
 	mg = object(func(v *v1alpha1.VIPService) { v.Spec.ForProvider.AutoApprove = &off })
 	e, _ = connect(t, f, nil, mg)
 	if o, err := e.Observe(t.Context(), mg); err != nil || !o.ResourceUpToDate {
-		t.Errorf("Observe(...): nothing is approved without autoApprove, got %v, %v", o, err)
+		t.Errorf("Observe(...): want no approval without autoApprove, got %v, %v", o, err)
 	}
 }
 

@@ -355,7 +355,7 @@ func TestConnectDeletedNeverCreated(t *testing.T) {
 	mg := object(deleted)
 	e, err := c.Connect(t.Context(), mg)
 	if err != nil {
-		t.Fatalf("Connect(...): a service that was never made must go without a config: %v", err)
+		t.Fatalf("Connect(...): want the deletion of an object whose service was never made to need no config: %v", err)
 	}
 	o, err := e.Observe(t.Context(), mg)
 	if err != nil || o.ResourceExists {
