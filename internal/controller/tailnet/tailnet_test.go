@@ -207,7 +207,7 @@ func TestDeletedIsGone(t *testing.T) {
 	c := &connector{connect: func(context.Context, resource.ModernManaged) (api, error) { return nil, errors.New("boom") }}
 	e, err := c.Connect(t.Context(), mg)
 	if err != nil {
-		t.Fatalf("Connect(...): a Tailnet must go without its config: %v", err)
+		t.Fatalf("Connect(...): want the deletion of a Tailnet to need no config: %v", err)
 	}
 	if o, err := e.Observe(t.Context(), mg); err != nil || o.ResourceExists {
 		t.Errorf("Observe(...): want nothing, got %v, %v", o, err)
