@@ -44,7 +44,7 @@ func TestTailnetBesideCredentials(t *testing.T) {
 			pc := pc
 			pc.spec.Credentials = cr
 			if _, err := c.allowed(t.Context(), pc, tailnet("team")); err != nil {
-				t.Errorf("allowed(...) the Tailnet beside the credentials: %v", err)
+				t.Errorf("allowed(...) of the Tailnet in the credentials' namespace: %v", err)
 			}
 			if _, err := c.allowed(t.Context(), pc, tailnet("other")); err == nil {
 				t.Error("allowed(...) a Tailnet elsewhere: want an error")
@@ -128,7 +128,7 @@ func TestAllowedByLabels(t *testing.T) {
 			}
 			// One review for each verb: a positive answer is not requested again.
 			if !tc.forbidden && asked > 2 {
-				t.Errorf("\n%s\nit was asked %d times what the provider may do", tc.reason, asked)
+				t.Errorf("\n%s\ngot %d access reviews", tc.reason, asked)
 			}
 		})
 	}

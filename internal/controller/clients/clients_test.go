@@ -328,7 +328,7 @@ func TestTrackInTerminatingNamespace(t *testing.T) {
 	mg := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: "m"}}
 	mg.SetProviderConfigReference(&xpv2.ProviderConfigReference{Kind: v1alpha1.ClusterProviderConfigKind, Name: "home"})
 	if _, err := c.Connect(t.Context(), mg); err != nil {
-		t.Errorf("Connect(...): a namespace that goes away must not stop a resource: %v", err)
+		t.Errorf("Connect(...): want the deletion of a resource in a namespace that is being deleted: %v", err)
 	}
 }
 
