@@ -1,8 +1,7 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package controller registers the provider's controllers. Each kind has a
-// package of its own beneath.
+// Package controller registers the provider's controllers. Each kind has a package below this one.
 package controller
 
 import (
@@ -90,8 +89,8 @@ func Setup(mgr ctrl.Manager, o setup.Options) error {
 	return nil
 }
 
-// SetupGated adds each controller as soon as the kinds that it needs are installed. It
-// reports to fail why a controller could not be added.
+// SetupGated adds each controller as soon as the kinds that it needs are installed. It calls fail
+// with the reason if a controller could not be added.
 func SetupGated(mgr ctrl.Manager, o setup.Options, fail func(error)) {
 	for _, r := range registrations(o) {
 		o.Gate.Register(func() {

@@ -17,8 +17,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/setup"
 )
 
-// TestManagedKinds checks that every managed kind of the API has a controller, and that
-// provider configs learn which kinds need credentials to clean up.
+// TestManagedKinds checks that every managed kind of the API has a controller, and that the
+// controllers of provider configs know which kinds need credentials to clean up.
 func TestManagedKinds(t *testing.T) {
 	s := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(s); err != nil {

@@ -1,7 +1,7 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package access asks the API server for the permissions of this process.
+// Package access asks the API server which permissions this process has.
 package access
 
 import (

@@ -27,9 +27,9 @@ func TestAllowed(t *testing.T) {
 		want    bool
 	}{
 		"All":  {reason: "All verbs are allowed.", allowed: map[string]bool{"list": true, "watch": true}, want: true},
-		"Some": {reason: "Some are not enough.", allowed: map[string]bool{"list": true}},
-		"None": {reason: "None is."},
-		"Err":  {reason: "What cannot be asked is an error.", err: errBoom},
+		"Some": {reason: "Some allowed verbs are not enough.", allowed: map[string]bool{"list": true}},
+		"None": {reason: "No verb is allowed."},
+		"Err":  {reason: "A review that fails is an error.", err: errBoom},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

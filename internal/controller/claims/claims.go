@@ -1,10 +1,9 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package claims decides which object may write what a tailnet has only once, such as
-// its nameservers, a contact or a device's tags, when several objects of a
-// cluster want to, and has the losers tried again. Finding the objects is the
-// business of the controllers.
+// Package claims decides which of several objects in a cluster may write something that a tailnet
+// has only once, such as its nameservers, a contact or a device's tags. It also reconciles the
+// objects that lost a claim when the claim becomes free. The controllers find the objects.
 package claims
 
 import (
@@ -21,28 +20,28 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 )
 
-// maxShown is how many lost claims a message names.
+// maxShown is the maximum number of lost claims in a message.
 const maxShown = 3
 
-// A Claimant is an object that wants things of a tailnet for itself.
+// A Claimant is an object that claims parts of a tailnet for itself.
 type Claimant struct {
-	// Name is NAMESPACE/NAME, for people.
+	// Name is NAMESPACE/NAME, for messages.
 	Name string
 
 	UID     types.UID
 	Created time.Time
 
-	// Scopes are names of what the claims are made in: as many as are known of
-	// the same tailnet, such as its provider config and its domain. Two
-	// claimants meet if they share one. An empty scope is none.
+	// Scopes identify the tailnet of the claims. They are all known names of that tailnet, such as
+	// its provider config and its domain. Two claimants compete if they share a scope. Empty scopes
+	// are ignored.
 	Scopes []string
 
-	// Claims are the names of what the object wants, in any order.
+	// Claims are the names of what the object claims, in any order.
 	Claims []string
 }
 
-// New makes a Claimant of an object. Its scopes are the provider config that it
-// names, and the tailnet, as far as it is known.
+// New returns the Claimant of an object. Its scopes are the object's provider config and, if known,
+// the tailnet.
 func New(mg resource.ModernManaged, tailnet string, claims ...string) Claimant {
 	return Claimant{
 		Name:    mg.GetNamespace() + "/" + mg.GetName(),
@@ -53,15 +52,15 @@ func New(mg resource.ModernManaged, tailnet string, claims ...string) Claimant {
 	}
 }
 
-// Writes reports whether an object's management policies let it write anything. One
-// that may not claims nothing.
+// Writes reports whether an object's management policies let it write anything. An object that may
+// not write claims nothing.
 func Writes(mg resource.Managed) bool {
 	return allowed(mg, xpv2.ManagementActionCreate) || allowed(mg, xpv2.ManagementActionUpdate)
 }
 
-// NeedsFirstWrite reports whether an object is yet to be written for the first time. What a
-// tailnet has only once exists always, so that is what counts as its creation: an
-// object that may not update is written this once.
+// NeedsFirstWrite reports whether an object is still to be written for the first time. Something
+// that a tailnet has exactly once always exists, so the first write counts as the object's
+// creation: an object whose policies allow Create but not Update writes only then.
 func NeedsFirstWrite(mg resource.Managed) bool {
 	return allowed(mg, xpv2.ManagementActionCreate) && xpmeta.GetExternalCreateSucceeded(mg).IsZero()
 }
@@ -72,7 +71,7 @@ func allowed(mg resource.Managed, want xpv2.ManagementAction) bool {
 	})
 }
 
-// NotReady is the condition of an object that may not write all that it wants.
+// NotReady returns the condition of an object that may not write everything that its spec names.
 func NotReady(reason xpv2.ConditionReason, message string) xpv2.Condition {
 	c := xpv2.Unavailable().WithMessage(message)
 	c.Reason = reason
@@ -94,9 +93,9 @@ func scopes(mg resource.ModernManaged, tailnet string) []string {
 	return out
 }
 
-// Conflicts returns the claims that self does not get, with the claimant that holds each.
-// The oldest claimant of a thing gets it; of the same age, the one whose UID sorts first.
-// Self may be among the others or not.
+// Conflicts returns the claims that self does not get, with the claimant that holds each of them.
+// The oldest claimant gets a claim; at equal age, the claimant whose UID sorts first. The others
+// may include self.
 func Conflicts(self Claimant, others []Claimant) map[string]Claimant {
 	lost := map[string]Claimant{}
 	for _, o := range others {
@@ -115,8 +114,8 @@ func Conflicts(self Claimant, others []Claimant) map[string]Claimant {
 	return lost
 }
 
-// Message says what was lost, to whom, and what helps. Kind is the kind of
-// the holders. It is empty if nothing was lost.
+// Message describes the lost claims, their holders and the remedy. Kind is the kind of the holders.
+// The message is empty if nothing was lost.
 func Message(kind string, lost map[string]Claimant) string {
 	if len(lost) == 0 {
 		return ""
@@ -138,7 +137,7 @@ func SharesScope(a, b Claimant) bool {
 	return slices.ContainsFunc(a.Scopes, func(s string) bool { return s != "" && slices.Contains(b.Scopes, s) })
 }
 
-// before says that a's claims go before b's.
+// before reports whether a's claims take precedence over b's.
 func before(a, b Claimant) bool {
 	if !a.Created.Equal(b.Created) {
 		return a.Created.Before(b.Created)

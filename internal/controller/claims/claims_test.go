@@ -37,14 +37,14 @@ func TestLost(t *testing.T) {
 		others []Claimant
 		want   map[string]string
 	}{
-		"Alone":       {reason: "Who is alone gets all.", self: self, others: []Claimant{self}, want: map[string]string{}},
-		"OlderWins":   {reason: "The older one gets what both want, and no more.", self: self, others: []Claimant{claimant("old", time.Hour, "x", "z")}, want: map[string]string{"x": "old"}},
-		"YoungerNot":  {reason: "A younger one takes nothing.", self: self, others: []Claimant{claimant("young", time.Second, "x")}, want: map[string]string{}},
-		"OldestNamed": {reason: "Of several the oldest has it.", self: self, others: []Claimant{claimant("old", time.Hour, "x"), claimant("oldest", 2*time.Hour, "x"), claimant("older", time.Hour+1, "x")}, want: map[string]string{"x": "oldest"}},
-		"SameAge":     {reason: "Of the same age the UID decides, so both see the same winner.", self: self, others: []Claimant{claimant("a", time.Minute, "x"), claimant("z", time.Minute, "y")}, want: map[string]string{"x": "a"}},
-		"OtherScope":  {reason: "Another tailnet is no rival.", self: self, others: []Claimant{elsewhere}, want: map[string]string{}},
-		"SharedScope": {reason: "One scope in common is enough.", self: self, others: []Claimant{both}, want: map[string]string{"x": "both"}},
-		"NoScope":     {reason: "What is unknown of both is not the same.", self: nowhere, others: []Claimant{unknown}, want: map[string]string{}},
+		"Alone":       {reason: "A claimant without competitors gets all claims.", self: self, others: []Claimant{self}, want: map[string]string{}},
+		"OlderWins":   {reason: "The older claimant gets only what both claim.", self: self, others: []Claimant{claimant("old", time.Hour, "x", "z")}, want: map[string]string{"x": "old"}},
+		"YoungerNot":  {reason: "A younger claimant takes nothing.", self: self, others: []Claimant{claimant("young", time.Second, "x")}, want: map[string]string{}},
+		"OldestNamed": {reason: "Of several claimants the oldest gets the claim.", self: self, others: []Claimant{claimant("old", time.Hour, "x"), claimant("oldest", 2*time.Hour, "x"), claimant("older", time.Hour+1, "x")}, want: map[string]string{"x": "oldest"}},
+		"SameAge":     {reason: "At equal age the UID decides, so both see the same winner.", self: self, others: []Claimant{claimant("a", time.Minute, "x"), claimant("z", time.Minute, "y")}, want: map[string]string{"x": "a"}},
+		"OtherScope":  {reason: "Claimants of different tailnets do not compete.", self: self, others: []Claimant{elsewhere}, want: map[string]string{}},
+		"SharedScope": {reason: "One shared scope is enough.", self: self, others: []Claimant{both}, want: map[string]string{"x": "both"}},
+		"NoScope":     {reason: "Two unknown scopes are not a shared scope.", self: nowhere, others: []Claimant{unknown}, want: map[string]string{}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -99,14 +99,14 @@ func TestMessage(t *testing.T) {
 		lost   map[string]Claimant
 		want   string
 	}{
-		"None": {reason: "Nothing lost, nothing said."},
+		"None": {reason: "Without a lost claim, the message is empty."},
 		"One": {
-			reason: "The holder is named.",
+			reason: "The message names the holder.",
 			lost:   map[string]Claimant{"nameservers": old},
 			want:   "Managed already: nameservers by DNS ns/old; remove it from one of the objects",
 		},
 		"Many": {
-			reason: "A message is bounded and sorted.",
+			reason: "A message is limited in length and sorted.",
 			lost:   map[string]Claimant{"d": old, "c": old, "b": old, "a": old},
 			want:   "Managed already: a by DNS ns/old, b by DNS ns/old, c by DNS ns/old and 1 more; remove it from one of the objects",
 		},

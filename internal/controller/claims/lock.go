@@ -11,19 +11,19 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// scopeLocks has a lock for each scope that was ever locked. Controllers of several kinds
-// share it: they write the same settings.
+// scopeLocks has a lock for each scope that was ever locked. Controllers of several kinds write the
+// same settings, so they share it.
 var scopeLocks = struct {
 	sync.Mutex
 
 	held map[string]chan struct{}
 }{held: map[string]chan struct{}{}}
 
-// Lock keeps others from what a claimant reads and then writes, until unlock is called:
-// Tailscale's API has nothing that notices a write in between. It excludes those who share
-// a scope with the claimant, in this process.
+// Lock excludes the claimants of this process that share a scope with c until unlock is called, so
+// that nothing changes between c's read and its write: Tailscale's API does not detect a write in
+// between.
 func Lock(ctx context.Context, c Claimant) (unlock func(), err error) {
-	// All take them in one order, so nobody waits for another one in a circle.
+	// All claimants lock in the same order, which prevents deadlocks.
 	scopes := slices.Compact(slices.Sorted(slices.Values(c.Scopes)))
 	var held []chan struct{}
 	unlock = func() {
@@ -44,8 +44,8 @@ func Lock(ctx context.Context, c Claimant) (unlock func(), err error) {
 	return unlock, nil
 }
 
-// Exclusively calls do while no other claimant of this process that shares a scope does
-// anything exclusively.
+// Exclusively calls do while no other claimant of this process that shares a scope runs
+// Exclusively.
 func Exclusively(ctx context.Context, c Claimant, do func() error) error {
 	unlock, err := Lock(ctx, c)
 	if err != nil {

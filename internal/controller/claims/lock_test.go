@@ -24,9 +24,9 @@ func TestLock(t *testing.T) {
 		c      Claimant
 		want   error
 	}{
-		"SameConfig":  {reason: "Who has the same config waits.", ctx: ended, c: Claimant{Scopes: []string{"config/a"}}, want: context.Canceled},
-		"SameTailnet": {reason: "So does who reaches the tailnet by another one.", ctx: ended, c: Claimant{Scopes: []string{"tailnet/x", "config/b"}}, want: context.Canceled},
-		"Other":       {reason: "Another tailnet is nobody's to wait for.", ctx: t.Context(), c: Claimant{Scopes: []string{"config/c", "tailnet/y"}}},
+		"SameConfig":  {reason: "A claimant with the same config waits.", ctx: ended, c: Claimant{Scopes: []string{"config/a"}}, want: context.Canceled},
+		"SameTailnet": {reason: "A claimant that reaches the tailnet through another config waits.", ctx: ended, c: Claimant{Scopes: []string{"tailnet/x", "config/b"}}, want: context.Canceled},
+		"Other":       {reason: "A claimant of another tailnet does not wait.", ctx: t.Context(), c: Claimant{Scopes: []string{"config/c", "tailnet/y"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			unlock, err := Lock(tc.ctx, tc.c)
@@ -39,7 +39,7 @@ func TestLock(t *testing.T) {
 		})
 	}
 	unlock()
-	// What a failed attempt held is free as well.
+	// The failed attempt released its locks as well.
 	unlock, err = Lock(t.Context(), Claimant{Scopes: []string{"config/a", "config/b", "tailnet/x"}})
 	if err != nil {
 		t.Fatal(err)

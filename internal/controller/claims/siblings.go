@@ -8,8 +8,8 @@ import (
 	"iter"
 )
 
-// Siblings returns the items that may be for the same tailnet as self, without self, each as
-// the claimant that as makes of it.
+// Siblings returns the items that may be for the same tailnet as self, each with the claimant that
+// as builds from it. It omits self.
 func Siblings[T any](self Claimant, items []T, as func(*T) Claimant) iter.Seq2[*T, Claimant] {
 	return func(yield func(*T, Claimant) bool) {
 		for i := range items {
@@ -24,9 +24,9 @@ func Siblings[T any](self Claimant, items []T, as func(*T) Claimant) iter.Seq2[*
 	}
 }
 
-// Tailnet returns the domain of the tailnet, or known if the API does not tell it. It only
-// helps to find objects that reach the same tailnet by another config, so a credential that
-// may not list devices can do without.
+// Tailnet returns the domain of the tailnet, or known if the API does not report it. The domain
+// only helps to find objects that reach the same tailnet through another config, so a credential
+// that may not list devices works without it.
 func Tailnet(ctx context.Context, api interface {
 	Domain(ctx context.Context) (string, error)
 }, known string) string {

@@ -20,8 +20,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// WatchReleased makes a controller try the objects of its kind again that lost a
-// claim, when another one is gone or has changed what it wants.
+// WatchReleased makes a controller reconcile the objects of its kind that lost a claim whenever
+// another object is deleted or changes its claims.
 func WatchReleased(b *builder.Builder, kube client.Reader, object client.Object, list func() resource.ManagedList) *builder.Builder {
 	return b.Watches(object, handler.EnqueueRequestsFromMapFunc(conflicting(kube, list)), builder.WithPredicates(releases()))
 }
@@ -36,12 +36,12 @@ func releases() predicate.Predicate {
 	}
 }
 
-// conflicting finds the objects of a kind that lost a claim.
+// conflicting returns a function that finds the objects of a kind that lost a claim.
 func conflicting(kube client.Reader, list func() resource.ManagedList) handler.MapFunc {
 	return func(ctx context.Context, changed client.Object) []reconcile.Request {
 		l := list()
 		if err := kube.List(ctx, l); err != nil {
-			// The list comes from a cache, and each has its own retry.
+			// The list comes from a cache, and each object is retried anyway.
 			return nil
 		}
 		var rs []reconcile.Request

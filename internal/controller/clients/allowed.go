@@ -26,21 +26,20 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// A NeverAllowedError says that a managed resource that is being deleted has no leave to
-// clean up: its namespace may not use the config, and the provider has not recorded that
-// it ever might.
+// A NeverAllowedError reports that a managed resource that is being deleted may not clean up: its
+// namespace may not use the config, and the provider has no record that it ever could.
 type NeverAllowedError struct{ Message string }
 
 // Error implements error.
 func (e *NeverAllowedError) Error() string { return e.Message }
 
-// allowed returns an error if a managed resource may not use the config, or asks for more
-// than the config grants its namespace. Else it returns what the client may write: nil means
-// all. One that is being deleted may also if it was allowed before, as it is: it must clean
-// up what it made. Whether it was says the provider's own record, for what the resource says
-// of itself, whoever may write in its namespace has written.
+// allowed returns an error if a managed resource may not use the config, or if its spec exceeds the
+// config's grant to its namespace. Otherwise it returns what the client may write; nil means
+// everything. A resource that is being deleted is also allowed if its current spec was allowed
+// before, because it must clean up what it made. The provider's own record decides that: the
+// resource's annotations and status can be written by any user with access to its namespace.
 //
-// It is asked at each connection: a namespace that loses its grant is refused from the next poll on.
+// Connect calls it each time, so a namespace that loses its grant is refused from the next poll on.
 func (c *Connector) allowed(ctx context.Context, pc config, mg resource.ModernManaged) (tailscale.Guard, error) {
 	if inCredentialsNamespace(pc, mg) {
 		return nil, c.permit(ctx, pc, mg)
@@ -77,7 +76,8 @@ func notAllowed(pc config, namespace string) string {
 	return fmt.Sprintf("%s %q may not be used in namespace %q", pc.kind, pc.name, namespace)
 }
 
-// refuse a resource. One that is being deleted has nothing to clean up.
+// refuse returns the error of a resource that is not allowed, and sets its condition. A resource
+// that is being deleted has nothing to clean up.
 func refuse(mg resource.ModernManaged, reason xpv2.ConditionReason, what, advice string) error {
 	if xpmeta.WasDeleted(mg) {
 		return &NeverAllowedError{Message: what + " and never was by this object as it is"}
@@ -88,8 +88,9 @@ func refuse(mg resource.ModernManaged, reason xpv2.ConditionReason, what, advice
 	return &CredentialsError{Reason: reason, Message: what}
 }
 
-// neverPermitted turns an error into a NeverAllowedError for a resource that is being deleted
-// and was never allowed: it waits for nothing. An error about anything but the config stays.
+// neverPermitted turns an error into a NeverAllowedError for a resource that is being deleted and
+// was never allowed, so that its deletion does not wait. Errors that are not about the config stay
+// as they are.
 func (c *Connector) neverPermitted(ctx context.Context, pc config, mg resource.ModernManaged, err error) error {
 	var ce *CredentialsError
 	if !xpmeta.WasDeleted(mg) || !errors.As(err, &ce) {
@@ -103,7 +104,7 @@ func (c *Connector) neverPermitted(ctx context.Context, pc config, mg resource.M
 }
 
 // inCredentialsNamespace reports whether a resource is the Tailnet in the namespace of the
-// credentials, which shows the state of the config itself and may always use it.
+// credentials. That Tailnet shows the state of the config itself and may always use it.
 func inCredentialsNamespace(pc config, mg resource.ModernManaged) bool {
 	_, ok := mg.(*v1alpha1.Tailnet)
 	return ok && pc.spec.Credentials.Namespace() == mg.GetNamespace()
@@ -118,13 +119,13 @@ func (c *Connector) permit(ctx context.Context, pc config, mg resource.ModernMan
 	if err != nil {
 		return errors.Wrap(err, "cannot get the kind of the resource")
 	}
-	// Before anything is made: what a lost write hides would never be cleaned up.
+	// Saved before anything is made: without the record the resource could never clean up.
 	p := permits.Permit{Kind: gvk.Kind, Namespace: mg.GetNamespace(), Config: pc.uid, Claims: allow.Claims(mg)}
 	return errors.Wrap(c.permits.Add(ctx, mg.GetUID(), p), "cannot record that the resource is allowed")
 }
 
-// cleaning is what a resource may write that goes and was allowed: what it may now, and what
-// it might when it was.
+// cleaning returns what a resource that is being deleted and was allowed may write: what the grant
+// allows now, and what it allowed then.
 func (c *Connector) cleaning(pc config, mg resource.ModernManaged, grant *allow.Grant, err error) tailscale.Guard {
 	a := pc.spec.AllowedNamespaces
 	if a == nil || a.From != v1alpha1.NamespacesFromGrants {
@@ -136,7 +137,7 @@ func (c *Connector) cleaning(pc config, mg resource.ModernManaged, grant *allow.
 	return c.guard(pc, mg, grant.Keeping(mg))
 }
 
-// Grant returns what a namespace may do with a provider config now. It returns a
+// Grant returns what a namespace may currently do with a provider config. It returns a
 // *CredentialsError if the namespace may not use the config.
 func (c *Connector) Grant(ctx context.Context, namespace string, ref xpv2.ProviderConfigReference) (*allow.Grant, error) {
 	pc, err := c.named(ctx, namespace, ref)
@@ -150,7 +151,8 @@ func (c *Connector) Grant(ctx context.Context, namespace string, ref xpv2.Provid
 	return g, err
 }
 
-// grant is what a namespace may do with the config now, nil if it may not use it.
+// grant returns what a namespace may currently do with the config, or nil if the namespace may not
+// use it.
 func (c *Connector) grant(ctx context.Context, pc config, namespace string) (*allow.Grant, error) {
 	var labels map[string]string
 	if allow.ByLabels(pc.spec.AllowedNamespaces) {
@@ -169,17 +171,17 @@ func (c *Connector) grant(ctx context.Context, pc config, namespace string) (*al
 	return g, nil
 }
 
-// namespaces reads labels of namespaces from the cache, once the provider may. A watch
-// that is not allowed would never fill the cache.
+// namespaces reads labels of namespaces from the cache, as soon as the provider has the permission.
+// A watch without permission would never fill the cache.
 type namespaces struct {
 	kube client.Client
 
-	// mu guards may.
+	// mu protects may.
 	mu  sync.Mutex
 	may bool
 }
 
-// labels of a namespace.
+// labels returns the labels of a namespace.
 func (n *namespaces) labels(ctx context.Context, name string) (map[string]string, error) {
 	may, err := n.readable(ctx)
 	if err != nil {
@@ -199,8 +201,8 @@ func (n *namespaces) labels(ctx context.Context, name string) (map[string]string
 	return o.GetLabels(), nil
 }
 
-// readable reports whether the provider may read namespaces. Once it may it is not asked
-// again.
+// readable reports whether the provider may read namespaces. After the first positive answer it
+// does not ask the API server again.
 func (n *namespaces) readable(ctx context.Context) (bool, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -44,7 +44,7 @@ func TestTailnetBesideCredentials(t *testing.T) {
 			pc := pc
 			pc.spec.Credentials = cr
 			if _, err := c.allowed(t.Context(), pc, tailnet("team")); err != nil {
-				t.Errorf("allowed(...) the Tailnet beside the credentials: %v", err)
+				t.Errorf("allowed(...) of the Tailnet in the credentials' namespace: %v", err)
 			}
 			if _, err := c.allowed(t.Context(), pc, tailnet("other")); err == nil {
 				t.Error("allowed(...) a Tailnet elsewhere: want an error")
@@ -60,7 +60,7 @@ func TestTailnetBesideCredentials(t *testing.T) {
 	}
 }
 
-// reviewer answers who asks what it may do, and counts how often it is asked.
+// reviewer answers the provider's access reviews, and counts them.
 func reviewer(may bool, asked *int) interceptor.Funcs {
 	return interceptor.Funcs{Create: func(ctx context.Context, kube client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 		r, ok := o.(*authorizationv1.SelfSubjectAccessReview)
@@ -89,13 +89,13 @@ func TestAllowedByLabels(t *testing.T) {
 		err       string
 	}{
 		"Match":     {reason: "A namespace with the labels may use the config.", selector: &metav1.LabelSelector{MatchLabels: shop}, namespace: labelled(shop)},
-		"NoMatch":   {reason: "Another may not.", selector: &metav1.LabelSelector{MatchLabels: shop}, namespace: labelled(nil), want: meta.ReasonNamespaceNotAllowed, err: `may not be used in namespace "apps"`},
-		"Deleted":   {reason: "What was never allowed has nothing to clean up.", selector: &metav1.LabelSelector{MatchLabels: shop}, namespace: labelled(nil), deleted: true, err: "never was"},
-		"Once":      {reason: "What was made while it was allowed can be cleaned up.", selector: &metav1.LabelSelector{MatchLabels: shop}, namespace: labelled(nil), deleted: true, permitted: true},
-		"Blind":     {reason: "While labels cannot be read nothing is left behind for good.", selector: &metav1.LabelSelector{MatchLabels: shop}, namespace: labelled(nil), deleted: true, forbidden: true, want: meta.ReasonNamespaceNotAllowed, err: "cluster/manifests/rbac.yaml"},
-		"Invalid":   {reason: "A selector that cannot be read allows none.", selector: &metav1.LabelSelector{MatchLabels: map[string]string{"-": "x"}}, namespace: labelled(shop), want: meta.ReasonInvalidSelector, err: "spec.allowedNamespaces.selector"},
-		"Forbidden": {reason: "While labels cannot be read nobody may, and it is said what to mend.", selector: &metav1.LabelSelector{}, namespace: labelled(shop), forbidden: true, want: meta.ReasonNamespaceNotAllowed, err: "cluster/manifests/rbac.yaml"},
-		"Gone":      {reason: "A namespace that is not known may not.", selector: &metav1.LabelSelector{}, namespace: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "other"}}, err: `cannot get namespace "apps"`},
+		"NoMatch":   {reason: "Another namespace may not use it.", selector: &metav1.LabelSelector{MatchLabels: shop}, namespace: labelled(nil), want: meta.ReasonNamespaceNotAllowed, err: `may not be used in namespace "apps"`},
+		"Deleted":   {reason: "A resource that was never allowed has nothing to clean up.", selector: &metav1.LabelSelector{MatchLabels: shop}, namespace: labelled(nil), deleted: true, err: "never was"},
+		"Once":      {reason: "A resource that was allowed once can clean up.", selector: &metav1.LabelSelector{MatchLabels: shop}, namespace: labelled(nil), deleted: true, permitted: true},
+		"Blind":     {reason: "While labels cannot be read, a deletion waits instead of leaving anything behind.", selector: &metav1.LabelSelector{MatchLabels: shop}, namespace: labelled(nil), deleted: true, forbidden: true, want: meta.ReasonNamespaceNotAllowed, err: "cluster/manifests/rbac.yaml"},
+		"Invalid":   {reason: "An invalid selector allows no namespace.", selector: &metav1.LabelSelector{MatchLabels: map[string]string{"-": "x"}}, namespace: labelled(shop), want: meta.ReasonInvalidSelector, err: "spec.allowedNamespaces.selector"},
+		"Forbidden": {reason: "Without permission to read labels every namespace is refused, and the error names the fix.", selector: &metav1.LabelSelector{}, namespace: labelled(shop), forbidden: true, want: meta.ReasonNamespaceNotAllowed, err: "cluster/manifests/rbac.yaml"},
+		"Gone":      {reason: "An unknown namespace is refused.", selector: &metav1.LabelSelector{}, namespace: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "other"}}, err: `cannot get namespace "apps"`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -126,15 +126,15 @@ func TestAllowedByLabels(t *testing.T) {
 					t.Errorf("\n%s\nallowed(...): want reason %q, got %q", tc.reason, tc.want, ce.Reason)
 				}
 			}
-			// Once for each verb: what is allowed is asked no more.
+			// One review for each verb: a positive answer is not requested again.
 			if !tc.forbidden && asked > 2 {
-				t.Errorf("\n%s\nit was asked %d times what the provider may do", tc.reason, asked)
+				t.Errorf("\n%s\ngot %d access reviews", tc.reason, asked)
 			}
 		})
 	}
 }
 
-// TestGrants shows what a grant lets a resource do, and what is left of it when the grant
+// TestGrants shows what a grant allows a resource, and what it still allows after the grant
 // changes.
 func TestGrants(t *testing.T) {
 	shop := []v1alpha1.NamespaceGrant{{Names: []string{"apps"}, Tags: []v1alpha1.Tag{"tag:shop"}, Services: []v1alpha1.ServicePattern{"shop-*"}}}
@@ -159,7 +159,8 @@ func TestGrants(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		grants []v1alpha1.NamespaceGrant
-		// before is what was allowed before the resource went. Nil means that it is there.
+		// before is the resource that was allowed before its deletion. Nil means that the resource
+		// is not being deleted.
 		before resource.ModernManaged
 		mg     resource.ModernManaged
 		want   xpv2.ConditionReason
@@ -167,10 +168,10 @@ func TestGrants(t *testing.T) {
 		err    string
 		guard  func(t *testing.T, g tailscale.Guard)
 	}{
-		"Whole":  {reason: "An entry without limits gives the whole credential.", grants: []v1alpha1.NamespaceGrant{{Names: []string{"apps"}}}, mg: vip("svc:any"), guard: all},
+		"Whole":  {reason: "An entry without limits grants everything that the credential may do.", grants: []v1alpha1.NamespaceGrant{{Names: []string{"apps"}}}, mg: vip("svc:any"), guard: all},
 		"Nobody": {reason: "A namespace without an entry may do nothing.", grants: []v1alpha1.NamespaceGrant{{Names: []string{"other"}}}, mg: vip("svc:any"), want: meta.ReasonNamespaceNotAllowed, err: "may not be used"},
 		"Within": {
-			reason: "A client writes what is granted, and nothing else.", grants: shop, mg: vip("svc:shop-web"),
+			reason: "A client writes only what is granted.", grants: shop, mg: vip("svc:shop-web"),
 			guard: func(t *testing.T, g tailscale.Guard) {
 				t.Helper()
 				refuses(t, g, false, func() error { return g.Service("svc:shop-web") })
@@ -183,13 +184,13 @@ func TestGrants(t *testing.T) {
 				refuses(t, g, true, func() error { return g.Device("n", []string{"tag:k8s"}) })
 				refuses(t, g, true, func() error { return g.Device("n", nil) })
 				refuses(t, g, false, func() error { return g.Domain("example.com") })
-				// The cluster's own service beside a shared one.
+				// The cluster's own service next to a shared one.
 				refuses(t, g, false, func() error { return g.Service(registry.RecordName("svc:shop-web", "home")) })
 				refuses(t, g, true, func() error { return g.Service(registry.RecordName("svc:blog", "home")) })
 			},
 		},
 		"Machine": {
-			reason: "A proxy may have the tailnet's tags alone.", grants: shop, mg: machine(),
+			reason: "A proxy may only have the tailnet's tags.", grants: shop, mg: machine(),
 			guard: func(t *testing.T, g tailscale.Guard) {
 				t.Helper()
 				refuses(t, g, false, func() error { return g.Device("n", []string{"tag:k8s"}) })
@@ -197,22 +198,22 @@ func TestGrants(t *testing.T) {
 				refuses(t, g, true, func() error { return g.Device("n", nil) })
 			},
 		},
-		"Beyond":       {reason: "What is beyond is refused, with the field of both sides.", grants: shop, mg: vip("svc:blog"), want: meta.ReasonNotGranted, err: "spec.forProvider.name: service \"svc:blog\" is more than"},
-		"Tag":          {reason: "So are tags.", grants: shop, mg: machine("tag:admin"), want: meta.ReasonNotGranted, err: "spec.allowedNamespaces.grants[0].tags"},
-		"Withheld":     {reason: "So are kinds.", grants: shop, mg: &v1alpha1.PolicyFragment{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", UID: "u"}}, want: meta.ReasonNotGranted, err: "spec.allowedNamespaces.grants[0].kinds"},
-		"NeverDeleted": {reason: "What was never allowed deletes nothing.", grants: shop, before: machine(), mg: vip("svc:blog"), never: true, err: "never was"},
-		"MovedDeleted": {reason: "Nor does what was allowed to do another thing.", grants: shop, before: vip("svc:shop-web"), mg: vip("svc:blog"), never: true, err: "never was"},
-		"WithinDeleted": {reason: "What is within the grant cleans up.", grants: shop, before: vip("svc:shop-a"), mg: vip("svc:shop-b"), guard: func(t *testing.T, g tailscale.Guard) {
+		"Beyond":       {reason: "A service outside the grant is refused, and the error names the fields of the resource and of the grant.", grants: shop, mg: vip("svc:blog"), want: meta.ReasonNotGranted, err: "spec.forProvider.name: service \"svc:blog\" is more than"},
+		"Tag":          {reason: "Tags outside the grant are refused.", grants: shop, mg: machine("tag:admin"), want: meta.ReasonNotGranted, err: "spec.allowedNamespaces.grants[0].tags"},
+		"Withheld":     {reason: "Kinds outside the grant are refused.", grants: shop, mg: &v1alpha1.PolicyFragment{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", UID: "u"}}, want: meta.ReasonNotGranted, err: "spec.allowedNamespaces.grants[0].kinds"},
+		"NeverDeleted": {reason: "A resource that was never allowed deletes nothing.", grants: shop, before: machine(), mg: vip("svc:blog"), never: true, err: "never was"},
+		"MovedDeleted": {reason: "A resource with another allowed spec deletes nothing.", grants: shop, before: vip("svc:shop-web"), mg: vip("svc:blog"), never: true, err: "never was"},
+		"WithinDeleted": {reason: "A resource within the grant cleans up.", grants: shop, before: vip("svc:shop-a"), mg: vip("svc:shop-b"), guard: func(t *testing.T, g tailscale.Guard) {
 			t.Helper()
 			refuses(t, g, false, func() error { return g.Service("svc:shop-b") })
 			refuses(t, g, true, func() error { return g.Service("svc:blog") })
 		}},
-		"NarrowedDeleted": {reason: "What was within an earlier grant cleans up what it made.", grants: shop, before: vip("svc:blog"), mg: vip("svc:blog"), guard: func(t *testing.T, g tailscale.Guard) {
+		"NarrowedDeleted": {reason: "A resource that an earlier grant allowed cleans up what it made.", grants: shop, before: vip("svc:blog"), mg: vip("svc:blog"), guard: func(t *testing.T, g tailscale.Guard) {
 			t.Helper()
 			refuses(t, g, false, func() error { return g.Service("svc:blog") })
 			refuses(t, g, true, func() error { return g.Service("svc:wiki") })
 		}},
-		"LostDeleted": {reason: "So does what has no grant any more.", grants: []v1alpha1.NamespaceGrant{{Names: []string{"other"}}}, before: machine("tag:shop"), mg: machine("tag:shop"), guard: func(t *testing.T, g tailscale.Guard) {
+		"LostDeleted": {reason: "A resource without a grant cleans up what it made under an earlier grant.", grants: []v1alpha1.NamespaceGrant{{Names: []string{"other"}}}, before: machine("tag:shop"), mg: machine("tag:shop"), guard: func(t *testing.T, g tailscale.Guard) {
 			t.Helper()
 			refuses(t, g, false, func() error { return g.Device("n", []string{"tag:shop", "tag:k8s"}) })
 			refuses(t, g, true, func() error { return g.Device("n", []string{"tag:other"}) })
@@ -225,7 +226,7 @@ func TestGrants(t *testing.T) {
 			c := NewConnector(kube, nil, permits.New(kube, "system"), nil)
 			pc := config{uid: "home", kind: v1alpha1.ClusterProviderConfigKind, name: "home", spec: v1alpha1.ProviderConfigSpec{Tags: []v1alpha1.Tag{"tag:k8s"}}}
 			if tc.before != nil {
-				// As the config was before.
+				// With the config as it was before.
 				if _, err := c.allowed(t.Context(), pc, tc.before); err != nil {
 					t.Fatal(err)
 				}
@@ -252,7 +253,7 @@ func TestGrants(t *testing.T) {
 	}
 }
 
-// refuses checks whether a guard lets something through.
+// refuses checks whether a guard refuses a call.
 func refuses(t *testing.T, g tailscale.Guard, want bool, do func() error) {
 	t.Helper()
 	if g == nil {

@@ -43,7 +43,7 @@ func objects(data map[string][]byte) []client.Object {
 	}
 }
 
-// restricted lets only namespace team use the first config.
+// restricted returns the objects with a first config that only namespace team may use.
 func restricted(in []client.Object) []client.Object {
 	if c, ok := in[0].(*v1alpha1.ClusterProviderConfig); ok {
 		c.Spec.AllowedNamespaces = &v1alpha1.AllowedNamespaces{From: v1alpha1.NamespacesFromList, Names: []string{"team"}}
@@ -51,7 +51,7 @@ func restricted(in []client.Object) []client.Object {
 	return in
 }
 
-// withCredentials gives all configs other credentials.
+// withCredentials returns the objects with other credentials in all configs.
 func withCredentials(in []client.Object, cr v1alpha1.Credentials) []client.Object {
 	for _, o := range in {
 		switch c := o.(type) {
@@ -97,7 +97,7 @@ func TestConnect(t *testing.T) {
 			namespace: "apps", kind: v1alpha1.ClusterProviderConfigKind, name: "home", clusterID: "cluster-uid", protected: true, usages: 1,
 		},
 		"Namespaced": {
-			reason: "A namespaced config serves its own namespace.", objects: objects(good),
+			reason: "A namespaced config serves its namespace.", objects: objects(good),
 			namespace: "team", kind: v1alpha1.ProviderConfigKind, name: "home", clusterID: "uid", protected: true, usages: 1,
 		},
 		"Thief": {
@@ -105,7 +105,7 @@ func TestConnect(t *testing.T) {
 			namespace: "apps", kind: v1alpha1.ProviderConfigKind, name: "thief", err: "own namespace", usages: 1,
 		},
 		"Deleted": {
-			reason: "A resource under deletion makes no usage and protects nothing anew.", objects: objects(good),
+			reason: "A resource that is being deleted makes no usage and adds no finalizer.", objects: objects(good),
 			namespace: "apps", kind: v1alpha1.ClusterProviderConfigKind, name: "home", deleted: true, clusterID: "cluster-uid",
 		},
 		"NoConfig": {
@@ -125,26 +125,26 @@ func TestConnect(t *testing.T) {
 			namespace: "team", kind: v1alpha1.ClusterProviderConfigKind, name: "home", clusterID: "cluster-uid", protected: true, usages: 1,
 		},
 		"NamespaceNotAllowed": {
-			reason: "Another namespace may not, and is told whom to ask.", objects: restricted(objects(good)),
+			reason: "Another namespace is refused, and the error names the contact.", objects: restricted(objects(good)),
 			namespace: "apps", kind: v1alpha1.ClusterProviderConfigKind, name: "home",
 			err: `ClusterProviderConfig "home" may not be used in namespace "apps"; ask`, auth: meta.ReasonNamespaceNotAllowed, ready: meta.ReasonNamespaceNotAllowed, usages: 1,
 		},
 		"OnceAllowedDeleted": {
-			reason: "What was made while it was allowed can be cleaned up.", objects: restricted(objects(good)),
+			reason: "A resource that was allowed once can clean up.", objects: restricted(objects(good)),
 			namespace: "apps", kind: v1alpha1.ClusterProviderConfigKind, name: "home", deleted: true, permit: "cluster-uid", clusterID: "cluster-uid",
 		},
 		"NeverAllowedDeleted": {
-			reason: "What was never allowed has nothing to clean up, whatever it says.", objects: restricted(objects(good)),
+			reason: "A resource that was never allowed has nothing to clean up, regardless of its status.", objects: restricted(objects(good)),
 			namespace: "apps", kind: v1alpha1.ClusterProviderConfigKind, name: "home", deleted: true,
 			err: `ClusterProviderConfig "home" may not be used in namespace "apps" and never was`, never: true,
 		},
 		"OtherConfigDeleted": {
-			reason: "Leave to use one config is none to use another.", objects: restricted(objects(good)),
+			reason: "Permission for one config is none for another.", objects: restricted(objects(good)),
 			namespace: "apps", kind: v1alpha1.ClusterProviderConfigKind, name: "home", deleted: true, permit: "uid",
 			err: "never was", never: true,
 		},
 		"NamespaceAllowedDeleted": {
-			reason: "What is older than the record may clean up while its namespace is allowed.", objects: restricted(objects(good)),
+			reason: "A resource that is older than the record may clean up while its namespace is allowed.", objects: restricted(objects(good)),
 			namespace: "team", kind: v1alpha1.ClusterProviderConfigKind, name: "home", deleted: true, clusterID: "cluster-uid",
 		},
 		"APIKey": {
@@ -167,7 +167,7 @@ func TestConnect(t *testing.T) {
 			namespace: "apps", kind: v1alpha1.ClusterProviderConfigKind, name: "home", clusterID: "cluster-uid", usages: 1,
 		},
 		"NamespacedWorkload": {
-			reason:    "A namespaced config may use a service account of its own namespace.",
+			reason:    "A namespaced config may use a service account in the same namespace.",
 			objects:   withCredentials(objects(nil), workload(&v1alpha1.ServiceAccountReference{Namespace: "team", Name: "robot"})),
 			namespace: "team", kind: v1alpha1.ProviderConfigKind, name: "home", clusterID: "uid", usages: 1,
 		},
@@ -328,20 +328,19 @@ func TestTrackInTerminatingNamespace(t *testing.T) {
 	mg := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: "m"}}
 	mg.SetProviderConfigReference(&xpv2.ProviderConfigReference{Kind: v1alpha1.ClusterProviderConfigKind, Name: "home"})
 	if _, err := c.Connect(t.Context(), mg); err != nil {
-		t.Errorf("Connect(...): a namespace that goes away must not stop a resource: %v", err)
+		t.Errorf("Connect(...): want the deletion of a resource in a namespace that is being deleted: %v", err)
 	}
 }
 
-// terminating is what the API server answers to a create in a namespace that is
-// being deleted.
+// terminating returns the API server's error for a create in a namespace that is being deleted.
 func terminating() error {
 	err := kerrors.NewForbidden(schema.GroupResource{Resource: "providerconfigusages"}, "m", errors.New("namespace is being terminated"))
 	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: corev1.NamespaceTerminatingCause}}
 	return err
 }
 
-// TestHosts shows that a namespace's config has the provider send to the platform team's
-// hosts alone.
+// TestHosts shows that the provider connects only to the platform team's hosts when a namespaced
+// config names a host.
 func TestHosts(t *testing.T) {
 	const sim = "http://sim.example.com:8080"
 	hosts := tailscale.Hosts{"api.tailscale.com", "controlplane.tailscale.com"}
@@ -354,16 +353,16 @@ func TestHosts(t *testing.T) {
 		field        string
 		never        bool
 	}{
-		"Tailscale":      {reason: "Tailscale's own are allowed.", kind: v1alpha1.ProviderConfigKind, api: "https://api.tailscale.com", control: "https://controlplane.tailscale.com"},
-		"NoControl":      {reason: "So is what names no control server.", kind: v1alpha1.ProviderConfigKind, api: "https://api.tailscale.com"},
-		"Cluster":        {reason: "The platform team names any.", kind: v1alpha1.ClusterProviderConfigKind, api: "http://169.254.169.254"},
-		"OfCluster":      {reason: "What a ClusterProviderConfig names is allowed to others.", kind: v1alpha1.ProviderConfigKind, api: sim, control: sim + "/"},
-		"API":            {reason: "Nothing else is sent to.", kind: v1alpha1.ProviderConfigKind, api: "http://169.254.169.254", field: "spec.apiURL"},
-		"Control":        {reason: "Nor logged in to.", kind: v1alpha1.ProviderConfigKind, api: "https://api.tailscale.com", control: "https://evil.example.org", field: "spec.controlURL"},
-		"Port":           {reason: "A host has more than one door.", kind: v1alpha1.ProviderConfigKind, api: "http://sim.example.com:9090", field: "spec.apiURL"},
-		"User":           {reason: "What stands before an @ is no host.", kind: v1alpha1.ProviderConfigKind, api: "https://api.tailscale.com@evil.org", field: "spec.apiURL"},
-		"Deleted":        {reason: "What was never allowed waits for nothing.", kind: v1alpha1.ProviderConfigKind, api: "http://169.254.169.254", deleted: true, never: true, field: "spec.apiURL"},
-		"DeletedAllowed": {reason: "What was allowed waits until it can clean up.", kind: v1alpha1.ProviderConfigKind, api: "http://169.254.169.254", deleted: true, permitted: true, field: "spec.apiURL"},
+		"Tailscale":      {reason: "Tailscale's hosts are allowed.", kind: v1alpha1.ProviderConfigKind, api: "https://api.tailscale.com", control: "https://controlplane.tailscale.com"},
+		"NoControl":      {reason: "A config without a control server is allowed.", kind: v1alpha1.ProviderConfigKind, api: "https://api.tailscale.com"},
+		"Cluster":        {reason: "The platform team may name any host.", kind: v1alpha1.ClusterProviderConfigKind, api: "http://169.254.169.254"},
+		"OfCluster":      {reason: "A ProviderConfig may name the hosts of a ClusterProviderConfig.", kind: v1alpha1.ProviderConfigKind, api: sim, control: sim + "/"},
+		"API":            {reason: "Other API hosts are refused.", kind: v1alpha1.ProviderConfigKind, api: "http://169.254.169.254", field: "spec.apiURL"},
+		"Control":        {reason: "Other control servers are refused.", kind: v1alpha1.ProviderConfigKind, api: "https://api.tailscale.com", control: "https://evil.example.org", field: "spec.controlURL"},
+		"Port":           {reason: "Another port of an allowed host is refused.", kind: v1alpha1.ProviderConfigKind, api: "http://sim.example.com:9090", field: "spec.apiURL"},
+		"User":           {reason: "The text before an @ is not the host.", kind: v1alpha1.ProviderConfigKind, api: "https://api.tailscale.com@evil.org", field: "spec.apiURL"},
+		"Deleted":        {reason: "The deletion of a resource that was never allowed does not wait.", kind: v1alpha1.ProviderConfigKind, api: "http://169.254.169.254", deleted: true, never: true, field: "spec.apiURL"},
+		"DeletedAllowed": {reason: "The deletion of a resource that was allowed waits until the resource can clean up.", kind: v1alpha1.ProviderConfigKind, api: "http://169.254.169.254", deleted: true, permitted: true, field: "spec.apiURL"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

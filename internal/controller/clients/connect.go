@@ -22,19 +22,19 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// A Connection is a client of one tailnet and what its config says beside.
+// A Connection is a client of one tailnet, and further settings of its config.
 type Connection struct {
 	// Client is never nil.
 	Client *tailscale.Client
 
-	// ClusterID distinguishes this cluster from others in the tailnet. It is the UID of
-	// the provider config where the config does not say.
+	// ClusterID distinguishes this cluster from others in the tailnet. If the config has none, it
+	// is the UID of the provider config.
 	ClusterID string
 
-	// ControlURL that nodes log in to. Empty means Tailscale's own.
+	// ControlURL is the URL that nodes log in to. Empty means Tailscale's.
 	ControlURL string
 
-	// Tags of every key that is minted.
+	// Tags are added to every key that is minted.
 	Tags []string
 }
 
@@ -49,8 +49,8 @@ type Connector struct {
 	namespaces *namespaces
 }
 
-// NewConnector makes a Connector. Clients come from the pool, and what is allowed goes
-// into the record. ProviderConfigs may name the hosts, and those of ClusterProviderConfigs.
+// NewConnector returns a Connector. Clients come from the pool, and permits go into the record.
+// ProviderConfigs may name the hosts, and those of ClusterProviderConfigs.
 func NewConnector(kube client.Client, pool *tailscale.Pool, r *permits.Record, hosts tailscale.Hosts) *Connector {
 	return &Connector{
 		kube:       kube,
@@ -62,9 +62,9 @@ func NewConnector(kube client.Client, pool *tailscale.Pool, r *permits.Record, h
 	}
 }
 
-// Connect returns the connection that a managed resource asks for. Errors about
-// credentials are of type *CredentialsError or come from package tailscale; the
-// former are shown in the resource's Ready condition as well.
+// Connect returns the connection that a managed resource refers to. Errors about credentials are of
+// type *CredentialsError or come from package tailscale; the former also appear in the resource's
+// Ready condition.
 func (c *Connector) Connect(ctx context.Context, mg resource.ModernManaged) (*Connection, error) {
 	conn, err := c.connection(ctx, mg)
 	var ce *CredentialsError
@@ -78,8 +78,8 @@ func (c *Connector) Connect(ctx context.Context, mg resource.ModernManaged) (*Co
 
 func (c *Connector) connection(ctx context.Context, mg resource.ModernManaged) (*Connection, error) {
 	deleted := xpmeta.WasDeleted(mg)
-	// In a namespace that goes away no usage can be made: one that is gone must
-	// not keep its resource from going as well.
+	// A namespace that is being deleted rejects new usages. A missing usage must not block the
+	// deletion of its resource.
 	if !deleted {
 		if err := c.usage.Track(ctx, mg); err != nil && !kerrors.HasStatusCause(errors.Cause(err), corev1.NamespaceTerminatingCause) {
 			return nil, errors.Wrap(err, "cannot track the use of the provider config")
@@ -121,8 +121,8 @@ type config struct {
 	spec      v1alpha1.ProviderConfigSpec
 }
 
-// ConfigName names a provider config for people, metrics and the pool of
-// clients. The namespace of a ClusterProviderConfig is empty.
+// ConfigName returns the name of a provider config for messages, metrics and the pool of clients.
+// The namespace of a ClusterProviderConfig is empty.
 func ConfigName(kind, namespace, name string) string {
 	if namespace == "" {
 		return kind + "/" + name
@@ -130,13 +130,13 @@ func ConfigName(kind, namespace, name string) string {
 	return kind + "/" + namespace + "/" + name
 }
 
-// String names the config.
+// String returns the name of the config.
 func (c config) String() string { return ConfigName(c.kind, c.namespace, c.name) }
 
 // clusterID returns the ID that distinguishes this cluster from others in the tailnet.
 func (c config) clusterID() string { return cmp.Or(c.spec.ClusterID, string(c.uid)) }
 
-// config reads the provider config that a managed resource names.
+// config returns the provider config that a managed resource names.
 func (c *Connector) config(ctx context.Context, mg resource.ModernManaged) (config, error) {
 	ref := mg.GetProviderConfigReference()
 	if ref == nil {
@@ -145,7 +145,7 @@ func (c *Connector) config(ctx context.Context, mg resource.ModernManaged) (conf
 	return c.named(ctx, mg.GetNamespace(), *ref)
 }
 
-// named reads the provider config that an object of a namespace names.
+// named returns the provider config that an object of a namespace names.
 func (c *Connector) named(ctx context.Context, namespace string, ref xpv2.ProviderConfigReference) (config, error) {
 	switch ref.Kind {
 	case v1alpha1.ClusterProviderConfigKind:

@@ -26,17 +26,15 @@ import (
 )
 
 const (
-	// Finalizer keeps a credentials Secret until nothing that it must clean up
-	// is left.
+	// Finalizer keeps a credentials Secret until no resource needs it to clean up.
 	Finalizer = "gateway.tailscale.com/credentials-in-use"
 
-	// SecretTypeCredentials is the value of meta.LabelSecretType that makes the
-	// provider watch a credentials Secret.
+	// SecretTypeCredentials is the value of meta.LabelSecretType by which the provider watches a
+	// credentials Secret.
 	SecretTypeCredentials = "credentials"
 )
 
-// A CredentialsError says what must be fixed before a provider config can be
-// used.
+// A CredentialsError describes what must be fixed before a provider config can be used.
 type CredentialsError struct {
 	Reason  xpv2.ConditionReason
 	Message string
@@ -45,15 +43,15 @@ type CredentialsError struct {
 // Error implements error.
 func (e *CredentialsError) Error() string { return e.Message }
 
-// shows reports whether the error belongs in the Ready condition of a resource. A
-// resource that works goes on working while its Secret is exchanged.
+// shows reports whether the error belongs in the Ready condition of a resource. A resource that
+// works keeps its condition while its Secret is replaced.
 func (e *CredentialsError) shows(mg resource.Managed) bool {
 	refused := []xpv2.ConditionReason{meta.ReasonNamespaceNotAllowed, meta.ReasonInvalidSelector, meta.ReasonNotGranted, meta.ReasonHostNotAllowed}
 	return slices.Contains(refused, e.Reason) || mg.GetCondition(xpv2.TypeReady).Status != corev1.ConditionTrue
 }
 
-// credentials reads what a config logs in with. It protects the Secret, unless
-// the resource that asks is being deleted.
+// credentials returns the credentials of a config. It protects the Secret, unless the resource is
+// being deleted.
 func (c *Connector) credentials(ctx context.Context, pc config, deleted bool) (tailscale.Config, error) {
 	cr := pc.spec.Credentials
 	if cr.WorkloadIdentity != nil {
@@ -66,7 +64,7 @@ func (c *Connector) credentials(ctx context.Context, pc config, deleted bool) (t
 			Message: fmt.Sprintf("%s %q has no credentials; set one of oauthSecretRef, workloadIdentity and apiKeySecretRef", pc.kind, pc.name),
 		}
 	}
-	// Else whoever may write a config could use any namespace's Secret.
+	// Otherwise, any user who may write a config could use any namespace's Secret.
 	if pc.namespace != "" && ref.Namespace != pc.namespace {
 		return tailscale.Config{}, errors.Errorf("ProviderConfig %q must use a Secret of its own namespace", pc.name)
 	}
@@ -88,7 +86,7 @@ func (c *Connector) credentials(ctx context.Context, pc config, deleted bool) (t
 	return cfg, Protect(ctx, c.kube, s)
 }
 
-// wanted says what a credentials Secret is to hold.
+// wanted describes what a credentials Secret must hold.
 func wanted(cr v1alpha1.Credentials) string {
 	if cr.APIKeySecretRef != nil {
 		return "the key " + apiKey(cr) + " of an API access token"
@@ -96,7 +94,7 @@ func wanted(cr v1alpha1.Credentials) string {
 	return "the keys client_id and client_secret of an OAuth client"
 }
 
-// apiKey returns the key of a Secret that holds an API access token.
+// apiKey returns the key under which a Secret holds an API access token.
 func apiKey(cr v1alpha1.Credentials) string {
 	if cr.APIKeySecretRef.Key == "" {
 		return meta.SecretKeyAPIKey
@@ -104,8 +102,8 @@ func apiKey(cr v1alpha1.Credentials) string {
 	return cr.APIKeySecretRef.Key
 }
 
-// read a credential from a Secret. Space around values is dropped: files that
-// Secrets are made of often end in a newline.
+// read returns the credentials in a Secret. It trims space around values, because the files that
+// Secrets are made from often end in a newline.
 func read(s *corev1.Secret, cr v1alpha1.Credentials) (tailscale.Config, error) {
 	var missing []string
 	value := func(key string) string {
@@ -137,8 +135,8 @@ func read(s *corev1.Secret, cr v1alpha1.Credentials) (tailscale.Config, error) {
 	}
 }
 
-// Protect marks a credentials Secret as in use: it is watched, and kept while
-// it is needed. A Secret that is being deleted is left as it is.
+// Protect adds a label by which a credentials Secret is watched, and a finalizer that keeps it
+// while it is needed. A Secret that is being deleted stays unchanged.
 func Protect(ctx context.Context, kube client.Client, s *corev1.Secret) error {
 	if s.GetDeletionTimestamp() != nil {
 		return nil
@@ -152,7 +150,7 @@ func Protect(ctx context.Context, kube client.Client, s *corev1.Secret) error {
 	if !changed {
 		return nil
 	}
-	// Finalizers are a list: the patch must fail if someone else changed it.
+	// Finalizers are a list: the patch must fail if another client changed it.
 	patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 	return errors.Wrapf(kube.Patch(ctx, s, patch), "cannot protect Secret %s/%s", s.GetNamespace(), s.GetName())
 }
@@ -169,9 +167,8 @@ func Release(ctx context.Context, kube client.Client, s *corev1.Secret) error {
 	return errors.Wrapf(client.IgnoreNotFound(err), "cannot release Secret %s/%s", s.GetNamespace(), s.GetName())
 }
 
-// Authenticated returns the condition that an error of Connect or of a first
-// call to the API means. It returns false for an error that says nothing about
-// the credential.
+// Authenticated returns the condition for an error of Connect or of the first call to the API. It
+// returns false for an error that is not about the credential.
 func Authenticated(err error) (xpv2.Condition, bool) {
 	if err == nil {
 		return condition(corev1.ConditionTrue, meta.ReasonCredentialAccepted, ""), true

@@ -12,21 +12,20 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// A guard keeps a client within a grant, whatever a controller makes of an object: names and
-// IDs that it read from annotations, from a status, or from the tailnet.
+// A guard limits a client to a grant, whichever names and IDs a controller reads from an object's
+// annotations, its status, or the tailnet.
 type guard struct {
 	grant *allow.Grant
 
-	// record is the name of the cluster's own service beside a shared one, which follows
-	// from the shared one's. Empty if there is none.
+	// record is the name of the cluster's own service next to a shared one, which is derived from
+	// the shared service's name. It is empty if there is none.
 	record string
 
-	// machine says that devices are proxies, which may have the tailnet's own tags alone.
+	// machine reports that devices are proxies, which may only have tags of the tailnet.
 	machine bool
 }
 
-// guard returns what keeps a client within a grant. Nil where there is nothing to keep it
-// from.
+// guard returns the guard that limits a client to a grant, or nil if there are no limits.
 func (c *Connector) guard(pc config, mg resource.ModernManaged, g *allow.Grant) tailscale.Guard {
 	if !g.Limited() {
 		return nil
@@ -44,7 +43,7 @@ func (c *Connector) guard(pc config, mg resource.ModernManaged, g *allow.Grant) 
 // Service implements tailscale.Guard.
 func (g *guard) Service(name string) error {
 	if name == g.record {
-		// The shared service's name was judged.
+		// The shared service's name was checked already.
 		return nil
 	}
 	return orNil(g.grant.Service("service "+name, name))
@@ -74,7 +73,7 @@ func (g *guard) Domain(domain string) error {
 	return orNil(g.grant.Within("domain", domain))
 }
 
-// orNil is the error of a violation. A nil pointer in an interface is no nil.
+// orNil returns a violation as an error. A nil pointer in an interface is not nil.
 func orNil(v *allow.ViolationError) error {
 	if v == nil {
 		return nil

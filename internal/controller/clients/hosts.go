@@ -17,9 +17,10 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// checkHosts returns an error if a ProviderConfig names a host that it may not. Whoever may
-// write in a namespace may write one, and the provider reaches what its pods do not. A
-// ClusterProviderConfig is the platform team's, and so are the hosts that it names.
+// checkHosts returns an error if a ProviderConfig names a host that it may not. Any user with
+// access to a namespace may write a ProviderConfig, and the provider reaches hosts that the user's
+// pods cannot. ClusterProviderConfigs belong to the platform team, and so do the hosts that they
+// name.
 func (c *Connector) checkHosts(ctx context.Context, pc config) error {
 	if pc.namespace == "" {
 		return nil

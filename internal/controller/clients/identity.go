@@ -21,16 +21,15 @@ import (
 )
 
 const (
-	// subjectPrefix begins the names of service accounts (k8s.io/apiserver
+	// subjectPrefix begins the user names of service accounts (k8s.io/apiserver
 	// pkg/authentication/serviceaccount, ServiceAccountUsernamePrefix).
 	subjectPrefix = "system:serviceaccount:"
 
-	// defaultExpiration of a service account's token, in seconds. Kubernetes
-	// gives none for less.
+	// defaultExpiration of a service account's token, in seconds. Kubernetes rejects shorter ones.
 	defaultExpiration = 600
 )
 
-// identity returns how a config logs in by workload identity.
+// identity returns the login configuration of a config with workload identity.
 func (c *Connector) identity(pc config) (tailscale.Config, error) {
 	w := pc.spec.Credentials.WorkloadIdentity
 	t := tokens{kube: c.kube, audience: w.Audience, expiration: defaultExpiration}
@@ -42,7 +41,7 @@ func (c *Connector) identity(pc config) (tailscale.Config, error) {
 		t.account = types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}
 		who = "service account " + t.account.String()
 	}
-	// Else whoever may write a config could log in as the provider, or as any
+	// Otherwise, any user who may write a config could log in as the provider, or as any
 	// namespace's service account.
 	if pc.namespace != "" && t.account.Namespace != pc.namespace {
 		return tailscale.Config{}, errors.Errorf("ProviderConfig %q must use a service account of its own namespace", pc.name)
@@ -63,15 +62,15 @@ func subject(account types.NamespacedName) string {
 	return subjectPrefix + account.Namespace + ":" + account.Name
 }
 
-// tokens asks the API server for tokens of a service account.
+// tokens requests tokens of a service account from the API server.
 type tokens struct {
 	kube       client.Client
-	account    types.NamespacedName // Empty means the provider's own.
+	account    types.NamespacedName // Empty means the provider's.
 	audience   string
 	expiration int64 // Seconds.
 }
 
-// get a new token. It is used once, to log in, so none is kept.
+// get returns a new token. A token is used once, to log in, so none is kept.
 func (t tokens) get(ctx context.Context) (string, error) {
 	account, err := t.who(ctx)
 	if err != nil {
@@ -93,8 +92,8 @@ func (t tokens) get(ctx context.Context) (string, error) {
 	return tr.Status.Token, nil
 }
 
-// who returns the service account; for the provider's own it asks the API server
-// who we are, so that no setting can be wrong about it.
+// who returns the service account. For the provider's own it asks the API server for the provider's
+// user name, so that no setting can contradict it.
 func (t tokens) who(ctx context.Context) (types.NamespacedName, error) {
 	if t.account.Name != "" {
 		return t.account, nil

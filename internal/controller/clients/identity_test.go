@@ -43,7 +43,7 @@ func TestWorkloadIdentity(t *testing.T) {
 		reason   string
 		account  *v1alpha1.ServiceAccountReference
 		audience string
-		user     string // Who the provider is.
+		user     string // The provider's user name.
 		err      error  // Of the token request.
 		want     tailscale.Class
 		text     string
@@ -72,7 +72,7 @@ func TestWorkloadIdentity(t *testing.T) {
 			want: tailscale.ClassUnauthorized, text: `Cannot log in with the federated identity "kWork" of service account team/robot: cannot get an identity token: the provider may not create tokens of service account team/robot`,
 		},
 		"NoServiceAccount": {
-			reason: "A provider outside of a cluster must be told a service account.", audience: audience, user: "kubernetes-admin",
+			reason: "A provider outside of a cluster needs the name of a service account.", audience: audience, user: "kubernetes-admin",
 			want: tailscale.ClassUnauthorized, text: "set workloadIdentity.serviceAccountRef",
 		},
 	}
@@ -107,7 +107,7 @@ func TestWorkloadIdentity(t *testing.T) {
 	}
 }
 
-// apiServer answers as an API server does that knows the provider as user.
+// apiServer returns the answers of an API server that knows the provider as user.
 func apiServer(t *testing.T, issuer *simtest.Issuer, user string, refusal error) interceptor.Funcs {
 	t.Helper()
 	return interceptor.Funcs{

@@ -19,8 +19,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/secrets"
 )
 
-// WatchConnectable requeues resources that do not synchronise when a provider config or a
-// credentials Secret has changed. They would wait out their backoff otherwise.
+// WatchConnectable requeues resources that are not synced when a provider config or a credentials
+// Secret changes. Otherwise, they would wait for the end of their backoff.
 func WatchConnectable(b *builder.Builder, kube client.Reader, list func() resource.ManagedList) *builder.Builder {
 	h := handler.EnqueueRequestsFromMapFunc(unsynced(kube, list))
 	desired := builder.WithPredicates(resource.DesiredStateChanged())
@@ -30,12 +30,12 @@ func WatchConnectable(b *builder.Builder, kube client.Reader, list func() resour
 		Watches(&v1alpha1.ProviderConfig{}, h, desired)
 }
 
-// unsynced finds the resources of a kind that do not synchronise.
+// unsynced returns a function that finds the resources of a kind that are not synced.
 func unsynced(kube client.Reader, list func() resource.ManagedList) handler.MapFunc {
 	return func(ctx context.Context, _ client.Object) []reconcile.Request {
 		l := list()
 		if err := kube.List(ctx, l); err != nil {
-			// The list comes from a cache, and each has its own retry.
+			// The list comes from a cache, and each resource is retried anyway.
 			return nil
 		}
 		var rs []reconcile.Request

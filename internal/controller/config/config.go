@@ -1,11 +1,10 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package config holds the controllers of ProviderConfigs and
-// ClusterProviderConfigs. They keep a config while a managed resource names it,
-// and its credentials Secret while a resource needs it to clean up. Users are
-// found by what they refer to, not by usages: those vanish with a namespace
-// before the resources do.
+// Package config holds the controllers of ProviderConfigs and ClusterProviderConfigs. They keep a
+// config while a managed resource names it, and its credentials Secret while a resource needs it to
+// clean up. They find users by the references in their specs. Usages would not do: when a namespace
+// is deleted, they vanish before the resources do.
 package config
 
 import (
@@ -31,13 +30,13 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// finalizer of a config that is in use. It is the one that crossplane-runtime
-// uses, so that tools know it.
+// finalizer protects a config that is in use. It is crossplane-runtime's finalizer, so tools know
+// it.
 const finalizer = "in-use.crossplane.io"
 
 const reasonSecretInUse event.Reason = "CredentialsInUse"
 
-// A Reconciler keeps configs of one kind and their Secrets.
+// A Reconciler protects configs of one kind and their Secrets.
 type Reconciler struct {
 	kube   client.Client
 	kind   string
@@ -47,7 +46,7 @@ type Reconciler struct {
 	record event.Recorder
 }
 
-// Reconcile a config.
+// Reconcile protects a config and its Secret while they are in use, and releases them afterwards.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	r.log.Debug("Reconciling", "request", req)
 	pc, spec := newConfig(r.kind)
@@ -58,7 +57,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	// A workload identity has no Secret.
+	// Workload identity uses no Secret.
 	if ref := spec.Credentials.SecretReference(); ref != nil {
 		if err := r.secret(ctx, pc, ref.Namespace, ref.Name, u); err != nil {
 			return reconcile.Result{}, err
@@ -75,8 +74,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return reconcile.Result{}, r.status(ctx, pc)
 }
 
-// status says why a config that is being deleted stays. It does not count users:
-// functions require configs, and each change of one runs them all.
+// status reports why a config that is being deleted still exists. It does not count users:
+// functions require configs, and each change of a config runs all of them.
 func (r *Reconciler) status(ctx context.Context, pc resource.ProviderConfig) error {
 	terminating := pc.GetCondition(providerconfig.TypeTerminating)
 	if !xpmeta.WasDeleted(pc) || terminating.Status == corev1.ConditionTrue {
@@ -86,7 +85,7 @@ func (r *Reconciler) status(ctx context.Context, pc resource.ProviderConfig) err
 	return errors.Wrap(r.kube.Status().Update(ctx, pc), "cannot update status of provider config")
 }
 
-// release lets a config go that nothing uses.
+// release removes the finalizer from a config that has no users.
 func (r *Reconciler) release(ctx context.Context, pc resource.ProviderConfig) error {
 	r.pool.Forget(clients.ConfigName(r.kind, pc.GetNamespace(), pc.GetName()))
 	if !controllerutil.RemoveFinalizer(pc, finalizer) {
@@ -95,9 +94,9 @@ func (r *Reconciler) release(ctx context.Context, pc resource.ProviderConfig) er
 	return errors.Wrap(client.IgnoreNotFound(r.kube.Update(ctx, pc)), "cannot remove finalizer from provider config")
 }
 
-// secret lets a config's Secret go if it is being deleted, or its config is, and
-// no resource needs it to clean up. A Secret that is in use is protected by who
-// uses it first; see package clients.
+// secret removes the finalizer from a config's Secret if the Secret or its config is being deleted
+// and no resource needs the Secret to clean up. The first resource that uses a Secret adds the
+// finalizer; see package clients.
 func (r *Reconciler) secret(ctx context.Context, pc resource.ProviderConfig, namespace, name string, u users) error {
 	s := &corev1.Secret{}
 	err := r.kube.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, s)
@@ -123,9 +122,9 @@ func (r *Reconciler) secret(ctx context.Context, pc resource.ProviderConfig, nam
 	return clients.Release(ctx, r.kube, s)
 }
 
-// needed reports whether another config needs the Secret. One that is being
-// deleted is needed while a resource must be cleaned up with it, one that stays
-// while any other config names it.
+// needed reports whether another config needs the Secret. If the Secret is being deleted, it is
+// needed while a resource must be cleaned up with it. Otherwise it is needed while any other config
+// names it.
 func (r *Reconciler) needed(ctx context.Context, self resource.ProviderConfig, namespace, name string, going bool) (bool, error) {
 	all, err := listConfigs(ctx, r.kube)
 	if err != nil {

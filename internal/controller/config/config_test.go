@@ -52,7 +52,7 @@ func oauth() *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "oauth", Finalizers: []string{clients.Finalizer}}}
 }
 
-// user makes a managed resource refer to a ClusterProviderConfig.
+// user returns a managed resource that refers to a ClusterProviderConfig.
 func user[T resource.ModernManaged](mg T, config string) T {
 	mg.SetNamespace("apps")
 	mg.SetName("user")
@@ -60,7 +60,7 @@ func user[T resource.ModernManaged](mg T, config string) T {
 	return mg
 }
 
-// userKinds are those of the users in tests.
+// userKinds returns the kinds of users in tests.
 func userKinds() []kinds.User {
 	return []kinds.User{
 		{List: func() resource.ManagedList { return &v1alpha1.TailnetList{} }},
@@ -74,8 +74,8 @@ func TestReconcile(t *testing.T) {
 		reason    string
 		objects   []client.Object
 		deleted   []client.Object
-		config    bool // Wanted to be there.
-		protected bool // The Secret is wanted to be there, with our finalizer.
+		config    bool // Whether the config still exists.
+		protected bool // Whether the Secret still exists, with our finalizer.
 	}{
 		"Protects": {
 			reason:    "A config gets a finalizer.",
@@ -91,7 +91,7 @@ func TestReconcile(t *testing.T) {
 			protected: true,
 		},
 		"ConfigUnused": {
-			reason:  "A config that nothing uses goes, and gives its Secret back.",
+			reason:  "An unused config is deleted, and its Secret is released.",
 			objects: []client.Object{clusterConfig("a", finalizer), oauth()},
 			deleted: []client.Object{clusterConfig("a")},
 		},
@@ -103,7 +103,7 @@ func TestReconcile(t *testing.T) {
 			protected: true,
 		},
 		"SecretNotNeeded": {
-			reason:  "A Tailnet needs no Secret to go, so it keeps none.",
+			reason:  "The deletion of a Tailnet needs no Secret, so it keeps none.",
 			objects: []client.Object{clusterConfig("a", finalizer), oauth(), user(&v1alpha1.Tailnet{}, "a")},
 			deleted: []client.Object{oauth()},
 			config:  true,
@@ -123,7 +123,7 @@ func TestReconcile(t *testing.T) {
 			protected: true,
 		},
 		"APIKeyUnused": {
-			reason:  "A config that nothing uses goes, and gives its API key's Secret back.",
+			reason:  "An unused config is deleted, and its API key's Secret is released.",
 			objects: []client.Object{with(clusterConfig("a", finalizer), apiKey()), oauth()},
 			deleted: []client.Object{clusterConfig("a")},
 		},
@@ -135,13 +135,13 @@ func TestReconcile(t *testing.T) {
 			protected: true,
 		},
 		"WorkloadUnused": {
-			reason:    "A config without a Secret goes when nothing uses it, and touches none.",
+			reason:    "An unused config without a Secret is deleted, and no Secret is changed.",
 			objects:   []client.Object{with(clusterConfig("a", finalizer), workload()), oauth()},
 			deleted:   []client.Object{clusterConfig("a")},
 			protected: true,
 		},
 		"SecretOfAnotherConfig": {
-			reason:    "A Secret that another config names stays protected when this one goes.",
+			reason:    "A Secret that another config names stays protected when this config is deleted.",
 			objects:   []client.Object{clusterConfig("a", finalizer), clusterConfig("b", finalizer), oauth()},
 			deleted:   []client.Object{clusterConfig("a")},
 			protected: true,

@@ -26,11 +26,11 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/setup"
 )
 
-// secretReconciler lets go of credentials Secrets that no config names any more: its config got
-// another one, or was taken away by force.
+// A secretReconciler removes the finalizer from credentials Secrets that no config names any more,
+// because the config names another Secret now or was deleted by force.
 type secretReconciler struct{ kube client.Client }
 
-// Reconcile a Secret.
+// Reconcile releases a Secret that no config names.
 func (r *secretReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	s := &corev1.Secret{}
 	if err := r.kube.Get(ctx, req.NamespacedName, s); err != nil {
@@ -61,7 +61,8 @@ func setupRotated(mgr ctrl.Manager, o setup.Options) error {
 	return errors.Wrap(err, "cannot set up the controller of credentials' Secrets")
 }
 
-// secretsBefore finds the Secret that a config named before it changed or went.
+// secretsBefore returns a handler that finds the Secret that a config named before it changed or
+// was deleted.
 func secretsBefore() handler.EventHandler {
 	enqueue := func(o client.Object, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 		var c configSecret

@@ -25,7 +25,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// TestRotated has a config name another Secret than before.
+// TestRotated changes the Secret that a config names.
 func TestRotated(t *testing.T) {
 	other := v1alpha1.Credentials{OAuthSecretRef: &xpv2.SecretReference{Namespace: "team", Name: "new"}}
 	local := &v1alpha1.ProviderConfig{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "l", UID: "l"}, Spec: spec()}
@@ -34,11 +34,11 @@ func TestRotated(t *testing.T) {
 		configs   []client.Object
 		protected bool
 	}{
-		"Rotated":     {reason: "A Secret that no config names is let go.", configs: []client.Object{with(clusterConfig("a"), other)}},
-		"Workload":    {reason: "So is one whose config logs in without a Secret.", configs: []client.Object{with(clusterConfig("a"), workload())}},
-		"ConfigGone":  {reason: "So is one whose config was taken away by force."},
-		"StillNamed":  {reason: "One that its config names stays.", configs: []client.Object{clusterConfig("a")}, protected: true},
-		"AnotherName": {reason: "One that another config names stays.", configs: []client.Object{with(clusterConfig("a"), other), local}, protected: true},
+		"Rotated":     {reason: "A Secret that no config names is released.", configs: []client.Object{with(clusterConfig("a"), other)}},
+		"Workload":    {reason: "A Secret whose config now logs in without a Secret is released.", configs: []client.Object{with(clusterConfig("a"), workload())}},
+		"ConfigGone":  {reason: "A Secret whose config was deleted by force is released."},
+		"StillNamed":  {reason: "A Secret that its config names stays.", configs: []client.Object{clusterConfig("a")}, protected: true},
+		"AnotherName": {reason: "A Secret that another config names stays.", configs: []client.Object{with(clusterConfig("a"), other), local}, protected: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

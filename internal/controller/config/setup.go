@@ -30,8 +30,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/setup"
 )
 
-// Watched are the kinds that must be installed before Setup runs. Users of
-// configs are not among them: an administrator may leave any of them out.
+// Watched returns the kinds that must be installed before Setup runs. The users of configs are not
+// among them, because an administrator may leave out any of these kinds.
 func Watched() []schema.GroupVersionKind {
 	return []schema.GroupVersionKind{
 		v1alpha1.ClusterProviderConfigGroupVersionKind,
@@ -80,8 +80,8 @@ func setupKind(mgr ctrl.Manager, o setup.Options, kind string, object client.Obj
 	return nil
 }
 
-// watch has the users of one kind looked at when they come, go or change, as soon as the
-// kind is installed.
+// watch reconciles the config of a user when the user is made, deleted or changed. It starts as
+// soon as the user's kind is installed.
 func watch(mgr ctrl.Manager, o setup.Options, c controller.Controller, kind string, user kinds.User) error {
 	start := func() error {
 		return c.Watch(source.Kind(mgr.GetCache(), user.Object, handler.EnqueueRequestsFromMapFunc(forUser(kind)), usersChanged()))
@@ -97,15 +97,15 @@ func watch(mgr ctrl.Manager, o setup.Options, c controller.Controller, kind stri
 	return nil
 }
 
-// usersChanged lets a managed resource through when it is made, is gone, or
-// refers to another config.
+// usersChanged returns a predicate that passes managed resources that are made, deleted, or refer
+// to another config.
 func usersChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration()
 	}}
 }
 
-// forUser finds the config that a managed resource refers to.
+// forUser returns a function that finds the config that a managed resource refers to.
 func forUser(kind string) handler.MapFunc {
 	return func(_ context.Context, o client.Object) []reconcile.Request {
 		mg, ok := o.(resource.ModernManaged)
@@ -120,12 +120,12 @@ func forUser(kind string) handler.MapFunc {
 	}
 }
 
-// forSecret finds the configs of a kind that name a Secret.
+// forSecret returns a function that finds the configs of a kind that name a Secret.
 func forSecret(kube client.Reader, kind string) handler.MapFunc {
 	return func(ctx context.Context, s client.Object) []reconcile.Request {
 		all, err := listConfigs(ctx, kube)
 		if err != nil {
-			// The lists come from a cache, and a resync comes.
+			// The lists come from a cache, and the next resync repeats this.
 			return nil
 		}
 		var rs []reconcile.Request

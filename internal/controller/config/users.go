@@ -15,12 +15,12 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 )
 
-// users of a config.
+// users counts the users of a config.
 type users struct {
-	// all managed resources that name the config.
+	// all counts the managed resources that name the config.
 	all int64
 
-	// needing are those that have something to clean up in the tailnet.
+	// needing counts those that must clean up something in the tailnet.
 	needing int64
 }
 
@@ -55,7 +55,7 @@ func (r *Reconciler) countUsers(ctx context.Context, kind string, pc resource.Pr
 	return u, nil
 }
 
-// A configSecret is a config and the Secret that it names, if it does.
+// A configSecret is a config and the Secret that it names, if any.
 type configSecret struct {
 	kind            string
 	config          resource.ProviderConfig
@@ -92,7 +92,7 @@ func configSecretOf(kind string, pc resource.ProviderConfig, spec v1alpha1.Provi
 	return c
 }
 
-// newConfig makes an empty config of a kind, and a pointer to its spec.
+// newConfig returns an empty config of a kind, and a pointer to its spec.
 func newConfig(kind string) (resource.ProviderConfig, *v1alpha1.ProviderConfigSpec) {
 	if kind == v1alpha1.ClusterProviderConfigKind {
 		c := &v1alpha1.ClusterProviderConfig{}

@@ -1,9 +1,8 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package discovery holds the controller of Discoveries. It observes: a
-// Discovery makes, changes and deletes nothing in Tailscale. What matches is the
-// business of internal/discovery.
+// Package discovery holds the controller of Discoveries. A Discovery only observes: it makes,
+// changes and deletes nothing in Tailscale. internal/discovery decides what matches.
 package discovery
 
 import (
@@ -28,17 +27,17 @@ import (
 )
 
 const (
-	// defaultInterval between two looks where the object does not say.
+	// defaultInterval is the time between two observations if the object sets none.
 	defaultInterval = 30 * time.Second
 
-	// maxBackoff bounds the time between two looks at a tailnet that fails.
+	// maxBackoff limits the time between two observations of a tailnet whose API fails.
 	maxBackoff = 2 * time.Minute
 )
 
-// reasonChanged is the reason of events about what appeared and vanished.
+// reasonChanged is the reason of events about objects that appeared and vanished.
 const reasonChanged event.Reason = "DiscoveredChange"
 
-// api is what this controller needs of a tailnet.
+// api is the part of a tailnet's API that this controller needs.
 type api interface {
 	DevicesAt(ctx context.Context, staleness tailscale.Staleness) ([]tailscale.Device, time.Time, error)
 	ServicesAt(ctx context.Context, staleness tailscale.Staleness) ([]tailscale.Service, time.Time, error)
@@ -52,8 +51,8 @@ type external struct {
 	record event.Recorder
 }
 
-// Observe looks into the tailnet. A tailnet that fails is shown and asked less
-// and less often; what was found last is kept.
+// Observe lists the tailnet's matching objects. If the API fails, the status shows the error and
+// keeps the last list, and the interval between observations grows.
 func (e *external) Observe(ctx context.Context, mg *v1alpha1.Discovery) (managed.ExternalObservation, error) {
 	if xpmeta.WasDeleted(mg) {
 		return managed.ExternalObservation{}, nil
@@ -65,12 +64,12 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Discovery) (managed
 			return managed.ExternalObservation{}, err
 		}
 		mg.SetConditions(xpv2.Unavailable().WithMessage("Cannot look into the tailnet, what is listed is from before: " + err.Error()))
-		// An object that does not synchronise is requeued when its credential is fixed.
+		// An object that is not synced is requeued when its credential is fixed.
 		if tailscale.ClassOf(err) == tailscale.ClassUnauthorized {
 			return managed.ExternalObservation{}, err
 		}
 		o := &mg.Status.AtProvider
-		// Counting ends with the longest backoff: a status at rest stays as it is.
+		// The count stops at the longest backoff, so that an idle status does not change.
 		if backoff(interval(mg), o.Failures) < maxBackoff {
 			o.Failures++
 		}
@@ -89,7 +88,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Discovery) (managed
 	return fine, nil
 }
 
-// lastChanged is when the list was last another one. It never changes alone.
+// lastChanged returns when the list last changed. The time changes only with the list.
 func lastChanged(before v1alpha1.DiscoveryObservation, found []v1alpha1.Discovered, at time.Time) *metav1.Time {
 	same := before.LastChanged != nil && equality.Semantic.DeepEqual(before.Discovered, found)
 	if same || at.IsZero() {
@@ -98,11 +97,11 @@ func lastChanged(before v1alpha1.DiscoveryObservation, found []v1alpha1.Discover
 	return &metav1.Time{Time: at}
 }
 
-// look gets the shared lists that the object needs, and when the newer was made.
+// look returns the shared lists that the object needs, and the time of the newer list.
 func (e *external) look(ctx context.Context, mg *v1alpha1.Discovery) (t discovery.Tailnet, at time.Time, err error) {
 	p := &mg.Spec.ForProvider
-	// Polls are spread to both sides: a list that this object's last look made
-	// must count as old at its next.
+	// Jitter may make a poll early: a list from this object's last poll must count as old at the
+	// next.
 	staleness := tailscale.AtMost(interval(mg) * 8 / 10)
 	if discovery.Looks(p, v1alpha1.DiscoverDevices) {
 		if t.Devices, at, err = e.api.DevicesAt(ctx, staleness); err != nil {
@@ -124,7 +123,7 @@ func (e *external) look(ctx context.Context, mg *v1alpha1.Discovery) (t discover
 	return t, at, nil
 }
 
-// recordChange records how much appeared and vanished since the last look.
+// recordChange records how many objects appeared and vanished since the last observation.
 func (e *external) recordChange(mg *v1alpha1.Discovery, found []v1alpha1.Discovered) {
 	before := map[string]bool{}
 	for _, d := range mg.Status.AtProvider.Discovered {
@@ -160,7 +159,7 @@ func (e *external) Delete(context.Context, *v1alpha1.Discovery) (managed.Externa
 	return managed.ExternalDelete{}, nil
 }
 
-// poll decides when a Discovery looks again.
+// poll returns when a Discovery is observed again.
 func poll(mg resource.Managed, otherwise time.Duration) time.Duration {
 	d, ok := mg.(*v1alpha1.Discovery)
 	if !ok {
@@ -169,8 +168,8 @@ func poll(mg resource.Managed, otherwise time.Duration) time.Duration {
 	return backoff(interval(d), d.Status.AtProvider.Failures)
 }
 
-// backoff doubles an interval with each failure. It is never shorter than the
-// interval, and no failure makes it longer than maxBackoff.
+// backoff doubles an interval with each failure, up to maxBackoff. It is never shorter than the
+// interval.
 func backoff(d time.Duration, failures int32) time.Duration {
 	for ; failures > 0 && d < maxBackoff; failures-- {
 		d = min(2*d, maxBackoff)

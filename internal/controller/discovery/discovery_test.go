@@ -75,20 +75,20 @@ func TestObserve(t *testing.T) {
 		poll   time.Duration
 	}{
 		"First": {
-			reason: "What is found is listed, and an event tells how much is new.",
+			reason: "Matching objects are listed, and an event counts the new ones.",
 			api:    fakeAPI{devices: []tailscale.Device{device("a")}},
 			want:   v1alpha1.DiscoveryObservation{Count: &one, Discovered: []v1alpha1.Discovered{a}}, ready: corev1.ConditionTrue,
 			events: events{"1 appeared and 0 vanished among those listed"}, asked: []tailscale.Staleness{tailscale.AtMost(24 * time.Second), tailscale.AtMost(24 * time.Second)}, poll: 30 * time.Second,
 		},
 		"Same": {
-			reason: "Nothing new is no event, and success ends a backoff.",
+			reason: "An unchanged list causes no event, and success ends a backoff.",
 			api:    fakeAPI{devices: []tailscale.Device{device("a")}},
 			before: v1alpha1.DiscoveryObservation{Count: &one, Discovered: []v1alpha1.Discovered{a}, Failures: 3},
 			want:   v1alpha1.DiscoveryObservation{Count: &one, Discovered: []v1alpha1.Discovered{a}}, ready: corev1.ConditionTrue,
 			asked: []tailscale.Staleness{tailscale.AtMost(24 * time.Second), tailscale.AtMost(24 * time.Second)}, poll: 30 * time.Second,
 		},
 		"Changed": {
-			reason: "One event tells of all that changed; services are not asked for if not wanted.",
+			reason: "One event reports all changes; services are only requested if the spec wants them.",
 			api:    fakeAPI{devices: []tailscale.Device{device("b")}},
 			before: v1alpha1.DiscoveryObservation{Discovered: []v1alpha1.Discovered{a}},
 			spec:   v1alpha1.DiscoveryParameters{Sources: []v1alpha1.DiscoverySource{"Devices"}, Interval: &metav1.Duration{Duration: 5 * time.Second}},
@@ -96,39 +96,39 @@ func TestObserve(t *testing.T) {
 			events: events{"1 appeared and 1 vanished among those listed"}, asked: []tailscale.Staleness{tailscale.AtMost(4 * time.Second)}, poll: 5 * time.Second,
 		},
 		"LastChanged": {
-			reason: "When the list changed is told by the API's clock.",
+			reason: "The time of the list's last change comes from the API's clock.",
 			api:    fakeAPI{devices: []tailscale.Device{device("b")}, at: later.Time},
 			before: v1alpha1.DiscoveryObservation{Count: &one, Discovered: []v1alpha1.Discovered{a}, LastChanged: &earlier},
 			want:   v1alpha1.DiscoveryObservation{Count: &one, Discovered: []v1alpha1.Discovered{b}, LastChanged: &later}, ready: corev1.ConditionTrue,
 			events: events{"1 appeared and 1 vanished among those listed"}, asked: []tailscale.Staleness{tailscale.AtMost(24 * time.Second), tailscale.AtMost(24 * time.Second)}, poll: 30 * time.Second,
 		},
 		"LastChangedStays": {
-			reason: "A list that stays keeps the status at rest.",
+			reason: "An unchanged list does not change the status.",
 			api:    fakeAPI{devices: []tailscale.Device{device("a")}, at: later.Time},
 			before: v1alpha1.DiscoveryObservation{Count: &one, Discovered: []v1alpha1.Discovered{a}, LastChanged: &earlier},
 			want:   v1alpha1.DiscoveryObservation{Count: &one, Discovered: []v1alpha1.Discovered{a}, LastChanged: &earlier}, ready: corev1.ConditionTrue,
 			asked: []tailscale.Staleness{tailscale.AtMost(24 * time.Second), tailscale.AtMost(24 * time.Second)}, poll: 30 * time.Second,
 		},
 		"Failing": {
-			reason: "A tailnet that fails is shown and asked less often, what was found is kept.",
+			reason: "An API that fails is reported and asked less often, and the last list is kept.",
 			api:    fakeAPI{err: down},
 			before: v1alpha1.DiscoveryObservation{Count: &one, Discovered: []v1alpha1.Discovered{a}, Failures: 1},
 			want:   v1alpha1.DiscoveryObservation{Count: &one, Discovered: []v1alpha1.Discovered{a}, Failures: 2}, ready: corev1.ConditionFalse,
 			asked: []tailscale.Staleness{tailscale.AtMost(24 * time.Second)}, poll: 2 * time.Minute,
 		},
 		"FailingForLong": {
-			reason: "The longest backoff is not counted on: the status is at rest.",
+			reason: "The failure count stops at the longest backoff, so the status does not change.",
 			api:    fakeAPI{err: down},
 			before: v1alpha1.DiscoveryObservation{Failures: 4},
 			want:   v1alpha1.DiscoveryObservation{Failures: 4}, ready: corev1.ConditionFalse,
 			asked: []tailscale.Staleness{tailscale.AtMost(24 * time.Second)}, poll: maxBackoff,
 		},
 		"Rejected": {
-			reason: "A credential that is rejected is shown as any error is, so that a mended one acts at once.",
+			reason: "A rejected credential is reported like any error, so that a fixed one takes effect at once.",
 			api:    fakeAPI{err: rejected}, err: rejected, ready: corev1.ConditionFalse, asked: []tailscale.Staleness{tailscale.AtMost(24 * time.Second)}, poll: 30 * time.Second,
 		},
 		"OwnFault": {
-			reason: "What is not the tailnet's fault is returned.",
+			reason: "An error that the tailnet did not cause is returned.",
 			api:    fakeAPI{err: errBoom}, err: errBoom, ready: corev1.ConditionUnknown, asked: []tailscale.Staleness{tailscale.AtMost(24 * time.Second)}, poll: 30 * time.Second,
 		},
 	}

@@ -12,16 +12,16 @@ import (
 	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
 )
 
-// Annotate writes an annotation of an object, or removes it if the value is empty,
-// unless it is so already. It is for what must be known before something is written
-// to Tailscale: the managed reconciler writes a status only afterwards. The object's
-// status is left as it is in memory. A caller with an old version of the object gets a
-// conflict: what a cache that lags behind says would undo the last record.
+// Annotate writes an annotation of an object, or removes it if the value is empty. It writes
+// nothing if the annotation is already so. It is for facts that must be saved before something is
+// written to Tailscale: the managed reconciler writes the status only afterwards. The object's
+// status in memory stays as it is. A caller with an old version of the object gets a conflict,
+// because an outdated cache would undo the last record.
 func Annotate(ctx context.Context, kube client.Client, o client.Object, key, value string) error {
 	if o.GetAnnotations()[key] == value {
 		return nil
 	}
-	// A copy: the answer has the status as it was.
+	// A copy, because the answer contains the old status.
 	c, ok := o.DeepCopyObject().(client.Object)
 	if !ok {
 		return errors.Errorf("cannot copy a %T", o)

@@ -24,10 +24,10 @@ func TestAnnotate(t *testing.T) {
 		want     map[string]string
 	}{
 		"New":      {reason: "A record is written.", value: "b", want: map[string]string{key: "b"}},
-		"Same":     {reason: "What is so already is left.", value: "a", want: map[string]string{key: "a"}},
-		"None":     {reason: "An empty record is none.", want: map[string]string{}},
-		"Stale":    {reason: "Who does not know the last record does not undo it.", stale: true, value: "b", conflict: true, want: map[string]string{key: "since"}},
-		"StaleOut": {reason: "Nor remove it.", stale: true, conflict: true, want: map[string]string{key: "since"}},
+		"Same":     {reason: "An annotation with the wanted value is not written.", value: "a", want: map[string]string{key: "a"}},
+		"None":     {reason: "An empty record removes the annotation.", want: map[string]string{}},
+		"Stale":    {reason: "A caller with an outdated object does not undo the last record.", stale: true, value: "b", conflict: true, want: map[string]string{key: "since"}},
+		"StaleOut": {reason: "Nor does it remove that record.", stale: true, conflict: true, want: map[string]string{key: "since"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

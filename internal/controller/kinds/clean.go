@@ -17,8 +17,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// sanitizing wraps a connector: what users of the tailnet, or whoever answers for its API, put
-// into names and texts reaches no status as it came.
+// sanitizing wraps a connector. Users of the tailnet, or the server that answers for its API, can
+// put any characters into names and texts; sanitizing cleans them before they reach a status.
 type sanitizing[T resource.ModernManaged] struct {
 	managed.TypedExternalConnector[T]
 }
@@ -36,35 +36,35 @@ type sanitizingClient[T resource.ModernManaged] struct {
 	managed.TypedExternalClient[T]
 }
 
-// Observe the object.
+// Observe calls the client's Observe and cleans the status.
 func (c *sanitizingClient[T]) Observe(ctx context.Context, mg T) (managed.ExternalObservation, error) {
 	o, err := c.TypedExternalClient.Observe(ctx, mg)
 	sanitize(mg)
 	return o, err
 }
 
-// Create the object.
+// Create calls the client's Create and cleans the status.
 func (c *sanitizingClient[T]) Create(ctx context.Context, mg T) (managed.ExternalCreation, error) {
 	o, err := c.TypedExternalClient.Create(ctx, mg)
 	sanitize(mg)
 	return o, err
 }
 
-// Update the object.
+// Update calls the client's Update and cleans the status.
 func (c *sanitizingClient[T]) Update(ctx context.Context, mg T) (managed.ExternalUpdate, error) {
 	o, err := c.TypedExternalClient.Update(ctx, mg)
 	sanitize(mg)
 	return o, err
 }
 
-// Delete the object.
+// Delete calls the client's Delete and cleans the status.
 func (c *sanitizingClient[T]) Delete(ctx context.Context, mg T) (managed.ExternalDelete, error) {
 	o, err := c.TypedExternalClient.Delete(ctx, mg)
 	sanitize(mg)
 	return o, err
 }
 
-// sanitize what an object's status says about the tailnet, and its condition Ready.
+// sanitize cleans an object's observation of the tailnet, and its Ready condition.
 func sanitize(mg resource.ModernManaged) {
 	if c := mg.GetCondition(xpv2.TypeReady); c.Message != tailscale.Text(c.Message) {
 		c.Message = tailscale.Text(c.Message)
@@ -74,7 +74,7 @@ func sanitize(mg resource.ModernManaged) {
 	if !o.IsValid() || !walk(o, false) {
 		return
 	}
-	// A copy: lists may be those that all clients share.
+	// A copy, because all clients may share the lists.
 	if c, ok := mg.DeepCopyObject().(resource.ModernManaged); ok {
 		co := observation(c)
 		walk(co, true)
@@ -82,7 +82,7 @@ func sanitize(mg resource.ModernManaged) {
 	}
 }
 
-// observation is status.atProvider of an object. It is not valid where there is none.
+// observation returns status.atProvider of an object. It is invalid if the object has none.
 func observation(mg resource.ModernManaged) reflect.Value {
 	status := reflect.ValueOf(mg).Elem().FieldByName("Status")
 	if !status.IsValid() {
@@ -91,8 +91,8 @@ func observation(mg resource.ModernManaged) reflect.Value {
 	return status.FieldByName("AtProvider")
 }
 
-// walk reports whether any text below a value is not clean, and cleans it if it is to. Types
-// with a form of their own, such as times, are left.
+// walk reports whether any text below a value is not clean. With set, it also cleans the texts.
+// Types with unexported fields, such as times, stay unchanged.
 func walk(v reflect.Value, set bool) bool {
 	dirty := false
 	switch v.Kind() {
@@ -121,8 +121,8 @@ func walk(v reflect.Value, set bool) bool {
 	return dirty
 }
 
-// walkMap is walk for a map of texts, whose entries cannot be changed in place. A key that
-// is not clean goes.
+// walkMap does the same for a map of texts, whose entries cannot be changed in place. An entry
+// whose key is not clean is removed.
 func walkMap(v reflect.Value, set bool) bool {
 	if v.Type().Key().Kind() != reflect.String || v.Type().Elem().Kind() != reflect.String {
 		return false
@@ -146,10 +146,10 @@ func walkMap(v reflect.Value, set bool) bool {
 	return dirty
 }
 
-// sanitizingRecorder records events whose messages are clean.
+// A sanitizingRecorder records events and cleans their messages.
 type sanitizingRecorder struct{ event.Recorder }
 
-// Event records an event.
+// Event records an event with a clean message.
 func (r sanitizingRecorder) Event(o runtime.Object, e event.Event) {
 	e.Message = tailscale.Text(e.Message)
 	r.Recorder.Event(o, e)

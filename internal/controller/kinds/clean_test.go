@@ -31,13 +31,13 @@ func TestClean(t *testing.T) {
 		t.Errorf("sanitize(...): -want, +got:\n%s", diff)
 	}
 	if shared[1] != "tag:\x1b[31m" {
-		t.Error("What is shared must not be changed")
+		t.Error("shared values must not change")
 	}
 	if d.GetCondition(xpv2.TypeReady).Message != "a b" {
 		t.Errorf("Ready: %q", d.GetCondition(xpv2.TypeReady).Message)
 	}
 	if *d.Spec.ForProvider.Name != "\x00" {
-		t.Error("What the user wrote is left")
+		t.Error("the spec must not change")
 	}
 	for _, mg := range []*v1alpha1.Machine{{}, {Status: v1alpha1.MachineStatus{AtProvider: v1alpha1.MachineObservation{Name: "ok"}}}} {
 		before := mg.DeepCopy()

@@ -11,17 +11,17 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
 )
 
-// NopDisconnect is embedded in external clients: they share the client of Tailscale's
-// API, so there is nothing to close.
+// NopDisconnect is embedded in external clients. They share the client of Tailscale's API, so there
+// is nothing to close.
 type NopDisconnect struct{}
 
 // Disconnect does nothing.
 func (NopDisconnect) Disconnect(context.Context) error { return nil }
 
-// nothingExternal is the external client of an object that left nothing in the tailnet.
+// A nothingExternal is the external client of an object that left nothing in the tailnet.
 type nothingExternal[T resource.ModernManaged] struct{ NopDisconnect }
 
-// Observe nothing.
+// Observe reports that nothing exists.
 func (nothingExternal[T]) Observe(context.Context, T) (managed.ExternalObservation, error) {
 	return managed.ExternalObservation{}, nil
 }
@@ -36,7 +36,7 @@ func (nothingExternal[T]) Update(context.Context, T) (managed.ExternalUpdate, er
 	return managed.ExternalUpdate{}, nil
 }
 
-// Delete is never called for what does not exist.
+// Delete is never called, because nothing exists.
 func (nothingExternal[T]) Delete(context.Context, T) (managed.ExternalDelete, error) {
 	return managed.ExternalDelete{}, nil
 }

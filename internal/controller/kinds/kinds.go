@@ -1,8 +1,8 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kinds adds the controllers of managed kinds to a manager. It holds the set-up
-// that all kinds share; each kind has its controller in a package beside this one.
+// Package kinds adds the controllers of managed kinds to a manager. It holds the set-up that all
+// kinds share. Each kind has its controller in a package next to this one.
 package kinds
 
 import (
@@ -25,75 +25,74 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/setup"
 )
 
-// An Env is what a controller may use beside its connection.
+// An Env is what a controller may use in addition to its connection.
 type Env struct {
-	// Kube reads from the cache, but Secrets live.
+	// Kube reads from the cache, except for Secrets, which it reads from the API server.
 	Kube client.Client
 
-	// Live reads from the API server. It is for what a write depends on that nothing
-	// would correct later.
+	// Live reads from the API server. Use it where a write depends on the answer and nothing would
+	// correct the write later.
 	Live client.Reader
 
-	// Record events about managed resources.
+	// Record records events about managed resources.
 	Record event.Recorder
 }
 
 // A Connect returns the connection of a managed resource. See clients.Connector.
 type Connect func(ctx context.Context, mg resource.ModernManaged) (*clients.Connection, error)
 
-// A Kind describes how the resources of one kind are managed. Every kind recovers from a
-// crashed or unanswered Create by itself, so no kind has a creation grace period.
+// A Kind describes how the resources of one kind are managed. Every kind recovers by itself from a
+// Create that crashed or got no answer, so no kind has a creation grace period.
 type Kind[T resource.ModernManaged] struct {
 	GroupVersionKind schema.GroupVersionKind
 
 	// Object is an empty object of the kind.
 	Object T
 
-	// List makes an empty list of the kind.
+	// List returns an empty list of the kind.
 	List func() resource.ManagedList
 
-	// Requires are the kinds beside this one that must be installed before the controller
-	// starts. Provider configs are required by all.
+	// Requires are the kinds, in addition to this one, that must be installed before the controller
+	// starts. All kinds require provider configs.
 	Requires []schema.GroupVersionKind
 
-	// LeavesNothing declares that objects of the kind make nothing in the tailnet that
-	// stays there: one that is being deleted needs neither a connection nor credentials.
+	// LeavesNothing declares that objects of the kind leave nothing in the tailnet: their deletion
+	// needs neither a connection nor credentials.
 	LeavesNothing bool
 
 	// Prepare adds indexes and further controllers to the manager. It may be nil.
 	Prepare func(mgr ctrl.Manager) error
 
-	// Connect makes a client for one reconcile of one object.
+	// Connect returns a client for one reconcile of one object.
 	//
-	// A kind that must decide itself what a missing connection means sets Connector
-	// instead.
+	// A kind that handles a missing connection itself sets Connector instead.
 	Connect func(ctx context.Context, env Env, c *clients.Connection, mg T) (managed.TypedExternalClient[T], error)
 
-	// Connector makes what connects objects, in place of Connect and Untouched.
+	// Connector returns the connector of the kind. It replaces Connect and Untouched.
 	Connector func(env Env, connect Connect) managed.TypedExternalConnector[T]
 
-	// Untouched reports whether nothing can be in the tailnet for an object that is
-	// being deleted: its deletion then needs no connection. By default an object without
-	// an external name and without an attempted create is untouched.
+	// Untouched reports whether the tailnet cannot have anything of an object that is being
+	// deleted: its deletion then needs no connection. By default an object without an external name
+	// and without an attempted create is untouched.
 	Untouched func(mg T) bool
 
-	// Remaining names for people the things that an object may leave in the tailnet, or is
-	// empty. The default is the external name.
+	// Remaining returns, for messages, the names of the objects of the tailnet that a managed
+	// object may leave there. It may return nothing. The default is the external name.
 	Remaining func(mg T) string
 
-	// Poll decides when an object is observed again. The default is the poll
-	// interval. Polls are spread either way.
+	// Poll returns when an object is observed again. The default is the poll interval. Polls are
+	// spread in either case.
 	Poll managed.PollIntervalHook
 
 	// ExternalName returns the external name that an object's spec determines. Nil means that
 	// the controller or the user sets it. It is never a copy of the object's name.
 	ExternalName func(mg T) string
 
-	// Wrap changes how the reconciler is called. It may be nil.
+	// Wrap returns the reconciler that the controller uses. It may be nil.
 	Wrap func(r reconcile.Reconciler) reconcile.Reconciler
 
-	// Claims is an empty object of a kind whose objects compete with those of this kind for
-	// things of the tailnet: when one goes or changes, the losers are reconciled. It may be
+	// Claims is an empty object of a kind whose objects compete with those of this kind for parts
+	// of the tailnet: when one of them is deleted or changed, the losers are reconciled. It may be
 	// nil.
 	Claims client.Object
 
@@ -123,10 +122,10 @@ func (k Kind[T]) Setup(mgr ctrl.Manager, o setup.Options) error {
 			remaining:              k.remaining,
 		}),
 		managed.WithInitializers(k.initializers(mgr.GetClient())...),
-		// Every kind finds again what a crashed or unanswered Create made.
+		// Every kind finds the result of a Create that crashed or got no answer.
 		managed.WithDeterministicExternalName(true),
-		// Lists know of a write at once. Else an object that is deleted soon after it
-		// was made would stay for the rest of the grace period.
+		// Lists include a write at once. With a grace period, an object that is deleted soon after
+		// its creation would stay until the period ends.
 		managed.WithCreationGracePeriod(0),
 		managed.WithPollIntervalHook(setup.Jitter(k.poll())))
 	if k.Wrap != nil {
@@ -152,8 +151,7 @@ func (k Kind[T]) Setup(mgr ctrl.Manager, o setup.Options) error {
 	return errors.Wrapf(b.Complete(o.Limit(name, r)), "cannot set up the controller of kind %s", name)
 }
 
-// initializers returns an initializer that sets the external name, if the spec determines
-// it.
+// initializers returns an initializer that sets the external name, if the spec determines it.
 func (k Kind[T]) initializers(kube client.Client) []managed.Initializer {
 	if k.ExternalName == nil {
 		return nil
@@ -192,7 +190,7 @@ type connector[T resource.ModernManaged] struct {
 	connect Connect
 }
 
-// Connect to the tailnet, unless there is nothing there to clean up.
+// Connect connects to the tailnet, unless nothing needs clean-up there.
 func (c *connector[T]) Connect(ctx context.Context, mg T) (managed.TypedExternalClient[T], error) {
 	if xpmeta.WasDeleted(mg) && c.untouched(mg) {
 		return nothingExternal[T]{}, nil

@@ -28,11 +28,11 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/setup"
 )
 
-// reasonOrphaned is that of the event of an object that goes without cleaning up.
+// reasonOrphaned is the reason of the event of an object that is deleted without clean-up.
 const reasonOrphaned event.Reason = "NeverAllowed"
 
-// permitted wraps a connector: an object that goes and was never allowed to act on the
-// tailnet, or not on what it names, leaves that as it is.
+// permitted wraps a connector. An object that is being deleted and was never allowed to act on the
+// tailnet, or on what its spec names, leaves the tailnet unchanged.
 type permitted[T resource.ModernManaged] struct {
 	managed.TypedExternalConnector[T]
 
@@ -40,11 +40,11 @@ type permitted[T resource.ModernManaged] struct {
 	record    event.Recorder
 	remaining func(mg T) string
 
-	// abandoned has the UIDs of objects whose clean-up is beyond the grant.
+	// abandoned has the UIDs of objects whose clean-up exceeds the grant.
 	abandoned sync.Map
 }
 
-// Connect returns a client that forgets the permit of an object that has gone.
+// Connect returns a client that removes the permit of an object that is gone.
 func (c *permitted[T]) Connect(ctx context.Context, mg T) (managed.TypedExternalClient[T], error) {
 	e, err := c.TypedExternalConnector.Connect(ctx, mg)
 	var never *clients.NeverAllowedError
@@ -58,7 +58,7 @@ func (c *permitted[T]) Connect(ctx context.Context, mg T) (managed.TypedExternal
 	return &permittedClient[T]{TypedExternalClient: e, permitted: c}, nil
 }
 
-// recordOrphaned records an event with the things that an object leaves in the tailnet.
+// recordOrphaned records an event that names what an object leaves in the tailnet.
 func (c *permitted[T]) recordOrphaned(mg T, why string) {
 	if left := c.remaining(mg); left != "" {
 		c.record.Event(mg, event.Warning(reasonOrphaned, errors.Errorf("%s: left in the tailnet, if it is there: %s", why, left)))
@@ -71,7 +71,8 @@ type permittedClient[T resource.ModernManaged] struct {
 	permitted *permitted[T]
 }
 
-// Observe the object. One that is being deleted and has nothing left needs no permit.
+// Observe observes the object. An object that is being deleted and has nothing left needs no
+// permit.
 func (c *permittedClient[T]) Observe(ctx context.Context, mg T) (managed.ExternalObservation, error) {
 	o, err := c.TypedExternalClient.Observe(ctx, mg)
 	if xpmeta.WasDeleted(mg) {
@@ -89,8 +90,8 @@ func (c *permittedClient[T]) Observe(ctx context.Context, mg T) (managed.Externa
 	return o, nil
 }
 
-// Delete what the object made. What its namespace may not delete is left: the object goes
-// without.
+// Delete deletes what the object made. If the grant of its namespace does not cover the deletion,
+// the object is deleted without clean-up.
 func (c *permittedClient[T]) Delete(ctx context.Context, mg T) (managed.ExternalDelete, error) {
 	o, err := c.TypedExternalClient.Delete(ctx, mg)
 	var beyond *allow.ViolationError
@@ -103,8 +104,8 @@ func (c *permittedClient[T]) Delete(ctx context.Context, mg T) (managed.External
 	return managed.ExternalDelete{}, nil
 }
 
-// prune has the permits of a kind's objects forgotten that went without being observed,
-// as when somebody takes their finalizer from them.
+// prune removes the permits of a kind's objects that were deleted without an observation, for
+// example because somebody removed their finalizer.
 func prune(mgr ctrl.Manager, o setup.Options, kind string, list func() resource.ManagedList) error {
 	covers := func(namespace string) bool {
 		return len(o.WatchNamespaces) == 0 || slices.Contains(o.WatchNamespaces, namespace)

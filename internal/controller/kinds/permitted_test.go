@@ -23,14 +23,14 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/permits"
 )
 
-// refusedConnector connects nobody.
+// A refusedConnector always fails.
 type refusedConnector struct{ err error }
 
 func (c refusedConnector) Connect(context.Context, *v1alpha1.Webhook) (managed.TypedExternalClient[*v1alpha1.Webhook], error) {
 	return nil, c.err
 }
 
-// said are the events that were recorded.
+// said holds the events that were recorded.
 type said struct{ events []event.Event }
 
 func (s *said) Event(_ runtime.Object, e event.Event)    { s.events = append(s.events, e) }
@@ -46,9 +46,9 @@ func TestNeverAllowed(t *testing.T) {
 		events int
 		want   error
 	}{
-		"Named":   {reason: "What an object claims to have made is left, and named.", err: never, left: "endpoint-1", events: 1},
-		"Nothing": {reason: "Of an object that claims nothing there is nothing to say.", err: never},
-		"Other":   {reason: "Whoever cannot connect tries again.", err: other, left: "endpoint-1", want: other},
+		"Named":   {reason: "Objects that the object claims to have made stay, and the event names them.", err: never, left: "endpoint-1", events: 1},
+		"Nothing": {reason: "An object that claims nothing causes no event.", err: never},
+		"Other":   {reason: "Another connection error is retried.", err: other, left: "endpoint-1", want: other},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -98,9 +98,9 @@ func TestPermitIsForgotten(t *testing.T) {
 		exists  bool
 		want    bool
 	}{
-		{reason: "An object that is to be made may clean up later.", want: true},
-		{reason: "So may one that is being deleted.", deleted: &now, exists: true, want: true},
-		{reason: "Once nothing is left there is nothing to clean up.", deleted: &now},
+		{reason: "The permit of an object that is not made yet stays.", want: true},
+		{reason: "The permit of an object that is being deleted stays.", deleted: &now, exists: true, want: true},
+		{reason: "Once nothing is left, the permit is removed.", deleted: &now},
 	}
 	for _, st := range steps {
 		mg.DeletionTimestamp, tailnet.observation.ResourceExists = st.deleted, st.exists
@@ -117,7 +117,8 @@ func TestPermitIsForgotten(t *testing.T) {
 	}
 }
 
-// TestBeyondGrant shows that an object which may not delete what it names goes without.
+// TestBeyondGrant shows that an object which may not delete what it names is deleted without
+// clean-up.
 func TestBeyondGrant(t *testing.T) {
 	beyond := errors.Wrap(&allow.ViolationError{Field: "tags of device n1", Problem: "too much"}, "cannot delete device")
 	tailnet := &scripted{deletion: beyond}

@@ -22,12 +22,11 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// refusedFor is how long a call is not repeated that the tailnet's plan or a limit of
-// the tailnet refused: a person must act first.
+// refusedFor is how long a call is not repeated after the tailnet's plan or a limit of the tailnet
+// refused it: a person must act first.
 const refusedFor = 10 * time.Minute
 
-// refusals remembers the calls that the tailnet's plan or a limit of the tailnet
-// refused, by object.
+// refusals holds, by object, the calls that the tailnet's plan or a limit of the tailnet refused.
 type refusals struct {
 	clock clock.PassiveClock
 
@@ -35,10 +34,10 @@ type refusals struct {
 	by map[types.UID]refusal
 }
 
-// A refusal of one call.
+// A refusal is the refusal of one call.
 type refusal struct {
 	call       call
-	generation int64 // Of the object that was refused: another spec is another call.
+	generation int64 // Of the refused object: a changed spec makes a different call.
 	at         time.Time
 	err        error
 }
@@ -55,7 +54,7 @@ func newRefusals(c clock.PassiveClock) *refusals {
 	return &refusals{clock: c, by: map[types.UID]refusal{}}
 }
 
-// get returns why a call of an object is not repeated yet, or nil.
+// get returns why an object's call is not repeated yet, or nil.
 func (r *refusals) get(mg resource.Managed, c call) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -66,8 +65,8 @@ func (r *refusals) get(mg resource.Managed, c call) error {
 	return f.err
 }
 
-// record keeps an error of a call, if it is a refusal, and forgets an earlier refusal of
-// that call if it is none. It returns the error.
+// record keeps a call's error if it is a refusal, and otherwise removes an earlier refusal of the
+// call. It returns the error.
 func (r *refusals) record(mg resource.Managed, c call, err error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -87,8 +86,8 @@ func (r *refusals) forget(uid types.UID) {
 	delete(r.by, uid)
 }
 
-// refusedReason returns the condition's reason for an error, and whether the tailnet's
-// plan or a limit of the tailnet is the cause.
+// refusedReason returns the condition's reason for an error, and whether the tailnet's plan or a
+// limit of the tailnet is the cause.
 func refusedReason(err error) (xpv2.ConditionReason, bool) {
 	switch tailscale.ClassOf(err) {
 	case tailscale.ClassPlanRequired:
@@ -99,14 +98,14 @@ func refusedReason(err error) (xpv2.ConditionReason, bool) {
 	return "", false
 }
 
-// backingOff wraps a connector: its clients repeat refused calls seldom, and say why.
+// backingOff wraps a connector. Its clients repeat refused calls rarely, and report the reason.
 type backingOff[T resource.ModernManaged] struct {
 	managed.TypedExternalConnector[T]
 
 	refusals *refusals
 }
 
-// Connect returns a client that repeats refused calls seldom.
+// Connect returns a client that repeats refused calls rarely.
 func (c *backingOff[T]) Connect(ctx context.Context, mg T) (managed.TypedExternalClient[T], error) {
 	e, err := c.TypedExternalConnector.Connect(ctx, mg)
 	if err != nil {
@@ -121,9 +120,9 @@ type backingOffClient[T resource.ModernManaged] struct {
 	refusals *refusals
 }
 
-// Observe the object, unless that was refused just now. An object whose creation was
-// refused is not created again yet: the reconciler would write two annotations each
-// time. A deletion is never held back.
+// Observe observes the object, unless an observation was refused recently. It keeps the reconciler
+// from repeating a refused Create, which would write two annotations each time. It never holds back
+// a deletion.
 func (c *backingOffClient[T]) Observe(ctx context.Context, mg T) (managed.ExternalObservation, error) {
 	if xpmeta.WasDeleted(mg) {
 		o, err := c.TypedExternalClient.Observe(ctx, mg)
@@ -145,13 +144,13 @@ func (c *backingOffClient[T]) Observe(ctx context.Context, mg T) (managed.Extern
 	return o, nil
 }
 
-// Create the object and note a refusal.
+// Create creates the object and records a refusal.
 func (c *backingOffClient[T]) Create(ctx context.Context, mg T) (managed.ExternalCreation, error) {
 	o, err := c.TypedExternalClient.Create(ctx, mg)
 	return o, c.refusals.record(mg, callCreate, err)
 }
 
-// Update the object, unless that was refused just now.
+// Update updates the object, unless an update was refused recently.
 func (c *backingOffClient[T]) Update(ctx context.Context, mg T) (managed.ExternalUpdate, error) {
 	if err := c.refusals.get(mg, callUpdate); err != nil {
 		return managed.ExternalUpdate{}, err
@@ -160,7 +159,7 @@ func (c *backingOffClient[T]) Update(ctx context.Context, mg T) (managed.Externa
 	return o, c.refusals.record(mg, callUpdate, err)
 }
 
-// setRefused says in the object's condition Ready why it cannot be, and returns the error.
+// setRefused sets the reason of the refusal in the object's Ready condition, and returns the error.
 func setRefused(mg resource.Conditioned, err error) error {
 	if reason, ok := refusedReason(err); ok {
 		mg.SetConditions(xpv2.Condition{Type: xpv2.TypeReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.Now(), Reason: reason, Message: err.Error()})

@@ -22,7 +22,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// A scripted tailnet counts the calls of one object.
+// A scripted client counts the calls of one object.
 type scripted struct {
 	NopDisconnect
 
@@ -64,33 +64,33 @@ func TestRefusals(t *testing.T) {
 		reason  string
 		tailnet scripted
 		change  func(mg *v1alpha1.Webhook)
-		want    calls // After three rounds at once.
-		later   calls // After another when the pause is over.
+		want    calls // After three immediate rounds.
+		later   calls // After one more round when the pause is over.
 		ready   xpv2.ConditionReason
 		err     error
 	}{
 		"Observe": {
-			reason: "What the plan lacks is not asked for again at once.", tailnet: scripted{observe: plan},
+			reason: "An observation that the plan refuses is not repeated at once.", tailnet: scripted{observe: plan},
 			want: calls{Observes: 1}, later: calls{Observes: 2}, ready: meta.ReasonPlanRequired, err: plan,
 		},
 		"Create": {
-			reason: "Nor made.", tailnet: scripted{create: plan},
+			reason: "A create that the plan refuses is not repeated at once.", tailnet: scripted{create: plan},
 			want: calls{Observes: 3, Creates: 1}, later: calls{Observes: 4, Creates: 2}, ready: meta.ReasonPlanRequired, err: plan,
 		},
 		"Quota": {
-			reason: "Nor what is one too many.", tailnet: scripted{create: quota},
+			reason: "A create beyond a limit is not repeated at once.", tailnet: scripted{create: quota},
 			want: calls{Observes: 3, Creates: 1}, later: calls{Observes: 4, Creates: 2}, ready: meta.ReasonQuotaExceeded, err: quota,
 		},
 		"Update": {
-			reason: "What exists is observed as ever.", tailnet: scripted{observation: managed.ExternalObservation{ResourceExists: true}, update: plan},
+			reason: "An object that exists is still observed.", tailnet: scripted{observation: managed.ExternalObservation{ResourceExists: true}, update: plan},
 			want: calls{Observes: 3, Edits: 1}, later: calls{Observes: 4, Edits: 2}, err: plan,
 		},
 		"Other": {
-			reason: "Other errors are tried again.", tailnet: scripted{create: other},
+			reason: "Calls with other errors are repeated.", tailnet: scripted{create: other},
 			want: calls{Observes: 3, Creates: 3}, later: calls{Observes: 4, Creates: 4}, err: other,
 		},
 		"Edited": {
-			reason: "Another spec is another call.", tailnet: scripted{create: plan}, change: func(mg *v1alpha1.Webhook) { mg.Generation++ },
+			reason: "A changed spec makes a different call.", tailnet: scripted{create: plan}, change: func(mg *v1alpha1.Webhook) { mg.Generation++ },
 			want: calls{Observes: 3, Creates: 3}, later: calls{Observes: 4, Creates: 4}, ready: meta.ReasonPlanRequired, err: plan,
 		},
 		"Deleted": {
@@ -144,7 +144,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// connected is a connector whose client is always the same.
+// connected is a connector that always returns the same client.
 type connected struct{ *scripted }
 
 // Disconnect closes nothing.

@@ -14,12 +14,12 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/setup"
 )
 
-// A Registration is a Kind without its type, as the provider registers it.
+// A Registration is a Kind without its type parameter, as the provider registers it.
 type Registration interface {
 	// Needs returns the kinds that must be installed before the controller starts.
 	Needs() []schema.GroupVersionKind
 
-	// User describes the kind to the controllers of provider configs.
+	// User returns the kind's description for the controllers of provider configs.
 	User() User
 
 	// Setup adds the controller of the kind to a manager.
@@ -33,11 +33,11 @@ type User struct {
 	// Object is an empty object of the kind.
 	Object client.Object
 
-	// List makes an empty list of the kind.
+	// List returns an empty list of the kind.
 	List func() resource.ManagedList
 
-	// CleansUp reports whether an object that is being deleted may need its credentials to
-	// remove things from the tailnet.
+	// CleansUp reports whether an object that is being deleted may need its credentials to remove
+	// objects from the tailnet.
 	CleansUp bool
 }
 
@@ -49,7 +49,7 @@ func (k Kind[T]) Needs() []schema.GroupVersionKind {
 		v1alpha1.ProviderConfigUsageGroupVersionKind)
 }
 
-// User describes the kind to the controllers of provider configs.
+// User returns the kind's description for the controllers of provider configs.
 func (k Kind[T]) User() User {
 	return User{GroupVersionKind: k.GroupVersionKind, Object: k.Object, List: k.List, CleansUp: !k.LeavesNothing}
 }

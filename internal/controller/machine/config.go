@@ -18,19 +18,18 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 )
 
-// maxDescription of a key, in bytes: the API takes letters, digits, dashes and
-// spaces.
+// maxDescription is the maximum length of a key's description, in bytes. The API accepts letters,
+// digits, dashes and spaces.
 const maxDescription = 50
 
-// nodeConfig returns tailscaled's configuration of a machine, without the
-// services that it advertises: those are its agent's to add. authKey may be
-// empty. The same input gives the same bytes.
+// nodeConfig returns tailscaled's configuration of a machine, without the advertised services,
+// which the agent adds. authKey may be empty. The same input gives the same bytes.
 func nodeConfig(mg *v1alpha1.Machine, controlURL, authKey string) ([]byte, error) {
 	hostname := mg.Spec.ForProvider.Hostname
 	no := opt.NewBool(false)
 	c := ipn.ConfigVAlpha{
 		Version: "alpha0",
-		// Locked and AcceptRoutes are true where they are absent.
+		// Locked and AcceptRoutes default to true.
 		Locked:       no,
 		AcceptDNS:    no,
 		AcceptRoutes: opt.NewBool(mg.Spec.ForProvider.AcceptRoutes),
@@ -46,8 +45,8 @@ func nodeConfig(mg *v1alpha1.Machine, controlURL, authKey string) ([]byte, error
 	return b, errors.Wrap(err, "cannot encode tailscaled's config")
 }
 
-// authKeyOf returns the auth key in tailscaled's configuration, or "". A
-// configuration that cannot be read has none: it is written again.
+// authKeyOf returns the auth key in tailscaled's configuration, or "". An unreadable configuration
+// has none, and is written again.
 func authKeyOf(config []byte) string {
 	var c ipn.ConfigVAlpha
 	if err := json.Unmarshal(config, &c); err != nil || c.AuthKey == nil {
@@ -56,11 +55,11 @@ func authKeyOf(config []byte) string {
 	return *c.AuthKey
 }
 
-// notAllowed are the characters that a key's description cannot have.
+// notAllowed matches the characters that a key's description may not have.
 var notAllowed = regexp.MustCompile(`[^A-Za-z0-9-]`)
 
-// keyDescription names a machine's keys: by a hash that no other machine of any
-// cluster has, and by as much of its name as fits for people.
+// keyDescription returns the description of a machine's keys: a hash that no other machine of any
+// cluster has, and, for readers, as much of its name as fits.
 func keyDescription(clusterID string, mg *v1alpha1.Machine) string {
 	sum := sha256.Sum256([]byte(clusterID + "/" + mg.GetNamespace() + "/" + mg.GetName()))
 	d := "tsgw " + hex.EncodeToString(sum[:8]) + " " + notAllowed.ReplaceAllString(mg.GetNamespace()+"-"+mg.GetName(), "-")
@@ -70,7 +69,7 @@ func keyDescription(clusterID string, mg *v1alpha1.Machine) string {
 	return d
 }
 
-// wantedTags are the tags of a machine's device, sorted.
+// wantedTags returns the tags of a machine's device, sorted.
 func wantedTags(configTags []string, mg *v1alpha1.Machine) []string {
 	out := slices.Clone(configTags)
 	for _, t := range mg.Spec.ForProvider.Tags {

@@ -24,15 +24,15 @@ import (
 )
 
 const (
-	// clockSkew that this cluster and Tailscale may have, at most.
+	// clockSkew is the maximum difference between the clocks of this cluster and of Tailscale.
 	clockSkew = time.Minute
 
-	// offlineGrace is how long a machine that is being deleted waits for a device that
-	// looks like its own to go offline.
+	// offlineGrace is how long a machine that is being deleted waits for a device that looks like
+	// its own to go offline.
 	offlineGrace = 2 * time.Minute
 )
 
-// remains reports whether anything of a machine that is being deleted is left.
+// remains reports whether anything is left of a machine that is being deleted.
 func (e *external) remains(ctx context.Context, mg *v1alpha1.Machine, s podSecrets) (bool, error) {
 	if s.state != nil || s.config != nil {
 		return true, nil
@@ -50,8 +50,8 @@ func (e *external) remains(ctx context.Context, mg *v1alpha1.Machine, s podSecre
 	return len(ks) > 0, errors.Wrap(err, "cannot list auth keys")
 }
 
-// Delete the machine's keys, its devices and its Secrets. The keys go first:
-// from then on no pod can make a device that the next steps do not see.
+// Delete deletes the machine's keys, its devices and its Secrets. The keys go first: afterwards no
+// pod can make a device that the next steps miss.
 func (e *external) Delete(ctx context.Context, mg *v1alpha1.Machine) (managed.ExternalDelete, error) {
 	mg.SetConditions(xpv2.Deleting())
 	s, err := getSecrets(ctx, e.kube, mg)
@@ -69,7 +69,7 @@ func (e *external) Delete(ctx context.Context, mg *v1alpha1.Machine) (managed.Ex
 	if err := e.deleteKeys(ctx, mg, s); err != nil {
 		return managed.ExternalDelete{}, err
 	}
-	// The node may have logged in and written its state meanwhile.
+	// The node may have logged in and written its state in the meantime.
 	if s, err = getSecrets(ctx, e.kube, mg); err != nil {
 		return managed.ExternalDelete{}, err
 	}
@@ -90,8 +90,8 @@ func (e *external) Delete(ctx context.Context, mg *v1alpha1.Machine) (managed.Ex
 	return managed.ExternalDelete{}, deleteSecrets(ctx, e.kube, s)
 }
 
-// nodeIDs of all devices that are known to be the machine's. One that its state names and
-// that was not adopted yet is judged now.
+// nodeIDs returns the node IDs of all known devices of the machine. It checks a device that the
+// machine's state names and that was not adopted yet.
 func (e *external) nodeIDs(ctx context.Context, mg *v1alpha1.Machine, s podSecrets) ([]string, error) {
 	ids := []string{meta.NodeIDOf(mg)}
 	if s.config != nil {
@@ -117,9 +117,9 @@ func (e *external) nodeIDs(ctx context.Context, mg *v1alpha1.Machine, s podSecre
 	return slices.DeleteFunc(ids, func(id string) bool { return id == "" }), nil
 }
 
-// mayBeUsed returns when the machine's last key was issued, if a node may have logged in
-// with it. A machine that never got a key has no device, and neither has one whose key was
-// there, unused, when it was revoked: whatever looks like it is another's.
+// mayBeUsed returns the time when the machine's last key was issued, if a node may have logged in
+// with it. A machine that never got a key has no device. Neither has one whose key was still unused
+// when it was revoked: a device that looks like the machine's belongs to another.
 func mayBeUsed(config *corev1.Secret) (time.Time, bool) {
 	if config == nil {
 		return time.Time{}, false
@@ -131,12 +131,12 @@ func mayBeUsed(config *corev1.Secret) (time.Time, bool) {
 	return issued(config)
 }
 
-// unrecorded finds a device that used the machine's key, but whose node ID was
-// lost with the state Secret. Devices do not show their key, so it is one that
-// looks like ours, was made while the key was good, and is of no other Machine. If
-// several are, or another Machine has the same hostname, all are left: another cluster
-// may have made a device from the same manifests at the same time. For that reason one
-// that is online is left, too: the pod of this machine has a while to end.
+// unrecorded finds a device that used the machine's key, but whose node ID was lost with the state
+// Secret. Devices do not show their key, so it finds a device that looks like the machine's, was
+// made while the key was valid, and belongs to no other Machine. If several match, or if another
+// Machine has the same hostname, it returns none of them: another cluster may have made a device
+// from the same manifests at the same time. For the same reason it returns no device that is
+// online; the machine's pod has some time to end.
 func (e *external) unrecorded(ctx context.Context, mg *v1alpha1.Machine, issued time.Time) ([]string, error) {
 	all, err := e.api.Devices(ctx, tailscale.Current)
 	if err != nil {
@@ -175,14 +175,14 @@ func (e *external) unrecorded(ctx context.Context, mg *v1alpha1.Machine, issued 
 	return ids, nil
 }
 
-// held is what other Machines of this cluster have.
+// held describes what other Machines of this cluster have.
 type held struct {
 	devices  map[string]bool // By node ID.
 	hostname bool            // One has the machine's hostname.
 }
 
-// heldByOthers looks at what other Machines have adopted, and at what their states name
-// that was not adopted yet.
+// heldByOthers returns the devices that other Machines have adopted, and those that their states
+// name and that were not adopted yet.
 func (e *external) heldByOthers(ctx context.Context, mg *v1alpha1.Machine) (held, error) {
 	h := held{devices: map[string]bool{}}
 	machines := &v1alpha1.MachineList{}

@@ -33,8 +33,8 @@ import (
 
 const profile = "profile-1"
 
-// A simWorld is a machine, its pod and a simulated tailnet. The provider's clock is
-// the test's.
+// A simWorld has a machine, its pod and a simulated tailnet. The test controls the provider's
+// clock.
 type simWorld struct {
 	t    *testing.T
 	kube client.Client
@@ -43,8 +43,8 @@ type simWorld struct {
 	mg   *v1alpha1.Machine
 	now  time.Time
 
-	// askedWith is the auth key that the pod had when it asked for another one and
-	// began to wait. Nil while it does not wait.
+	// askedWith is the auth key that the pod had when it requested another one and began to wait.
+	// It is nil while the pod does not wait.
 	askedWith *string
 	joined    int
 }
@@ -57,7 +57,7 @@ func newSimWorld(t *testing.T) *simWorld {
 			t.Fatal(err)
 		}
 	}
-	// The simulator's devices are made by the real clock, and after their keys.
+	// The simulator makes devices by the real clock, and after their keys.
 	w := &simWorld{t: t, sim: simtest.StartAPI(t), now: time.Now().AddDate(0, -1, 0)}
 	w.mg = machine(func(m *v1alpha1.Machine) { m.CreationTimestamp = metav1.NewTime(w.now) })
 	w.kube = fake.NewClientBuilder().WithScheme(s).WithObjects(w.mg.DeepCopy()).Build()
@@ -86,7 +86,7 @@ func (w *simWorld) configKey() string {
 	return authKeyOf(w.get("edge-ingress-0-config").Data[meta.ConfigKey])
 }
 
-// reconcile is one turn of the provider.
+// reconcile runs the provider once.
 func (w *simWorld) reconcile() {
 	w.t.Helper()
 	c := &connector{
@@ -113,9 +113,8 @@ func (w *simWorld) reconcile() {
 	}
 }
 
-// pod is one turn of the pod: what containerboot (tailscale.com
-// cmd/containerboot, kube/authkey) and tailscaled do between two restarts, or one
-// look of it at its config while it waits for a key.
+// pod runs the pod once: what containerboot (tailscale.com cmd/containerboot, kube/authkey) and
+// tailscaled do between two restarts, or one read of the config while the pod waits for a key.
 func (w *simWorld) pod() {
 	w.t.Helper()
 	st, key := w.get("edge-ingress-0"), w.configKey()
@@ -126,8 +125,8 @@ func (w *simWorld) pod() {
 		if key == "" || key == *w.askedWith {
 			return
 		}
-		// ClearReissueAuthKey: the request goes, and with it all that the old
-		// device was known by. Then the container restarts.
+		// ClearReissueAuthKey: the request is removed together with the old device's identity. Then
+		// the container restarts.
 		for _, k := range []string{kubetypes.KeyReissueAuthkey, kubetypes.KeyDeviceID, string(ipn.CurrentProfileStateKey), profile} {
 			delete(st.Data, k)
 		}
@@ -135,7 +134,7 @@ func (w *simWorld) pod() {
 		w.write(st)
 		return
 	}
-	// resetContainerbootState: an answered request is taken back at the start.
+	// resetContainerbootState: an answered request is removed at the start.
 	if broken, ok := st.Data[kubetypes.KeyReissueAuthkey]; ok && key != "" && string(broken) != key {
 		delete(st.Data, kubetypes.KeyReissueAuthkey)
 	}
@@ -176,7 +175,7 @@ func idOf(prefs []byte) string {
 	return nodeID(s)
 }
 
-// mayRun reports whether the tailnet still knows the node that a state is of.
+// mayRun reports whether the tailnet still knows the node of a state.
 func (w *simWorld) mayRun(prefs string) bool {
 	w.t.Helper()
 	d, err := w.api.Device(w.t.Context(), idOf([]byte(prefs)))
@@ -189,7 +188,7 @@ func (w *simWorld) mayRun(prefs string) bool {
 	return d.KeyExpiryDisabled || d.Expires.IsZero() || d.Expires.After(time.Now())
 }
 
-// run gives provider and pod some turns each.
+// run runs provider and pod several times each.
 func (w *simWorld) run() {
 	w.t.Helper()
 	for range 8 {
@@ -199,8 +198,7 @@ func (w *simWorld) run() {
 	w.reconcile()
 }
 
-// well fails the test unless the machine is Ready with the one device that there
-// is, and no key is left.
+// well fails the test unless the machine is Ready, its device is the only one, and no key is left.
 func (w *simWorld) well(when string) {
 	w.t.Helper()
 	type seen struct {
@@ -230,15 +228,15 @@ func (w *simWorld) well(when string) {
 	}
 }
 
-// TestLosses takes from a machine what it can lose, and waits for it to come back
-// by itself.
+// TestLosses removes state of a machine that can be lost, and waits until the machine recovers by
+// itself.
 func TestLosses(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		lose   func(w *simWorld)
 	}{
 		"DeviceDeleted": {
-			reason: "An admin deletes the device: the node is logged out and asks.",
+			reason: "An admin deletes the device: the node is logged out and requests a key.",
 			lose: func(w *simWorld) {
 				if err := w.sim.Client(w.t).Devices().Delete(w.t.Context(), w.mg.Status.AtProvider.NodeID); err != nil {
 					w.t.Fatal(err)
@@ -246,7 +244,7 @@ func TestLosses(t *testing.T) {
 			},
 		},
 		"NodeKeyExpired": {
-			reason: "An admin expires the node's key: the node needs a login and asks.",
+			reason: "An admin expires the node's key: the node needs a login and requests a key.",
 			lose: func(w *simWorld) {
 				url := w.sim.URL + "/api/v2/device/" + w.mg.Status.AtProvider.NodeID + "/expire"
 				req, err := http.NewRequestWithContext(w.t.Context(), http.MethodPost, url, strings.NewReader("{}"))
@@ -264,7 +262,7 @@ func TestLosses(t *testing.T) {
 			},
 		},
 		"StateLost": {
-			reason: "The state Secret is emptied: the node has neither state nor key and asks.",
+			reason: "The state Secret is emptied: the node has neither state nor key and requests one.",
 			lose: func(w *simWorld) {
 				st := w.get("edge-ingress-0")
 				st.Data = nil
@@ -272,13 +270,13 @@ func TestLosses(t *testing.T) {
 			},
 		},
 		"StateSecretDeleted": {
-			reason: "The state Secret is deleted: it is made again, and the node asks.",
+			reason: "The state Secret is deleted: it is made again, and the node requests a key.",
 			lose: func(w *simWorld) {
 				if err := w.kube.Delete(w.t.Context(), w.get("edge-ingress-0")); err != nil {
 					w.t.Fatal(err)
 				}
-				// It was deleted by the real clock, by which devices are made. Keys are not
-				// issued at once after one another.
+				// The state was deleted by the real clock, which also dates devices. Keys are not
+				// issued in quick succession.
 				w.now = time.Now().Add(stateDeletedGrace + time.Second + time.Duration(w.joined-1)*reissueInterval)
 			},
 		},
@@ -307,7 +305,7 @@ func TestLosses(t *testing.T) {
 	}
 }
 
-// TestKeyExpiresWhileWaiting is a machine whose pod cannot be scheduled for days.
+// TestKeyExpiresWhileWaiting shows that a machine recovers whose pod cannot be scheduled for days.
 func TestKeyExpiresWhileWaiting(t *testing.T) {
 	w := newSimWorld(t)
 	w.reconcile()
@@ -332,7 +330,8 @@ func TestKeyExpiresWhileWaiting(t *testing.T) {
 	w.well("when the pod runs at last")
 }
 
-// TestKeyRevokedWhileWaiting is a key that is no good when the pod uses it.
+// TestKeyRevokedWhileWaiting shows that a machine recovers whose key is invalid when its pod uses
+// it.
 func TestKeyRevokedWhileWaiting(t *testing.T) {
 	w := newSimWorld(t)
 	w.reconcile()
@@ -343,7 +342,7 @@ func TestKeyRevokedWhileWaiting(t *testing.T) {
 	if err := w.api.RevokeAuthKey(t.Context(), ks[0].ID); err != nil {
 		t.Fatal(err)
 	}
-	// Too soon for another one: it was minted just now.
+	// Too soon for another key, because this one was just minted.
 	w.run()
 	if w.joined != 0 || w.askedWith == nil {
 		t.Fatal("want the pod to have asked and to wait")
@@ -353,7 +352,7 @@ func TestKeyRevokedWhileWaiting(t *testing.T) {
 	w.well("when the next key is allowed")
 }
 
-// TestReissueIsLimited is a pod that cannot keep any state.
+// TestReissueIsLimited shows the limit on keys for a pod that cannot keep any state.
 func TestReissueIsLimited(t *testing.T) {
 	w := newSimWorld(t)
 	var keys []string

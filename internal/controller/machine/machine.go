@@ -34,12 +34,11 @@ const (
 	reasonDeviceRefused event.Reason = "RefusedDevice"
 )
 
-// stateDeletedGrace is how long a state Secret that is being deleted is kept
-// when its Machine is not: in a namespace that is going away the Machine
-// follows.
+// stateDeletedGrace is how long a state Secret is kept that is being deleted although its Machine
+// is not: in a namespace that is being deleted the Machine follows.
 const stateDeletedGrace = 10 * time.Second
 
-// api is what this controller needs of a tailnet.
+// api is the part of a tailnet's API that this controller needs.
 type api interface {
 	Domain(ctx context.Context) (string, error)
 	Devices(ctx context.Context, staleness tailscale.Staleness) ([]tailscale.Device, error)
@@ -52,7 +51,7 @@ type api interface {
 	RevokeAuthKey(ctx context.Context, id string) error
 }
 
-// A connection is a tailnet and what the provider config says beside.
+// A connection is a tailnet and the further settings of the provider config.
 type connection struct {
 	api        api
 	clusterID  string
@@ -67,7 +66,8 @@ type connector struct {
 	now     func() time.Time
 }
 
-// Connect to the tailnet. A machine that never got a key can go without it.
+// Connect connects to the tailnet. The deletion of a machine that never got a key needs no
+// connection.
 func (c *connector) Connect(ctx context.Context, mg *v1alpha1.Machine) (managed.TypedExternalClient[*v1alpha1.Machine], error) {
 	e := &external{kube: c.kube, record: c.record, now: c.now}
 	if xpmeta.WasDeleted(mg) {
@@ -87,24 +87,24 @@ func (c *connector) Connect(ctx context.Context, mg *v1alpha1.Machine) (managed.
 	return e, nil
 }
 
-// mayExist reports whether a key or a device may have been made for the machine.
-// Its Secrets come before its first key, and the state Secret stays until the end.
+// mayExist reports whether a key or a device may have been made for the machine. Its Secrets are
+// made before its first key, and the state Secret stays until the end.
 func mayExist(mg *v1alpha1.Machine, s podSecrets) bool {
 	return s.state != nil || s.config != nil || meta.NodeIDOf(mg) != ""
 }
 
 type external struct {
-	connection // Without an API if there is nothing to clean up.
+	connection // Without an API client if there is nothing to clean up.
 
 	kube   client.Client
 	record event.Recorder
 	now    func() time.Time
 }
 
-// Observe the machine's Secrets and its device. A machine that is to be always
-// exists, and is prepared by Update: the managed reconciler writes two annotations
-// around a Create, and each write of a composed resource counts against its
-// composite in Crossplane's circuit breaker.
+// Observe observes the machine's Secrets and its device. It reports that a machine exists unless
+// the machine is being deleted, so that Update prepares it: the managed reconciler writes two
+// annotations for a Create, and each write of a composed resource counts against its composite in
+// Crossplane's circuit breaker.
 func (e *external) Observe(ctx context.Context, mg *v1alpha1.Machine) (managed.ExternalObservation, error) {
 	if e.api == nil {
 		return managed.ExternalObservation{}, nil
@@ -166,14 +166,14 @@ func (e *external) plan(ctx context.Context, mg *v1alpha1.Machine, s podSecrets)
 	return p, d, err
 }
 
-// device returns the device with the node ID from the shared list. One that the
-// list lacks may have joined since, so the API is asked for it alone. Nil if there
-// is none.
+// device returns the device with the node ID from the shared list, or nil if there is none. A
+// device may have joined after the list was made, so device asks the API for one that the list
+// lacks.
 func (e *external) device(ctx context.Context, id string) (*tailscale.Device, error) {
 	if id == "" {
-		return nil, nil // None is an answer.
+		return nil, nil // Nil without an error means that there is none.
 	}
-	// A device that is missing or offline may just have joined.
+	// A device that is missing or offline may have joined since the cached list was made.
 	for _, staleness := range []tailscale.Staleness{tailscale.Cached, tailscale.Recent} {
 		all, err := e.api.Devices(ctx, staleness)
 		if err != nil {
@@ -188,17 +188,17 @@ func (e *external) device(ctx context.Context, id string) (*tailscale.Device, er
 		}
 	}
 	d, err := e.api.Device(ctx, id)
-	// The API finds a device by its old ID as well.
+	// The API also finds a device by its old ID.
 	if tailscale.IsNotFound(err) || err == nil && d.NodeID != id {
-		return nil, nil // None is an answer.
+		return nil, nil // Nil without an error means that there is none.
 	}
 	return d, errors.Wrap(err, "cannot get device")
 }
 
-// report fills in the status. It leaves what the agent reports alone.
+// report sets the status. It does not change what the agent reports.
 func (e *external) report(mg *v1alpha1.Machine, p plan, d *tailscale.Device, hasKey bool) {
 	before := mg.Status.AtProvider
-	// The node ID outlives its device.
+	// The node ID is kept when its device is gone.
 	o := v1alpha1.MachineObservation{KeyIssued: hasKey, NodeID: p.nodeID}
 	if o.NodeID == "" || p.replaced != "" {
 		o.NodeID = meta.NodeIDOf(mg)
@@ -222,7 +222,7 @@ func (e *external) report(mg *v1alpha1.Machine, p plan, d *tailscale.Device, has
 		o.Addresses, o.Tags = slices.Clone(d.Addresses), slices.Clone(d.Tags)
 		slices.Sort(o.Tags)
 		o.Online, o.Authorized = &d.ConnectedToControl, &d.Authorized
-		// Of one that is connected it would be another one each time.
+		// The time of a connected device would differ at each observation.
 		if !d.ConnectedToControl && d.LastSeen != nil && !d.LastSeen.IsZero() {
 			o.LastSeen = &metav1.Time{Time: d.LastSeen.UTC().Truncate(time.Second)}
 		}
@@ -246,17 +246,17 @@ func waitingForLogin() xpv2.Condition {
 	return xpv2.Creating().WithMessage("Waiting for the node to log in with its auth key")
 }
 
-// Create the Secrets and the first key.
+// Create creates the Secrets and the first key.
 func (e *external) Create(ctx context.Context, mg *v1alpha1.Machine) (managed.ExternalCreation, error) {
 	return managed.ExternalCreation{}, e.ensure(ctx, mg)
 }
 
-// Update the config, the key and the device's tags.
+// Update updates the config, the key and the device's tags.
 func (e *external) Update(ctx context.Context, mg *v1alpha1.Machine) (managed.ExternalUpdate, error) {
 	return managed.ExternalUpdate{}, e.ensure(ctx, mg)
 }
 
-// ensure does what the plan says, from fresh facts.
+// ensure executes the plan, which it makes from fresh data.
 func (e *external) ensure(ctx context.Context, mg *v1alpha1.Machine) error {
 	s, err := ensureSecrets(ctx, e.kube, mg)
 	if err != nil {
@@ -303,14 +303,13 @@ func (e *external) ensure(ctx context.Context, mg *v1alpha1.Machine) error {
 	if err := e.kube.Update(ctx, s.config); err != nil {
 		return errors.Wrap(err, "cannot update config Secret")
 	}
-	// The next observation would say the same, in a write of its own.
+	// Set here, the next observation needs no separate write for it.
 	mg.Status.AtProvider.KeyIssued = authKeyOf(p.config) != ""
 	return nil
 }
 
-// issueKey mints a key and puts it into the config. Keys of this machine that
-// exist already are deleted first: nobody knows their secrets any more, or the
-// node could not use them.
+// issueKey mints a key and puts it into the config. It first deletes the machine's existing keys:
+// their secrets are lost, or the node could not use them.
 func (e *external) issueKey(ctx context.Context, mg *v1alpha1.Machine, s podSecrets, p plan) error {
 	tags := wantedTags(e.tags, mg)
 	if len(tags) == 0 {
@@ -349,8 +348,8 @@ func (e *external) issueKey(ctx context.Context, mg *v1alpha1.Machine, s podSecr
 		return errors.Wrap(err, "cannot write auth key to config Secret")
 	}
 	mg.Status.AtProvider.KeyIssued = true
-	// The managed reconciler added its finalizer since Observe, and with the
-	// answer lost the status that was not written yet.
+	// The managed reconciler added its finalizer after Observe, and the answer overwrote the
+	// unwritten status.
 	if p.nodeID == "" {
 		mg.SetConditions(waitingForLogin())
 	}
@@ -358,8 +357,8 @@ func (e *external) issueKey(ctx context.Context, mg *v1alpha1.Machine, s podSecr
 	return nil
 }
 
-// deleteKeys removes every key of the machine. That the last one was not used is written
-// down before: once it is gone nothing tells.
+// deleteKeys removes every key of the machine. Before it deletes an unused key it records that the
+// key was unused, because that cannot be found out afterwards.
 func (e *external) deleteKeys(ctx context.Context, mg *v1alpha1.Machine, s podSecrets) error {
 	ks, err := e.api.KeysByDescription(ctx, keyDescription(e.clusterID, mg))
 	if err != nil {
@@ -385,8 +384,8 @@ func (e *external) deleteKeys(ctx context.Context, mg *v1alpha1.Machine, s podSe
 	return nil
 }
 
-// recordUnused writes down that a key was not used, if that is so. The shared list of keys
-// may be older than the login of a node.
+// recordUnused records that a key was not used, if that is so. The shared list of keys may be older
+// than a node's login.
 func (e *external) recordUnused(ctx context.Context, config *corev1.Secret, id string) error {
 	if config.GetAnnotations()[annotationKeyUnused] == id {
 		return nil
@@ -402,5 +401,5 @@ func (e *external) recordUnused(ctx context.Context, config *corev1.Secret, id s
 	return errors.Wrap(e.kube.Update(ctx, config), "cannot record in the config Secret that the auth key is unused")
 }
 
-// Disconnect has nothing to close: clients are shared.
+// Disconnect does nothing, because clients are shared.
 func (e *external) Disconnect(context.Context) error { return nil }

@@ -107,7 +107,7 @@ func (f *fakeAPI) RevokeAuthKey(_ context.Context, id string) error {
 	return nil
 }
 
-// use logs a device in with a key, as a pod would.
+// use logs a device in with a key, as a pod does.
 func (f *fakeAPI) use(key, nodeID string, created time.Time) {
 	k := f.keys[key]
 	k.Invalid = true
@@ -125,7 +125,7 @@ func (f *fakeAPI) offline(nodeID string) {
 	f.devices[nodeID] = d
 }
 
-// A world is a cluster, a tailnet and a machine between them.
+// A world has a cluster, a tailnet and a machine.
 type world struct {
 	t    *testing.T
 	kube client.Client
@@ -133,7 +133,7 @@ type world struct {
 	mg   *v1alpha1.Machine
 	now  time.Time
 
-	// deleted is when the machine was deleted, if not now.
+	// deleted is the time when the machine was deleted. Zero means now.
 	deleted time.Time
 }
 
@@ -167,8 +167,7 @@ func (w *world) external() *external {
 	return e.(*external) // Connect returns nothing else.
 }
 
-// reconcile does what the managed reconciler would, and reports whether the
-// machine was found to be up to date.
+// reconcile does what the managed reconciler does, and reports whether the machine was up to date.
 func (w *world) reconcile() bool {
 	w.t.Helper()
 	e := w.external()
@@ -202,7 +201,7 @@ func (w *world) settle() {
 			return
 		}
 	}
-	w.t.Fatal("the machine does not come to rest")
+	w.t.Fatal("the machine does not settle")
 }
 
 func (w *world) secret(name string) *corev1.Secret {
@@ -219,7 +218,7 @@ func (w *world) authKey() string {
 	return authKeyOf(w.secret("edge-ingress-0-config").Data[meta.ConfigKey])
 }
 
-// write changes the state Secret as a pod would.
+// write changes the state Secret as a pod does.
 func (w *world) write(data map[string]string) {
 	w.t.Helper()
 	s := w.secret("edge-ingress-0")
@@ -268,7 +267,7 @@ func TestLifecycle(t *testing.T) {
 		t.Fatalf("joined machine: want Ready without a key, got %v", w.ready())
 	}
 
-	// An admin deletes the device; the node asks for a new key.
+	// An admin deletes the device; the node requests a new key.
 	w.now = w.now.Add(time.Minute)
 	delete(w.api.devices, "n1")
 	w.settle()
@@ -302,7 +301,7 @@ func TestDelete(t *testing.T) {
 		left   []string // Devices.
 	}{
 		"KeyUnused": {
-			reason: "A key that no node used goes, and a namesake's device stays.",
+			reason: "An unused key is deleted, and the device of a namesake stays.",
 			before: func(w *world) { w.api.use("other", "namesake", now) },
 			left:   []string{"namesake"},
 		},
@@ -314,7 +313,7 @@ func TestDelete(t *testing.T) {
 			},
 		},
 		"StateLost": {
-			reason: "A node whose state Secret is gone is found by how it looks.",
+			reason: "A node whose state Secret is gone is found by its properties.",
 			before: func(w *world) {
 				w.api.use("k1", "n1", now)
 				w.api.offline("n1")
@@ -322,7 +321,7 @@ func TestDelete(t *testing.T) {
 			},
 		},
 		"StateLostOnline": {
-			reason: "One that stays online after the machine's pod must have ended is another cluster's.",
+			reason: "A device that stays online after the machine's pod must have ended belongs to another cluster.",
 			before: func(w *world) {
 				w.api.use("k1", "n1", now)
 				w.write(map[string]string{})
@@ -332,7 +331,7 @@ func TestDelete(t *testing.T) {
 			left: []string{"n1"},
 		},
 		"StateLostHeldByState": {
-			reason: "One that the state of another Machine names is that Machine's.",
+			reason: "A device in the state of another Machine belongs to that Machine.",
 			before: func(w *world) {
 				w.api.use("k1", "n1", now)
 				w.api.offline("n1")
@@ -347,7 +346,7 @@ func TestDelete(t *testing.T) {
 			left: []string{"n1"},
 		},
 		"StateLostSameHostname": {
-			reason: "If another Machine has the hostname, the device may be that one's.",
+			reason: "If another Machine has the hostname, the device may belong to that Machine.",
 			before: func(w *world) {
 				w.api.use("k1", "n1", now)
 				w.api.offline("n1")
@@ -367,7 +366,7 @@ func TestDelete(t *testing.T) {
 			left: []string{"younger"},
 		},
 		"NeverIssued": {
-			reason: "A machine that never got a key has no device: what looks like it is another cluster's.",
+			reason: "A machine that never got a key has no device: a similar device belongs to another cluster.",
 			before: func(w *world) {
 				w.api.use("other", "namesake", now)
 				w.api.offline("namesake")
@@ -381,7 +380,7 @@ func TestDelete(t *testing.T) {
 			left: []string{"namesake"},
 		},
 		"ConfigLost": {
-			reason: "Nor is a device guessed for a machine of which nothing says that it got a key.",
+			reason: "No device is guessed for a machine without a record of a key.",
 			before: func(w *world) {
 				w.api.use("other", "namesake", now)
 				w.api.offline("namesake")
@@ -393,7 +392,7 @@ func TestDelete(t *testing.T) {
 			left: []string{"namesake"},
 		},
 		"CrashAfterRevocation": {
-			reason: "That the key was unused is known when the provider starts again after it revoked the key.",
+			reason: "After a restart, the provider still knows that the key which it revoked was unused.",
 			before: func(w *world) {
 				w.api.use("other", "namesake", now)
 				w.api.offline("namesake")
@@ -417,7 +416,7 @@ func TestDelete(t *testing.T) {
 			left: []string{"n1", "namesake"},
 		},
 		"StateLostOlder": {
-			reason: "A device older than the machine is not its own.",
+			reason: "A device that is older than the machine is not the machine's.",
 			before: func(w *world) {
 				w.api.use("k1", "older", now.Add(-time.Hour))
 				w.api.offline("older")
@@ -458,7 +457,7 @@ func TestDelete(t *testing.T) {
 	}
 }
 
-// TestDeleteWaitsForPod is a machine whose state was lost and whose pod has not ended yet.
+// TestDeleteWaitsForPod deletes a machine whose state was lost and whose pod still runs.
 func TestDeleteWaitsForPod(t *testing.T) {
 	w := newWorld(t)
 	w.settle()
@@ -506,7 +505,7 @@ func TestStateSecretDeleted(t *testing.T) {
 		t.Errorf("want a new, empty Secret")
 	}
 
-	// The pod restarts without its state, asks, and joins again.
+	// The pod restarts without its state, requests a key, and joins again.
 	w.now = w.now.Add(time.Minute)
 	w.write(map[string]string{"reissue_authkey": ""})
 	w.settle()
@@ -540,7 +539,7 @@ func TestConnectDeletedNeverCreated(t *testing.T) {
 	mg := machine(func(m *v1alpha1.Machine) { m.DeletionTimestamp = &deleted })
 	e, err := c.Connect(t.Context(), mg)
 	if err != nil {
-		t.Fatalf("Connect(...): a machine that was never made must go without a config: %v", err)
+		t.Fatalf("Connect(...): want the deletion of a machine that was never made to need no config: %v", err)
 	}
 	if o, err := e.Observe(t.Context(), mg); err != nil || o.ResourceExists {
 		t.Errorf("Observe(...): want nothing, got %v, %v", o, err)
@@ -573,7 +572,7 @@ func TestOrphans(t *testing.T) {
 	if _, err := r.Reconcile(t.Context(), req); err != nil {
 		t.Fatalf("Reconcile(...): %v", err)
 	}
-	w.secret("edge-ingress-0") // Its Machine is there.
+	w.secret("edge-ingress-0") // The Secret of an existing Machine.
 
 	if err := w.kube.Delete(t.Context(), mg); err != nil {
 		t.Fatal(err)
@@ -586,8 +585,8 @@ func TestOrphans(t *testing.T) {
 	}
 }
 
-// TestLastSeen shows that a Machine says when its device was connected last only while it is
-// not: else its status would change all the time.
+// TestLastSeen shows that a Machine reports when its device was last connected only while the
+// device is not connected. Otherwise its status would change all the time.
 func TestLastSeen(t *testing.T) {
 	seen := time.Date(2026, 1, 2, 3, 4, 5, 678, time.UTC)
 	for name, tc := range map[string]struct {
@@ -596,9 +595,9 @@ func TestLastSeen(t *testing.T) {
 		seen   *tsclient.Time
 		want   *metav1.Time
 	}{
-		"Online":  {reason: "That of a device which is connected changes all the time.", online: true, seen: &tsclient.Time{Time: seen}},
-		"Offline": {reason: "That of one which is not stays.", seen: &tsclient.Time{Time: seen}, want: &metav1.Time{Time: seen.Truncate(time.Second)}},
-		"Unknown": {reason: "The API need not tell."},
+		"Online":  {reason: "The time of a connected device changes all the time, so it is omitted.", online: true, seen: &tsclient.Time{Time: seen}},
+		"Offline": {reason: "The time of a disconnected device is shown.", seen: &tsclient.Time{Time: seen}, want: &metav1.Time{Time: seen.Truncate(time.Second)}},
+		"Unknown": {reason: "The API may omit the time."},
 	} {
 		t.Run(name, func(t *testing.T) {
 			mg := machine()

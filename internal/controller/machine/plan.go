@@ -20,17 +20,16 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// Annotations of a config Secret. They change in the same write as the key, so
-// none of them can be lost alone.
+// Annotations of a config Secret. They change in the same write as the key, so none of them can be
+// lost without the others.
 const (
 	annotationKeyID     = "gateway.tailscale.com/auth-key-id"
 	annotationKeyIssued = "gateway.tailscale.com/auth-key-issued"
 
-	// annotationKeyUnused is the ID of the key of which it is known that no node used it
-	// before it was revoked.
+	// annotationKeyUnused is the ID of a key that no node had used when it was revoked.
 	annotationKeyUnused = "gateway.tailscale.com/auth-key-unused"
 
-	// annotationKeyTags are the tags of the key, after one another with spaces.
+	// annotationKeyTags are the tags of the key, separated by spaces.
 	annotationKeyTags = "gateway.tailscale.com/auth-key-tags"
 
 	// annotationRetired is the node ID of the device that a newer key replaces.
@@ -38,64 +37,64 @@ const (
 )
 
 const (
-	// keyExpiry is how long a key may wait for its node. Whoever reads Secrets of the
-	// namespace can use it until then, instead of the node.
+	// keyExpiry is how long a key may wait for its node. Until then, any user who can read Secrets
+	// of the namespace can use the key instead of the node.
 	keyExpiry = 30 * time.Minute
 
-	// keyRenewal before its expiry a key is replaced.
+	// keyRenewal is how long before its expiry a key is replaced.
 	keyRenewal = 5 * time.Minute
 
-	// reissueInterval is the shortest time between two keys for one machine.
+	// reissueInterval is the minimum time between two keys for one machine.
 	reissueInterval = 30 * time.Second
 )
 
-// facts are what a plan is made of.
+// facts are the input of a plan.
 type facts struct {
 	state      *corev1.Secret
 	config     *corev1.Secret
-	device     *tailscale.Device // Nil if there is none with the node ID.
-	strange    string            // Why the device is not the machine's. Empty if it is.
+	device     *tailscale.Device // Nil if no device has the node ID.
+	strange    string            // Why the device does not belong to the machine. Empty if it does.
 	controlURL string
 	tags       []string
 	now        time.Time
 }
 
-// A plan is what is to be done for a machine whose Secrets exist.
+// A plan describes the steps for a machine whose Secrets exist.
 type plan struct {
-	// nodeID of the machine's device, or "". It is one that may be acted on, or that of
-	// no device.
+	// nodeID is the node ID of the machine's device, or "". Either the provider may act on the
+	// device, or no device has the ID.
 	nodeID string
 
-	// refused says why the device that the pod names is not the machine's. Empty if it
-	// is.
+	// refused describes why the device that the pod names does not belong to the machine. It is
+	// empty if it does.
 	refused string
 
-	// adopt says that the device is to be remembered as the machine's.
+	// adopt requests that the device is recorded as the machine's.
 	adopt bool
 
-	// issueKey says that a key is to be minted.
+	// issueKey requests a new key.
 	issueKey bool
 
 	// retire is the node ID of the device to delete before that, or "".
 	retire string
 
-	// replaced is the node ID of a device that nothing runs any more: the node
-	// lost its state and joined again. Or "".
+	// replaced is the node ID of a device that no pod runs any more, because the node lost its
+	// state and joined again, or "".
 	replaced string
 
-	// asked says that the node waits for a key.
+	// asked reports that the node waits for a key.
 	asked bool
 
-	// tailnet that the device is in, if that is known.
+	// tailnet is the tailnet of the device, if known.
 	tailnet string
 
-	// config that is wanted if no key is minted.
+	// config is the wanted config if no key is minted.
 	config []byte
 
-	// writeConfig says that the config Secret holds something else.
+	// writeConfig reports that the config Secret differs from config.
 	writeConfig bool
 
-	// setTags says that the device has other tags than it should.
+	// setTags reports that the device's tags differ from the wanted ones.
 	setTags bool
 }
 
@@ -111,12 +110,12 @@ func makePlan(mg *v1alpha1.Machine, f facts) (plan, error) {
 	trusted, named := meta.NodeIDOf(mg), nodeIDOfState(f.state)
 	p := plan{nodeID: named, refused: f.strange}
 	if p.refused != "" {
-		// As if there was no device: whatever it is, it stays as it is.
+		// Treated as if there was no device: whatever the device is, it stays unchanged.
 		p.nodeID, f.device = "", nil
 	}
 
-	// The node asks by writing down the key that it could not use, if any. It
-	// takes the request back when it has read another key.
+	// The node requests a key by writing the key that it could not use, if any. It removes the
+	// request when it has read another key.
 	broken, asked := f.state.Data[kubetypes.KeyReissueAuthkey]
 	answered := key != "" && string(broken) != key
 	loggedIn := !asked && p.nodeID != "" && p.nodeID != retired && f.device != nil
@@ -128,7 +127,7 @@ func makePlan(mg *v1alpha1.Machine, f facts) (plan, error) {
 			p.retire = p.nodeID
 		}
 	case loggedIn:
-		// A used key is of no use to anyone.
+		// A used key cannot be used again.
 		key = ""
 		p.adopt = trusted != p.nodeID
 		if trusted != "" && p.adopt {
@@ -158,9 +157,9 @@ func makePlan(mg *v1alpha1.Machine, f facts) (plan, error) {
 	return p, nil
 }
 
-// nodeIDOfState is the node ID of the device that a node with this state is, also when it starts
-// again. Of one that lacks a part of its identity it is empty, as of one that never joined: it
-// needs a key.
+// nodeIDOfState returns the node ID that a node with this state has after a restart. It is empty
+// for a state without a complete identity, and for a node that never joined: such a node needs a
+// key.
 func nodeIDOfState(state *corev1.Secret) string {
 	if nodestate.Of(state.Data) == nodestate.Partial {
 		return ""
@@ -168,8 +167,8 @@ func nodeIDOfState(state *corev1.Secret) string {
 	return nodeID(state)
 }
 
-// nodeID of the device whose state a Secret holds. Containerboot writes it down
-// some time after tailscaled did so in its profile.
+// nodeID returns the node ID of the device whose state a Secret holds. Containerboot writes it some
+// time after tailscaled has written it in its profile.
 func nodeID(state *corev1.Secret) string {
 	if id := string(state.Data[kubetypes.KeyDeviceID]); validNodeID.MatchString(id) {
 		return id
@@ -193,15 +192,15 @@ func issued(config *corev1.Secret) (time.Time, bool) {
 	return t, err == nil
 }
 
-// expired reports whether the key in a config Secret is about to expire. One of
-// unknown age is taken for good: the node asks if it is not.
+// expired reports whether the key in a config Secret is about to expire. A key of unknown age
+// counts as valid: the node requests another one if it is not.
 func expired(config *corev1.Secret, now time.Time) bool {
 	t, ok := issued(config)
 	return ok && now.After(t.Add(keyExpiry-keyRenewal))
 }
 
-// recentlyIssued reports whether the last key is too young for another one. Times from the future
-// are another clock's.
+// recentlyIssued reports whether the last key is too young for another one. A time in the future
+// comes from another clock and is ignored.
 func recentlyIssued(config *corev1.Secret, now time.Time) bool {
 	t, ok := issued(config)
 	age := now.Sub(t)

@@ -67,7 +67,7 @@ func TestMakePlan(t *testing.T) {
 		device   *tailscale.Device
 		tags     []string
 		want     plan
-		key      string // Wanted in the config.
+		key      string // The wanted key in the config.
 	}{
 		"New": {
 			reason: "A machine without key and device gets a key.",
@@ -76,20 +76,20 @@ func TestMakePlan(t *testing.T) {
 			want:   plan{issueKey: true},
 		},
 		"IssuedInFuture": {
-			reason: "A time from the future is another clock's, and keeps no machine waiting.",
+			reason: "A time in the future comes from another clock, and does not make a machine wait.",
 			state:  state(),
 			config: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Annotations: issuedAgo(-24 * time.Hour)}},
 			want:   plan{issueKey: true},
 		},
 		"Joined": {
-			reason: "A device that is the machine's is remembered.",
+			reason: "The machine's device is recorded.",
 			state:  state("device_id", "n1"),
 			config: config(t, "k1", issuedAgo(time.Minute)),
 			device: device,
 			want:   plan{nodeID: "n1", adopt: true, writeConfig: true},
 		},
 		"Strange": {
-			reason:   "One that is not is neither remembered nor tagged, and takes no other's place.",
+			reason:   "Another device is neither recorded nor tagged, and replaces no device.",
 			recorded: "n0",
 			strange:  "it is another's",
 			state:    state("device_id", "n1"),
@@ -99,7 +99,7 @@ func TestMakePlan(t *testing.T) {
 			want:     plan{refused: "it is another's"},
 		},
 		"StrangeAsked": {
-			reason:   "A node that asks has its own device deleted, and not the one that it names.",
+			reason:   "When a node requests a key, its recorded device is deleted, and not the device that it names.",
 			recorded: "n0",
 			strange:  "it is another's",
 			state:    state("device_id", "n1", "reissue_authkey", ""),
@@ -108,7 +108,7 @@ func TestMakePlan(t *testing.T) {
 			want:     plan{refused: "it is another's", asked: true, issueKey: true, retire: "n0"},
 		},
 		"StrangePath": {
-			reason:   "What cannot be a node ID is none.",
+			reason:   "An invalid node ID is ignored.",
 			recorded: "n0",
 			state:    state("device_id", "../keys/k1", "reissue_authkey", ""),
 			config:   config(t, "", issuedAgo(time.Minute)),
@@ -135,7 +135,7 @@ func TestMakePlan(t *testing.T) {
 			want:     plan{nodeID: "n1", writeConfig: true},
 		},
 		"AtRest": {
-			reason:   "A node that is in has nothing to do.",
+			reason:   "A logged-in node needs no step.",
 			recorded: "n1",
 			state:    state("device_id", "n1"),
 			config:   config(t, "", issuedAgo(time.Minute)),
@@ -143,7 +143,7 @@ func TestMakePlan(t *testing.T) {
 			want:     plan{nodeID: "n1"},
 		},
 		"AcceptRoutesChanged": {
-			reason:   "What changes in the config is written without a new key.",
+			reason:   "A changed config is written without a new key.",
 			mod:      func(m *v1alpha1.Machine) { m.Spec.ForProvider.AcceptRoutes = true },
 			recorded: "n1",
 			state:    state("device_id", "n1"),
@@ -176,7 +176,7 @@ func TestMakePlan(t *testing.T) {
 			want:     plan{issueKey: true},
 		},
 		"PartialStateWithKey": {
-			reason:   "One that is joining has it for a moment, and keeps its key.",
+			reason:   "A joining node has such a state briefly, and keeps its key.",
 			recorded: "n1",
 			state:    state("device_id", "n1", "_machinekey", "k"),
 			config:   config(t, "k1", issuedAgo(time.Minute)),
@@ -193,13 +193,13 @@ func TestMakePlan(t *testing.T) {
 			want:     plan{nodeID: "n1", setTags: true},
 		},
 		"DeviceDeleted": {
-			reason: "A node whose device was deleted asks by itself.",
+			reason: "A node whose device was deleted requests a key by itself.",
 			state:  state("device_id", "n1"),
 			config: config(t, "", issuedAgo(time.Minute)),
 			want:   plan{nodeID: "n1"},
 		},
 		"AskedWithoutKey": {
-			reason: "A node that asks without having had a key gets one, and its device goes.",
+			reason: "A node that requests a key and never had one gets a key, and its device is deleted.",
 			state:  state("device_id", "n1", "reissue_authkey", ""),
 			config: config(t, "", issuedAgo(time.Minute)),
 			device: device,
@@ -212,7 +212,7 @@ func TestMakePlan(t *testing.T) {
 			want:   plan{asked: true, issueKey: true},
 		},
 		"AskedLostState": {
-			reason:   "The device of a node that lost its state goes too.",
+			reason:   "The device of a node that lost its state is deleted too.",
 			recorded: "n0",
 			state:    state("reissue_authkey", "k1"),
 			config:   config(t, "k1", issuedAgo(time.Minute)),
@@ -242,7 +242,7 @@ func TestMakePlan(t *testing.T) {
 			key:    "k2",
 		},
 		"Replaced": {
-			reason:   "A node that joined anew leaves a device behind.",
+			reason:   "A node that joined again leaves a device behind.",
 			recorded: "n0",
 			state:    state("device_id", "n1"),
 			config:   config(t, "", issuedAgo(time.Minute)),
@@ -258,7 +258,7 @@ func TestMakePlan(t *testing.T) {
 			}
 			mg := machine(func(m *v1alpha1.Machine) {
 				m.SetAnnotations(map[string]string{meta.AnnotationNodeID: tc.recorded})
-				// Whatever a pod writes there decides nothing.
+				// The pod can write this field, so it must not decide anything.
 				m.Status.AtProvider.NodeID = "victim"
 			})
 			if tc.mod != nil {
@@ -288,16 +288,16 @@ func TestNodeConfig(t *testing.T) {
 		want       string
 	}{
 		"AcceptRoutes": {
-			reason: "A machine of egress uses subnet routers.",
+			reason: "An egress machine uses subnet routers.",
 			mod:    func(m *v1alpha1.Machine) { m.Spec.ForProvider.AcceptRoutes = true },
 			want:   `{"Version":"alpha0","Locked":false,"Hostname":"default-edge-ingress-0","acceptDNS":false,"acceptRoutes":true}`,
 		},
 		"Minimal": {
-			reason: "Booleans are bare, and what is not set is absent.",
+			reason: "Booleans are bare, and unset fields are absent.",
 			want:   `{"Version":"alpha0","Locked":false,"Hostname":"default-edge-ingress-0","acceptDNS":false,"acceptRoutes":false}`,
 		},
 		"Full": {
-			reason:     "Key and control server are there when known.",
+			reason:     "Key and control server are present if known.",
 			controlURL: "http://control",
 			key:        "k1",
 			want:       `{"Version":"alpha0","Locked":false,"ServerURL":"http://control","AuthKey":"k1","Hostname":"default-edge-ingress-0","acceptDNS":false,"acceptRoutes":false}`,
@@ -324,7 +324,7 @@ func TestKeyDescription(t *testing.T) {
 	long := machine(func(m *v1alpha1.Machine) { m.Name = strings.Repeat("x", 60) + ".0" })
 	got := keyDescription("cluster", long)
 	if len(got) > maxDescription || notAllowed.MatchString(strings.ReplaceAll(got, " ", "")) {
-		t.Errorf("keyDescription(...): the API does not take %q", got)
+		t.Errorf("keyDescription(...): the API rejects %q", got)
 	}
 	other := long.DeepCopy()
 	other.Name = strings.Repeat("x", 60) + ".1"
@@ -333,10 +333,10 @@ func TestKeyDescription(t *testing.T) {
 	}
 }
 
-// TestKeyLife shows that a key which a pod reads is of little use to others: minutes until it
-// expires, and out of the Secret once it is used.
+// TestKeyLife shows that a key which a pod reads is of little use to others: it expires within
+// minutes, and is removed from the Secret once it is used.
 func TestKeyLife(t *testing.T) {
 	if keyExpiry > time.Hour || keyRenewal >= keyExpiry/2 {
-		t.Errorf("a key waits for its node for minutes: got %s, renewed %s before", keyExpiry, keyRenewal)
+		t.Errorf("want an expiry of minutes, got %s, renewed %s before", keyExpiry, keyRenewal)
 	}
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// finalizer keeps a state Secret readable until the device that it names is
-// gone: a namespace's deletion would take it before the Machine is done.
+// finalizer keeps a state Secret readable until the device that it names is gone: otherwise the
+// deletion of a namespace would remove the Secret before the Machine is done.
 const finalizer = "gateway.tailscale.com/machine"
 
 // podSecrets are the Secrets of a machine. Either may be nil.
@@ -32,7 +32,8 @@ type podSecrets struct {
 
 func (s podSecrets) complete() bool { return s.state != nil && s.config != nil }
 
-// getSecrets reads a machine's Secrets. It refuses those of somebody else.
+// getSecrets reads a machine's Secrets. It returns an error for Secrets that the machine does not
+// control.
 func getSecrets(ctx context.Context, kube client.Client, mg *v1alpha1.Machine) (podSecrets, error) {
 	state, err := getSecret(ctx, kube, mg, mg.GetName())
 	if err != nil {
@@ -46,15 +47,15 @@ func getSecret(ctx context.Context, kube client.Client, mg *v1alpha1.Machine, na
 	s := &corev1.Secret{}
 	err := kube.Get(ctx, types.NamespacedName{Namespace: mg.GetNamespace(), Name: name}, s)
 	if kerrors.IsNotFound(err) {
-		return nil, nil // None is an answer.
+		return nil, nil // Nil without an error means that there is none.
 	}
 	if err != nil {
 		return nil, errors.Wrapf(err, "cannot get Secret %q", name)
 	}
 	if !metav1.IsControlledBy(s, mg) {
 		if deleting(mg) {
-			// Whatever it is, it is not ours to read or delete.
-			return nil, nil // None is an answer.
+			// A Secret that the machine does not control is neither read nor deleted.
+			return nil, nil // Nil without an error means that there is none.
 		}
 		return nil, errors.Errorf("Secret %q exists and is not this Machine's; delete it", name)
 	}
@@ -63,11 +64,11 @@ func getSecret(ctx context.Context, kube client.Client, mg *v1alpha1.Machine, na
 
 func deleting(mg *v1alpha1.Machine) bool { return mg.GetDeletionTimestamp() != nil }
 
-// newSecret makes a Secret of a machine.
+// newSecret returns a Secret of a machine.
 func newSecret(mg *v1alpha1.Machine, name, kind string) *corev1.Secret {
 	owner := metav1.NewControllerRef(mg, v1alpha1.MachineGroupVersionKind)
-	// Crossplane deletes in the foreground, which would wait for the Secrets,
-	// while the state Secret's finalizer waits for the Machine.
+	// Crossplane deletes in the foreground, which would wait for the Secrets, while the state
+	// Secret's finalizer waits for the Machine.
 	owner.BlockOwnerDeletion = ptr.To(false)
 	s := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
@@ -87,8 +88,8 @@ func newSecret(mg *v1alpha1.Machine, name, kind string) *corev1.Secret {
 	return s
 }
 
-// ensureSecrets makes the Secrets that a machine lacks. The state Secret is
-// empty: the node fills it.
+// ensureSecrets creates the Secrets that a machine lacks. The state Secret is empty; the node fills
+// it.
 func ensureSecrets(ctx context.Context, kube client.Client, mg *v1alpha1.Machine) (podSecrets, error) {
 	s, err := getSecrets(ctx, kube, mg)
 	if err != nil {
@@ -115,7 +116,7 @@ func ensureSecrets(ctx context.Context, kube client.Client, mg *v1alpha1.Machine
 	return s, nil
 }
 
-// deleteSecrets lets a machine's Secrets go.
+// deleteSecrets deletes a machine's Secrets and removes the finalizer.
 func deleteSecrets(ctx context.Context, kube client.Client, s podSecrets) error {
 	for _, secret := range []*corev1.Secret{s.config, s.state} {
 		if secret == nil {
@@ -131,8 +132,8 @@ func deleteSecrets(ctx context.Context, kube client.Client, s podSecrets) error 
 	return nil
 }
 
-// release takes our finalizer off a Secret. The node still writes to the Secret,
-// so the patch names the finalizer only.
+// release removes the finalizer from a Secret. The node still writes to the Secret, so the patch
+// names only the finalizer.
 func release(ctx context.Context, kube client.Client, s *corev1.Secret) error {
 	fresh := &corev1.Secret{}
 	err := kube.Get(ctx, client.ObjectKeyFromObject(s), fresh)

@@ -30,8 +30,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// pollUnsettled is how soon a machine is looked at again that is not in the
-// tailnet yet. Its Secrets are watched; this is for what only the API tells.
+// pollUnsettled is the poll interval of a machine that is not in the tailnet yet. Its Secrets are
+// watched, so the poll is only for facts from the API.
 const pollUnsettled = 10 * time.Second
 
 // Kind returns how Machine objects are managed.
@@ -75,7 +75,7 @@ func setupOrphans(mgr ctrl.Manager, o setup.Options, ours predicate.Predicate) e
 	return errors.Wrap(err, "cannot set up the controller of machines' Secrets")
 }
 
-// poll decides when a Machine is observed again.
+// poll returns when a Machine is observed again.
 func poll(mg resource.Managed, interval time.Duration) time.Duration {
 	if mg.GetCondition(xpv2.TypeReady).Status == corev1.ConditionTrue {
 		return interval
@@ -96,11 +96,11 @@ func stateSecretOf(_ context.Context, m client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(m)}}
 }
 
-// secretReconciler lets go of state Secrets that are being deleted and whose Machine is
-// gone, however it went: orphaned by its policy, or by force.
+// A secretReconciler releases state Secrets that are being deleted and whose Machine is gone, also
+// if the Machine was orphaned by its policy or deleted by force.
 type secretReconciler struct{ kube client.Client }
 
-// Reconcile a Secret.
+// Reconcile releases a Secret whose Machine is gone.
 func (r *secretReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	s := &corev1.Secret{}
 	if err := r.kube.Get(ctx, req.NamespacedName, s); err != nil {

@@ -19,9 +19,9 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// annotationTailnet is the DNS name of the tailnet that the machine's device is in, as the
-// device's name told it. Another credential, spec.tailnet of the provider config, or another
-// provider config may lead elsewhere later: the device would be neither seen nor deleted.
+// annotationTailnet is the DNS name of the tailnet of the machine's device, taken from the device's
+// name. Another credential, spec.tailnet of the provider config, or another provider config may
+// later lead to a different tailnet, where the device would be neither found nor deleted.
 const annotationTailnet = "gateway.tailscale.com/tailnet"
 
 // tailnetOf returns the tailnet in a device's name, or "".
@@ -33,9 +33,9 @@ func tailnetOf(d *tailscale.Device) string {
 	return domain
 }
 
-// elsewhere returns why a machine that joined one tailnet must not be managed in the one that
-// its provider config leads to now. It is empty if they are one, also where that was renamed:
-// the device is there still.
+// elsewhere returns why a machine that joined one tailnet must not be managed in the tailnet of its
+// current provider config. It is empty if both are the same tailnet, even if that was renamed: the
+// device still exists there.
 func (e *external) elsewhere(ctx context.Context, mg *v1alpha1.Machine, config *corev1.Secret) (string, error) {
 	if config == nil || config.GetAnnotations()[annotationTailnet] == "" {
 		return "", nil
@@ -59,8 +59,7 @@ func (e *external) elsewhere(ctx context.Context, mg *v1alpha1.Machine, config *
 		"or delete the device in the admin console and take the annotation %s off the Secret %s", meta.NodeIDOf(mg), joined, now, annotationTailnet, config.GetName()), nil
 }
 
-// tailnetChanged returns the condition of a machine whose provider config leads to another
-// tailnet.
+// tailnetChanged returns the condition of a machine whose provider config leads to another tailnet.
 func tailnetChanged(why string) xpv2.Condition {
 	c := xpv2.Unavailable().WithMessage(strings.ToUpper(why[:1]) + why[1:])
 	c.Reason = meta.ReasonTailnetChanged

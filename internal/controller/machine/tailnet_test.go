@@ -14,7 +14,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// joined is a machine that is in its tailnet.
+// joined returns a machine that is in its tailnet.
 func joined(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t)
@@ -28,7 +28,7 @@ func joined(t *testing.T) *world {
 	return w
 }
 
-// TestTailnetChanged has the provider config of a machine lead to another tailnet.
+// TestTailnetChanged changes the tailnet of a machine's provider config.
 func TestTailnetChanged(t *testing.T) {
 	w := joined(t)
 	before := w.api
@@ -36,7 +36,7 @@ func TestTailnetChanged(t *testing.T) {
 	w.api.devices["theirs"] = tailscale.Device{NodeID: "theirs", Name: "theirs.other.ts.net"}
 	w.now = w.now.Add(time.Hour)
 
-	// The node is logged in where it was. It asks for nothing, and would get nothing.
+	// The node stays logged in to the first tailnet. It requests no key, and would get none.
 	w.settle()
 	if c := w.ready(); c.Reason != meta.ReasonTailnetChanged || c.Status != corev1.ConditionFalse {
 		t.Errorf("want the condition to say that the tailnet changed, got %v", c)
@@ -55,13 +55,13 @@ func TestTailnetChanged(t *testing.T) {
 		t.Errorf("Observe(...): want the machine to exist, got %v, %v", o, err)
 	}
 
-	// The config leads back.
+	// The config leads back to the first tailnet.
 	w.api = before
 	w.settle()
 	w.empty()
 }
 
-// TestTailnetRenamed has an admin give the tailnet another DNS name.
+// TestTailnetRenamed changes the DNS name of the tailnet, as an admin does.
 func TestTailnetRenamed(t *testing.T) {
 	w := joined(t)
 	d := w.api.devices["n1"]

@@ -24,13 +24,12 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// A pod writes its state Secret and the status of its Machine, and may name any device of
-// the tailnet there. The provider acts on devices of which it has seen itself that they
-// are the Machine's, and remembers them where pods cannot write: in an annotation of the
-// Machine, since a pod may write the status alone. What was trusted once stays so, however
-// an admin names or tags the device later.
+// A pod writes its state Secret and the status of its Machine, and may name any device of the
+// tailnet there. The provider only acts on devices that it has verified to be the Machine's. It
+// records them where pods cannot write: in an annotation of the Machine, of which a pod may only
+// write the status. A verified device stays verified, even if an admin renames or retags it later.
 
-// validNodeID is what node IDs look like. Others would be parts of a path.
+// validNodeID matches node IDs. Other texts could change the path of a request.
 var validNodeID = regexp.MustCompile(`^[A-Za-z0-9]{1,64}$`)
 
 // claimed returns the name of another Machine that a device belongs to, or "".
@@ -47,8 +46,8 @@ func (e *external) claimed(ctx context.Context, mg *v1alpha1.Machine, id string)
 	return "", nil
 }
 
-// strange returns why a device that a pod names is not taken for its Machine's. It is empty
-// if the device is, or is trusted already, and if there is none, so nothing to act on.
+// strange returns why a device that a pod names does not count as its Machine's. It is empty if the
+// device does or is verified already, and if there is no device to act on.
 func (e *external) strange(ctx context.Context, mg *v1alpha1.Machine, d *tailscale.Device, config *corev1.Secret) (string, error) {
 	if d == nil || d.NodeID == meta.NodeIDOf(mg) {
 		return "", nil
@@ -63,8 +62,8 @@ func (e *external) strange(ctx context.Context, mg *v1alpha1.Machine, d *tailsca
 	return "it is that of Machine " + other, nil
 }
 
-// mismatch returns in which way a device is not as the Machine's must be. It is empty if it is
-// as one that logged in with the Machine's key.
+// mismatch returns how a device differs from one that logged in with the Machine's key. It is empty
+// if there is no difference.
 func mismatch(mg *v1alpha1.Machine, d *tailscale.Device, config *corev1.Secret, wanted []string) string {
 	if given := keyTags(config); !tagged(d, wanted) && !tagged(d, given) {
 		return fmt.Sprintf("it has the tags %v, and the machine's key gives it %v", d.Tags, wanted)
@@ -72,8 +71,8 @@ func mismatch(mg *v1alpha1.Machine, d *tailscale.Device, config *corev1.Secret, 
 	if !strings.EqualFold(d.Hostname, mg.Spec.ForProvider.Hostname) {
 		return fmt.Sprintf("its hostname is %q, and the machine's %q", tailscale.OneLine(d.Hostname), mg.Spec.ForProvider.Hostname)
 	}
-	// The first key comes after the Machine. A device in place of another one used the
-	// last key.
+	// The first key is issued after the Machine is made. A device that replaces another one used
+	// the last key.
 	since := mg.GetCreationTimestamp().Time
 	if at, ok := issued(config); ok && meta.NodeIDOf(mg) != "" {
 		since = at
@@ -84,13 +83,13 @@ func mismatch(mg *v1alpha1.Machine, d *tailscale.Device, config *corev1.Secret, 
 	return ""
 }
 
-// tagged reports whether a device has all of some tags. No tags mean no.
+// tagged reports whether a device has all the tags. Without tags it reports false.
 func tagged(d *tailscale.Device, tags []string) bool {
 	return len(tags) > 0 && !slices.ContainsFunc(tags, func(t string) bool { return !slices.Contains(d.Tags, t) })
 }
 
-// keyTags are those of the last key, which may not be wanted any more. None if they are
-// not known.
+// keyTags returns the tags of the last key, which may be outdated. It returns none if they are not
+// known.
 func keyTags(config *corev1.Secret) []string {
 	if config == nil {
 		return nil
@@ -98,11 +97,11 @@ func keyTags(config *corev1.Secret) []string {
 	return strings.Fields(config.GetAnnotations()[annotationKeyTags])
 }
 
-// adopt a device, for good. The patch names the annotation alone, since the agent may
-// write its report meanwhile. It fails where a cache lags behind: the device that was
-// adopted since would be forgotten.
+// adopt records a device as the Machine's, permanently. The patch names only the annotation,
+// because the agent may write its report at the same time. It fails if the cache is outdated:
+// otherwise it would drop a device that was adopted in the meantime.
 func (e *external) adopt(ctx context.Context, mg *v1alpha1.Machine, id string) error {
-	// A copy: the answer has the status as it is there.
+	// A copy, because the answer contains the status of the API server.
 	c := mg.DeepCopy()
 	metav1.SetMetaDataAnnotation(&c.ObjectMeta, meta.AnnotationNodeID, id)
 	patch := client.MergeFrom(mg)

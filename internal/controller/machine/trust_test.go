@@ -21,7 +21,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// victim is a device that is not the machine's. Changes make it look like its.
+// victim returns a device that does not belong to the machine. Changes make it look as if it did.
 func victim(change ...func(*tailscale.Device)) tailscale.Device {
 	d := tailscale.Device{
 		NodeID: "victim", Name: "default-edge-ingress-0-1.tail1234.ts.net", Hostname: "default-edge-ingress-0",
@@ -33,7 +33,7 @@ func victim(change ...func(*tailscale.Device)) tailscale.Device {
 	return d
 }
 
-// victims are devices that differ in one thing from the machine's own.
+// victims returns devices that each differ from the machine's in one property.
 func victims() map[string]struct {
 	reason  string
 	device  tailscale.Device
@@ -51,15 +51,15 @@ func victims() map[string]struct {
 			device: victim(func(d *tailscale.Device) { d.Tags = nil }), want: "it has the tags",
 		},
 		"OtherTags": {
-			reason: "Nor did one with others.",
+			reason: "Nor did a device with other tags.",
 			device: victim(func(d *tailscale.Device) { d.Tags = []string{"tag:db"} }), want: "it has the tags",
 		},
 		"OtherHostname": {
-			reason: "A node calls itself as its config says.",
+			reason: "A node has the hostname of its config.",
 			device: victim(func(d *tailscale.Device) { d.Hostname = "db" }), want: "its hostname is",
 		},
 		"LongerHostname": {
-			reason: "A hostname that begins alike is another.",
+			reason: "A hostname with the same beginning is a different one.",
 			device: victim(func(d *tailscale.Device) { d.Hostname = "default-edge-ingress-0-1" }), want: "its hostname is",
 		},
 		"Older": {
@@ -67,7 +67,7 @@ func victims() map[string]struct {
 			device: victim(func(d *tailscale.Device) { d.Created.Time = now.Add(-time.Hour) }), want: "it has been there since",
 		},
 		"OfOtherMachine": {
-			reason: "What is another Machine's is not this one's.",
+			reason: "A device of another Machine is not this Machine's.",
 			device: victim(), want: "it is that of Machine other/db",
 			machine: &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{
 				Namespace: "other", Name: "db", UID: "other", Annotations: map[string]string{meta.AnnotationNodeID: "victim"},
@@ -76,8 +76,8 @@ func victims() map[string]struct {
 	}
 }
 
-// TestCompromisedPod has a pod write all that its Role lets it write, to have the provider
-// act on a device that is another's.
+// TestCompromisedPod writes everything that a pod's Role allows, to make the provider act on a
+// device of somebody else.
 func TestCompromisedPod(t *testing.T) {
 	for name, tc := range victims() {
 		for _, own := range []bool{false, true} {
@@ -101,7 +101,7 @@ func TestCompromisedPod(t *testing.T) {
 				w.api.devices["victim"] = tc.device
 				w.mg.Status.AtProvider.NodeID = "victim"
 				w.mg.Status.Agent = &v1alpha1.MachineAgentStatus{}
-				// It names the device, asks for a key, and names it again.
+				// The pod names the device, requests a key, and names the device again.
 				for _, data := range []map[string]string{
 					{"device_id": "victim"},
 					{"_machinekey": "k", "_profiles": "{}", "_current-profile": "profile-1", "profile-1": `{"Config":{"NodeID":"victim"}}`},
@@ -117,7 +117,7 @@ func TestCompromisedPod(t *testing.T) {
 						t.Errorf("\n%s\nwant the condition to say %q, got %v", tc.reason, tc.want, c)
 					}
 					if id := meta.NodeIDOf(w.mg); id == "victim" {
-						t.Errorf("\n%s\nthe device was taken for the machine's", tc.reason)
+						t.Errorf("\n%s\nwant the device not to count as the machine's", tc.reason)
 					}
 				}
 				deleted := metav1.NewTime(w.now)
@@ -134,7 +134,7 @@ func TestCompromisedPod(t *testing.T) {
 	}
 }
 
-// TestTrustedOnce is what an admin may do to a device without the machine losing it.
+// TestTrustedOnce shows how an admin may change a device without the machine losing it.
 func TestTrustedOnce(t *testing.T) {
 	w := newWorld(t)
 	w.settle()
@@ -158,14 +158,14 @@ func TestTrustedOnce(t *testing.T) {
 	w.empty()
 }
 
-// TestUpgrade is a Machine whose device joined before the provider remembered devices.
+// TestUpgrade upgrades a Machine whose device joined before the provider recorded devices.
 func TestUpgrade(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
 		deleted bool
 	}{
 		"Kept":    {reason: "Its device is adopted."},
-		"Deleted": {reason: "It goes with the Machine.", deleted: true},
+		"Deleted": {reason: "The device is deleted with the Machine.", deleted: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -196,7 +196,7 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
-// TestAdoptKeepsReport is an agent that reports while its device is adopted.
+// TestAdoptKeepsReport has the agent report while its device is adopted.
 func TestAdoptKeepsReport(t *testing.T) {
 	w := newWorld(t)
 	stored := &v1alpha1.Machine{}
@@ -218,6 +218,6 @@ func TestAdoptKeepsReport(t *testing.T) {
 	}
 	stale := machine(func(m *v1alpha1.Machine) { m.SetAnnotations(map[string]string{meta.AnnotationNodeID: "n1"}) })
 	if err := e.adopt(t.Context(), stale, "n3"); err == nil {
-		t.Error("adopt(...): a provider that does not know the last device must not replace it")
+		t.Error("adopt(...): want a conflict where the cache lacks the last device")
 	}
 }

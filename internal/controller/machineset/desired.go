@@ -28,19 +28,20 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
 )
 
-// hashLength of the annotation that says what was applied, in hex digits.
+// hashLength is the length, in hex digits, of the annotation with the hash of the applied object.
 const hashLength = 16
 
-// StatefulSet of a set that has pods, as it is to be applied, without its owner.
+// StatefulSet returns the StatefulSet to apply for a set that has pods, without its owner.
 func StatefulSet(set *v1alpha1.MachineSet, img proxy.Images) (*unstructured.Unstructured, error) {
 	return desired(set, appsv1.SchemeGroupVersion.WithKind("StatefulSet"), proxy.StatefulSet(options(set), img))
 }
 
-// podDisruptionBudget of a set that has pods, likewise. Nil if it is to have none.
+// podDisruptionBudget returns the PodDisruptionBudget to apply for a set that has pods, without its
+// owner. It returns nil if the set is to have none.
 func podDisruptionBudget(set *v1alpha1.MachineSet) (*unstructured.Unstructured, error) {
 	b := proxy.PodDisruptionBudget(options(set))
 	if b == nil {
-		return nil, nil // There is none.
+		return nil, nil // Nil without an error means that there is none.
 	}
 	return desired(set, policyv1.SchemeGroupVersion.WithKind("PodDisruptionBudget"), b)
 }
@@ -49,14 +50,14 @@ func options(set *v1alpha1.MachineSet) proxy.Options {
 	return proxy.Options{
 		Name:      set.GetName(),
 		Namespace: set.GetNamespace(),
-		// A tailnet and its provider config have one name.
+		// A tailnet and its provider config have the same name.
 		Tailnet: set.Spec.ProviderConfigReference.Name,
 		Pods:    *set.Spec.Pods,
 	}
 }
 
-// desired encodes an object for server-side apply: without status or nulls, which would
-// claim fields.
+// desired encodes an object for server-side apply. It omits status and nulls, which would claim
+// fields.
 func desired(set *v1alpha1.MachineSet, gvk schema.GroupVersionKind, o client.Object) (*unstructured.Unstructured, error) {
 	j, err := json.Marshal(o)
 	if err != nil {
@@ -95,8 +96,8 @@ func dropNulls(v any) {
 	}
 }
 
-// covers reports whether an object has all that is wanted of it. What others have
-// added to it is theirs. What is not wanted any more shows in the hash.
+// covers reports whether an object has every field that want has. Fields that others added are
+// ignored. Fields that want no longer has show in the hash.
 func covers(have client.Object, gvk schema.GroupVersionKind, want *unstructured.Unstructured) (bool, error) {
 	h, err := runtime.DefaultUnstructuredConverter.ToUnstructured(have)
 	if err != nil {
@@ -126,7 +127,7 @@ func covers(have client.Object, gvk schema.GroupVersionKind, want *unstructured.
 	return equality.Semantic.DeepEqual(c, m), nil
 }
 
-// sentence is an error on one line, as a message of a status. None is empty.
+// sentence returns an error as one line for a message of a status. An empty error stays empty.
 func sentence(s string) string {
 	s = strings.Join(strings.Fields(s), " ")
 	if s == "" {

@@ -27,8 +27,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
 )
 
-// composed are the MachineSets that the function of TailscaleEndpoints composes in a case
-// of its own tests, by name.
+// composed returns, by name, the MachineSets that the function of TailscaleEndpoints composes in
+// one of its test cases.
 func composed(t *testing.T, name string) map[string]*v1alpha1.MachineSet {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("..", "..", "..", "functions", "tailscaleendpoints", "testdata", "out", name))
@@ -63,9 +63,9 @@ func composed(t *testing.T, name string) map[string]*v1alpha1.MachineSet {
 	return out
 }
 
-// TestUpgrade holds what the provider builds against what functions composed when they
-// wrote StatefulSets and PodDisruptionBudgets themselves: a difference would restart every
-// proxy on an upgrade. testdata/before has MachineSets of that time, of the same cases.
+// TestUpgrade compares the objects that the provider builds with those that functions composed when
+// they still wrote StatefulSets and PodDisruptionBudgets: a difference would restart every proxy on
+// an upgrade. testdata/before has the MachineSets of that version, for the same cases.
 func TestUpgrade(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("testdata", "before", "*.yaml"))
 	if err != nil || len(files) == 0 {
@@ -102,7 +102,7 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
-// same compares an object of an older set's spec with what is applied now.
+// same compares an object from an older set's spec with the object that is applied now.
 func same(t *testing.T, set *unstructured.Unstructured, field string, got *unstructured.Unstructured) {
 	t.Helper()
 	o, ok, err := unstructured.NestedMap(set.Object, "spec", field)
@@ -124,12 +124,12 @@ func same(t *testing.T, set *unstructured.Unstructured, field string, got *unstr
 	}
 }
 
-// changedSince makes the changes to a StatefulSet that were worth a restart of each proxy:
-//   - Clients that vanish are noticed within minutes, not hours: keepalives in netstack.
-//   - The keys of certificates have a volume of their own: as many as fill the one that they
-//     shared with tailscaled's config kept services from being advertised.
-//   - With Kernel networking clients of UDP reach new targets: the agent has the kernel forget
-//     flows, for which it needs a capability.
+// changedSince applies the later changes to a StatefulSet that justified a restart of each proxy:
+//   - Keepalives in netstack: vanished clients are noticed within minutes, not hours.
+//   - Keys of certificates have a separate volume: they shared one with tailscaled's config, and
+//     when they filled it, services were no longer advertised.
+//   - With Kernel networking, UDP clients reach new targets: the agent makes the kernel drop old
+//     flows, which needs a capability.
 func changedSince(t *testing.T, o *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
 	if o.GetKind() != "StatefulSet" {
@@ -160,7 +160,7 @@ func changedSince(t *testing.T, o *unstructured.Unstructured) *unstructured.Unst
 	return out
 }
 
-// addIngress adds what changed of ingress pods alone.
+// addIngress applies the changes that only affect ingress pods.
 func addIngress(spec *corev1.PodSpec, agent *corev1.Container) {
 	spec.Volumes = append(spec.Volumes, corev1.Volume{Name: "agent-tls", VolumeSource: corev1.VolumeSource{
 		EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: ptr.To(resource.MustParse("16Mi"))},
@@ -171,7 +171,7 @@ func addIngress(spec *corev1.PodSpec, agent *corev1.Container) {
 		corev1.EnvVar{Name: "TS_NETSTACK_KEEPALIVE_IDLE", Value: "60s"}, corev1.EnvVar{Name: "TS_NETSTACK_KEEPALIVE_INTERVAL", Value: "15s"})
 }
 
-// insert variables behind another.
+// insert adds variables after another one.
 func insert(env *[]corev1.EnvVar, behind string, add ...corev1.EnvVar) {
 	i := slices.IndexFunc(*env, func(e corev1.EnvVar) bool { return e.Name == behind })
 	*env = slices.Insert(*env, i+1, add...)
@@ -186,7 +186,7 @@ func encode(t *testing.T, o *unstructured.Unstructured) string {
 	return string(b)
 }
 
-// TestPrivilege fills every field of a set's pods, and checks what its pods may do.
+// TestPrivilege sets every field of a set's pods, and checks the privileges of the pods.
 func TestPrivilege(t *testing.T) {
 	cases := map[string]struct {
 		reason     string
@@ -200,13 +200,13 @@ func TestPrivilege(t *testing.T) {
 			networking: v1alpha1.NetworkingUserspace,
 		},
 		"Kernel": {
-			reason:     "One container is privileged, and runs what the provider's configuration says",
+			reason:     "One container is privileged, and its command comes from the provider's configuration",
 			networking: v1alpha1.NetworkingKernel,
 			privileged: true,
 			want:       []corev1.Capability{"NET_ADMIN", "NET_ADMIN", "NET_RAW", "MKNOD"},
 		},
 		"KernelPodSysctl": {
-			reason:     "With the pod's sysctl none is",
+			reason:     "With the pod's sysctl no container is privileged",
 			networking: v1alpha1.NetworkingKernel,
 			forwarding: v1alpha1.ForwardingPodSysctl,
 			want:       []corev1.Capability{"NET_ADMIN", "NET_ADMIN", "NET_RAW", "MKNOD"},

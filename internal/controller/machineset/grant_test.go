@@ -16,7 +16,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 )
 
-// TestGrant changes the pods of a set that run already.
+// TestGrant changes a set whose pods already run.
 func TestGrant(t *testing.T) {
 	grants := func(g v1alpha1.NamespaceGrant) *v1alpha1.AllowedNamespaces {
 		g.Names = []string{key.Namespace}
@@ -35,20 +35,20 @@ func TestGrant(t *testing.T) {
 			change: func(p *v1alpha1.MachineSetPods) { p.Image = "tailscale:other" },
 		},
 		"Official": {
-			reason: "So are Tailscale's, where no grant says otherwise.",
+			reason: "Tailscale's images are allowed unless a grant restricts them.",
 			change: func(p *v1alpha1.MachineSetPods) { p.Image = "ghcr.io/tailscale/tailscale:v1" },
 		},
-		"Image":        {reason: "Another image runs whatever its author likes.", change: image, problem: "spec.pods.image"},
-		"GrantedImage": {reason: "It may be granted.", allowed: grants(v1alpha1.NamespaceGrant{Images: []v1alpha1.ImageRepository{"registry.example.com/*"}}), change: image},
+		"Image":        {reason: "Other images are refused, because they may run anything.", change: image, problem: "spec.pods.image"},
+		"GrantedImage": {reason: "A grant may allow another image.", allowed: grants(v1alpha1.NamespaceGrant{Images: []v1alpha1.ImageRepository{"registry.example.com/*"}}), change: image},
 		"Kernel":       {reason: "Any networking is allowed by default.", change: func(p *v1alpha1.MachineSetPods) { p.Networking = v1alpha1.NetworkingKernel }},
 		"NoKernel": {
-			reason:  "It may be withheld.",
+			reason:  "A grant may restrict networking.",
 			allowed: grants(v1alpha1.NamespaceGrant{Networking: []v1alpha1.Networking{v1alpha1.NetworkingUserspace}}),
 			change:  func(p *v1alpha1.MachineSetPods) { p.Networking = v1alpha1.NetworkingKernel },
 			problem: "spec.pods.networking",
 		},
 		"NoSecrets": {
-			reason:  "So may variables from Secrets.",
+			reason:  "A grant may forbid variables from Secrets.",
 			allowed: grants(v1alpha1.NamespaceGrant{EnvFromSecrets: ptr.To(false)}),
 			change: func(p *v1alpha1.MachineSetPods) {
 				p.Env = []v1alpha1.EnvVar{{Name: "A", ValueFrom: &v1alpha1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{Key: "a"}}}}
@@ -56,7 +56,7 @@ func TestGrant(t *testing.T) {
 			problem: "spec.pods.env[0].valueFrom.secretKeyRef",
 		},
 		"NotAllowed": {
-			reason:  "A namespace that lost its leave changes nothing.",
+			reason:  "The pods of a namespace that may no longer use the config stay unchanged.",
 			allowed: &v1alpha1.AllowedNamespaces{From: v1alpha1.NamespacesFromList, Names: []string{"other"}},
 			change:  func(p *v1alpha1.MachineSetPods) { p.PriorityClassName = "high" },
 			problem: "may not be used in namespace",
@@ -79,7 +79,7 @@ func TestGrant(t *testing.T) {
 				t.Fatal(err)
 			}
 			h.update(t, func(s *v1alpha1.MachineSet) { withPods(s, tc.change) })
-			// A problem is an error, so that the set is looked at again.
+			// A problem is returned as an error, so that the set is reconciled again.
 			_, err := h.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
 			if got := err != nil; got != (tc.problem != "") {
 				t.Fatalf("\n%s\nReconcile(...): %v", tc.reason, err)

@@ -1,10 +1,9 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package machineset keeps the Machines of a MachineSet and the StatefulSet whose
-// pods run them as its spec says, and sums up their state in its status once it
-// has settled. What a Machine is in the tailnet lives in package machine, what a
-// pod is made of in internal/proxy.
+// Package machineset manages the Machines of a MachineSet and the StatefulSet whose pods run them.
+// It summarizes their state in the set's status once the state has settled. Package machine manages
+// a Machine's device in the tailnet, and internal/proxy builds the pods.
 package machineset
 
 import (
@@ -34,9 +33,9 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
 )
 
-// How long a change of Machines and pods must have lasted before the status tells of
-// it, and for how long changes may put it off. Crossplane charges a composite for
-// each write of the status, and machines that come up change several times within
+// A change of Machines and pods is written to the status after it has lasted settleReady or
+// settleChanging; further changes delay the write until settleAtMost. Crossplane charges a
+// composite for each write of the status, and starting machines change several times within
 // seconds.
 const (
 	settleReady    = time.Second
@@ -55,41 +54,41 @@ type reconciler struct {
 	// live reads from the API server, not from the cache.
 	live client.Reader
 
-	// watch StatefulSets and PodDisruptionBudgets from now on. It returns false
-	// while the provider is not allowed to.
+	// watch starts to watch StatefulSets and PodDisruptionBudgets. It returns false while the
+	// provider lacks the permission.
 	watch func(context.Context) (bool, error)
 
-	// grant of a namespace by a provider config.
+	// grant returns what a provider config grants a namespace.
 	grant func(ctx context.Context, namespace string, ref xpv2.ProviderConfigReference) (*allow.Grant, error)
 
-	// images of the pods' containers.
+	// images are the images of the pods' containers.
 	images proxy.Images
 
 	log    logging.Logger
 	record event.Recorder
 	now    func() time.Time
 
-	// mu guards pending.
+	// mu protects pending.
 	mu      sync.Mutex
 	pending map[types.NamespacedName]pending
 }
 
-// A pending status is one that is to be written.
+// A pending status has yet to be written.
 type pending struct {
 	status v1alpha1.MachineSetStatus
 
-	// since is when a change was first seen, changed when the last was.
+	// since is the time of the first unwritten change, changed that of the last.
 	since, changed time.Time
 }
 
-// Reconcile a MachineSet.
+// Reconcile applies a MachineSet's Machines and pods, and writes its status.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	set := &v1alpha1.MachineSet{}
 	if err := r.kube.Get(ctx, req.NamespacedName, set); err != nil {
 		r.forget(req.NamespacedName)
 		return reconcile.Result{}, errors.Wrap(client.IgnoreNotFound(err), "cannot get MachineSet")
 	}
-	// Machines and pods go with their owner, by Kubernetes' garbage collector.
+	// Kubernetes' garbage collector deletes Machines and pods after their owner.
 	if set.GetDeletionTimestamp() != nil {
 		r.forget(req.NamespacedName)
 		return reconcile.Result{}, nil
@@ -113,10 +112,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	// What cannot be done must not keep the status from telling of the rest.
+	// A problem with the pods must not keep the status from being written.
 	refused := r.recordEvent(set, pods)
-	// A Machine that went before its pod would leave it with a key that was
-	// revoked.
+	// If a Machine were deleted before its pod, the pod would be left with a revoked key.
 	if !pods.shrinking() {
 		refused = errors.Join(refused, r.removeSurplus(ctx, set, owned, problems))
 	}
@@ -136,7 +134,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return reconcile.Result{}, refused
 }
 
-// machines that the set owns, by name.
+// machines returns the Machines that the set owns, by name.
 func (r *reconciler) machines(ctx context.Context, set *v1alpha1.MachineSet) (map[string]*v1alpha1.Machine, error) {
 	l := &v1alpha1.MachineList{}
 	if err := r.kube.List(ctx, l, client.InNamespace(set.GetNamespace()), client.MatchingFields{indexOwner: set.GetName()}); err != nil {
@@ -151,7 +149,8 @@ func (r *reconciler) machines(ctx context.Context, set *v1alpha1.MachineSet) (ma
 	return out, nil
 }
 
-// recordEvent of a problem with the pods, once. It returns the problem, to try again.
+// recordEvent records an event for a new problem with the pods. It returns the problem as an error,
+// so that the reconciler retries.
 func (r *reconciler) recordEvent(set *v1alpha1.MachineSet, pods Pods) error {
 	if pods.Problem == "" {
 		return nil
@@ -163,8 +162,8 @@ func (r *reconciler) recordEvent(set *v1alpha1.MachineSet, pods Pods) error {
 	return err
 }
 
-// removeSurplus deletes the Machines that are not wanted. Why one cannot be deleted
-// is told by an event, by a condition of the Machine, and in problems, by name.
+// removeSurplus deletes the Machines that the set no longer has. If one cannot be deleted, it
+// reports the reason in an event, in a condition of the Machine, and in problems, by name.
 func (r *reconciler) removeSurplus(ctx context.Context, set *v1alpha1.MachineSet, owned map[string]*v1alpha1.Machine, problems map[string]string) error {
 	var refused error
 	for _, m := range surplus(set, owned) {
@@ -185,8 +184,8 @@ func (r *reconciler) removeSurplus(ctx context.Context, set *v1alpha1.MachineSet
 	return refused
 }
 
-// setDeletable sets the condition of a Machine that cannot be deleted. An empty problem
-// removes the condition.
+// setDeletable sets the condition of a Machine that cannot be deleted. An empty problem removes the
+// condition.
 func (r *reconciler) setDeletable(ctx context.Context, m *v1alpha1.Machine, problem string) error {
 	have := m.GetCondition(meta.TypeDeletable)
 	if (have.Status == corev1.ConditionFalse) == (problem != "") && have.Message == problem {
@@ -203,8 +202,8 @@ func (r *reconciler) setDeletable(ctx context.Context, m *v1alpha1.Machine, prob
 	return errors.Wrapf(r.kube.Status().Update(ctx, m), "cannot update the status of Machine %q", m.GetName())
 }
 
-// remove a Machine. The roles that Crossplane gives a provider do not let it
-// delete, so it needs one more.
+// remove deletes a Machine. Crossplane's roles for providers do not include the permission, so the
+// provider needs a further role.
 func (r *reconciler) remove(ctx context.Context, m *v1alpha1.Machine) error {
 	if m.GetDeletionTimestamp() != nil {
 		return nil
@@ -217,8 +216,8 @@ func (r *reconciler) remove(ctx context.Context, m *v1alpha1.Machine) error {
 	return errors.Wrapf(client.IgnoreNotFound(err), "cannot delete Machine %q", m.GetName())
 }
 
-// ensure that a Machine is, and is as the set wants it. It returns why that
-// cannot be, for the user.
+// ensure creates or updates a Machine so that it matches the set. If that is impossible, it returns
+// the reason for the user.
 func (r *reconciler) ensure(ctx context.Context, set *v1alpha1.MachineSet, m *v1alpha1.Machine, member v1alpha1.MachineSetMember) (string, error) {
 	if m == nil {
 		m = Compose(set, member)
@@ -245,8 +244,8 @@ func (r *reconciler) ensure(ctx context.Context, set *v1alpha1.MachineSet, m *v1
 	return "", errors.Wrapf(r.kube.Update(ctx, m), "cannot update Machine %q", member.Name)
 }
 
-// nameConflict reports whether a Machine that exists belongs to somebody else. One of the
-// set's own was made a moment ago, and the cache does not know it yet.
+// nameConflict reports whether an existing Machine belongs to somebody else. If it is the set's
+// own, it was just made and is not in the cache yet.
 func (r *reconciler) nameConflict(ctx context.Context, set *v1alpha1.MachineSet, name string) (string, error) {
 	m := &v1alpha1.Machine{}
 	err := r.kube.Get(ctx, types.NamespacedName{Namespace: set.GetNamespace(), Name: name}, m)

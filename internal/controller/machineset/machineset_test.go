@@ -57,8 +57,7 @@ func machineSet(names ...string) *v1alpha1.MachineSet {
 	return s
 }
 
-// A harness is a reconciler over a fake API server, and how often it wrote a
-// status.
+// A harness is a reconciler on a fake API server. It counts the writes of the status.
 type harness struct {
 	*reconciler
 
@@ -95,7 +94,7 @@ func newHarness(t *testing.T, objs ...client.Object) *harness {
 	return h
 }
 
-// run reconciles until the set asks for nothing, letting time pass as it asks.
+// run reconciles until no requeue is requested, and advances the clock by each requested delay.
 func (h *harness) run(t *testing.T) {
 	t.Helper()
 	for range 10 {
@@ -127,7 +126,7 @@ func (h *harness) names(t *testing.T) []string {
 	return out
 }
 
-// change what is seen of a Machine.
+// change changes a Machine's status.
 func (h *harness) change(t *testing.T, name string, fn func(*v1alpha1.Machine)) {
 	t.Helper()
 	m := &v1alpha1.Machine{}
@@ -163,7 +162,7 @@ func TestScale(t *testing.T) {
 	h := newHarness(t, machineSet("web-ingress-0", "web-ingress-1"))
 	h.run(t)
 	if diff := cmp.Diff([]string{"web-ingress-0", "web-ingress-1"}, h.names(t)); diff != "" {
-		t.Fatalf("Machines that are listed are made: -want, +got:\n%s", diff)
+		t.Fatalf("want the listed Machines: -want, +got:\n%s", diff)
 	}
 	m := &v1alpha1.Machine{}
 	if err := h.kube.Get(t.Context(), types.NamespacedName{Namespace: key.Namespace, Name: "web-ingress-1"}, m); err != nil {
@@ -171,7 +170,7 @@ func TestScale(t *testing.T) {
 	}
 	want := map[string]string{meta.LabelEndpoints: "web", meta.LabelMachineSet: key.Name}
 	if diff := cmp.Diff(want, m.GetLabels()); diff != "" {
-		t.Errorf("A Machine has the set's labels of ours, and none of the user's: -want, +got:\n%s", diff)
+		t.Errorf("want the set's project labels and none of the user's: -want, +got:\n%s", diff)
 	}
 	unique := names.UniqueHost("default-web-ingress-1", "set", "web-ingress-1")
 	if diff := cmp.Diff(v1alpha1.MachineParameters{Hostname: unique, Tags: []v1alpha1.Tag{"tag:web"}}, m.Spec.ForProvider); diff != "" {
@@ -188,27 +187,27 @@ func TestScale(t *testing.T) {
 	}
 	h.run(t)
 	if diff := cmp.Diff([]string{"web-ingress-0"}, h.names(t)); diff != "" {
-		t.Errorf("Machines that are not listed any more are deleted: -want, +got:\n%s", diff)
+		t.Errorf("want only the listed Machines: -want, +got:\n%s", diff)
 	}
 	if err := h.kube.Get(t.Context(), types.NamespacedName{Namespace: key.Namespace, Name: "web-ingress-0"}, m); err != nil {
 		t.Fatal(err)
 	}
 	if !m.Spec.ForProvider.AcceptRoutes {
-		t.Error("A change of the set reaches its Machines")
+		t.Error("want the change of the set in its Machines")
 	}
 }
 
-// A machine that is there keeps the name by which the tailnet knows it, and nobody gives it
-// any other.
+// TestHostname shows that an existing machine keeps its hostname in the tailnet, and that nobody
+// can give it another one.
 func TestHostname(t *testing.T) {
 	const old = "default-web-ingress-0"
 	set := machineSet("web-ingress-0")
 	unique := names.UniqueHost(old, "set", "web-ingress-0")
 	for name, tc := range map[string]struct{ reason, have, want string }{
-		"New":   {reason: "A new machine has a name of its own.", want: unique},
-		"Kept":  {reason: "It keeps it.", have: unique, want: unique},
-		"Old":   {reason: "One from before keeps its name: its device would be another one's namesake otherwise.", have: old, want: old},
-		"Wrong": {reason: "One that somebody else wrote is put right.", have: "victim", want: unique},
+		"New":   {reason: "A new machine gets a unique name.", want: unique},
+		"Kept":  {reason: "A machine keeps its name.", have: unique, want: unique},
+		"Old":   {reason: "A machine from before unique hostnames keeps its name: a rename would give its device the name of another one.", have: old, want: old},
+		"Wrong": {reason: "A name that somebody else wrote is corrected.", have: "victim", want: unique},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := &v1alpha1.Machine{}
@@ -228,7 +227,7 @@ func TestHostname(t *testing.T) {
 	}
 }
 
-// What many machines tell within seconds is one write.
+// TestSettle shows that changes of many machines within seconds cause one write.
 func TestSettle(t *testing.T) {
 	names := []string{"web-ingress-0", "web-ingress-1", "web-ingress-2", "web-ingress-3", "web-ingress-4"}
 	h := newHarness(t, machineSet(names...))
@@ -260,7 +259,7 @@ func TestSettle(t *testing.T) {
 		t.Errorf("want %d ready machines, got %d", len(names), got)
 	}
 
-	// A machine that flaps for ever is told of, too.
+	// A machine that flaps continuously is reported, too.
 	began := h.clock.Now()
 	for i := 0; h.writes-before == 1; i++ {
 		h.change(t, names[0], func(m *v1alpha1.Machine) { m.Status.AtProvider.Addresses = []string{time.Unix(int64(i), 0).String()} })
@@ -271,7 +270,7 @@ func TestSettle(t *testing.T) {
 	}
 }
 
-// Without a role of ours the provider may not delete.
+// TestForbidden shows that the provider cannot delete Machines without the project's role.
 func TestForbidden(t *testing.T) {
 	h := newHarness(t, machineSet("web-ingress-0", "web-ingress-1"))
 	h.run(t)
@@ -313,11 +312,11 @@ func TestForbidden(t *testing.T) {
 	}
 	st := h.status(t)
 	if st.ReadyMachines != 1 {
-		t.Errorf("want the status to tell of the machine that stays, got %d ready", st.ReadyMachines)
+		t.Errorf("want the status to report the machine that stays, got %d ready", st.ReadyMachines)
 	}
 	const what = `Cannot delete Machine "web-ingress-1"; let the provider's service account delete machines, as cluster/manifests/rbac.yaml does: `
 	if len(st.Machines) != 2 || !st.Machines[1].Failed || !strings.HasPrefix(st.Machines[1].Message, what) {
-		t.Errorf("want the status to say what to do about the machine that is to go, got %v", st.Machines)
+		t.Errorf("want the status to name the fix for the surplus machine, got %v", st.Machines)
 	}
 	deletable := func() xpv2.Condition {
 		m := &v1alpha1.Machine{}
@@ -332,7 +331,7 @@ func TestForbidden(t *testing.T) {
 		return xpv2.Condition{}
 	}
 	if c := deletable(); c.Status != corev1.ConditionFalse || c.Reason != meta.ReasonCannotDeleteMachine || c.Message != st.Machines[1].Message {
-		t.Errorf("want the machine itself to say so, got %v", c)
+		t.Errorf("want the condition on the Machine as well, got %v", c)
 	}
 
 	if err := h.kube.Get(t.Context(), key, s); err != nil {
@@ -344,10 +343,10 @@ func TestForbidden(t *testing.T) {
 	}
 	h.run(t)
 	if diff := cmp.Diff(xpv2.Condition{}, deletable()); diff != "" {
-		t.Errorf("A machine that is wanted again need not be deletable: -want, +got:\n%s", diff)
+		t.Errorf("want no condition on a machine that is listed again: -want, +got:\n%s", diff)
 	}
 	if h.status(t).Machines[1].Failed {
-		t.Error("and has not failed")
+		t.Error("want no failure of a machine that is listed again")
 	}
 }
 
@@ -360,6 +359,6 @@ func TestTaken(t *testing.T) {
 		{Name: "web-ingress-1", Message: "Waiting for the pod to log in to the tailnet with the auth key that the provider issues"},
 	}}
 	if diff := cmp.Diff(want, h.status(t)); diff != "" {
-		t.Errorf("A Machine of somebody else is left alone, and told of: -want, +got:\n%s", diff)
+		t.Errorf("want a Machine of somebody else unchanged and reported: -want, +got:\n%s", diff)
 	}
 }

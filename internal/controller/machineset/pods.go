@@ -23,30 +23,29 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/clients"
 )
 
-// fieldManager of what is applied.
+// fieldManager applies the objects.
 const fieldManager = client.FieldOwner("provider-tailscale/machineset")
 
-// hint is what an error lacks that the API server's role-based access control
-// returns. Quotas and admission webhooks forbid things, too.
+// hint extends the errors of the API server's role-based access control. Quotas and admission
+// webhooks also return Forbidden.
 const hint = "if the provider's service account is not allowed to, apply cluster/manifests/rbac.yaml"
 
-// Pods are what runs the Machines of a set.
+// Pods is the state of the pods that run a set's Machines.
 type Pods struct {
-	// StatefulSet as it is in the cluster. Nil if there is none of the set's, or
-	// if that is not known.
+	// StatefulSet is the StatefulSet in the cluster. It is nil if the set has none, or if that is
+	// not known.
 	StatefulSet *appsv1.StatefulSet
 
-	// Problem says why what is in the cluster is not as the set's spec says, for
-	// the user. Empty when it is.
+	// Problem describes, for the user, why the cluster does not match the set's spec. It is empty
+	// if it matches.
 	Problem string
 
-	// stale reports that the StatefulSet is not as the set wants it, so that any of
-	// its pods may run.
+	// stale reports that the StatefulSet does not match the set, so that any of its pods may run.
 	stale bool
 }
 
-// pods applies the StatefulSet and the PodDisruptionBudget of a set. It returns an
-// error for what the status cannot tell.
+// pods applies the StatefulSet and the PodDisruptionBudget of a set. Problems that the user must
+// fix go into the result; other errors are returned.
 func (r *reconciler) pods(ctx context.Context, set *v1alpha1.MachineSet) (Pods, error) {
 	allowed, err := r.watch(ctx)
 	if err != nil {
@@ -101,8 +100,8 @@ func (r *reconciler) pods(ctx context.Context, set *v1alpha1.MachineSet) (Pods, 
 	return out, nil
 }
 
-// beyondGrant returns how the pods of a set go beyond the grant of its namespace, for the
-// user. It is empty if they do not.
+// beyondGrant describes, for the user, how the pods of a set exceed the grant of its namespace. It
+// returns an empty string if they do not.
 func (r *reconciler) beyondGrant(ctx context.Context, set *v1alpha1.MachineSet) (string, error) {
 	ref := set.Spec.ProviderConfigReference
 	g, err := r.grant(ctx, set.GetNamespace(), ref)
@@ -121,9 +120,9 @@ func (r *reconciler) beyondGrant(ctx context.Context, set *v1alpha1.MachineSet) 
 	return "", nil
 }
 
-// remainingPods are the pods of a set that are left alone: its spec does not say what they are to
-// be, for their function is older than the provider and writes it later, or it asks for
-// more than is granted. Any of them may run.
+// remainingPods returns the pods of a set that stay unchanged: the set's spec exceeds the grant, or
+// it has no pods yet, because its function is older than the provider and writes them later. Any of
+// the pods may run.
 func (r *reconciler) remainingPods(ctx context.Context, set *v1alpha1.MachineSet) (Pods, error) {
 	sts := &appsv1.StatefulSet{}
 	there, err := r.find(ctx, set, false, sts)
@@ -141,7 +140,7 @@ type refusal string
 
 func (r refusal) Error() string { return string(r) }
 
-// isForStatus reports whether an error is for the status: it will not pass by itself.
+// isForStatus reports whether an error belongs in the status, because it does not pass by itself.
 func isForStatus(err error) bool {
 	if r := refusal(""); errors.As(err, &r) {
 		return true
@@ -154,8 +153,8 @@ func isForStatus(err error) bool {
 	return false
 }
 
-// sync makes an object of a set as it is wanted, or deletes it if want is nil. o is filled with what the API server has; sync returns whether that
-// is the set's own.
+// sync applies an object of a set, or deletes it if want is nil. It reads the API server's version
+// into o, and returns whether that belongs to the set.
 func (r *reconciler) sync(ctx context.Context, set *v1alpha1.MachineSet, want *unstructured.Unstructured, o client.Object) (bool, error) {
 	gvk, err := r.kube.GroupVersionKindFor(o)
 	if err != nil {
@@ -170,7 +169,7 @@ func (r *reconciler) sync(ctx context.Context, set *v1alpha1.MachineSet, want *u
 		if !own || o.GetDeletionTimestamp() != nil {
 			return own, nil
 		}
-		// It stays until its pods have gone.
+		// The object stays until its pods are gone.
 		err := r.kube.Delete(ctx, o, client.Preconditions{UID: ptr.To(o.GetUID())}, client.PropagationPolicy(metav1.DeletePropagationForeground))
 		return true, errors.Wrapf(hinted(client.IgnoreNotFound(err)), "cannot delete %s %q", gvk.Kind, set.GetName())
 	}
@@ -181,7 +180,8 @@ func (r *reconciler) sync(ctx context.Context, set *v1alpha1.MachineSet, want *u
 		return true, nil
 	}
 
-	// Who deletes in the foreground waits for the pods, and Machines go after them.
+	// The owner reference blocks a foreground deletion until the pods are gone; Machines go after
+	// them.
 	if err := controllerutil.SetControllerReference(set, want, r.kube.Scheme()); err != nil {
 		return own, errors.Wrapf(err, "cannot own %s %q", gvk.Kind, set.GetName())
 	}
@@ -190,7 +190,7 @@ func (r *reconciler) sync(ctx context.Context, set *v1alpha1.MachineSet, want *u
 		if err != nil || same {
 			return true, err
 		}
-		// Not one that was made again meanwhile.
+		// Do not apply to an object that was made again in the meantime.
 		want.SetUID(o.GetUID())
 	}
 	r.log.Debug("Applying an object", "kind", gvk.Kind, "object", client.ObjectKeyFromObject(want))
@@ -200,8 +200,9 @@ func (r *reconciler) sync(ctx context.Context, set *v1alpha1.MachineSet, want *u
 	return true, errors.Wrapf(runtime.DefaultUnstructuredConverter.FromUnstructured(want.Object, o), "cannot read %s %q", gvk.Kind, set.GetName())
 }
 
-// find an object of a set. The cache holds what has the set's label only, and not
-// yet what was just made, so who is about to make it asks the API server.
+// find reads an object of a set. The cache only has objects with the set's label, and may lack new
+// ones. With live, find asks the API server for an object that the cache lacks, as a caller that
+// may create it needs.
 func (r *reconciler) find(ctx context.Context, set *v1alpha1.MachineSet, live bool, o client.Object) (bool, error) {
 	key := client.ObjectKeyFromObject(set)
 	err := r.kube.Get(ctx, key, o)
@@ -218,9 +219,8 @@ func hinted(err error) error {
 	return errors.Wrap(err, hint)
 }
 
-// shrinking reports whether there may be more pods than are wanted. Status counts
-// only once Kubernetes' controller has seen the spec, and the spec only once it is
-// what the set wants.
+// shrinking reports whether there may be more pods than the set wants. The status is only valid
+// once Kubernetes' controller has observed the spec, and the spec once it matches the set.
 func (p Pods) shrinking() bool {
 	s := p.StatefulSet
 	if s == nil || p.stale {
@@ -229,5 +229,5 @@ func (p Pods) shrinking() bool {
 	return s.GetDeletionTimestamp() != nil || !observed(s) || s.Status.Replicas > ptr.Deref(s.Spec.Replicas, 1)
 }
 
-// observed reports whether Kubernetes' controller has seen a StatefulSet as it is.
+// observed reports whether Kubernetes' controller has observed a StatefulSet's current spec.
 func observed(s *appsv1.StatefulSet) bool { return s.Status.ObservedGeneration >= s.GetGeneration() }

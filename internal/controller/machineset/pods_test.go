@@ -26,7 +26,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// withPods asks for as many replicas as the set has machines.
+// withPods adds pods to a set, with a replica for each machine.
 func withPods(set *v1alpha1.MachineSet, change ...func(*v1alpha1.MachineSetPods)) *v1alpha1.MachineSet {
 	set.Spec.Pods = &v1alpha1.MachineSetPods{
 		Replicas: int32(len(set.Spec.Machines)), Direction: v1alpha1.DirectionIngress, Endpoints: "web", ServiceName: key.Name,
@@ -46,7 +46,7 @@ func (h *harness) statefulSet(t *testing.T) *appsv1.StatefulSet {
 	return s
 }
 
-// play the controller of StatefulSets: there are n, all ready.
+// play sets the status of the StatefulSet as its controller does: n pods, all ready.
 func (h *harness) play(t *testing.T, n int32) {
 	t.Helper()
 	s := h.statefulSet(t)
@@ -58,7 +58,7 @@ func (h *harness) play(t *testing.T, n int32) {
 	h.writes = writes
 }
 
-// update the set as its function does.
+// update changes the set as its function does.
 func (h *harness) update(t *testing.T, fn func(*v1alpha1.MachineSet)) {
 	t.Helper()
 	s := &v1alpha1.MachineSet{}
@@ -72,8 +72,7 @@ func (h *harness) update(t *testing.T, fn func(*v1alpha1.MachineSet)) {
 	}
 }
 
-// A set keeps its pods, and the Machines of those that are to go until they have
-// gone.
+// TestPods shows that a set keeps its pods, and keeps surplus Machines until their pods are gone.
 func TestPods(t *testing.T) {
 	h := newHarness(t, withPods(machineSet("web-ingress-0", "web-ingress-1", "web-ingress-2")))
 	applied := 0
@@ -85,7 +84,7 @@ func TestPods(t *testing.T) {
 	})
 	h.run(t)
 	if applied != 2 {
-		t.Errorf("a StatefulSet and a PodDisruptionBudget are applied once, got %d", applied)
+		t.Errorf("want one apply each of a StatefulSet and a PodDisruptionBudget, got %d", applied)
 	}
 	s := h.statefulSet(t)
 	if got := ptr.Deref(s.Spec.Replicas, 0); got != 3 || s.GetLabels()[meta.LabelMachineSet] != key.Name || s.GetLabels()[meta.LabelEndpoints] != "web" {
@@ -112,7 +111,7 @@ func TestPods(t *testing.T) {
 	}
 	all := []string{"web-ingress-0", "web-ingress-1", "web-ingress-2"}
 	if diff := cmp.Diff(all, h.names(t)); diff != "" {
-		t.Errorf("Machines of pods that may run are kept: -want, +got:\n%s", diff)
+		t.Errorf("want the Machines of pods that may run: -want, +got:\n%s", diff)
 	}
 	if err := h.kube.Get(t.Context(), key, &policyv1.PodDisruptionBudget{}); !kerrors.IsNotFound(err) {
 		t.Errorf("want no PodDisruptionBudget for one pod, got %v", err)
@@ -120,22 +119,22 @@ func TestPods(t *testing.T) {
 	h.play(t, 2)
 	h.run(t)
 	if diff := cmp.Diff(all, h.names(t)); diff != "" {
-		t.Errorf("Machines go once all pods have gone that are to: -want, +got:\n%s", diff)
+		t.Errorf("want surplus Machines until all surplus pods are gone: -want, +got:\n%s", diff)
 	}
 	h.play(t, 1)
 	h.run(t)
 	if diff := cmp.Diff(all[:1], h.names(t)); diff != "" {
-		t.Errorf("Machines of pods that have gone are deleted: -want, +got:\n%s", diff)
+		t.Errorf("want no Machines of pods that are gone: -want, +got:\n%s", diff)
 	}
 
 	applied = 0
 	h.run(t)
 	if applied != 0 {
-		t.Errorf("what is as it should be is not applied again, got %d", applied)
+		t.Errorf("want no apply of unchanged objects, got %d", applied)
 	}
 }
 
-// What somebody else changed of what is wanted is fixed; what they added stays.
+// TestDrift shows that changed fields are corrected and that fields of others stay.
 func TestDrift(t *testing.T) {
 	set := withPods(machineSet("web-ingress-0"), func(p *v1alpha1.MachineSetPods) { p.Annotations = map[string]string{"team": "edge"} })
 	h := newHarness(t, set)
@@ -154,18 +153,18 @@ func TestDrift(t *testing.T) {
 	}
 	want := map[string]string{"team": "edge", "kubectl.kubernetes.io/restartedAt": "now"}
 	if diff := cmp.Diff(want, s.Spec.Template.Annotations); diff != "" {
-		t.Errorf("A restart that somebody asked for stays: -want, +got:\n%s", diff)
+		t.Errorf("want the restart annotation unchanged: -want, +got:\n%s", diff)
 	}
 	h.update(t, func(s *v1alpha1.MachineSet) { withPods(s) })
 	h.run(t)
 	want = map[string]string{"kubectl.kubernetes.io/restartedAt": "now"}
 	if diff := cmp.Diff(want, h.statefulSet(t).Spec.Template.Annotations); diff != "" {
-		t.Errorf("What is not wanted any more goes: -want, +got:\n%s", diff)
+		t.Errorf("want removed fields to be removed: -want, +got:\n%s", diff)
 	}
 }
 
-// TestPodsAbsent leaves what runs alone while the spec does not say what is to run: the
-// function that writes it may be older than the provider.
+// TestPodsAbsent shows that pods keep running while the spec has none: the function that writes
+// them may be older than the provider.
 func TestPodsAbsent(t *testing.T) {
 	h := newHarness(t, withPods(machineSet("web-ingress-0", "web-ingress-1")))
 	h.run(t)
@@ -176,26 +175,26 @@ func TestPodsAbsent(t *testing.T) {
 	h.update(t, func(s *v1alpha1.MachineSet) { s.Spec.Pods, s.Spec.Machines = nil, s.Spec.Machines[:1] })
 	h.run(t)
 	if diff := cmp.Diff(before, h.statefulSet(t)); diff != "" {
-		t.Errorf("Pods of which the spec says nothing run on: -want, +got:\n%s", diff)
+		t.Errorf("want the StatefulSet unchanged while the spec has no pods: -want, +got:\n%s", diff)
 	}
 	if err := h.kube.Get(t.Context(), key, &policyv1.PodDisruptionBudget{}); err != nil {
-		t.Errorf("and keep their budget: %v", err)
+		t.Errorf("want the PodDisruptionBudget unchanged: %v", err)
 	}
 	if diff := cmp.Diff([]string{"web-ingress-0", "web-ingress-1"}, h.names(t)); diff != "" {
-		t.Errorf("and their Machines: -want, +got:\n%s", diff)
+		t.Errorf("want the Machines unchanged: -want, +got:\n%s", diff)
 	}
 	if got := h.status(t).StatefulSet; got == nil || got.ReadyReplicas != 2 || got.Message != "" {
-		t.Errorf("and the status names them, got %+v", got)
+		t.Errorf("want the pods in the status, got %+v", got)
 	}
 
 	h.update(t, func(s *v1alpha1.MachineSet) { withPods(s, func(p *v1alpha1.MachineSetPods) { p.Replicas = 0 }) })
 	h.run(t)
 	if got := ptr.Deref(h.statefulSet(t).Spec.Replicas, 1); got != 0 {
-		t.Errorf("Zero replicas have all pods go, got %d", got)
+		t.Errorf("want zero replicas, got %d", got)
 	}
 }
 
-// What cannot be applied is told at once, and harms nothing else.
+// TestCannotApply shows that a failed apply is reported at once, and affects nothing else.
 func TestCannotApply(t *testing.T) {
 	errInvalid := kerrors.NewInvalid(appsv1.SchemeGroupVersion.WithKind("StatefulSet").GroupKind(), key.Name, nil)
 	cases := map[string]struct {
@@ -218,13 +217,13 @@ func TestCannotApply(t *testing.T) {
 			want:   `Cannot apply StatefulSet "web-ingress": ` + errInvalid.Error(),
 		},
 		"Forbidden": {
-			reason: "What may be missing is named",
+			reason: "The message names the permissions that may be missing",
 			watch:  true,
 			apply:  kerrors.NewForbidden(appsv1.Resource("statefulsets"), key.Name, errors.New("cannot patch")),
 			want:   `Cannot apply StatefulSet "web-ingress": ` + hint + `: statefulsets.apps "web-ingress" is forbidden: cannot patch`,
 		},
 		"MayNotWatch": {
-			reason: "What is missing is named",
+			reason: "The message names the missing permissions",
 			want:   "The provider is not allowed to list and watch StatefulSets and PodDisruptionBudgets; apply cluster/manifests/rbac.yaml",
 		},
 	}
@@ -258,7 +257,7 @@ func TestCannotApply(t *testing.T) {
 	}
 }
 
-// Errors that pass are tried again, and not told.
+// TestApplyAgain shows that errors that pass are retried, and not reported.
 func TestApplyAgain(t *testing.T) {
 	h := newHarness(t, withPods(machineSet("web-ingress-0")))
 	h.kube = interceptor.NewClient(h.kube.(client.WithWatch), interceptor.Funcs{
@@ -274,7 +273,7 @@ func TestApplyAgain(t *testing.T) {
 	}
 }
 
-// What pods tell while they come up is one write.
+// TestSettlePods shows that changes of starting pods cause one write.
 func TestSettlePods(t *testing.T) {
 	h := newHarness(t, withPods(machineSet("web-ingress-0", "web-ingress-1", "web-ingress-2")))
 	h.run(t)

@@ -29,9 +29,9 @@ func TestProblem(t *testing.T) {
 		m      *v1alpha1.Machine
 		want   string
 	}{
-		"Ready": {reason: "A machine in the tailnet has none.", m: machine(func(*v1alpha1.Machine) {})},
+		"Ready": {reason: "A machine in the tailnet has no problem.", m: machine(func(*v1alpha1.Machine) {})},
 		"Locked": {
-			reason: "What keeps a device out of the tailnet's lock is for the user to see, whatever else follows from it.",
+			reason: "The message names the tailnet lock's refusal of a device, even if it has further effects.",
 			m: machine(func(m *v1alpha1.Machine) {
 				m.Status.AtProvider.Online = ptr.To(false)
 				m.SetConditions(xpv2.Condition{Type: xpv2.TypeReady, Status: corev1.ConditionFalse, Reason: meta.ReasonTailnetLocked, Message: "sign it"})
@@ -44,7 +44,7 @@ func TestProblem(t *testing.T) {
 			want:   "Waiting for an admin of the tailnet to authorize the device",
 		},
 		"Deleted": {
-			reason: "Or go.",
+			reason: "A machine that is being deleted is reported as such.",
 			m:      machine(func(m *v1alpha1.Machine) { m.DeletionTimestamp = &metav1.Time{} }),
 			want:   "The machine is being deleted",
 		},

@@ -57,7 +57,7 @@ func Setup(mgr ctrl.Manager, o setup.Options) error {
 	c, err := ctrl.NewControllerManagedBy(mgr).
 		Named(name).
 		WithOptions(o.ForControllerRuntime()).
-		// Its own status does not matter.
+		// Changes of the set's own status do not matter.
 		For(&v1alpha1.MachineSet{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}))).
 		Owns(&v1alpha1.Machine{}).
 		Build(o.Limit(name, r))

@@ -21,16 +21,15 @@ import (
 )
 
 const (
-	// maxObject is what etcd takes by default, and a third of that to spare for what
-	// Kubernetes adds.
+	// maxObject is etcd's default limit, less a third for what Kubernetes adds.
 	maxObject = (3 << 19) * 2 / 3
 
 	mostMachines = 128
 	mostTargets  = 2048
 )
 
-// TestSizes shows that the largest set that the schema allows, of which each machine tells
-// a long story of each port, fits into an object, and each machine's story as well.
+// TestSizes shows that the largest set that the schema allows fits into an object, with a long
+// message for each port of each machine. So does each machine's status.
 func TestSizes(t *testing.T) {
 	var ports []plan.EgressPort
 	for i := range mostTargets {
@@ -82,7 +81,7 @@ func tags(n int) []string {
 	return out
 }
 
-// TestEgressPorts shows what a set tells of the ports of its machines.
+// TestEgressPorts shows how a set summarizes the ports of its machines.
 func TestEgressPorts(t *testing.T) {
 	set := machineSet("web-egress-0", "web-egress-1", "web-egress-2")
 	port := func(n int32, target string, ready bool, message string) v1alpha1.EgressPort {
@@ -93,7 +92,7 @@ func TestEgressPorts(t *testing.T) {
 		"web-egress-0": {port(10001, "b", false, "first"), port(10000, "a", true, ""), port(10002, "c", true, "odd")},
 		"web-egress-1": {port(10000, "a", true, ""), port(10001, "b", true, "not the first"), port(10002, "c", true, "too")},
 		"web-egress-2": nil,
-		// It is to go.
+		// A surplus machine.
 		"web-egress-3": {port(10000, "a", true, ""), port(10000, "old", true, ""), port(10001, "b", false, "third")},
 	} {
 		m := &v1alpha1.Machine{}

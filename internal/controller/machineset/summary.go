@@ -20,7 +20,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
-// Compose a Machine of a set.
+// Compose returns a Machine of a set.
 func Compose(set *v1alpha1.MachineSet, member v1alpha1.MachineSetMember) *v1alpha1.Machine {
 	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{
 		Name:       member.Name,
@@ -31,7 +31,8 @@ func Compose(set *v1alpha1.MachineSet, member v1alpha1.MachineSetMember) *v1alph
 	return m
 }
 
-// apply what a set wants of a Machine. It has the set's labels of ours.
+// apply sets the fields of a Machine that the set determines. It copies those labels of the set
+// that are the project's.
 func apply(set *v1alpha1.MachineSet, member v1alpha1.MachineSetMember, m *v1alpha1.Machine) {
 	labels := maps.Clone(m.GetLabels())
 	if labels == nil {
@@ -52,9 +53,9 @@ func apply(set *v1alpha1.MachineSet, member v1alpha1.MachineSetMember, m *v1alph
 	}
 }
 
-// hostname of a Machine. It is one that no other set has, in any cluster, for the tailnet
-// would tell equal ones apart by -1, -2 and so on, and only in the names of the devices.
-// A machine from before hostnames were unique keeps its own.
+// hostname returns the hostname of a Machine. No other set in any cluster has it: the tailnet would
+// distinguish equal hostnames by -1, -2 and so on, but only in the names of the devices. A machine
+// that is older than unique hostnames keeps its hostname.
 func hostname(set *v1alpha1.MachineSet, member v1alpha1.MachineSetMember, m *v1alpha1.Machine) string {
 	if have := m.Spec.ForProvider.Hostname; have == member.Hostname {
 		return have
@@ -62,7 +63,7 @@ func hostname(set *v1alpha1.MachineSet, member v1alpha1.MachineSetMember, m *v1a
 	return names.UniqueHost(member.Hostname, string(set.GetUID()), member.Name)
 }
 
-// surplus are the Machines that a set owns and does not want, by name.
+// surplus returns the Machines, sorted by name, that a set owns but no longer has.
 func surplus(set *v1alpha1.MachineSet, owned map[string]*v1alpha1.Machine) []*v1alpha1.Machine {
 	wanted := map[string]bool{}
 	for _, m := range set.Spec.Machines {
@@ -77,8 +78,8 @@ func surplus(set *v1alpha1.MachineSet, owned map[string]*v1alpha1.Machine) []*v1
 	return out
 }
 
-// Summarize the Machines that a set owns, by name, and its pods. problems tells of
-// names that belong to somebody else, and of Machines that cannot be deleted.
+// Summarize returns the status of a set for the Machines that it owns, by name, and its pods.
+// problems has, by name, Machines that belong to somebody else or cannot be deleted.
 func Summarize(set *v1alpha1.MachineSet, owned map[string]*v1alpha1.Machine, problems map[string]string, pods Pods) v1alpha1.MachineSetStatus {
 	s := v1alpha1.MachineSetStatus{ObservedGeneration: set.GetGeneration(), StatefulSet: pods.summary()}
 	for _, member := range set.Spec.Machines {
@@ -90,7 +91,7 @@ func Summarize(set *v1alpha1.MachineSet, owned map[string]*v1alpha1.Machine, pro
 	}
 	for _, m := range surplus(set, owned) {
 		sum := summary(m.GetName(), m, problems[m.GetName()])
-		// What kept it from being prepared does not matter any more.
+		// An earlier failure to prepare it does not matter any more.
 		sum.Failed = sum.Failed && (m.GetDeletionTimestamp() != nil || problems[m.GetName()] != "")
 		s.Machines = append(s.Machines, sum)
 	}
@@ -99,9 +100,9 @@ func Summarize(set *v1alpha1.MachineSet, owned map[string]*v1alpha1.Machine, pro
 	return s
 }
 
-// egressPorts of all machines. A set has up to 128 of them, and each up to 2048 ports: told
-// by machine they would not fit into an object. The ports of machines that are to go are
-// told, too, for nobody else may have them yet, but not what they reach.
+// egressPorts returns the egress ports of all machines. It lists them by port, because a set has up
+// to 128 machines with up to 2048 ports each: listed by machine they would not fit into an object.
+// It includes the ports of surplus machines, which must not be reused yet, but ignores their state.
 func egressPorts(set *v1alpha1.MachineSet, owned map[string]*v1alpha1.Machine) []v1alpha1.MachineSetEgressPort {
 	type key struct {
 		port     int32
@@ -110,7 +111,7 @@ func egressPorts(set *v1alpha1.MachineSet, owned map[string]*v1alpha1.Machine) [
 	}
 	at := map[key]int{}
 	var out []v1alpha1.MachineSetEgressPort
-	// What machines say of ports that are ready counts where no other says anything.
+	// Messages about ready ports only count if no machine reports a problem.
 	remarks := map[key]string{}
 	told := 0
 	for _, name := range slices.Sorted(maps.Keys(owned)) {
@@ -153,10 +154,10 @@ func egressPorts(set *v1alpha1.MachineSet, owned map[string]*v1alpha1.Machine) [
 	return out
 }
 
-// summary of a Machine, which may be nil, with the set's own problem with it. Empty
-// is none.
+// summary returns the summary of a Machine, which may be nil, with the set's problem with it. An
+// empty problem means none.
 func summary(name string, m *v1alpha1.Machine, failed string) v1alpha1.MachineSummary {
-	// What others say may be long, and there may be many.
+	// Messages may be long, and there may be many.
 	out := v1alpha1.MachineSummary{Name: name, Failed: failed != "", Message: egress.Cut(cmp.Or(failed, problem(m)), 1)}
 	if m == nil {
 		return out
@@ -172,7 +173,7 @@ func summary(name string, m *v1alpha1.Machine, failed string) v1alpha1.MachineSu
 	return out
 }
 
-// problem says why a machine is not in the tailnet, for the user. Empty if it is.
+// problem describes, for the user, why a machine is not in the tailnet. It is empty if it is.
 func problem(m *v1alpha1.Machine) string {
 	switch {
 	case m != nil && m.GetCondition(xpv2.TypeSynced).Status == corev1.ConditionFalse:
@@ -193,7 +194,7 @@ func problem(m *v1alpha1.Machine) string {
 	return ""
 }
 
-// summary of the pods. Nil if the set neither has nor wants any.
+// summary returns the summary of the pods. It returns nil if the set has no pods and wants none.
 func (p Pods) summary() *v1alpha1.StatefulSetSummary {
 	s := p.StatefulSet
 	if s == nil && p.Problem == "" {
@@ -212,7 +213,7 @@ func (p Pods) summary() *v1alpha1.StatefulSetSummary {
 	return out
 }
 
-// problemOf a status with its pods. Empty when there is none.
+// problemOf returns the problem of a status with its pods, or an empty string.
 func problemOf(s v1alpha1.MachineSetStatus) string {
 	if s.StatefulSet == nil {
 		return ""
@@ -220,9 +221,8 @@ func problemOf(s v1alpha1.MachineSetStatus) string {
 	return s.StatefulSet.Message
 }
 
-// settled reports whether nothing of a set is expected to change by itself: each
-// machine is ready, its agent has reported, and its pod is ready and of the latest
-// template.
+// settled reports whether a set is expected to stay unchanged: each machine is ready, its agent has
+// reported, and its pod is ready and has the latest template.
 func settled(s v1alpha1.MachineSetStatus) bool {
 	if p := s.StatefulSet; p != nil && (!p.Observed || p.ReadyReplicas != p.Replicas || p.UpdatedReplicas != p.Replicas) {
 		return false

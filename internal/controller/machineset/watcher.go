@@ -23,22 +23,22 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/access"
 )
 
-// A watcher watches what MachineSets own beside Machines, as soon as the provider
-// may. A watch that is there from the start and not allowed would end the whole
-// provider, whose other controllers have no need of it.
+// A watcher watches the objects that MachineSets own, except Machines, as soon as the provider has
+// the permission. A watch that starts without the permission would end the whole provider, although
+// its other controllers do not need it.
 type watcher struct {
 	mgr        ctrl.Manager
 	controller controller.Controller
 
-	// namespaces that the manager's cache holds; none means all.
+	// namespaces are the namespaces that the manager's cache holds. None means all.
 	namespaces []string
 
-	// mu guards watching.
+	// mu protects watching.
 	mu       sync.Mutex
 	watching bool
 }
 
-// watch from now on. It returns false while that is not allowed.
+// watch starts the watches. It returns false while the provider lacks the permission.
 func (w *watcher) watch(ctx context.Context) (bool, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -51,7 +51,7 @@ func (w *watcher) watch(ctx context.Context) (bool, error) {
 			return false, err
 		}
 	}
-	// Nobody here reads what a PodDisruptionBudget's status says.
+	// The controller does not read the status of PodDisruptionBudgets.
 	for o, ps := range map[client.Object][]predicate.Predicate{
 		&appsv1.StatefulSet{}:           nil,
 		&policyv1.PodDisruptionBudget{}: {predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{}, predicate.AnnotationChangedPredicate{})},

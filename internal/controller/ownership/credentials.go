@@ -11,7 +11,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// A CredentialsAPI has a tailnet's OAuth clients and federated identities.
+// A CredentialsAPI reads a tailnet's OAuth clients and federated identities.
 type CredentialsAPI interface {
 	TrustCredentials(ctx context.Context, staleness tailscale.Staleness) ([]tailscale.Key, error)
 	TrustCredential(ctx context.Context, id string) (*tailscale.Key, error)
@@ -23,10 +23,10 @@ type Credentials struct {
 	API       CredentialsAPI
 	ClusterID string
 
-	// What the credentials are called in errors: OAuth client.
+	// Name of the credentials in errors, such as OAuth client.
 	What string
 
-	// Type of key, such as tailscale.KeyTypeOAuthClient.
+	// Type is the type of key, such as tailscale.KeyTypeOAuthClient.
 	Type string
 }
 

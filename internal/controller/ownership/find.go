@@ -14,41 +14,41 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// A Lookup finds objects of the tailnet whose ids Tailscale assigns.
+// A Lookup finds objects of the tailnet whose IDs Tailscale assigns.
 type Lookup[T any] struct {
-	// What the objects are called in errors, one and several of them: webhook, webhooks.
+	// Names of one and of several objects in errors, such as webhook and webhooks.
 	What, Plural string
 
 	// List returns the objects of the shared list.
 	List func(ctx context.Context, staleness tailscale.Staleness) ([]T, error)
 
-	// ID of an object.
+	// ID returns the ID of an object.
 	ID func(T) string
 
-	// Get returns an object by its id: the shared list may be older than the object.
+	// Get returns an object by its ID, because the shared list may be older than the object.
 	Get func(ctx context.Context, id string) (*T, error)
 
 	// Is reports whether an object is of the wanted type. Nil accepts all.
 	Is func(T) bool
 
-	// Like reports whether an object with another id may stand for the managed object.
-	// Nil accepts none.
+	// Like reports whether an object with another ID may belong to the managed object. Nil accepts
+	// none.
 	Like func(T) bool
 
-	// Recorded is the id in the managed object's status.
+	// Recorded is the ID in the managed object's status.
 	Recorded string
 
 	// Adopt lets the managed object take over an object that it did not make.
 	Adopt bool
 
-	// Exists describes an object that the managed object may not take over, with a verb for
-	// its id: webhook %q to this URL.
+	// Exists is an error format that describes an object which the managed object may not take
+	// over. It has one verb, for the ID: webhook %q to this URL.
 	Exists string
 }
 
-// Find returns the object with the managed object's external name as its id, else one that
-// is like it, else nil. An external name that a person wrote for an object that does not
-// exist is an error.
+// Find returns the object whose ID is the managed object's external name, or else an object that
+// Like accepts, or else nil. If a user set the external name and no object has that ID, Find
+// returns an error.
 func (l Lookup[T]) Find(ctx context.Context, mg resource.Managed, staleness tailscale.Staleness) (*T, error) {
 	all, err := l.list(ctx, staleness)
 	if err != nil {
@@ -61,12 +61,12 @@ func (l Lookup[T]) Find(ctx context.Context, mg resource.Managed, staleness tail
 		}
 	}
 	if l.Like == nil {
-		return nil, nil // None is an answer.
+		return nil, nil // Nil without an error means that there is none.
 	}
 	if i := slices.IndexFunc(all, l.Like); i >= 0 {
 		return &all[i], nil
 	}
-	return nil, nil // None is an answer.
+	return nil, nil // Nil without an error means that there is none.
 }
 
 func (l Lookup[T]) list(ctx context.Context, staleness tailscale.Staleness) ([]T, error) {
@@ -83,7 +83,7 @@ func (l Lookup[T]) byID(ctx context.Context, mg resource.Managed, all []T, id st
 		found, err = l.Get(ctx, id)
 		if tailscale.IsNotFound(err) {
 			if CreateStarted(mg) || l.Recorded == id || xpmeta.WasDeleted(mg) {
-				return nil, nil // None is an answer.
+				return nil, nil // Nil without an error means that there is none.
 			}
 			return nil, Missing(mg, l.What)
 		}
@@ -99,8 +99,8 @@ func (l Lookup[T]) byID(ctx context.Context, mg resource.Managed, all []T, id st
 
 func (l Lookup[T]) is(t T) bool { return l.Is == nil || l.Is(t) }
 
-// Remaining returns all objects of the managed object, recorded or not: the one with the
-// external name as its id, and those that marked accepts.
+// Remaining returns all objects of the managed object, recorded or not: the one whose ID is the
+// external name, and those that marked accepts.
 func (l Lookup[T]) Remaining(ctx context.Context, mg resource.Managed, marked func(T) bool) ([]T, error) {
 	all, err := l.list(ctx, tailscale.Recent)
 	if err != nil {
@@ -116,7 +116,7 @@ func (l Lookup[T]) Remaining(ctx context.Context, mg resource.Managed, marked fu
 	if id == "" || slices.ContainsFunc(ours, func(t T) bool { return l.ID(t) == id }) {
 		return ours, nil
 	}
-	// The list may not show all.
+	// The list may be incomplete.
 	t, err := l.Get(ctx, id)
 	if tailscale.IsNotFound(err) {
 		return ours, nil
@@ -130,8 +130,8 @@ func (l Lookup[T]) Remaining(ctx context.Context, mg resource.Managed, marked fu
 	return ours, nil
 }
 
-// FindOwned returns the id of the object that the managed object owns, by a recent list, or
-// "" if there is none.
+// FindOwned returns the ID of the object that the managed object owns according to a recent list,
+// or "" if there is none.
 func (l Lookup[T]) FindOwned(ctx context.Context, mg resource.Managed) (string, error) {
 	t, err := l.Find(ctx, mg, tailscale.Recent)
 	if err != nil || t == nil || !Owns(mg, l.ID(*t)) {
@@ -140,8 +140,8 @@ func (l Lookup[T]) FindOwned(ctx context.Context, mg resource.Managed) (string, 
 	return l.ID(*t), nil
 }
 
-// MayManage returns an error if the managed object neither made the object with the id nor
-// adopts objects.
+// MayManage returns an error if the managed object neither made the object with the ID nor adopts
+// objects.
 func (l Lookup[T]) MayManage(mg resource.Managed, id string) error {
 	if l.Adopt || Attempted(mg, id) {
 		return nil
@@ -149,9 +149,9 @@ func (l Lookup[T]) MayManage(mg resource.Managed, id string) error {
 	return NotOwned(mg, l.Exists+" exists and was not made for this object; delete it, or set adoptionPolicy to Adopt", id)
 }
 
-// Record sets the external name in a Create if the object exists already, and reports
-// whether it does. Observed is the id of the object that Observe found to be ours: one that
-// came since has another owner.
+// Record sets the external name in a Create if the object already exists, and reports whether it
+// does. Observed is the ID of the object that Observe found to be ours: an object that was made
+// since then has another owner.
 func (l Lookup[T]) Record(ctx context.Context, mg resource.Managed, observed string) (bool, error) {
 	t, err := l.Find(ctx, mg, tailscale.Recent)
 	if err != nil || t == nil {
@@ -176,7 +176,7 @@ func (l Lookup[T]) DeleteAll(ctx context.Context, ts []T, del func(ctx context.C
 	return nil
 }
 
-// Delete calls del for the object with the id. An empty id is no object.
+// Delete calls del for the object with the ID. An empty ID means no object.
 func (l Lookup[T]) Delete(ctx context.Context, id string, del func(ctx context.Context, id string) error) error {
 	if id == "" {
 		return nil

@@ -37,16 +37,16 @@ func TestLookup(t *testing.T) {
 		want     *thing
 		err      string
 	}{
-		"Listed":    {reason: "The id finds it.", name: "a", all: []thing{{ID: "b", URL: "u"}, {ID: "a"}}, like: like, want: &thing{ID: "a"}},
-		"NotListed": {reason: "The list may be older than it.", name: "a", get: func(_ context.Context, id string) (*thing, error) { return &thing{ID: id}, nil }, want: &thing{ID: "a"}},
-		"Like":      {reason: "Without an id, what is like it is found.", all: []thing{{ID: "b", URL: "u"}}, like: like, want: &thing{ID: "b", URL: "u"}},
-		"NotLike":   {reason: "What is not like it is somebody's.", all: []thing{{ID: "b"}}, like: like},
-		"NoLike":    {reason: "Nothing stands for what has no id.", all: []thing{{ID: "b", URL: "u"}}},
-		"Gone":      {reason: "What was recorded and is gone is to be made again.", name: "a", recorded: "a", get: notFound},
-		"Lost":      {reason: "A create that was begun may have made nothing.", name: "a", tried: true, get: notFound},
-		"Missing":   {reason: "A person named what does not exist.", name: "a", get: notFound, err: `there is no thing with the id "a"`},
-		"OtherKind": {reason: "A person named something else.", name: "a", all: []thing{{ID: "a"}}, is: func(thing) bool { return false }, err: `there is no thing with the id "a"`},
-		"ErrGet":    {reason: "An API that fails says nothing of what exists.", name: "a", get: func(context.Context, string) (*thing, error) { return nil, errors.New("boom") }, err: `cannot get thing "a": boom`},
+		"Listed":    {reason: "The object is found by its ID.", name: "a", all: []thing{{ID: "b", URL: "u"}, {ID: "a"}}, like: like, want: &thing{ID: "a"}},
+		"NotListed": {reason: "The list may be older than the object.", name: "a", get: func(_ context.Context, id string) (*thing, error) { return &thing{ID: id}, nil }, want: &thing{ID: "a"}},
+		"Like":      {reason: "Without an ID, an object that Like accepts is found.", all: []thing{{ID: "b", URL: "u"}}, like: like, want: &thing{ID: "b", URL: "u"}},
+		"NotLike":   {reason: "An object that Like rejects belongs to somebody else.", all: []thing{{ID: "b"}}, like: like},
+		"NoLike":    {reason: "Without an ID and without Like, nothing is found.", all: []thing{{ID: "b", URL: "u"}}},
+		"Gone":      {reason: "A recorded object that is gone is made again.", name: "a", recorded: "a", get: notFound},
+		"Lost":      {reason: "A create that was started may have made nothing.", name: "a", tried: true, get: notFound},
+		"Missing":   {reason: "No object has the ID that a user set as external name.", name: "a", get: notFound, err: `there is no thing with the id "a"`},
+		"OtherKind": {reason: "The object with the user's external name has another type.", name: "a", all: []thing{{ID: "a"}}, is: func(thing) bool { return false }, err: `there is no thing with the id "a"`},
+		"ErrGet":    {reason: "A failed request does not show that an object is gone.", name: "a", get: func(context.Context, string) (*thing, error) { return nil, errors.New("boom") }, err: `cannot get thing "a": boom`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

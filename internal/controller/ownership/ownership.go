@@ -1,10 +1,10 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ownership decides which managed object owns an object of the tailnet, where
-// Tailscale assigns the id and the object cannot carry annotations: by a marker in its
-// description, by the recorded attempts to create it, and by the claims of other objects
-// of the cluster. Lookup finds such objects for all kinds.
+// Package ownership decides which managed object owns an object of the tailnet, where Tailscale
+// assigns the ID and the object cannot carry annotations. It uses a marker in the object's
+// description, the recorded attempts to create it, and the claims of other objects in the cluster.
+// Lookup finds such objects for all kinds.
 package ownership
 
 import (
@@ -26,14 +26,15 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// annotationForeign holds the id of an object of the tailnet that existed before the
-// managed object was created: the attempt to create does not make it ours.
+// annotationForeign holds the ID of an object of the tailnet that existed before the managed object
+// was created: an attempted create does not make it ours.
 const annotationForeign = "gateway.tailscale.com/foreign"
 
-// maxDescription of keys and credentials in Tailscale, in characters.
+// maxDescription is the maximum length of the description of a key or credential in Tailscale, in
+// characters.
 const maxDescription = 50
 
-// notAllowed matches the characters that a description cannot have.
+// notAllowed matches the characters that a description may not have.
 var notAllowed = regexp.MustCompile(`[^A-Za-z0-9 -]`)
 
 // Marker returns the beginning of the descriptions of everything that is made for a
@@ -58,57 +59,53 @@ func Marked(description, marker string) bool {
 	return description == marker || strings.HasPrefix(description, marker+" ")
 }
 
-// CreateStarted reports whether a create of the object was ever begun.
+// CreateStarted reports whether a create of the object was ever started.
 func CreateStarted(mg resource.Managed) bool { return !xpmeta.GetExternalCreatePending(mg).IsZero() }
 
-// Attempted reports whether the last create of the object was begun and its end is
-// not recorded, so that an object of the tailnet that looks like it, and has the
-// id, may be what came of it.
+// Attempted reports whether the object's last create was started and its end was not recorded. An
+// object of the tailnet that looks like it, and has the ID, may then be the create's result.
 func Attempted(mg resource.Managed, id string) bool {
 	return CreateStarted(mg) && xpmeta.GetExternalCreateSucceeded(mg).Before(xpmeta.GetExternalCreatePending(mg)) && mg.GetAnnotations()[annotationForeign] != id
 }
 
-// Owns reports whether the managed object owns the object of the tailnet with the id, and
-// may delete it.
+// Owns reports whether the managed object owns the object of the tailnet with the ID, and may
+// delete it.
 func Owns(mg resource.Managed, id string) bool {
 	return xpmeta.GetExternalName(mg) == id || Attempted(mg, id)
 }
 
-// Manages reports whether an object's management policies let it make or change
-// anything. Otherwise it only observes.
+// Manages reports whether an object's management policies let it make or change anything. Otherwise
+// it only observes.
 func Manages(mg resource.Managed) bool {
 	return claims.Writes(mg) || slices.Contains(mg.GetManagementPolicies(), xpv2.ManagementActionCreate)
 }
 
-// SetNotOwned records in a Create that the object of the tailnet with the id has another
-// owner.
+// SetNotOwned records in a Create that the object of the tailnet with the ID has another owner.
 func SetNotOwned(mg resource.Managed, id string) {
 	xpmeta.AddAnnotations(mg, map[string]string{annotationForeign: id})
 }
 
-// SetOwned records in a Create that the managed object owns the object of the tailnet with
-// the id.
+// SetOwned records in a Create that the managed object owns the object of the tailnet with the ID.
 func SetOwned(mg resource.Managed, id string) {
 	xpmeta.RemoveAnnotations(mg, annotationForeign)
 	xpmeta.SetExternalName(mg, id)
 }
 
-// NotOwned sets the condition of an object that must not touch what exists, and returns the
-// error with the message.
+// NotOwned sets the condition of an object that must not change an existing object of the tailnet,
+// and returns an error with the message.
 func NotOwned(mg resource.Managed, format string, args ...any) error {
 	err := errors.Errorf(format, args...)
 	mg.SetConditions(claims.NotReady(meta.ReasonForeignObject, err.Error()))
 	return err
 }
 
-// Missing returns the error of a managed object whose external name names something that
-// does not exist and that it never made.
+// Missing returns the error of a managed object whose external name names an object that does not
+// exist and that it never made.
 func Missing(mg resource.Managed, what string) error {
 	return errors.Errorf("there is no %s with the id %q; correct or remove the annotation %s", what, xpmeta.GetExternalName(mg), xpmeta.AnnotationKeyExternalName)
 }
 
-// A ConflictError reports that an older object of the cluster manages what another one
-// wants.
+// A ConflictError reports that an older object of the cluster manages what another object claims.
 type ConflictError struct{ message string }
 
 // Error implements error.
@@ -120,8 +117,8 @@ func IsConflict(err error) bool {
 	return errors.As(err, &c)
 }
 
-// IgnoreConflict returns nil for a ConflictError of an object that is being deleted: the
-// thing stays with the object that manages it.
+// IgnoreConflict returns nil for a ConflictError of an object that is being deleted: the object of
+// the tailnet stays with the managed object that manages it.
 func IgnoreConflict(mg resource.Managed, err error) error {
 	if xpmeta.WasDeleted(mg) && IsConflict(err) {
 		return nil
@@ -129,17 +126,16 @@ func IgnoreConflict(mg resource.Managed, err error) error {
 	return err
 }
 
-// ByExternalName claims the external name of an object.
+// ByExternalName returns the external name of an object as its claim.
 func ByExternalName(mg resource.Managed) string { return xpmeta.GetExternalName(mg) }
 
-// ClaimConflict returns a ConflictError, and sets the condition, if an older object of the
-// cluster manages what this one wants. Claim returns what an object wants, or "" for
-// nothing.
+// ClaimConflict returns a ConflictError, and sets the condition, if an older object of the cluster
+// manages what this object claims. Claim returns an object's claim, or "" for none.
 func ClaimConflict(ctx context.Context, kube client.Reader, l resource.ManagedList, kind string, mg resource.ModernManaged, claim func(resource.Managed) string) error {
 	if claim(mg) == "" || !Manages(mg) {
 		return nil
 	}
-	// The whole cluster's: objects of several namespaces may mean one tailnet.
+	// Lists all namespaces, because objects of several namespaces may use one tailnet.
 	if err := kube.List(ctx, l); err != nil {
 		return errors.Wrapf(err, "cannot list objects of kind %s", kind)
 	}

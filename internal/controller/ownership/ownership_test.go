@@ -41,10 +41,10 @@ func TestDescription(t *testing.T) {
 		text   string
 		want   string
 	}{
-		"Text":    {reason: "People read their own words.", text: "one team", want: marker + " one team"},
-		"Name":    {reason: "Without words they read the object's name, as far as it is allowed.", want: marker + " ns-web-example"},
+		"Text":    {reason: "The description contains the user's text.", text: "one team", want: marker + " one team"},
+		"Name":    {reason: "Without a text, it contains the allowed characters of the object's name.", want: marker + " ns-web-example"},
 		"Longest": {reason: "The longest text that the schema allows fits.", text: strings.Repeat("a", 30), want: marker + " " + strings.Repeat("a", 30)},
-		"TooLong": {reason: "A description is bounded.", text: strings.Repeat("a", 80), want: marker + " " + strings.Repeat("a", 30)},
+		"TooLong": {reason: "A description is cut to its maximum length.", text: strings.Repeat("a", 80), want: marker + " " + strings.Repeat("a", 30)},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -53,7 +53,7 @@ func TestDescription(t *testing.T) {
 				t.Errorf("\n%s\nDescription(...): -want, +got:\n%s", tc.reason, diff)
 			}
 			if !Marked(got, marker) || Marked(got, Marker("other", mg)) {
-				t.Errorf("\n%s\n%q is not told from others", tc.reason, got)
+				t.Errorf("\n%s\n%q is not distinguished from other descriptions", tc.reason, got)
 			}
 		})
 	}
@@ -66,25 +66,25 @@ func TestAttempted(t *testing.T) {
 		edit   func(mg *v1alpha1.Webhook)
 		want   bool
 	}{
-		"Never":   {reason: "Nothing was tried.", edit: func(*v1alpha1.Webhook) {}},
-		"Pending": {reason: "The provider died while it created.", edit: func(mg *v1alpha1.Webhook) { xpmeta.SetExternalCreatePending(mg, now) }, want: true},
+		"Never":   {reason: "No create was attempted.", edit: func(*v1alpha1.Webhook) {}},
+		"Pending": {reason: "The provider crashed during a create.", edit: func(mg *v1alpha1.Webhook) { xpmeta.SetExternalCreatePending(mg, now) }, want: true},
 		"Failed": {reason: "The answer may have been lost.", edit: func(mg *v1alpha1.Webhook) {
 			xpmeta.SetExternalCreatePending(mg, now)
 			xpmeta.SetExternalCreateFailed(mg, now.Add(time.Second))
 		}, want: true},
-		"Recorded": {reason: "The id is known: what looks like it is another.", edit: func(mg *v1alpha1.Webhook) {
+		"Recorded": {reason: "The ID is known, so a similar object is another one.", edit: func(mg *v1alpha1.Webhook) {
 			xpmeta.SetExternalCreatePending(mg, now)
 			xpmeta.SetExternalCreateSucceeded(mg, now.Add(time.Second))
 		}},
-		"Again": {reason: "It was deleted by hand and the second attempt is not recorded.", edit: func(mg *v1alpha1.Webhook) {
+		"Again": {reason: "The object was deleted by hand, and the second attempt is not recorded.", edit: func(mg *v1alpha1.Webhook) {
 			xpmeta.SetExternalCreateSucceeded(mg, now)
 			xpmeta.SetExternalCreatePending(mg, now.Add(time.Minute))
 		}, want: true},
-		"WasForeign": {reason: "The attempt found it there.", edit: func(mg *v1alpha1.Webhook) {
+		"WasForeign": {reason: "The attempt found an existing object.", edit: func(mg *v1alpha1.Webhook) {
 			xpmeta.SetExternalCreatePending(mg, now)
 			SetNotOwned(mg, "id")
 		}},
-		"OtherWasForeign": {reason: "The attempt found another one there, which is gone.", edit: func(mg *v1alpha1.Webhook) {
+		"OtherWasForeign": {reason: "The attempt found another existing object, which is gone.", edit: func(mg *v1alpha1.Webhook) {
 			xpmeta.SetExternalCreatePending(mg, now)
 			SetNotOwned(mg, "other")
 		}, want: true},
@@ -111,21 +111,21 @@ func TestRival(t *testing.T) {
 		other  *v1alpha1.Webhook
 		lost   bool
 	}{
-		"Older":        {reason: "The older one has it.", self: object("self", 0, "*"), other: object("other", time.Hour, "*"), lost: true},
-		"Younger":      {reason: "A younger one takes nothing.", self: object("self", time.Hour, "*"), other: object("other", 0, "*")},
-		"Observer":     {reason: "Who only observes takes nothing.", self: object("self", 0, "*"), other: object("other", time.Hour, "Observe")},
-		"SelfObserves": {reason: "Who only observes needs nothing.", self: object("self", 0, "Observe"), other: object("other", time.Hour, "*")},
-		"Alone":        {reason: "It is no rival of its own.", self: object("self", 0, "*"), other: object("self", 0, "*")},
+		"Older":        {reason: "The older object keeps the claim.", self: object("self", 0, "*"), other: object("other", time.Hour, "*"), lost: true},
+		"Younger":      {reason: "A younger object takes no claim.", self: object("self", time.Hour, "*"), other: object("other", 0, "*")},
+		"Observer":     {reason: "An object that only observes claims nothing.", self: object("self", 0, "*"), other: object("other", time.Hour, "Observe")},
+		"SelfObserves": {reason: "An object that only observes has no conflict.", self: object("self", 0, "Observe"), other: object("other", time.Hour, "*")},
+		"Alone":        {reason: "An object does not conflict with itself.", self: object("self", 0, "*"), other: object("self", 0, "*")},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			kube := fake.NewClientBuilder().WithScheme(s).WithObjects(tc.other).Build()
 			err := ClaimConflict(t.Context(), kube, &v1alpha1.WebhookList{}, v1alpha1.WebhookKind, tc.self, func(resource.Managed) string { return "the same" })
 			if IsConflict(err) != tc.lost || (err != nil) != tc.lost {
-				t.Fatalf("\n%s\nRival(...): want a rival: %t, got %v", tc.reason, tc.lost, err)
+				t.Fatalf("\n%s\nClaimConflict(...): want a conflict: %t, got %v", tc.reason, tc.lost, err)
 			}
 			if tc.lost && tc.self.GetCondition(xpv2.TypeReady).Reason != meta.ReasonConflict {
-				t.Errorf("\n%s\nthe condition does not tell", tc.reason)
+				t.Errorf("\n%s\nthe condition does not report the conflict", tc.reason)
 			}
 		})
 	}

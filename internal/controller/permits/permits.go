@@ -1,11 +1,11 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package permits records which managed resources a provider config has allowed to act
-// on its tailnet. A resource that loses leave may still clean up what it made, and one
-// that never had it may not, whatever it says of itself: so the record is in Secrets of
-// the provider's own namespace, where tenants cannot write, and knows resources by their
-// UID, which nobody can choose.
+// Package permits records which managed resources a provider config has allowed to act on its
+// tailnet. A resource that loses its permission may still clean up what it made. A resource that
+// never had it may not, regardless of its annotations and status. The record is therefore in
+// Secrets of the provider's namespace, where tenants cannot write, and identifies resources by
+// their UID, which no user can choose.
 package permits
 
 import (
@@ -27,24 +27,25 @@ import (
 )
 
 const (
-	// prefix of the Secrets' names.
+	// prefix begins the names of the Secrets.
 	prefix = "provider-tailscale-permits-"
 
-	// secretType of the Secrets.
+	// secretType is the type of the Secrets.
 	secretType corev1.SecretType = "gateway.tailscale.com/permits"
 
-	// shards is how many Secrets there are. A permit takes some hundred bytes of the
-	// megabyte that a Secret may have.
+	// shards is the number of Secrets. A permit takes a few hundred bytes of the megabyte that a
+	// Secret may have.
 	shards = 32
 
-	// attempts at a write that another writer, such as the leader before, got ahead of.
+	// attempts is how often a write is tried that conflicts with another writer's, such as the
+	// previous leader's.
 	attempts = 5
 )
 
-// PruneInterval is how often permits of resources that are gone are looked for.
+// PruneInterval is the time between two searches for permits of resources that are gone.
 const PruneInterval = time.Hour
 
-// A Permit says that a resource was allowed.
+// A Permit records that a resource was allowed.
 type Permit struct {
 	// Kind and Namespace of the resource.
 	Kind, Namespace string
@@ -52,17 +53,17 @@ type Permit struct {
 	// Config is the UID of the provider config that allowed it last.
 	Config types.UID
 
-	// Claims stands for what the resource asked of the tailnet when it was allowed. It
-	// is empty in permits of before there were grants.
+	// Claims stands for what the resource's spec claimed of the tailnet when it was allowed. It is
+	// empty in permits that are older than grants.
 	Claims string
 }
 
-// String is how a permit is written down.
+// String returns the stored form of the permit.
 func (p Permit) String() string {
 	return strings.TrimSuffix(strings.Join([]string{p.Kind, p.Namespace, string(p.Config), p.Claims}, " "), " ")
 }
 
-// parse a permit. What cannot be read is none.
+// parse returns the permit with a stored form. It returns an empty permit if the form is invalid.
 func parse(s []byte) Permit {
 	f := strings.Fields(string(s))
 	switch len(f) {
@@ -74,22 +75,23 @@ func parse(s []byte) Permit {
 	return Permit{}
 }
 
-// A Record of permits. It may be used concurrently.
+// A Record holds permits. It is safe for concurrent use.
 type Record struct {
 	kube      client.Client
 	namespace string
 	shards    [shards]shard
 }
 
-// A shard is a part of the record.
+// A shard is one part of the record.
 type shard struct {
 	mu sync.Mutex
 
-	// secret as it was last read or written. Nil before that.
+	// secret is the Secret as last read or written, and nil before that.
 	secret *corev1.Secret
 }
 
-// New returns the record in a namespace. The client must read Secrets live.
+// New returns the record in a namespace. The client must read Secrets from the API server, not from
+// a cache.
 func New(kube client.Client, namespace string) *Record {
 	return &Record{kube: kube, namespace: namespace}
 }
@@ -106,7 +108,7 @@ func (r *Record) Has(ctx context.Context, uid, config types.UID) (bool, error) {
 	return ok, err
 }
 
-// Get the permit that a config gave a resource, and whether there is one.
+// Get returns the permit that a config gave a resource, and whether there is one.
 func (r *Record) Get(ctx context.Context, uid, config types.UID) (Permit, bool, error) {
 	s := &r.shards[shardOf(uid)]
 	s.mu.Lock()
@@ -119,7 +121,7 @@ func (r *Record) Get(ctx context.Context, uid, config types.UID) (Permit, bool, 
 	return p, ok && p.Config == config, nil
 }
 
-// Add a permit, unless it is there. It is written down when Add returns.
+// Add adds a permit, unless the record has it. The permit is stored when Add returns.
 func (r *Record) Add(ctx context.Context, uid types.UID, p Permit) error {
 	return r.edit(ctx, shardOf(uid), func(data map[string][]byte) bool {
 		if string(data[string(uid)]) == p.String() {
@@ -130,16 +132,16 @@ func (r *Record) Add(ctx context.Context, uid types.UID, p Permit) error {
 	})
 }
 
-// Forget the permit of a resource that is about to go.
+// Forget removes the permit of a resource that is about to be gone.
 func (r *Record) Forget(ctx context.Context, uid types.UID) error {
 	return r.edit(ctx, shardOf(uid), without(string(uid)))
 }
 
-// Prune the permits of a kind whose resources are gone, as of those that were taken
-// their finalizer from. List returns the resources that there are; covers tells of which
-// namespaces it knows.
+// Prune removes the permits of a kind whose resources are gone, such as those whose finalizer was
+// removed by hand. List returns the existing resources; covers reports whether list includes a
+// namespace.
 func (r *Record) Prune(ctx context.Context, kind string, covers func(namespace string) bool, list func(context.Context) ([]types.UID, error)) error {
-	// What is allowed while the list is made must stay.
+	// Permits that are added while list runs must stay.
 	before := map[int][]string{}
 	for i := range r.shards {
 		uids, err := r.permits(ctx, i, func(p Permit) bool { return p.Kind == kind && covers(p.Namespace) })
@@ -196,7 +198,7 @@ func (r *Record) permits(ctx context.Context, i int, match func(Permit) bool) ([
 	return out, nil
 }
 
-// load a shard, unless it is known. Its lock must be held.
+// load reads a shard, unless it is already loaded. The caller holds the shard's lock.
 func (r *Record) load(ctx context.Context, i int) error {
 	s := &r.shards[i]
 	if s.secret != nil {
@@ -216,7 +218,7 @@ func (r *Record) load(ctx context.Context, i int) error {
 	return nil
 }
 
-// edit a shard, and write it if that changed it.
+// edit changes a shard, and writes it if that made a difference.
 func (r *Record) edit(ctx context.Context, i int, change func(map[string][]byte) bool) error {
 	s := &r.shards[i]
 	s.mu.Lock()
@@ -242,7 +244,7 @@ func (r *Record) edit(ctx context.Context, i int, change func(map[string][]byte)
 			s.secret = next
 			return nil
 		}
-		// Whatever went wrong, what there is now is not known.
+		// After any error, the stored content is unknown.
 		s.secret = nil
 		if !kerrors.IsConflict(err) && !kerrors.IsAlreadyExists(err) && !kerrors.IsNotFound(err) {
 			break

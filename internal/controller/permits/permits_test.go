@@ -41,7 +41,7 @@ func TestRecord(t *testing.T) {
 	}).Build()
 	first := New(kube, "system")
 	if has(t, first, "a", "home") {
-		t.Error("Nothing is allowed before it was recorded")
+		t.Error("want no permit before one is recorded")
 	}
 	p := Permit{Kind: "Machine", Namespace: "apps", Config: "home"}
 	for range 3 {
@@ -50,16 +50,16 @@ func TestRecord(t *testing.T) {
 		}
 	}
 	if writes != 1 {
-		t.Errorf("A permit is one write, got %d", writes)
+		t.Errorf("want one write for a permit, got %d", writes)
 	}
-	// The leader after it, which has read nothing yet, and the one before, which knows an
-	// older version.
+	// The next leader, which has read nothing yet, and the previous one, which has an older
+	// version.
 	second := New(kube, "system")
 	if !has(t, second, "a", "home") {
-		t.Error("A permit must outlive the provider")
+		t.Error("want the permit after a restart of the provider")
 	}
 	if has(t, second, "a", "other") {
-		t.Error("A permit is one config's")
+		t.Error("want the permit for one config only")
 	}
 	for i := range 200 {
 		uid := types.UID(strconv.Itoa(i))
@@ -73,14 +73,14 @@ func TestRecord(t *testing.T) {
 	third := New(kube, "system")
 	for _, uid := range []types.UID{"a", "b", "7", "199"} {
 		if !has(t, third, uid, "home") {
-			t.Errorf("Writers must not undo each other's permits: %s is gone", uid)
+			t.Errorf("want the permits of all writers: %s is gone", uid)
 		}
 	}
 	if err := third.Forget(t.Context(), "a"); err != nil {
 		t.Fatalf("Forget(...): %v", err)
 	}
 	if has(t, New(kube, "system"), "a", "home") {
-		t.Error("A permit that is forgotten is gone")
+		t.Error("want no permit after Forget")
 	}
 }
 
@@ -100,7 +100,7 @@ func TestRecordFails(t *testing.T) {
 		t.Error("Add(...): want an error")
 	}
 	if has(t, r, "a", "home") {
-		t.Error("What was not written is not so")
+		t.Error("a permit that was not written must not count")
 	}
 	broken = false
 	if err := r.Add(t.Context(), "a", p); err != nil || !has(t, r, "a", "home") {
@@ -138,7 +138,7 @@ func TestPrune(t *testing.T) {
 		t.Errorf("Prune(...): want %v, got %v", boom, err)
 	}
 	if !has(t, r, "here", "home") {
-		t.Error("A list that fails removes nothing")
+		t.Error("want all permits after a failed list")
 	}
 }
 

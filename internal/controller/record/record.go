@@ -1,9 +1,9 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package record keeps what a managed object has written to its tailnet in an annotation of
-// the object. A status may be lost; a record is not. Controllers save it before they write,
-// so that a crash between the two leaves nothing in the tailnet that no record names.
+// Package record keeps what a managed object has written to its tailnet in an annotation of the
+// object, because a status may be lost. Controllers save the record before they write to the
+// tailnet. After a crash between the two, the record still names everything in the tailnet.
 package record
 
 import (
@@ -24,8 +24,8 @@ type Annotation string
 // Exists reports whether an object has a record.
 func (a Annotation) Exists(o metav1.Object) bool { return o.GetAnnotations()[string(a)] != "" }
 
-// Read decodes an object's record into the map that into points to. It leaves the map as it
-// is if there is none.
+// Read decodes an object's record into the map that into points to. Without a record the map stays
+// unchanged.
 func (a Annotation) Read(o metav1.Object, into any) error {
 	v := o.GetAnnotations()[string(a)]
 	if v == "" {
@@ -44,7 +44,7 @@ func Save[M ~map[string]V, V any](ctx context.Context, kube client.Client, o cli
 	return errors.Wrap(kinds.Annotate(ctx, kube, o, string(a), v), "cannot record what is written")
 }
 
-// Encode returns the value of the annotation with a record, empty if the record is.
+// Encode returns the annotation's value for a record. An empty record gives an empty value.
 func Encode[M ~map[string]V, V any](r M) (string, error) {
 	if len(r) == 0 {
 		return "", nil

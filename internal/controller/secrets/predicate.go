@@ -11,8 +11,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// OfType returns a predicate that passes Secrets with the label of one of the types.
-// Secrets have no generation: every change of one counts.
+// OfType returns a predicate that passes Secrets with the label of one of the types. Secrets have
+// no generation, so every change passes.
 func OfType(types ...string) predicate.Predicate {
 	wanted := func(o client.Object) bool {
 		for _, t := range types {

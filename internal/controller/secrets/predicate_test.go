@@ -23,10 +23,10 @@ func TestOfType(t *testing.T) {
 		old, new *corev1.Secret
 		want     bool
 	}{
-		"Changed":      {reason: "Any change counts.", old: labelled("state", "1"), new: labelled("state", "2"), want: true},
-		"Resync":       {reason: "A resync is no change.", old: labelled("state", "1"), new: labelled("state", "1")},
-		"OtherType":    {reason: "Secrets of other types are left out.", old: labelled("other", "1"), new: labelled("other", "2")},
-		"LabelRemoved": {reason: "A Secret that loses its label has changed.", old: labelled("state", "1"), new: labelled("", "2"), want: true},
+		"Changed":      {reason: "Any change passes.", old: labelled("state", "1"), new: labelled("state", "2"), want: true},
+		"Resync":       {reason: "A resync does not pass.", old: labelled("state", "1"), new: labelled("state", "1")},
+		"OtherType":    {reason: "Secrets of other types do not pass.", old: labelled("other", "1"), new: labelled("other", "2")},
+		"LabelRemoved": {reason: "A Secret that loses its label passes.", old: labelled("state", "1"), new: labelled("", "2"), want: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -1,9 +1,9 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package secrets reads the Secrets that managed resources name: those that hold
-// what is sent to Tailscale, and the connection Secrets that hold what Tailscale
-// shows only once. Connection Secrets are written by the managed reconciler.
+// Package secrets reads the Secrets that managed resources name: Secrets with values that are sent
+// to Tailscale, and connection Secrets with values that Tailscale shows only once. The managed
+// reconciler writes the connection Secrets.
 package secrets
 
 import (
@@ -24,7 +24,7 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 )
 
-// rounds of hashing make it slow to guess a weak password from a status.
+// rounds is the number of hash rounds. They make it slow to guess a weak password from a status.
 const rounds = 10000
 
 // Value returns the value of a key of a Secret in the object's namespace.
@@ -50,16 +50,15 @@ func unusable(mg resource.Managed, format string, args ...any) error {
 	return err
 }
 
-// Fingerprint returns a hash that reports whether a text is the same as before. It
-// is salted with the object's UID and slow to compute, for it is shown in the
-// object's status.
+// Fingerprint returns a hash of a text, by which a later change of the text is noticed. It is
+// salted with the object's UID and slow to compute, because the object's status shows it.
 func Fingerprint(mg resource.Managed, text string) (string, error) {
 	h, err := pbkdf2.Key(sha256.New, text, []byte("gateway.tailscale.com/"+string(mg.GetUID())), rounds, 16)
 	return hex.EncodeToString(h), errors.Wrap(err, "cannot compute a fingerprint")
 }
 
-// Connection returns what is in the object's connection Secret: nothing if there
-// is none, or none is wanted. It refuses that of somebody else.
+// Connection returns the data of the object's connection Secret. It returns nothing if the Secret
+// does not exist or the object wants none, and an error if another object controls it.
 func Connection(ctx context.Context, kube client.Reader, mg resource.ModernManaged) (managed.ConnectionDetails, error) {
 	ref := mg.GetWriteConnectionSecretToReference()
 	if ref == nil {

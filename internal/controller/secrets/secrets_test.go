@@ -46,9 +46,9 @@ func TestValue(t *testing.T) {
 		err     string
 	}{
 		"Found":    {reason: "The value is returned as it is.", objects: []client.Object{secret("")}, key: "key", want: "value"},
-		"NoSecret": {reason: "What is missing is named.", key: "key", err: `Secret "s" does not exist; create it with the key "key"`},
-		"NoKey":    {reason: "What is missing is named.", objects: []client.Object{secret("")}, key: "other", err: `Secret "s" lacks the key "other"`},
-		"Empty":    {reason: "An empty value is none.", objects: []client.Object{secret("")}, key: "empty", err: `Secret "s" lacks the key "empty"`},
+		"NoSecret": {reason: "The error names the missing Secret.", key: "key", err: `Secret "s" does not exist; create it with the key "key"`},
+		"NoKey":    {reason: "The error names the missing key.", objects: []client.Object{secret("")}, key: "other", err: `Secret "s" lacks the key "other"`},
+		"Empty":    {reason: "An empty value counts as missing.", objects: []client.Object{secret("")}, key: "empty", err: `Secret "s" lacks the key "empty"`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -73,9 +73,9 @@ func TestConnection(t *testing.T) {
 		want    managed.ConnectionDetails
 		err     string
 	}{
-		"None":    {reason: "There is none yet.", want: managed.ConnectionDetails{}},
-		"Ours":    {reason: "Its own Secret is read.", objects: []client.Object{secret("one")}, want: managed.ConnectionDetails{"key": []byte("value"), "empty": nil}},
-		"Nobodys": {reason: "A Secret that somebody prepared is read.", objects: []client.Object{secret("")}, want: managed.ConnectionDetails{"key": []byte("value"), "empty": nil}},
+		"None":    {reason: "The Secret does not exist yet.", want: managed.ConnectionDetails{}},
+		"Ours":    {reason: "The object's Secret is read.", objects: []client.Object{secret("one")}, want: managed.ConnectionDetails{"key": []byte("value"), "empty": nil}},
+		"Nobodys": {reason: "A Secret that a user prepared is read.", objects: []client.Object{secret("")}, want: managed.ConnectionDetails{"key": []byte("value"), "empty": nil}},
 		"Foreign": {reason: "Another object's Secret is refused.", objects: []client.Object{secret("another")}, err: "belongs to another object"},
 	}
 	for name, tc := range cases {

@@ -1,8 +1,8 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package setup holds what it takes to add a controller to a manager: the options that
-// all controllers share, and the reconcilers, recorders and rate limits made of them.
+// Package setup holds what controllers share when they are added to a manager: their options, and
+// the reconcilers, event recorders and rate limits that are built from them.
 package setup
 
 import (
@@ -33,7 +33,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// Options of all controllers.
+// Options are the options of all controllers.
 type Options struct {
 	controller.Options
 
@@ -46,35 +46,34 @@ type Options struct {
 	// Images of the proxies' containers.
 	Images proxy.Images
 
-	// AllowedHosts are those that ProviderConfigs may name, beside those of
-	// ClusterProviderConfigs.
+	// AllowedHosts are the hosts that ProviderConfigs may name, in addition to those that
+	// ClusterProviderConfigs name.
 	AllowedHosts tailscale.Hosts
 
-	// WatchNamespaces are the namespaces that the manager's cache holds; none
-	// means all.
+	// WatchNamespaces are the namespaces that the manager's cache holds. None means all.
 	WatchNamespaces []string
 
 	// Clock of the controllers; nil means the real one.
 	Clock clock.PassiveClock
 }
 
-// How long a controller waits until it tries an object again: firstRetry, twice that the
-// next time, and lastRetry at most. Crossplane's own first wait is a second, which also
-// passes after what is no failure: a conflict with Crossplane's write, and a thing of the
-// tailnet that was just made or removed (crossplane-runtime pkg/ratelimiter).
+// A controller waits firstRetry before it tries an object again, doubles the wait each time, and
+// waits at most lastRetry. Crossplane's first wait is one second (crossplane-runtime
+// pkg/ratelimiter), which is too long for cases that are no failures: a conflict with a write of
+// Crossplane, or an object of the tailnet that was just made or removed.
 const (
 	firstRetry = 200 * time.Millisecond
 	lastRetry  = time.Minute
 )
 
-// ForControllerRuntime are the options of a controller.
+// ForControllerRuntime returns the options in the form of controller-runtime.
 func (o Options) ForControllerRuntime() ctrlcontroller.Options {
 	out := o.Options.ForControllerRuntime()
 	out.RateLimiter = workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, lastRetry)
 	return out
 }
 
-// Now is the time by the controllers' clock.
+// Now returns the time of the controllers' clock.
 func (o Options) Now() time.Time { return o.PassiveClock().Now() }
 
 // PassiveClock returns the controllers' clock.
@@ -85,13 +84,13 @@ func (o Options) PassiveClock() clock.PassiveClock {
 	return o.Clock
 }
 
-// Recorder returns a recorder of events for the controller of a kind.
+// Recorder returns an event recorder for the controller of a kind.
 func (o Options) Recorder(mgr ctrl.Manager, kind string) xpevent.Recorder {
 	//nolint:staticcheck // crossplane-runtime takes the recorder of the older events API.
 	return xpevent.NewAPIRecorder(mgr.GetEventRecorderFor("managed/"+strings.ToLower(kind)), o.EventFilterFunctions...)
 }
 
-// Reconciler makes a reconciler of a managed kind.
+// Reconciler returns a reconciler of a managed kind.
 func (o Options) Reconciler(mgr ctrl.Manager, gvk schema.GroupVersionKind, more ...managed.ReconcilerOption) *managed.Reconciler {
 	ro := []managed.ReconcilerOption{
 		managed.WithLogger(o.Logger.WithValues("controller", managed.ControllerName(gvk.GroupKind().String()))),
@@ -110,12 +109,12 @@ func (o Options) Reconciler(mgr ctrl.Manager, gvk schema.GroupVersionKind, more 
 	return managed.NewReconciler(mgr, resource.ManagedKind(gvk), append(ro, more...)...)
 }
 
-// Limit keeps a reconciler to the rate that all controllers share.
+// Limit returns the reconciler with the rate limit that all controllers share.
 func (o Options) Limit(kind string, r reconcile.Reconciler) reconcile.Reconciler {
 	return ratelimiter.NewReconciler(strings.ToLower(kind), errors.WithSilentRequeueOnConflict(r), o.GlobalRateLimiter)
 }
 
-// RecordState makes metrics of how many resources of a kind are ready.
+// RecordState adds metrics that count the ready resources of a kind.
 func (o Options) RecordState(mgr ctrl.Manager, l resource.ManagedList) error {
 	if o.MetricOptions == nil || o.MetricOptions.MRStateMetrics == nil {
 		return nil
@@ -124,7 +123,7 @@ func (o Options) RecordState(mgr ctrl.Manager, l resource.ManagedList) error {
 	return errors.Wrap(mgr.Add(manager.RunnableFunc(func(ctx context.Context) error { return rec.Start(ctx) })), "cannot add a recorder of state metrics")
 }
 
-// Jitter spreads the polls of many resources that were made together.
+// Jitter spreads the polls of resources that were made at the same time.
 func Jitter(hook managed.PollIntervalHook) managed.PollIntervalHook {
 	return func(mg resource.Managed, interval time.Duration) time.Duration {
 		d := hook(mg, interval)

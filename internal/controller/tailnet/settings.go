@@ -19,26 +19,26 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// A view is what was seen of a tailnet's settings, and what follows.
+// A view holds the observed settings of a tailnet, and the consequences.
 type view struct {
-	// Change is what is to be written, if changes says that it is anything.
+	// Change is what to write, if changes is true.
 	change  tailscale.Settings
 	changes bool
 
-	// Lost are settings that an older object has.
+	// Lost are settings that an older object manages.
 	lost map[string]claims.Claimant
 
-	// Hidden are OAuth scopes that reading what is wanted lacks, sorted.
+	// Hidden are the OAuth scopes, sorted, that the credential lacks to read the wanted settings.
 	hidden []string
 }
 
-// Create writes the settings for the first time. What keeps some from being
-// written is told by the next observation.
+// Create writes the settings for the first time. The next observation reports why some of them
+// could not be written.
 func (e *external) Create(ctx context.Context, mg *v1alpha1.Tailnet) (managed.ExternalCreation, error) {
 	return managed.ExternalCreation{}, e.putSettings(ctx, mg)
 }
 
-// Update writes the settings that are not as wanted.
+// Update writes the settings that differ from the spec.
 func (e *external) Update(ctx context.Context, mg *v1alpha1.Tailnet) (managed.ExternalUpdate, error) {
 	if err := e.putSettings(ctx, mg); err != nil {
 		return managed.ExternalUpdate{}, err
@@ -64,8 +64,8 @@ func (e *external) putSettings(ctx context.Context, mg *v1alpha1.Tailnet) error 
 	return nil
 }
 
-// viewSettings reads the settings into the object's status. Who may not read
-// them, or cannot just now, is told only if some are wanted.
+// viewSettings reads the settings into the object's status. An error, such as a missing scope, is
+// only reported if the spec names settings.
 func (e *external) viewSettings(ctx context.Context, mg *v1alpha1.Tailnet, staleness tailscale.Staleness) (view, error) {
 	wanted := mg.Spec.ForProvider.Settings
 	manages := wanted != nil && claims.Writes(mg)
@@ -79,8 +79,8 @@ func (e *external) viewSettings(ctx context.Context, mg *v1alpha1.Tailnet, stale
 	}
 	mg.Status.AtProvider.Settings = nil
 	if current != (tailscale.Settings{}) {
-		// A copy: the settings are shared, and the API server's answers are decoded
-		// into the status.
+		// A copy: the settings are shared, and the API server's answers are decoded into the
+		// status.
 		o := v1alpha1.TailnetSettings(current)
 		mg.Status.AtProvider.Settings = o.DeepCopy()
 	}
@@ -99,7 +99,7 @@ func (e *external) viewSettings(ctx context.Context, mg *v1alpha1.Tailnet, stale
 	return view{change: change, changes: change != (tailscale.Settings{}), lost: lost, hidden: hidden}, err
 }
 
-// conflicts returns the settings that older objects for the same tailnet have.
+// conflicts returns the settings that older objects for the same tailnet manage.
 func (e *external) conflicts(ctx context.Context, mg *v1alpha1.Tailnet) (map[string]claims.Claimant, error) {
 	all, err := e.list(ctx)
 	if err != nil {
@@ -131,7 +131,7 @@ func claimant(mg *v1alpha1.Tailnet) (claims.Claimant, error) {
 	return claims.New(mg, mg.Status.AtProvider.Name, names...), err
 }
 
-// blocked says why not all that is wanted is done, or nil.
+// blocked returns why some settings cannot be written or read, or nil.
 func (v view) blocked() error {
 	m := claims.Message(v1alpha1.TailnetKind, v.lost)
 	if len(v.hidden) > 0 {
@@ -143,7 +143,7 @@ func (v view) blocked() error {
 	return errors.New(m)
 }
 
-// ready is the condition of an object for which nothing is left to do.
+// ready returns the condition of an object that needs no write.
 func (v view) ready() xpv2.Condition {
 	err := v.blocked()
 	switch {

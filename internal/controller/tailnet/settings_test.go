@@ -58,7 +58,7 @@ func TestSettings(t *testing.T) {
 		status  *v1alpha1.TailnetSettings
 	}{
 		"NotWanted": {
-			reason: "Settings are shown, and left alone.",
+			reason: "Settings are shown, and not changed.",
 			api:    &fakeAPI{settings: off}, mg: wanting("a", 0, nil),
 			ready: xpv2.ReasonAvailable, status: &v1alpha1.TailnetSettings{HTTPSEnabled: &no, DevicesKeyDurationDays: &days},
 		},
@@ -68,7 +68,7 @@ func TestSettings(t *testing.T) {
 			patches: []tailscale.Settings{{HTTPSEnabled: &yes}}, ready: xpv2.ReasonAvailable, status: both,
 		},
 		"UpToDate": {
-			reason: "What is as wanted is not written.",
+			reason: "Settings that match the spec are not written.",
 			api:    &fakeAPI{settings: on}, mg: wanting("a", 0, both),
 			ready: xpv2.ReasonAvailable, status: both,
 		},
@@ -78,22 +78,22 @@ func TestSettings(t *testing.T) {
 			ready: xpv2.ReasonAvailable, status: &v1alpha1.TailnetSettings{HTTPSEnabled: &no, DevicesKeyDurationDays: &days},
 		},
 		"NotReadable": {
-			reason: "Settings that may not be read are absent, and missed by nobody.",
+			reason: "Settings that may not be read are absent, which is no error if none is wanted.",
 			api:    &fakeAPI{settingsErr: forbidden}, mg: wanting("a", 0, nil),
 			ready: xpv2.ReasonAvailable,
 		},
 		"WantedNotReadable": {
-			reason: "If one is wanted, the scope is named.",
+			reason: "If one is wanted, the message names the missing scope.",
 			api:    &fakeAPI{settings: tailscale.Settings{DevicesKeyDurationDays: &days}}, mg: wanting("a", 0, https),
 			err: "networking_settings", ready: meta.ReasonScopeMissing, status: &v1alpha1.TailnetSettings{DevicesKeyDurationDays: &days},
 		},
 		"NotWritable": {
-			reason: "A setting that may not be written names the scope too.",
+			reason: "For a setting that may not be written, the message names the scope too.",
 			api:    &fakeAPI{settings: off, patchErr: forbidden}, mg: wanting("a", 0, https),
 			err: "networking_settings", ready: xpv2.ReasonUnavailable, status: &v1alpha1.TailnetSettings{HTTPSEnabled: &no, DevicesKeyDurationDays: &days},
 		},
 		"OlderHasIt": {
-			reason: "A setting that an older object names is its own.",
+			reason: "A setting that an older object names belongs to that object.",
 			api:    &fakeAPI{settings: off}, mg: wanting("a", 0, https),
 			others: []v1alpha1.Tailnet{*wanting("old", time.Hour, &v1alpha1.TailnetSettings{HTTPSEnabled: &no})},
 			err:    "httpsEnabled by Tailnet default/old", ready: meta.ReasonConflict, status: &v1alpha1.TailnetSettings{HTTPSEnabled: &no, DevicesKeyDurationDays: &days},
@@ -103,7 +103,7 @@ func TestSettings(t *testing.T) {
 			api:    &fakeAPI{settingsErr: errBoom}, mg: wanting("a", 0, https), err: "boom",
 		},
 		"ErrGetNotWanted": {
-			reason: "Else the rest is shown without them.",
+			reason: "Otherwise, the status is shown without them.",
 			api:    &fakeAPI{settingsErr: errBoom}, mg: wanting("a", 0, nil), ready: xpv2.ReasonAvailable,
 		},
 	}

@@ -55,8 +55,9 @@ func Kind(_ setup.Options) kinds.Kind[*v1alpha1.Tailnet] {
 	}
 }
 
-// watchCredentials looks at Tailnets again when a Secret or a config has changed: a
-// credential that is not taken is what a Tailnet shows, and no failure to synchronise.
+// watchCredentials reconciles Tailnets when a Secret or a config changes. A Tailnet with a rejected
+// credential is synced and reports the rejection, so the watch for resources that are not synced
+// does not cover it.
 func watchCredentials(b *builder.Builder, kube client.Reader) *builder.Builder {
 	desired := builder.WithPredicates(resource.DesiredStateChanged())
 	return b.
@@ -66,7 +67,7 @@ func watchCredentials(b *builder.Builder, kube client.Reader) *builder.Builder {
 		Watches(&v1alpha1.ProviderConfig{}, handler.EnqueueRequestsFromMapFunc(forConfig(kube, v1alpha1.ProviderConfigKind)), desired)
 }
 
-// forConfig finds the Tailnets that use a provider config.
+// forConfig returns a function that finds the Tailnets that use a provider config.
 func forConfig(kube client.Reader, kind string) handler.MapFunc {
 	return func(ctx context.Context, config client.Object) []reconcile.Request {
 		return requests(ctx, kube, config.GetNamespace(), func(t *v1alpha1.Tailnet) bool {
@@ -76,8 +77,8 @@ func forConfig(kube client.Reader, kind string) handler.MapFunc {
 	}
 }
 
-// forSecret finds Tailnets when a credentials Secret changed. They are few, and
-// an observation is cheap: all of them are asked again.
+// forSecret returns a function that finds Tailnets when a credentials Secret changes. Tailnets are
+// few and an observation is cheap, so it returns all of them.
 func forSecret(kube client.Reader) handler.MapFunc {
 	return func(ctx context.Context, _ client.Object) []reconcile.Request {
 		return requests(ctx, kube, "", func(*v1alpha1.Tailnet) bool { return true })
@@ -87,7 +88,7 @@ func forSecret(kube client.Reader) handler.MapFunc {
 func requests(ctx context.Context, kube client.Reader, namespace string, wanted func(*v1alpha1.Tailnet) bool) []reconcile.Request {
 	l := &v1alpha1.TailnetList{}
 	if err := kube.List(ctx, l, client.InNamespace(namespace)); err != nil {
-		// The list comes from a cache; the next poll finds them anyway.
+		// The list comes from a cache; the next poll repeats the observation anyway.
 		return nil
 	}
 	var rs []reconcile.Request

@@ -1,9 +1,8 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tailnet holds the controller of Tailnets. It observes a tailnet, and
-// manages those of its settings that an object names (settings.go). It makes and
-// deletes nothing in Tailscale.
+// Package tailnet holds the controller of Tailnets. It observes a tailnet, and manages the settings
+// that an object names (settings.go). It makes and deletes nothing in Tailscale.
 package tailnet
 
 import (
@@ -27,16 +26,16 @@ import (
 )
 
 const (
-	// pollUnsettled is how soon a tailnet is looked at again that has no domain
-	// yet or does not take the credential.
+	// pollUnsettled is the poll interval of a tailnet that has no domain yet or rejects the
+	// credential.
 	pollUnsettled = 10 * time.Second
 
-	// pollNoSecret is shorter: it costs no call to Tailscale, and a Secret that
-	// does not exist yet cannot be watched by label.
+	// pollNoSecret is shorter: the poll makes no call to Tailscale, and a Secret that does not
+	// exist yet cannot be watched by label.
 	pollNoSecret = 2 * time.Second
 )
 
-// poll decides when a Tailnet is observed again.
+// poll returns when a Tailnet is observed again.
 func poll(mg resource.Managed, interval time.Duration) time.Duration {
 	t, ok := mg.(*v1alpha1.Tailnet)
 	if !ok {
@@ -51,7 +50,7 @@ func poll(mg resource.Managed, interval time.Duration) time.Duration {
 	return interval
 }
 
-// api is what this controller needs of a tailnet.
+// api is the part of a tailnet's API that this controller needs.
 type api interface {
 	Devices(ctx context.Context, staleness tailscale.Staleness) ([]tailscale.Device, error)
 	Services(ctx context.Context, staleness tailscale.Staleness) ([]tailscale.Service, error)
@@ -65,12 +64,12 @@ type api interface {
 
 type connector struct {
 	connect func(ctx context.Context, mg resource.ModernManaged) (api, error)
-	// list returns all Tailnets of the cluster. Nobody may change them.
+	// list returns all Tailnets of the cluster. Callers must not change them.
 	list func(ctx context.Context) ([]v1alpha1.Tailnet, error)
 }
 
-// Connect to the tailnet. Bad credentials are what a Tailnet is there to show,
-// so they are observed rather than returned.
+// Connect connects to the tailnet. A Tailnet reports rejected credentials in its status, so Connect
+// passes them to Observe instead of returning an error.
 func (c *connector) Connect(ctx context.Context, mg *v1alpha1.Tailnet) (managed.TypedExternalClient[*v1alpha1.Tailnet], error) {
 	if xpmeta.WasDeleted(mg) {
 		return &external{}, nil
@@ -88,12 +87,12 @@ func (c *connector) Connect(ctx context.Context, mg *v1alpha1.Tailnet) (managed.
 type external struct {
 	kinds.NopDisconnect
 
-	api     api   // Nil if refused, or if the Tailnet is being deleted.
-	refused error // Why there is no API.
+	api     api   // Nil if the credential is rejected, or if the Tailnet is being deleted.
+	refused error // Why there is no API client.
 	list    func(ctx context.Context) ([]v1alpha1.Tailnet, error)
 }
 
-// Observe the tailnet.
+// Observe observes the tailnet and its settings.
 func (e *external) Observe(ctx context.Context, mg *v1alpha1.Tailnet) (managed.ExternalObservation, error) {
 	if xpmeta.WasDeleted(mg) {
 		return managed.ExternalObservation{}, nil
@@ -109,14 +108,14 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Tailnet) (managed.E
 	mg.SetConditions(cond)
 	if err != nil {
 		mg.SetConditions(xpv2.Unavailable().WithMessage(cond.Message))
-		// What the error means is what a Tailnet is there to show.
+		// The condition reports the error, which is the purpose of a Tailnet.
 		return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, nil //nolint:nilerr // See above.
 	}
 	v, err := e.viewSettings(ctx, mg, 0)
 	if err != nil {
 		return managed.ExternalObservation{}, err
 	}
-	// Of a Tailnet that manages nothing nothing is ever made.
+	// A Tailnet without settings is never created.
 	unmade := mg.Spec.ForProvider.Settings != nil && claims.NeedsFirstWrite(mg)
 	if v.changes {
 		return managed.ExternalObservation{ResourceExists: !unmade}, nil
@@ -129,7 +128,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Tailnet) (managed.E
 }
 
 func (e *external) observe(ctx context.Context, o *v1alpha1.TailnetObservation) error {
-	// The first device shows the domain: don't wait for the shared list to age.
+	// The first device shows the domain, so do not wait until the shared list expires.
 	staleness := tailscale.Cached
 	if o.Name == "" {
 		staleness = tailscale.Recent
@@ -153,16 +152,16 @@ func (e *external) observe(ctx context.Context, o *v1alpha1.TailnetObservation) 
 		}
 	}
 	o.DeviceCount, o.ConnectedDevices, o.ServiceCount = &dc, &cc, &sc
-	// Nothing depends on it: a call that fails leaves what was known.
+	// Nothing depends on it: after a failed call the last value stays.
 	if i, err := e.api.Credential(ctx); err == nil {
 		o.Credential = credential(i)
 	}
-	// The last device may be gone, the tailnet's name stays.
+	// The tailnet keeps its name when its last device is gone.
 	if domain != "" {
 		o.Name, o.MagicDNSSuffix = domain, domain
 	}
 	e.observeOrganization(ctx, o)
-	// Reading DNS settings takes a scope that nothing else needs.
+	// Reading DNS settings needs a scope that nothing else needs.
 	on, err := e.api.MagicDNS(ctx, tailscale.Cached)
 	if tailscale.ClassOf(err) == tailscale.ClassForbidden {
 		o.MagicDNS = nil
@@ -175,7 +174,7 @@ func (e *external) observe(ctx context.Context, o *v1alpha1.TailnetObservation) 
 	return nil
 }
 
-// credential returns the observation of the credential, or nil if nothing is known.
+// credential returns the observation of the credential, or nil if nothing is known about it.
 func credential(i tailscale.CredentialInfo) *v1alpha1.CredentialObservation {
 	if len(i.Scopes) == 0 && i.Expires.IsZero() {
 		return nil
@@ -191,11 +190,11 @@ func credential(i tailscale.CredentialInfo) *v1alpha1.CredentialObservation {
 	return out
 }
 
-// maxScopes bounds the listed scopes. The schema has no more, and Tailscale has fewer.
+// maxScopes limits the listed scopes. The schema allows no more, and Tailscale has fewer.
 const maxScopes = 128
 
-// observeOrganization reads the organization that owns the tailnet. Few credentials may ask and
-// nothing depends on it: a call that fails leaves what was known.
+// observeOrganization reads the organization that owns the tailnet. Few credentials may read it and
+// nothing depends on it: after a failed call the last value stays.
 func (e *external) observeOrganization(ctx context.Context, o *v1alpha1.TailnetObservation) {
 	org, err := e.api.Organization(ctx, o.Name)
 	if err != nil {
@@ -204,8 +203,7 @@ func (e *external) observeOrganization(ctx context.Context, o *v1alpha1.TailnetO
 	o.ID, o.Organization, o.OrganizationID = org.TailnetID, org.TailnetName, org.ID
 }
 
-// Delete is never called: a Tailnet that is being deleted has nothing to clean
-// up.
+// Delete is never called: a Tailnet that is being deleted has nothing to clean up.
 func (e *external) Delete(context.Context, *v1alpha1.Tailnet) (managed.ExternalDelete, error) {
 	return managed.ExternalDelete{}, nil
 }

@@ -100,37 +100,37 @@ func TestObserve(t *testing.T) {
 		poll    time.Duration
 	}{
 		"Accepted": {
-			reason: "A tailnet that answers is ready and polled at leisure.",
+			reason: "A tailnet that answers is ready and polled at the normal interval.",
 			api:    &fakeAPI{domain: "tail1.ts.net"},
 			want:   fine, auth: meta.ReasonCredentialAccepted, ready: corev1.ConditionTrue, status: seen, poll: time.Minute,
 		},
 		"Organization": {
-			reason: "A credential that may ask learns who owns the tailnet.",
+			reason: "With a sufficient credential, the status shows the tailnet's owner.",
 			api:    &fakeAPI{domain: "tail1.ts.net", organization: tailscale.Organization{ID: "o1", TailnetID: "T1", TailnetName: "Example"}},
 			want:   fine, auth: meta.ReasonCredentialAccepted, ready: corev1.ConditionTrue, status: owned, poll: time.Minute,
 		},
 		"OrganizationUnknown": {
-			reason: "Nothing depends on who owns the tailnet.",
+			reason: "A failed read of the owner has no effect.",
 			api:    &fakeAPI{domain: "tail1.ts.net", orgErr: errBoom},
 			want:   fine, auth: meta.ReasonCredentialAccepted, ready: corev1.ConditionTrue, status: seen, poll: time.Minute,
 		},
 		"Scopes": {
-			reason: "What the credential may do is shown.",
+			reason: "The status shows the credential's scopes.",
 			api:    &fakeAPI{domain: "tail1.ts.net", credential: tailscale.CredentialInfo{Scopes: []string{"devices:core", "services"}}},
 			want:   fine, auth: meta.ReasonCredentialAccepted, ready: corev1.ConditionTrue, status: limited, poll: time.Minute,
 		},
 		"Expires": {
-			reason: "So is when it ends.",
+			reason: "The status shows when the credential expires.",
 			api:    &fakeAPI{domain: "tail1.ts.net", credential: tailscale.CredentialInfo{Expires: time.Date(2026, 3, 1, 0, 0, 0, 5, time.UTC)}},
 			want:   fine, auth: meta.ReasonCredentialAccepted, ready: corev1.ConditionTrue, status: ending, poll: time.Minute,
 		},
 		"CredentialUnknown": {
-			reason: "Nothing depends on either.",
+			reason: "A failed read of the credential has no effect.",
 			api:    &fakeAPI{domain: "tail1.ts.net", credentialErr: errBoom},
 			want:   fine, auth: meta.ReasonCredentialAccepted, ready: corev1.ConditionTrue, status: seen, poll: time.Minute,
 		},
 		"NoDomainYet": {
-			reason: "A tailnet without a device is looked at again soon.",
+			reason: "A tailnet without a device is polled again soon.",
 			api:    &fakeAPI{},
 			want:   fine, auth: meta.ReasonCredentialAccepted, ready: corev1.ConditionTrue, status: noName, poll: pollUnsettled,
 		},
@@ -140,7 +140,7 @@ func TestObserve(t *testing.T) {
 			want:   fine, auth: meta.ReasonCredentialAccepted, ready: corev1.ConditionTrue, status: noDNS, poll: time.Minute,
 		},
 		"SecretNotFound": {
-			reason:  "A missing Secret is shown, and asked for often.",
+			reason:  "A missing Secret is reported, and polled often.",
 			connect: &clients.CredentialsError{Reason: meta.ReasonSecretNotFound},
 			want:    fine, auth: meta.ReasonSecretNotFound, ready: corev1.ConditionFalse, poll: pollNoSecret,
 		},
@@ -165,7 +165,7 @@ func TestObserve(t *testing.T) {
 			want:   fine, auth: meta.ReasonAPIUnavailable, ready: corev1.ConditionFalse, poll: pollUnsettled,
 		},
 		"ErrBoom": {
-			reason: "An error that says nothing about the credential is returned.",
+			reason: "An error that is not about the credential is returned.",
 			api:    &fakeAPI{list: errBoom},
 			err:    errBoom, poll: pollUnsettled,
 		},
@@ -207,7 +207,7 @@ func TestDeletedIsGone(t *testing.T) {
 	c := &connector{connect: func(context.Context, resource.ModernManaged) (api, error) { return nil, errors.New("boom") }}
 	e, err := c.Connect(t.Context(), mg)
 	if err != nil {
-		t.Fatalf("Connect(...): a Tailnet must go without its config: %v", err)
+		t.Fatalf("Connect(...): want the deletion of a Tailnet to need no config: %v", err)
 	}
 	if o, err := e.Observe(t.Context(), mg); err != nil || o.ResourceExists {
 		t.Errorf("Observe(...): want nothing, got %v, %v", o, err)

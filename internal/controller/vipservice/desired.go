@@ -16,9 +16,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// desired returns the service as it is to be written: what the object says, and
-// of the current one, which may be nil, its addresses and the annotations that
-// others keep there.
+// desired returns the service to write: the object's spec, and, from the current service, which may
+// be nil, its addresses and the annotations that others keep there.
 func desired(mg *v1alpha1.VIPService, current *tailscale.Service, owner, clusterID string) (tailscale.Service, error) {
 	p := mg.Spec.ForProvider
 	want := tailscale.Service{
@@ -33,7 +32,7 @@ func desired(mg *v1alpha1.VIPService, current *tailscale.Service, owner, cluster
 		want.Addrs = current.Addrs
 		maps.Copy(want.Annotations, current.Annotations)
 		if registry.Shared(current) {
-			// Clusters shared it once; none is left.
+			// Clusters shared the service before; none does now.
 			var err error
 			if want.Annotations, err = registry.Released(current.Annotations, "", false); err != nil {
 				return want, err
@@ -47,8 +46,8 @@ func desired(mg *v1alpha1.VIPService, current *tailscale.Service, owner, cluster
 	return want, registry.JoinOwners(want.Annotations, clusterID)
 }
 
-// diff names the fields of a service that are not as wanted. Order means
-// nothing to the API.
+// diff returns the names of the fields in which a service differs from the wanted one. The API
+// ignores order.
 func diff(have *tailscale.Service, want tailscale.Service) string {
 	var fields []string
 	if have.DisplayName != want.DisplayName {
@@ -69,7 +68,7 @@ func diff(have *tailscale.Service, want tailscale.Service) string {
 	return strings.Join(fields, ", ")
 }
 
-// sortAddresses puts IPv4 first, as the API promises but does not need to keep.
+// sortAddresses puts IPv4 first. The API promises that order but need not keep it.
 func sortAddresses(in []string) []string {
 	out := slices.Clone(in)
 	slices.SortStableFunc(out, func(a, b string) int { return family(a) - family(b) })
@@ -83,7 +82,7 @@ func family(a string) int {
 	return 6
 }
 
-// dnsName of a service, or "" while the domain is unknown.
+// dnsName returns the DNS name of a service, or "" while the domain is unknown.
 func dnsName(service, domain string) string {
 	if domain == "" {
 		return ""

@@ -12,8 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// detaching remembers since when objects that are being deleted wait, by the clock
-// of Tailscale's API, and when to look at them again. Who forgets waits again.
+// detaching holds, for objects that are being deleted, the time since when they wait, by the clock
+// of Tailscale's API, and the time of their next reconcile. If the times are lost, the wait starts
+// again.
 type detaching struct {
 	mu    sync.Mutex
 	since map[types.UID]time.Time
@@ -39,14 +40,14 @@ func (d *detaching) set(uid types.UID, since time.Time) {
 	}
 }
 
-// pace says when the object is to be looked at again.
+// pace sets when the object is reconciled next.
 func (d *detaching) pace(object types.NamespacedName, after time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.next[object] = after
 }
 
-// take returns what pace said, once.
+// take returns the delay that pace has set, once.
 func (d *detaching) take(object types.NamespacedName) (time.Duration, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -55,8 +56,8 @@ func (d *detaching) take(object types.NamespacedName) (time.Duration, bool) {
 	return after, ok
 }
 
-// paced looks again at an object that waits when its wait is over. The managed
-// reconciler would back off, and finish up to twice as late.
+// paced reconciles a waiting object when its wait is over. The managed reconciler would back off,
+// and finish up to twice as late.
 type paced struct {
 	reconcile.Reconciler
 

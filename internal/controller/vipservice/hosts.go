@@ -24,28 +24,28 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// claims are what agents say about a service: by node ID, whether they
-// advertise it, and whether control accepted them.
+// claims are the agents' reports about a service, by node ID: whether they advertise it, and
+// whether control accepted them.
 type claims map[string]claim
 
 type claim struct {
 	Advertised bool
 	Accepted   bool
 
-	// Readvertised is how often the agent withdrew the service and advertised it again.
+	// Readvertised is how often the agent has withdrawn the service and advertised it again.
 	Readvertised int32
 
-	// Healthy backends of Total.
+	// Healthy is the number of healthy backends, Total the number of all.
 	Healthy, Total int32
 
-	// Endpoints whose machine it is.
+	// Endpoints names the TailscaleEndpoints to which the machine belongs.
 	Endpoints string
 
-	// Reason and Message describe the problem of the certificate. Empty if nothing is.
+	// Reason and Message describe the problem of the certificate. They are empty if there is none.
 	Reason, Message string
 }
 
-// certificate says what is in the way of one. Nil if nothing is.
+// certificate returns a condition with the problem of the certificate, or nil if there is none.
 func (c claims) certificate() *xpv2.Condition {
 	var out *xpv2.Condition
 	for _, id := range slices.Sorted(maps.Keys(c)) {
@@ -58,8 +58,8 @@ func (c claims) certificate() *xpv2.Condition {
 	return out
 }
 
-// settled reports whether hosts are what the agents' claims let one expect. A host that
-// is approved may be listed before it advertises.
+// settled reports whether the hosts match the agents' claims. An approved host may be listed before
+// it advertises.
 func (c claims) settled(hosts []tailscale.Host) bool {
 	known := map[string]tailscale.Host{}
 	for _, h := range hosts {
@@ -77,12 +77,11 @@ func (c claims) settled(hosts []tailscale.Host) bool {
 	return true
 }
 
-// configured reports whether a host serves all that the service defines. The API has
-// one state with a known meaning. Of a machine of ours its agent knows more: it
-// advertises the service once it serves it, and a host that is approved answers once
-// control has given it the addresses, which may be later than the approval
-// (tailscale/tailscale#18821). That control accepted the machine alone says nothing about
-// serving.
+// configured reports whether a host serves everything that the service defines. The API has only
+// one state with a known meaning. For a machine of ours its agent knows more: it advertises the
+// service once it serves it, and an approved host answers once control has given it the addresses,
+// which may be later than the approval (tailscale/tailscale#18821). Control's acceptance of the
+// machine alone does not show that it serves.
 func (c claims) configured(h tailscale.Host) bool {
 	cl, ours := c[h.NodeID]
 	if !ours {
@@ -94,8 +93,8 @@ func (c claims) configured(h tailscale.Host) bool {
 	return cl.Advertised && h.Ready()
 }
 
-// unlisted returns the machines that are to host a service and are no hosts yet, by
-// node ID.
+// unlisted returns the node IDs of the machines that should host a service and are not listed as
+// hosts yet.
 func (c claims) unlisted(hosts []tailscale.Host) []string {
 	out := maps.Clone(c)
 	for _, h := range hosts {
@@ -105,8 +104,8 @@ func (c claims) unlisted(hosts []tailscale.Host) []string {
 	return slices.Sorted(maps.Keys(out))
 }
 
-// unseen reports whether a list of devices does not know that a host is online whose
-// agent says that it offers the service.
+// unseen reports whether the agent of a host offers the service while a list of devices does not
+// show the host as online.
 func unseen(c claims, hosts []tailscale.Host, devices []tailscale.Device) bool {
 	byID := pick(devices, nodeIDs(hosts))
 	return slices.ContainsFunc(hosts, func(h tailscale.Host) bool {
@@ -114,11 +113,11 @@ func unseen(c claims, hosts []tailscale.Host, devices []tailscale.Device) bool {
 	})
 }
 
-// agentClaims reads the claims about a service off machines.
+// agentClaims returns the machines' claims about a service.
 func agentClaims(machines []v1alpha1.Machine, service string) claims {
 	out := claims{}
 	for _, m := range machines {
-		// A pod writes its machine's status, so its node ID is not read from there.
+		// A pod writes its machine's status, so the node ID in the status is not trusted.
 		id := meta.NodeIDOf(&m)
 		if m.Status.Agent == nil || id == "" {
 			continue
@@ -136,8 +135,8 @@ func agentClaims(machines []v1alpha1.Machine, service string) claims {
 	return out
 }
 
-// observeHosts fills in the hosts, and notes which of them Update must approve.
-// Hosts that are not asked for now are those that the status remembers.
+// observeHosts sets the hosts in the status, and records which of them Update must approve. If the
+// API is not asked for the hosts now, they come from the status.
 func (e *external) observeHosts(ctx context.Context, mg *v1alpha1.VIPService) error {
 	name := string(mg.Spec.ForProvider.Name)
 	cl, err := e.claims(ctx, mg.GetNamespace(), name)
@@ -162,7 +161,7 @@ func (e *external) observeHosts(ctx context.Context, mg *v1alpha1.VIPService) er
 	if err != nil {
 		return errors.Wrap(err, "cannot list devices")
 	}
-	// A host that has just joined is not in a list from before.
+	// An older list lacks a host that has just joined.
 	if asked && unseen(cl, hosts, devices) || e.hosts.newcomer(mg.GetUID(), missing(cl.unlisted(hosts), devices)) {
 		if devices, _, err = e.api.DevicesAt(ctx, tailscale.Recent); err != nil {
 			return errors.Wrap(err, "cannot list devices")
@@ -187,8 +186,8 @@ func (e *external) observeHosts(ctx context.Context, mg *v1alpha1.VIPService) er
 	return nil
 }
 
-// observeCertificate says what is in the way of the certificate that hosts need, and
-// once nothing is, that.
+// observeCertificate sets the condition of the certificate that hosts need: its problem, or that
+// the problem is gone.
 func observeCertificate(mg *v1alpha1.VIPService, cl claims) {
 	if c := cl.certificate(); c != nil {
 		mg.SetConditions(*c)
@@ -199,7 +198,7 @@ func observeCertificate(mg *v1alpha1.VIPService, cl claims) {
 	}
 }
 
-// remembered are the hosts of a status.
+// remembered returns the hosts of a status.
 func remembered(in []v1alpha1.ServiceHost) []tailscale.Host {
 	out := make([]tailscale.Host, len(in))
 	for i, h := range in {
@@ -208,8 +207,8 @@ func remembered(in []v1alpha1.ServiceHost) []tailscale.Host {
 	return out
 }
 
-// serviceHosts joins hosts with what is known of their devices and of our agents,
-// by name.
+// serviceHosts merges hosts with the facts about their devices and the reports of our agents, and
+// sorts them by name.
 func serviceHosts(hosts []tailscale.Host, devices []tailscale.Device, cl claims) []v1alpha1.ServiceHost {
 	byID := pick(devices, nodeIDs(hosts))
 	var out []v1alpha1.ServiceHost
@@ -233,9 +232,9 @@ func serviceHosts(hosts []tailscale.Host, devices []tailscale.Device, cl claims)
 	return out
 }
 
-// toApprove returns the hosts that wait for an approval that the object may give: machines
-// of its own with one of its host tags. A tag alone makes no host: other tenants' machines
-// may have it as well.
+// toApprove returns the hosts that wait for an approval that the object may give: its machines that
+// have one of its host tags. A tag alone is not enough, because machines of other tenants may have
+// it as well.
 func toApprove(p v1alpha1.VIPServiceParameters, cl claims, hosts []tailscale.Host, devices []tailscale.Device) []string {
 	if !mayApprove(p) {
 		return nil
@@ -250,13 +249,13 @@ func toApprove(p v1alpha1.VIPServiceParameters, cl claims, hosts []tailscale.Hos
 	return out
 }
 
-// mayApprove reports whether an object may approve any host.
+// mayApprove reports whether an object may approve hosts at all.
 func mayApprove(p v1alpha1.VIPServiceParameters) bool {
 	return (p.AutoApprove == nil || *p.AutoApprove) && len(p.HostTags) > 0
 }
 
-// pick returns those of many devices that have one of some node IDs, by node ID. A tailnet
-// may have ten thousand devices and a service a few hosts, so no others are copied.
+// pick returns, by node ID, the devices that have one of the node IDs. A tailnet may have ten
+// thousand devices and a service a few hosts, so it copies no other devices.
 func pick(devices []tailscale.Device, ids []string) map[string]tailscale.Device {
 	wanted := make(map[string]bool, len(ids))
 	for _, id := range ids {
@@ -279,8 +278,8 @@ func nodeIDs(hosts []tailscale.Host) []string {
 	return out
 }
 
-// approveHosts approves the hosts that Observe saw waiting, and the machines that are
-// to become hosts.
+// approveHosts approves the hosts that were waiting in Observe, and the machines that should become
+// hosts.
 func (e *external) approveHosts(ctx context.Context, mg *v1alpha1.VIPService) error {
 	if err := e.preapproveMachines(ctx, mg, mg.GetUID(), string(mg.Spec.ForProvider.Name), e.preapprove); err != nil {
 		return err
@@ -289,7 +288,7 @@ func (e *external) approveHosts(ctx context.Context, mg *v1alpha1.VIPService) er
 		if err := e.approveHost(ctx, mg, string(mg.Spec.ForProvider.Name), id); err != nil {
 			return err
 		}
-		// The next observation would say the same, some seconds later.
+		// The next observation would set the same state some seconds later.
 		for i := range mg.Status.AtProvider.Hosts {
 			if h := &mg.Status.AtProvider.Hosts[i]; h.NodeID == id {
 				h.Approval = approvedByUs
@@ -299,7 +298,7 @@ func (e *external) approveHosts(ctx context.Context, mg *v1alpha1.VIPService) er
 	return nil
 }
 
-// approveHost lets one host of a service in.
+// approveHost approves one host of a service.
 func (e *external) approveHost(ctx context.Context, mg *v1alpha1.VIPService, service, id string) error {
 	ok, err := e.api.ApproveHost(ctx, service, id)
 	if forbidden := tailscale.ClassOf(err) == tailscale.ClassForbidden || tailscale.ClassOf(err) == tailscale.ClassInvalid; forbidden || err == nil && !ok {
@@ -314,8 +313,8 @@ func (e *external) approveHost(ctx context.Context, mg *v1alpha1.VIPService, ser
 	return nil
 }
 
-// approvalForbidden says what to put into the policy file when Tailscale does not
-// let us approve hosts.
+// approvalForbidden returns the condition that describes the required entry in the policy file when
+// Tailscale forbids the approval of hosts.
 func approvalForbidden(service string, tags []v1alpha1.Tag) xpv2.Condition {
 	return xpv2.Condition{
 		Type: meta.TypeApproved, Status: corev1.ConditionFalse, LastTransitionTime: metav1.Now(), Reason: meta.ReasonApprovalForbidden,
@@ -332,7 +331,7 @@ func quoted(tags []v1alpha1.Tag) string {
 	return strings.Join(out, ", ")
 }
 
-// transitions returns events for hosts that came or went online.
+// transitions returns events for hosts that went online or offline.
 func transitions(before, after []v1alpha1.ServiceHost) []event.Event {
 	was := map[string]bool{}
 	for _, h := range before {

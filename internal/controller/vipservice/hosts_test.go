@@ -39,7 +39,7 @@ func TestApproval(t *testing.T) {
 		},
 	}
 	mg := object()
-	// n4 is another tenant's machine with the same tag.
+	// n4 is a machine of another tenant with the same tag.
 	e, _ := connect(t, f, claims{"n1": {Advertised: true, Accepted: true}, "n2": {Advertised: true}, "n3": {Advertised: true}}, mg)
 	o, err := e.Observe(t.Context(), mg)
 	if err != nil || o.ResourceUpToDate {
@@ -68,7 +68,7 @@ func TestApproval(t *testing.T) {
 	mg = object(func(v *v1alpha1.VIPService) { v.Spec.ForProvider.AutoApprove = &off })
 	e, _ = connect(t, f, nil, mg)
 	if o, err := e.Observe(t.Context(), mg); err != nil || !o.ResourceUpToDate {
-		t.Errorf("Observe(...): nothing is approved without autoApprove, got %v, %v", o, err)
+		t.Errorf("Observe(...): want no approval without autoApprove, got %v, %v", o, err)
 	}
 }
 
@@ -98,7 +98,7 @@ func TestApprovalForbidden(t *testing.T) {
 		}
 	}
 	if c := mg.GetCondition(meta.TypeApproved); c.Reason != meta.ReasonHostsApproved {
-		t.Errorf("Observe(...): want the condition to be mended, got %+v", c)
+		t.Errorf("Observe(...): want the condition to be fixed, got %+v", c)
 	}
 }
 
@@ -120,14 +120,14 @@ func TestHostsAreAskedWhileUnsettled(t *testing.T) {
 		calls  int
 		poll   time.Duration
 	}{
-		{reason: "Control has not accepted it: the API is asked.", cl: claims{"n1": {Advertised: true}}, calls: 1, poll: firstAsk},
-		{reason: "It is not asked again at once.", cl: claims{"n1": {Advertised: true}}, calls: 1, poll: firstAsk},
-		{reason: "It is asked after some seconds.", after: firstAsk, cl: claims{"n1": {Advertised: true}}, calls: 2, poll: 2 * firstAsk},
-		{reason: "Then more seldom.", after: firstAsk, cl: claims{"n1": {Advertised: true}}, calls: 2, poll: firstAsk},
-		{reason: "How many backends answer is nothing to ask for.", cl: claims{"n1": {Advertised: true, Healthy: 1}}, calls: 2, poll: firstAsk},
-		{reason: "What an agent says anew settles it.", cl: claims{"n1": {Advertised: true, Accepted: true}}, calls: 2, poll: time.Minute},
-		{reason: "A settled service is asked for in turn only.", after: 10 * time.Minute, cl: claims{"n1": {Advertised: true, Accepted: true}}, calls: 3, poll: time.Minute},
-		{reason: "It is asked at once when an agent withdraws.", cl: claims{"n1": {}}, calls: 4, poll: firstAsk},
+		{reason: "Control has not accepted the host, so the API is asked.", cl: claims{"n1": {Advertised: true}}, calls: 1, poll: firstAsk},
+		{reason: "The API is not asked again at once.", cl: claims{"n1": {Advertised: true}}, calls: 1, poll: firstAsk},
+		{reason: "The API is asked again after some seconds.", after: firstAsk, cl: claims{"n1": {Advertised: true}}, calls: 2, poll: 2 * firstAsk},
+		{reason: "Then the interval grows.", after: firstAsk, cl: claims{"n1": {Advertised: true}}, calls: 2, poll: firstAsk},
+		{reason: "A changed number of healthy backends needs no request.", cl: claims{"n1": {Advertised: true, Healthy: 1}}, calls: 2, poll: firstAsk},
+		{reason: "A new report of the agent settles the service.", cl: claims{"n1": {Advertised: true, Accepted: true}}, calls: 2, poll: time.Minute},
+		{reason: "The API is asked for a settled service only in turn.", after: 10 * time.Minute, cl: claims{"n1": {Advertised: true, Accepted: true}}, calls: 3, poll: time.Minute},
+		{reason: "The API is asked at once when an agent withdraws.", cl: claims{"n1": {}}, calls: 4, poll: firstAsk},
 	}
 	for _, s := range steps {
 		now.SetTime(now.Now().Add(s.after))
@@ -159,11 +159,11 @@ func TestHostThatJustJoined(t *testing.T) {
 			claims: settled, fresh: []tailscale.Device{{NodeID: "n1", Name: "n1.tail1234.ts.net", ConnectedToControl: true}}, lists: 1, online: true,
 		},
 		"Offline": {
-			reason: "A host that is offline indeed is shown so, and looked for once.",
+			reason: "An offline host is shown as offline, and a fresh list is requested once.",
 			claims: settled, fresh: []tailscale.Device{{NodeID: "n1", Name: "n1.tail1234.ts.net"}}, lists: 1,
 		},
 		"NotOurs": {
-			reason: "Of others' hosts nothing is expected.",
+			reason: "Hosts of others are not expected to change.",
 			fresh:  []tailscale.Device{{NodeID: "n1", ConnectedToControl: true}},
 		},
 	}
@@ -227,7 +227,7 @@ func TestAgentClaims(t *testing.T) {
 		m := v1alpha1.Machine{}
 		m.SetAnnotations(map[string]string{meta.AnnotationNodeID: id})
 		m.SetLabels(map[string]string{meta.LabelEndpoints: "proxies"})
-		// The pod's own.
+		// A node ID that the pod wrote.
 		m.Status.AtProvider.NodeID = "victim"
 		m.Status.Agent = &v1alpha1.MachineAgentStatus{Services: services}
 		return m
@@ -263,16 +263,16 @@ func TestCertificate(t *testing.T) {
 		want     xpv2.Condition
 	}{
 		{
-			reason: "A service without trouble has no such condition.", machines: []v1alpha1.Machine{said("", "Waiting for tailscaled")},
+			reason: "A service without a problem has no such condition.", machines: []v1alpha1.Machine{said("", "Waiting for tailscaled")},
 			want: xpv2.Condition{Type: meta.TypeCertificateReady, Status: corev1.ConditionUnknown},
 		},
 		{
-			reason:   "Of several complaints one is told, always the same.",
+			reason:   "One of several problems is reported, always the same one.",
 			machines: []v1alpha1.Machine{said("CertificateNotIssued", "d"), said("CertificateNotIssued", "c"), said("HTTPSDisabled", "b"), said("", "a")},
 			want:     xpv2.Condition{Type: meta.TypeCertificateReady, Status: corev1.ConditionFalse, Reason: meta.ReasonCertificateNotIssued, Message: "c"},
 		},
 		{
-			reason: "Once nobody complains it is well.", machines: []v1alpha1.Machine{said("", "")},
+			reason: "Without problems the certificate is fine.", machines: []v1alpha1.Machine{said("", "")},
 			want: xpv2.Condition{Type: meta.TypeCertificateReady, Status: corev1.ConditionTrue, Reason: meta.ReasonCertificateReady},
 		},
 	}
@@ -296,10 +296,10 @@ func TestTransitions(t *testing.T) {
 		before, after []v1alpha1.ServiceHost
 		want          string
 	}{
-		"Joined":  {reason: "A new host that is online is told.", after: host(true), want: "HostOnline"},
-		"Lost":    {reason: "A host that went offline is told.", before: host(true), after: host(false), want: "HostOffline"},
-		"Same":    {reason: "Nothing new is not told.", before: host(true), after: host(true)},
-		"Offline": {reason: "A new host that is offline is not told.", after: host(false)},
+		"Joined":  {reason: "A new host that is online causes an event.", after: host(true), want: "HostOnline"},
+		"Lost":    {reason: "A host that went offline causes an event.", before: host(true), after: host(false), want: "HostOffline"},
+		"Same":    {reason: "An unchanged host causes no event.", before: host(true), after: host(true)},
+		"Offline": {reason: "A new host that is offline causes no event.", after: host(false)},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -324,7 +324,7 @@ func TestHostsAreAskedWhileTheyCannotBeTold(t *testing.T) {
 		c.due(other, nil, nil)
 	}
 	if !c.due("web", nil, nil) {
-		t.Error("asking failed and nothing has mended it: want it to be asked until it does not, or the condition that tells would go")
+		t.Error("the request failed: want it repeated until it succeeds, because the condition with the reason would go otherwise")
 	}
 	c.asked("web", nil, nil)
 	if c.due("web", nil, nil) {

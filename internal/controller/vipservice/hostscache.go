@@ -16,17 +16,17 @@ import (
 )
 
 const (
-	// firstAsk is how soon hosts are asked for again that are not as agents let
-	// expect. It doubles up to lastAsk.
+	// firstAsk is the delay before the API is asked again for hosts that do not match the agents'
+	// claims. It doubles up to lastAsk.
 	firstAsk = 5 * time.Second
 	lastAsk  = time.Minute
 
-	// inTurn is how many services a poll interval are asked for their hosts though
-	// nothing lets expect others. The API lists hosts per service only, so asking
-	// for each at each poll would cost a call each.
+	// inTurn is the number of settled services for whose hosts the API is asked in each poll
+	// interval. The API lists hosts for one service only, so asking for all of them at each poll
+	// would take a call each.
 	inTurn = 3
 
-	// approvedByUs is how the API calls an approval that it was asked for.
+	// approvedByUs is the API's name of an approval by an API call.
 	approvedByUs = "approved:manual"
 )
 
@@ -37,37 +37,36 @@ type hostsCache struct {
 
 	mu     sync.Mutex
 	by     map[types.UID]*asking
-	window time.Time // Began when the first of its services was asked in turn.
-	used   int       // How many were asked since.
+	window time.Time // Start of the interval in which services are asked for in turn.
+	used   int       // Number of services in the interval.
 }
 
-// asking is how one service's hosts were asked for.
+// asking is the state of the requests for one service's hosts.
 type asking struct {
-	at     time.Time // Zero if they were never.
+	at     time.Time // Time of the last request. Zero if there was none.
 	claims claims
-	hosts  []tailscale.Host // What the last answer said.
-	again  time.Duration    // Zero if nothing else is expected.
-	failed bool             // The last time it could not be told.
+	hosts  []tailscale.Host // Hosts in the last answer.
+	again  time.Duration    // Delay before the next request. Zero if no change is expected.
+	failed bool             // The last request failed.
 
 	preapproved  map[string]bool  // Machines that were approved before they advertised.
-	looked       map[string]bool  // Machines for which a fresh list of devices was asked for.
-	lost         int              // How often its annotations were seen to be lost.
-	readvertised map[string]int32 // How often agents have advertised the service again.
+	looked       map[string]bool  // Machines for which a fresh list of devices was requested.
+	lost         int              // Number of observations with lost annotations.
+	readvertised map[string]int32 // How often each agent has advertised the service again.
 }
 
 func newHostsCache(interval time.Duration, c clock.PassiveClock) *hostsCache {
 	return &hostsCache{interval: interval, clock: c, by: map[types.UID]*asking{}}
 }
 
-// due reports whether hosts are to be asked for now, given what agents claim and
-// which are known.
+// due reports whether to ask the API for the hosts now, given the agents' claims and the known
+// hosts.
 func (c *hostsCache) due(uid types.UID, cl claims, known []tailscale.Host) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	a := c.entry(uid)
 	if a.failed {
-		// Else the condition that says why would go by itself. The reconciler asks
-		// ever less often.
+		// Otherwise, the condition with the reason would go by itself. The reconciler backs off.
 		return true
 	}
 	if cl.settled(known) {
@@ -80,14 +79,14 @@ func (c *hostsCache) due(uid types.UID, cl claims, known []tailscale.Host) bool 
 	return c.clock.Since(a.at) >= a.again
 }
 
-// sameOffers reports whether claims say the same of hosts. How many backends answer
-// says nothing of them.
+// sameOffers reports whether claims are equal as far as hosts are concerned. The number of healthy
+// backends does not concern them.
 func sameOffers(a, b claims) bool {
 	return maps.EqualFunc(a, b, func(x, y claim) bool { return x.Advertised == y.Advertised && x.Accepted == y.Accepted })
 }
 
-// turn reports whether it is a settled service's turn: it is one of those that were
-// not asked for the longest time, and not too many were just asked.
+// turn reports whether the API is to be asked for a settled service now: the service is among those
+// whose last request is the oldest, and not too many requests were made in this interval.
 func (c *hostsCache) turn(a *asking) bool {
 	now := c.clock.Now()
 	if now.Sub(c.window) >= c.interval {
@@ -102,7 +101,7 @@ func (c *hostsCache) turn(a *asking) bool {
 			older++
 		}
 	}
-	// Some are paused, and never take their turn.
+	// Some services are paused, and never take their turn.
 	if older >= max(inTurn, len(c.by)/10) {
 		return false
 	}
@@ -110,7 +109,7 @@ func (c *hostsCache) turn(a *asking) bool {
 	return true
 }
 
-// failed notes that asking failed.
+// failed records that a request failed.
 func (c *hostsCache) failed(uid types.UID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -119,7 +118,7 @@ func (c *hostsCache) failed(uid types.UID) {
 	}
 }
 
-// asked notes what came of asking.
+// asked records the result of a request.
 func (c *hostsCache) asked(uid types.UID, cl claims, hosts []tailscale.Host) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -136,7 +135,7 @@ func (c *hostsCache) asked(uid types.UID, cl claims, hosts []tailscale.Host) {
 	a.at, a.claims, a.hosts = c.clock.Now(), maps.Clone(cl), slices.Clone(hosts)
 }
 
-// known are the hosts of the last answer. Nil if there was none.
+// known returns the hosts of the last answer. It returns nil if there was none.
 func (c *hostsCache) known(uid types.UID) []tailscale.Host {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -146,7 +145,7 @@ func (c *hostsCache) known(uid types.UID) []tailscale.Host {
 	return nil
 }
 
-// approved notes that a host was approved since.
+// approved records that a host was approved after the last answer.
 func (c *hostsCache) approved(uid types.UID, node string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -161,7 +160,7 @@ func (c *hostsCache) approved(uid types.UID, node string) {
 	}
 }
 
-// entry returns what is known of a service. The lock is held.
+// entry returns the state of a service. The caller holds the lock.
 func (c *hostsCache) entry(uid types.UID) *asking {
 	a := c.by[uid]
 	if a == nil {
@@ -171,8 +170,8 @@ func (c *hostsCache) entry(uid types.UID) *asking {
 	return a
 }
 
-// newcomer reports whether one of these machines, which a list of devices lacks, was not
-// among them before. A machine whose device is gone may stay among them for long.
+// newcomer reports whether one of the machines, which a list of devices lacks, was not among them
+// in an earlier call. A machine whose device is gone may stay among them for a long time.
 func (c *hostsCache) newcomer(uid types.UID, nodes []string) bool {
 	if len(nodes) == 0 {
 		return false
@@ -191,7 +190,7 @@ func (c *hostsCache) newcomer(uid types.UID, nodes []string) bool {
 	return found
 }
 
-// preapproved notes that a machine was approved, or cannot be before it advertises.
+// preapproved records that a machine was approved, or cannot be approved before it advertises.
 func (c *hostsCache) preapproved(uid types.UID, node string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -202,7 +201,7 @@ func (c *hostsCache) preapproved(uid types.UID, node string) {
 	a.preapproved[node] = true
 }
 
-// isPreapproved reports what preapproved has noted.
+// isPreapproved reports whether preapproved was called for a machine.
 func (c *hostsCache) isPreapproved(uid types.UID, node string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -230,8 +229,8 @@ func (c *hostsCache) readvertised(uid types.UID, cl claims) []string {
 	return out
 }
 
-// countLost counts observations of a service whose annotations are lost, and reports whether
-// this is not the first one.
+// countLost counts observations of a service whose annotations are lost, and reports
+// whether this is not the first one.
 func (c *hostsCache) countLost(uid types.UID, lost bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -242,8 +241,8 @@ func (c *hostsCache) countLost(uid types.UID, lost bool) bool {
 	return lost && a.lost > 1
 }
 
-// next is how long it takes until hosts are asked for again; otherwise if nothing
-// else is expected.
+// next returns the time until the API is asked again for the hosts, or otherwise if no change is
+// expected.
 func (c *hostsCache) next(uid types.UID, otherwise time.Duration) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -254,7 +253,7 @@ func (c *hostsCache) next(uid types.UID, otherwise time.Duration) time.Duration 
 	return max(a.again-c.clock.Since(a.at), time.Second)
 }
 
-// settle notes that nothing else is expected of a service.
+// settle records that no change of a service is expected.
 func (c *hostsCache) settle(uid types.UID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -263,7 +262,7 @@ func (c *hostsCache) settle(uid types.UID) {
 	}
 }
 
-// forget a service that is gone, or that nothing is expected of.
+// forget removes a service that is gone, or of which no change is expected.
 func (c *hostsCache) forget(uid types.UID) {
 	if c == nil {
 		return

@@ -16,12 +16,12 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// ownUID is that by which a hostsCache knows the own service of an object.
+// ownUID returns the key of an object's own service in a hostsCache.
 func ownUID(uid types.UID) types.UID { return uid + "/own" }
 
-// observeOwnHosts notes which hosts of the cluster's own service Update must approve.
-// Nothing of them is told: who hosts it hosts the shared one, too. So the API is
-// asked only while an agent offers the service and control has not accepted that.
+// observeOwnHosts records which hosts of the cluster's own service Update must approve. The status
+// does not list them, because they also host the shared service. So the API is only asked while an
+// agent offers the service and control has not accepted that.
 func (e *sharing) observeOwnHosts(ctx context.Context, mg *v1alpha1.VIPService, v registry.View) error {
 	name, uid := e.ownService(mg), ownUID(mg.GetUID())
 	if v.Service(name) == nil || !mayApprove(mg.Spec.ForProvider) {
@@ -53,7 +53,7 @@ func (e *sharing) observeOwnHosts(ctx context.Context, mg *v1alpha1.VIPService, 
 	return err
 }
 
-// approveOwnHosts lets the hosts in that observeOwnHosts found waiting.
+// approveOwnHosts approves the waiting hosts that observeOwnHosts recorded.
 func (e *sharing) approveOwnHosts(ctx context.Context, mg *v1alpha1.VIPService) error {
 	if err := e.preapproveMachines(ctx, mg, ownUID(mg.GetUID()), e.ownService(mg), e.preapproveOwn); err != nil {
 		return err
@@ -67,7 +67,7 @@ func (e *sharing) approveOwnHosts(ctx context.Context, mg *v1alpha1.VIPService) 
 	return nil
 }
 
-// ownService is the name of the cluster's own service.
+// ownService returns the name of the cluster's own service.
 func (e *sharing) ownService(mg *v1alpha1.VIPService) string {
 	return registry.RecordName(string(mg.Spec.ForProvider.Name), e.clusterID)
 }

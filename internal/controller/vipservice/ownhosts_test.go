@@ -29,7 +29,7 @@ const (
 
 var ownName = registry.RecordName(sharedName, ownCluster)
 
-// ownAPI is a tailnet in which the hosts of services wait for approvals.
+// An ownAPI is a tailnet in which the hosts of services wait for approvals.
 type ownAPI struct {
 	api
 
@@ -69,7 +69,7 @@ func (f *ownAPI) DevicesAt(context.Context, tailscale.Staleness) ([]tailscale.De
 	return f.devices, apiTime, nil
 }
 
-// ownSharing is a cluster's share of a service, at a time.
+// ownSharing returns a cluster's share of a service at a given time.
 func ownSharing(f *ownAPI, cl claims, hosts *hostsCache) *sharing {
 	return &sharing{external: &external{
 		connection: connection{api: f, clusterID: ownCluster},
@@ -103,29 +103,29 @@ func TestOwnHosts(t *testing.T) {
 		approved []string
 	}{
 		"Offered": {
-			reason: "A host that control has not accepted is approved, by the name of the own service, and nobody else's.",
+			reason: "A host that control has not accepted is approved for the cluster's own service, and no other host is.",
 			mg:     shareObject(), view: record, claims: offered,
 			asked: []string{ownName}, approved: []string{ownName + " n1"},
 		},
 		"Accepted": {
-			reason: "Who is accepted is not asked for.",
+			reason: "The API is not asked for accepted hosts.",
 			mg:     shareObject(), view: record, claims: claims{"n1": {Advertised: true, Accepted: true}},
 		},
 		"NotYet": {
-			reason: "A machine that does not advertise yet is approved without a question for the hosts.",
+			reason: "A machine that does not advertise yet is approved without a request for the hosts.",
 			mg:     shareObject(), view: record, claims: claims{"n1": {}},
 			approved: []string{ownName + " n1"},
 		},
 		"NoRecord": {
-			reason: "A service that is not there yet has no hosts.",
+			reason: "A service that does not exist yet has no hosts.",
 			mg:     shareObject(), claims: offered,
 		},
 		"NoAutoApprove": {
-			reason: "Who approves by hand needs no question.",
+			reason: "With manual approval the API is not asked.",
 			mg:     shareObject(func(v *v1alpha1.VIPService) { v.Spec.ForProvider.AutoApprove = &no }), view: record, claims: offered,
 		},
 		"NoHostTags": {
-			reason: "Without host tags nobody may be approved.",
+			reason: "Without host tags no host may be approved.",
 			mg:     shareObject(func(v *v1alpha1.VIPService) { v.Spec.ForProvider.HostTags = nil }), view: record, claims: offered,
 		},
 		"OtherTags": {
@@ -171,11 +171,11 @@ func TestOwnHostsAreAskedWhileUnsettled(t *testing.T) {
 		approved int
 		next     time.Duration
 	}{
-		{reason: "It is approved at once.", claim: claim{Advertised: true}, asked: 1, approved: 1, next: firstAsk},
-		{reason: "It is not approved again before control has said so.", claim: claim{Advertised: true}, asked: 1, approved: 1, next: firstAsk},
-		{reason: "It is asked again after some seconds.", after: firstAsk, claim: claim{Advertised: true}, asked: 2, approved: 1, next: 2 * firstAsk},
-		{reason: "Once control accepts it nothing is asked, and nothing waited for.", claim: claim{Advertised: true, Accepted: true}, asked: 2, approved: 1, next: time.Hour},
-		{reason: "Not in turn either.", after: 10 * time.Minute, claim: claim{Advertised: true, Accepted: true}, asked: 2, approved: 1, next: time.Hour},
+		{reason: "The host is approved at once.", claim: claim{Advertised: true}, asked: 1, approved: 1, next: firstAsk},
+		{reason: "The host is not approved again before control has accepted it.", claim: claim{Advertised: true}, asked: 1, approved: 1, next: firstAsk},
+		{reason: "The API is asked again after some seconds.", after: firstAsk, claim: claim{Advertised: true}, asked: 2, approved: 1, next: 2 * firstAsk},
+		{reason: "Once control accepts the host, no request and no wait follow.", claim: claim{Advertised: true, Accepted: true}, asked: 2, approved: 1, next: time.Hour},
+		{reason: "No request follows in turn either.", after: 10 * time.Minute, claim: claim{Advertised: true, Accepted: true}, asked: 2, approved: 1, next: time.Hour},
 	}
 	for _, s := range steps {
 		now.SetTime(now.Now().Add(s.after))
@@ -220,7 +220,7 @@ func TestOwnApprovalForbidden(t *testing.T) {
 	if _, err := connected().Create(t.Context(), mg); err != nil {
 		t.Fatal(err)
 	}
-	// The shared service's hosts are well: only its own has one that waits.
+	// The shared service's hosts are healthy: only the cluster's own service has one that waits.
 	mg.Status.AtProvider.Hosts = []v1alpha1.ServiceHost{{NodeID: "n1", Name: "n1", Local: true, Online: true, Configured: true, State: tailscale.HostReady, Approval: approvedByUs}}
 	c.hosts.asked(mg.GetUID(), claims{"n1": {Advertised: true, Accepted: true}}, remembered(mg.Status.AtProvider.Hosts))
 	for range 3 {
@@ -243,7 +243,7 @@ func TestOwnApprovalForbidden(t *testing.T) {
 		t.Errorf("Observe(...): want nothing to do once control accepts it, got %+v, %v", o, err)
 	}
 	if got := mg.GetCondition(meta.TypeApproved); got.Status != corev1.ConditionTrue {
-		t.Errorf("want the condition to be mended, got %+v", got)
+		t.Errorf("want the condition to be fixed, got %+v", got)
 	}
 }
 
@@ -288,7 +288,7 @@ func TestRecordPorts(t *testing.T) {
 	if c := ma.GetCondition(meta.TypeConflict); c.Status != corev1.ConditionFalse {
 		t.Errorf("want no conflict for the ports of own services, got %+v", c)
 	}
-	// What was the record's alone is so no longer.
+	// The ports that only the record had are removed.
 	ma.Spec.ForProvider.RecordPorts = nil
 	a.settle(ma)
 	if diff := cmp.Diff([]string{"tcp:443", "tcp:5432"}, n.find(registry.RecordName(sharedName, "a")).Ports); diff != "" {

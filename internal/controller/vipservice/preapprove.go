@@ -23,11 +23,10 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// toPreapprove returns the machines of ours, among those that do not advertise a
-// service yet, whose approval as its hosts is missing. A host may need the approval
-// first: control grants the certificate domain of a service to its hosts alone, and an
-// agent advertises a service once it has the certificate. The API is asked once for
-// each machine.
+// toPreapprove returns our machines that lack the approval as hosts of a service and do not
+// advertise it yet. A host may need the approval first: control grants the certificate domain of a
+// service only to its hosts, and an agent advertises a service once it has the certificate. The API
+// is asked once for each machine.
 func (e *external) toPreapprove(ctx context.Context, mg *v1alpha1.VIPService, uid types.UID, service string, ids []string, devices []tailscale.Device) ([]string, error) {
 	if !mayApprove(mg.Spec.ForProvider) {
 		return nil, nil
@@ -51,9 +50,9 @@ func (e *external) toPreapprove(ctx context.Context, mg *v1alpha1.VIPService, ui
 	return out, nil
 }
 
-// preapproveMachines approves machines as hosts of a service before they advertise it.
-// A refusal may be about a device that is no host yet, or there may be an autoApprover
-// that makes the approval needless: it is an error once the machine is a host and waits.
+// preapproveMachines approves machines as hosts of a service before they advertise it. A refusal is
+// ignored here: the device may be no host yet, or an autoApprover may make the approval
+// unnecessary. It becomes an error once the machine is a host and waits.
 func (e *external) preapproveMachines(ctx context.Context, mg *v1alpha1.VIPService, uid types.UID, service string, ids []string) error {
 	for _, id := range ids {
 		ok, err := e.api.ApproveHost(ctx, service, id)
@@ -68,7 +67,7 @@ func (e *external) preapproveMachines(ctx context.Context, mg *v1alpha1.VIPServi
 	return nil
 }
 
-// unanswered reports whether an error says nothing about what was asked.
+// unanswered reports whether an error leaves open what the API would have answered.
 func unanswered(err error) bool {
 	switch tailscale.ClassOf(err) {
 	case tailscale.ClassUnavailable, tailscale.ClassRateLimited, tailscale.ClassUnauthorized, tailscale.ClassTailnetNotFound:
@@ -78,7 +77,7 @@ func unanswered(err error) bool {
 	}
 }
 
-// missing returns those of these nodes that a list of devices lacks.
+// missing returns the node IDs that a list of devices lacks.
 func missing(ids []string, devices []tailscale.Device) []string {
 	byID := pick(devices, ids)
 	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool {
@@ -96,8 +95,8 @@ func deviceName(devices []tailscale.Device, id string) string {
 	return cmp.Or(pick(devices, []string{id})[id].Name, id)
 }
 
-// observeTags says which machines cannot host the service because they have none of
-// its tags. Whether Tailscale asks for a common tag is not documented (the Ansible
+// observeTags sets a condition that names the machines that cannot host the service because they
+// have none of its tags. Whether Tailscale requires a common tag is not documented (the Ansible
 // collection abn.tailscale says so), so a machine that control accepted is fine.
 func observeTags(mg *v1alpha1.VIPService, cl claims, devices []tailscale.Device) {
 	tags := mg.Spec.ForProvider.Tags
@@ -123,5 +122,5 @@ func observeTags(mg *v1alpha1.VIPService, cl claims, devices []tailscale.Device)
 	})
 }
 
-// maxShownHosts bounds the machines that a condition names.
+// maxShownHosts is the maximum number of machines in a condition.
 const maxShownHosts = 3

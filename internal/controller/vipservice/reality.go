@@ -19,9 +19,9 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// mayCreate returns an error if a service that does not exist cannot be made because
-// the tailnet refused it before. The last try is on record only by its failure, so the
-// service is asked for once more.
+// mayCreate returns an error if a service that does not exist cannot be created because the tailnet
+// refused it before. Only the failure of the last attempt is on record, so mayCreate requests the
+// service once more.
 func (e *external) mayCreate(ctx context.Context, mg *v1alpha1.VIPService) error {
 	if xpmeta.GetExternalCreateFailed(mg).IsZero() || observeOnly(mg) {
 		return nil
@@ -34,17 +34,18 @@ func (e *external) mayCreate(ctx context.Context, mg *v1alpha1.VIPService) error
 	return nil
 }
 
-// lostAnnotations reports whether a service is the object's though its annotations do
-// not say so any more: it has both addresses that the object has seen on its service,
-// and nobody's mark. An edit in the admin console or by Terraform may drop annotations,
-// and whether the API keeps all of them is not documented.
+// lostAnnotations reports whether a service belongs to the object although its annotations no
+// longer say so: it has both addresses that the object has seen on its service, and no owner's
+// mark. An edit in the admin console or by Terraform may drop annotations, and whether the API
+// keeps all of them is not documented.
 func lostAnnotations(mg *v1alpha1.VIPService, s *tailscale.Service) bool {
 	seen := mg.Status.AtProvider.Addresses
 	return registry.Unmarked(s) && mg.Status.AtProvider.Name == s.Name && len(seen) > 1 && slices.Equal(seen, sortAddresses(s.Addrs))
 }
 
-// observeAnnotations says whether the tailnet keeps the annotations of the service. It
-// says so from the second time on that they are missing: once may be somebody's edit.
+// observeAnnotations sets the condition that shows whether the tailnet keeps the service's
+// annotations. It reports missing annotations from the second observation on: a single loss may be
+// a user's edit.
 func (e *external) observeAnnotations(mg *v1alpha1.VIPService, s *tailscale.Service, want tailscale.Service) {
 	c := xpv2.Condition{Type: meta.TypeAnnotationsKept, LastTransitionTime: metav1.Now()}
 	switch kept := s.HasAnnotations(want.Annotations); {

@@ -26,14 +26,14 @@ func TestConfigured(t *testing.T) {
 		host   tailscale.Host
 		want   bool
 	}{
-		"Ready":       {reason: "The API's word is enough for a machine of others.", others: true, host: tailscale.Host{State: tailscale.HostReady, Approval: approved}, want: true},
-		"Withdrawn":   {reason: "A machine of ours that does not advertise the service hosts it no more, whatever the API still lists.", claim: claim{Accepted: true}, host: tailscale.Host{State: tailscale.HostReady, Approval: approved}},
-		"Unheard":     {reason: "A machine of ours that has not heard of its approval answers nobody.", claim: claim{Advertised: true}, host: tailscale.Host{State: tailscale.HostReady, Approval: approved}},
+		"Ready":       {reason: "For a machine of others, the API's state is enough.", others: true, host: tailscale.Host{State: tailscale.HostReady, Approval: approved}, want: true},
+		"Withdrawn":   {reason: "A machine of ours that does not advertise the service does not host it, even if the API still lists it.", claim: claim{Accepted: true}, host: tailscale.Host{State: tailscale.HostReady, Approval: approved}},
+		"Unheard":     {reason: "A machine of ours that does not know its approval yet answers no client.", claim: claim{Advertised: true}, host: tailscale.Host{State: tailscale.HostReady, Approval: approved}},
 		"Pending":     {reason: "A machine of ours that waits for its approval serves all the same.", claim: claim{Advertised: true}, host: tailscale.Host{State: tailscale.HostReady, Approval: "not-approved"}, want: true},
-		"NotReady":    {reason: "So is it where nobody else knows.", host: tailscale.Host{State: "needs-configuration", Approval: approved}},
+		"NotReady":    {reason: "Without an agent's claim, the API's state decides.", host: tailscale.Host{State: "needs-configuration", Approval: approved}},
 		"Unknown":     {reason: "A machine of ours whose agent serves, and which control has accepted, serves.", claim: claim{Advertised: true, Accepted: true}, host: tailscale.Host{State: "whatever", Approval: approved}, want: true},
-		"OnlyTaken":   {reason: "That control has accepted it alone says nothing.", claim: claim{Accepted: true}, host: tailscale.Host{State: "whatever", Approval: approved}},
-		"NotApproved": {reason: "Nor does it without an approval.", claim: claim{Advertised: true, Accepted: true}, host: tailscale.Host{State: "whatever", Approval: "not-approved"}},
+		"OnlyTaken":   {reason: "Control's acceptance alone does not show that a machine serves.", claim: claim{Accepted: true}, host: tailscale.Host{State: "whatever", Approval: approved}},
+		"NotApproved": {reason: "Without an approval, a machine of ours does not count as serving.", claim: claim{Advertised: true, Accepted: true}, host: tailscale.Host{State: "whatever", Approval: "not-approved"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -67,12 +67,12 @@ func TestPreapprove(t *testing.T) {
 			reason: "A machine of ours is approved before it advertises: it may wait for a certificate, whose domain waits for the approval.",
 			mg:     object(), claims: ours, devices: tagged, approved: []string{"n1"}, asked: 1,
 		},
-		"AutoApprover": {reason: "One that the policy file approves is left to it.", mg: object(), claims: ours, devices: tagged, auto: true, asked: 1},
+		"AutoApprover": {reason: "A machine that the policy file approves needs no approval by the provider.", mg: object(), claims: ours, devices: tagged, auto: true, asked: 1},
 		"OtherTag": {
-			reason: "A device without a host tag is not approved, whatever an agent says.",
+			reason: "A device without a host tag is not approved, even if an agent reports it.",
 			mg:     object(), claims: ours, devices: []tailscale.Device{{NodeID: "n1", Name: "laptop", Tags: []string{"tag:other"}, ConnectedToControl: true}},
 		},
-		"Accepted":      {reason: "One that control has accepted needs nothing.", mg: object(), claims: claims{"n1": {Accepted: true}}, devices: tagged},
+		"Accepted":      {reason: "A machine that control has accepted needs no approval.", mg: object(), claims: claims{"n1": {Accepted: true}}, devices: tagged},
 		"NoAutoApprove": {reason: "Nothing is approved without autoApprove.", mg: object(func(v *v1alpha1.VIPService) { v.Spec.ForProvider.AutoApprove = &no }), claims: ours, devices: tagged},
 		"Refused":       {reason: "A refusal is no error before the machine advertises.", mg: object(), claims: ours, devices: tagged, forbid: true, asked: 1},
 	}
@@ -110,13 +110,13 @@ func TestMachineHasName(t *testing.T) {
 		t.Errorf("Observe(...): want NameTaken, got %v, %+v", err, mg.GetCondition(xpv2.TypeReady))
 	}
 
-	// The list may lag, and a name stays taken for a while after its machine is gone.
+	// The list may be outdated, and a name stays taken for a while after its machine is gone.
 	f.devices, f.taken = nil, true
 	if _, refused := registry.Refusal(e.(*external).mayCreate(t.Context(), object(failed))); !refused {
 		t.Error("mayCreate(...): want a refusal after a create that failed")
 	}
 
-	// An object whose service never was can be deleted.
+	// An object whose service never existed can be deleted.
 	gone := object(deleted, created)
 	e, _ = connect(t, f, nil, gone)
 	if o, err := e.Observe(t.Context(), gone); err != nil || o.ResourceExists {
@@ -138,11 +138,11 @@ func TestLostAnnotations(t *testing.T) {
 		service tailscale.Service
 		ours    bool
 	}{
-		"Ours":       {reason: "A service with our name and addresses, and nobody's mark, is ours.", mg: object(seen), service: service(bare), ours: true},
-		"NeverSeen":  {reason: "One that we have never seen is not.", mg: object(), service: service(bare)},
-		"OtherAddrs": {reason: "Nor is one with other addresses.", mg: object(seen), service: service(bare, func(s *tailscale.Service) { s.Addrs = []string{"100.64.0.2", "fd7a::1"} })},
-		"Theirs":     {reason: "Nor one that somebody has marked.", mg: object(seen), service: service(twinService)},
-		"Operator":   {reason: "Nor one of Tailscale's operator.", mg: object(seen), service: service(bare, func(s *tailscale.Service) { s.Annotations = map[string]string{} }, refs(`{"ownerRefs":[{"operatorID":"n1"}]}`))},
+		"Ours":       {reason: "A service with our name and addresses, and without a mark, is ours.", mg: object(seen), service: service(bare), ours: true},
+		"NeverSeen":  {reason: "A service that we have never seen is not ours.", mg: object(), service: service(bare)},
+		"OtherAddrs": {reason: "A service with other addresses is not ours.", mg: object(seen), service: service(bare, func(s *tailscale.Service) { s.Addrs = []string{"100.64.0.2", "fd7a::1"} })},
+		"Theirs":     {reason: "A service with another mark is not ours.", mg: object(seen), service: service(twinService)},
+		"Operator":   {reason: "A service of Tailscale's operator is not ours.", mg: object(seen), service: service(bare, func(s *tailscale.Service) { s.Annotations = map[string]string{} }, refs(`{"ownerRefs":[{"operatorID":"n1"}]}`))},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -161,7 +161,7 @@ func TestLostAnnotations(t *testing.T) {
 			if got := f.services["svc:web"].Annotations[meta.AnnotationOwner]; got != owner {
 				t.Errorf("\n%s\nUpdate(...): want the mark back, got %q", tc.reason, got)
 			}
-			// A tailnet that drops them each time is worth a word.
+			// A tailnet that drops the annotations each time is reported.
 			f.services["svc:web"] = tc.service
 			if _, err := e.Observe(t.Context(), tc.mg); err != nil {
 				t.Fatal(err)

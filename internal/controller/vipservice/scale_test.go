@@ -19,8 +19,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// TestMachineEvents counts the services that are looked at when a machine that hosts a
-// thousand changes.
+// TestMachineEvents counts the services that are reconciled when a machine that hosts a thousand
+// changes.
 func TestMachineEvents(t *testing.T) {
 	const services = 1000
 	s := runtime.NewScheme()
@@ -43,11 +43,11 @@ func TestMachineEvents(t *testing.T) {
 		change func(m *v1alpha1.Machine)
 		want   int
 	}{
-		"Backend":  {reason: "One backend is one service.", change: func(m *v1alpha1.Machine) { m.Status.Agent.Services[7].HealthyBackends = 0 }, want: 1},
-		"PodIP":    {reason: "What is of no service is none.", change: func(m *v1alpha1.Machine) { m.Status.Agent.PodIP = "10.0.0.9" }},
-		"Released": {reason: "One that is hosted no more counts.", change: func(m *v1alpha1.Machine) { m.Status.Agent.Services = m.Status.Agent.Services[1:] }, want: 1},
-		"Node":     {reason: "A machine that goes offline is all of them.", change: func(m *v1alpha1.Machine) { m.Status.AtProvider.Name = "renamed" }, want: services},
-		"NoReport": {reason: "So is one that reports no more.", change: func(m *v1alpha1.Machine) { m.Status.Agent = nil }, want: services},
+		"Backend":  {reason: "A changed backend reconciles one service.", change: func(m *v1alpha1.Machine) { m.Status.Agent.Services[7].HealthyBackends = 0 }, want: 1},
+		"PodIP":    {reason: "A change without relation to a service reconciles none.", change: func(m *v1alpha1.Machine) { m.Status.Agent.PodIP = "10.0.0.9" }},
+		"Released": {reason: "A service that the machine no longer hosts is reconciled.", change: func(m *v1alpha1.Machine) { m.Status.Agent.Services = m.Status.Agent.Services[1:] }, want: 1},
+		"Node":     {reason: "A machine that goes offline reconciles all of its services.", change: func(m *v1alpha1.Machine) { m.Status.AtProvider.Name = "renamed" }, want: services},
+		"NoReport": {reason: "A machine that no longer reports does too.", change: func(m *v1alpha1.Machine) { m.Status.Agent = nil }, want: services},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -69,7 +69,7 @@ func TestMachineEvents(t *testing.T) {
 	}
 }
 
-// TestManyDevices measures what one look at a service's hosts takes in a large tailnet.
+// TestManyDevices measures one observation of a service's hosts in a large tailnet.
 func TestManyDevices(t *testing.T) {
 	const most = 64 << 10
 	devices := make([]tailscale.Device, 10000)

@@ -30,8 +30,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// pollUnsettled is how soon a service is looked at again that lacks an address
-// or a name.
+// pollUnsettled is the poll interval of a service that lacks an address or a name.
 const pollUnsettled = 5 * time.Second
 
 // Kind returns how VIPService objects are managed.
@@ -70,7 +69,7 @@ func Kind(o setup.Options) kinds.Kind[*v1alpha1.VIPService] {
 	}
 }
 
-// poll decides when a VIPService is observed again.
+// poll returns when a VIPService is observed again.
 func poll(hosts *hostsCache) managed.PollIntervalHook {
 	return func(mg resource.Managed, interval time.Duration) time.Duration {
 		v, ok := mg.(*v1alpha1.VIPService)
@@ -84,7 +83,7 @@ func poll(hosts *hostsCache) managed.PollIntervalHook {
 	}
 }
 
-// reported lets machines through whose agent or node has news.
+// reported returns a predicate that passes machines with a new report of the agent or a new node.
 func reported() predicate.Predicate {
 	return predicate.Funcs{
 		GenericFunc: func(event.GenericEvent) bool { return false },
@@ -99,9 +98,9 @@ func reported() predicate.Predicate {
 	}
 }
 
-// machineEvents finds the VIPServices that a machine's agent speaks about, and where the
-// machine changed, those alone of which it says something else: a machine may host a
-// thousand.
+// machineEvents returns a handler that finds the VIPServices in the report of a machine's agent.
+// When a machine changes, it finds only those whose part of the report changed, because a machine
+// may host a thousand.
 func machineEvents(kube client.Reader) handler.EventHandler {
 	all := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
 		m, ok := o.(*v1alpha1.Machine)
@@ -126,8 +125,8 @@ func machineEvents(kube client.Reader) handler.EventHandler {
 	}
 }
 
-// changedServices are the names of services for which a machine is another than before:
-// all of them if its node is.
+// changedServices returns the names of the services for which a machine has changed: all of its
+// services if its node has changed.
 func changedServices(o, n *v1alpha1.Machine) map[string]bool {
 	before, after := hostedServices(o), hostedServices(n)
 	node := meta.NodeIDOf(o) != meta.NodeIDOf(n) || !equality.Semantic.DeepEqual(o.Status.AtProvider, n.Status.AtProvider)
@@ -156,15 +155,14 @@ func hostedServices(m *v1alpha1.Machine) map[string]v1alpha1.HostedService {
 	return out
 }
 
-// forServices finds the VIPServices of a namespace that have one of some names in the
-// tailnet.
+// forServices returns the VIPServices of a namespace that have one of the names in the tailnet.
 func forServices(ctx context.Context, kube client.Reader, namespace string, names map[string]bool) []reconcile.Request {
 	if len(names) == 0 {
 		return nil
 	}
 	l := &v1alpha1.VIPServiceList{}
 	if err := kube.List(ctx, l, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
-		// The list comes from a cache; the next poll finds them anyway.
+		// The list comes from a cache; the next poll repeats the observation anyway.
 		return nil
 	}
 	var rs []reconcile.Request

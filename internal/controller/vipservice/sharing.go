@@ -29,23 +29,23 @@ import (
 )
 
 const (
-	// maxConsumers and maxIgnored bound the status.
+	// maxConsumers and maxIgnored limit the size of the status.
 	maxConsumers = 64
 	maxIgnored   = 16
 )
 
-// sharing manages this cluster's share of a service: its record, and with the
-// others the service itself.
+// sharing manages this cluster's share of a service: its record and, together with the other
+// clusters, the service itself.
 type sharing struct {
 	*external
 
 	detaching *detaching
 
-	seen time.Time // When Observe's list of services was made, by the API's clock.
+	seen time.Time // Time of the list of services in Observe, by the API's clock.
 }
 
-// Observe the service and the records of all clusters in the shared lists. The
-// object exists while its record does.
+// Observe observes the service and the records of all clusters in the shared lists. The object
+// exists while its record does.
 func (e *sharing) Observe(ctx context.Context, mg *v1alpha1.VIPService) (managed.ExternalObservation, error) {
 	if xpmeta.WasDeleted(mg) {
 		return e.observeDetaching(ctx, mg)
@@ -98,7 +98,7 @@ func (e *sharing) Observe(ctx context.Context, mg *v1alpha1.VIPService) (managed
 	}, nil
 }
 
-// observeMembers lists the clusters that share the service.
+// observeMembers sets the clusters that share the service in the status.
 func (e *sharing) observeMembers(mg *v1alpha1.VIPService, v registry.View, s *tailscale.Service, only bool) {
 	o := &mg.Status.AtProvider
 	members, ignored := v.Members(string(mg.Spec.ForProvider.Name))
@@ -140,7 +140,7 @@ func consumer(m registry.Member) v1alpha1.ServiceConsumer {
 	return c
 }
 
-// observeAddress says when the service has another address than it had.
+// observeAddress reports a change of the service's address.
 func (e *sharing) observeAddress(mg *v1alpha1.VIPService, before []string, s *tailscale.Service) {
 	if now := mg.Status.AtProvider.Addresses; len(before) > 0 && len(now) > 0 && before[0] != now[0] {
 		e.record.Event(mg, event.Warning(reasonAddressChanged, errors.Errorf("service %s was made again and has the address %s, no longer %s", s.Name, now[0], before[0])))
@@ -157,7 +157,7 @@ func (e *sharing) observeAddress(mg *v1alpha1.VIPService, before []string, s *ta
 	}
 }
 
-// conflict is the condition that says whether all clusters want the same.
+// conflict returns the condition that shows whether all clusters want the same service.
 func conflict(message string) xpv2.Condition {
 	c := xpv2.Condition{Type: meta.TypeConflict, Status: corev1.ConditionFalse, LastTransitionTime: metav1.Now(), Reason: meta.ReasonSettingsAgree}
 	if message != "" {
@@ -166,7 +166,7 @@ func conflict(message string) xpv2.Condition {
 	return c
 }
 
-// want is what this cluster wants of the service, and what its record is to say.
+// want returns this cluster's wanted service, and the content of its record.
 func (e *sharing) want(ctx context.Context, mg *v1alpha1.VIPService, v registry.View) (registry.Want, error) {
 	p := mg.Spec.ForProvider
 	adopt, err := e.mayAdopt(ctx, mg, v.Service(string(p.Name)), v.Service(e.ownService(mg)))
@@ -201,12 +201,12 @@ func (e *sharing) want(ctx context.Context, mg *v1alpha1.VIPService, v registry.
 	}, nil
 }
 
-// Create the record, and the service if there is none.
+// Create creates the record, and the service if there is none.
 func (e *sharing) Create(ctx context.Context, mg *v1alpha1.VIPService) (managed.ExternalCreation, error) {
 	return managed.ExternalCreation{}, e.attach(ctx, mg)
 }
 
-// Update record and service, and approve hosts.
+// Update updates the record and the service, and approves hosts.
 func (e *sharing) Update(ctx context.Context, mg *v1alpha1.VIPService) (managed.ExternalUpdate, error) {
 	if err := e.attach(ctx, mg); err != nil {
 		return managed.ExternalUpdate{}, err
@@ -239,9 +239,9 @@ func (e *sharing) attach(ctx context.Context, mg *v1alpha1.VIPService) error {
 	return err
 }
 
-// observeDetaching reports whether there is something left to do: the object exists
-// until no request of ours can be on its way any more and nobody is left who
-// would need us to delete the service.
+// observeDetaching reports whether any step is left. The object exists until no request of this
+// cluster can be in flight, and no other cluster is left that would need this one to delete the
+// service.
 func (e *sharing) observeDetaching(ctx context.Context, mg *v1alpha1.VIPService) (managed.ExternalObservation, error) {
 	v, err := e.view(ctx, tailscale.Recent)
 	if err != nil {
@@ -260,12 +260,12 @@ func (e *sharing) observeDetaching(ctx context.Context, mg *v1alpha1.VIPService)
 	return managed.ExternalObservation{ResourceExists: len(actions) > 0, ResourceUpToDate: true}, nil
 }
 
-// leaving is what there is to know of a service that is shared no more.
+// leaving returns the registry's input for a service that this cluster stops sharing.
 func leaving(mg *v1alpha1.VIPService) registry.Want {
 	return registry.Want{Service: string(mg.Spec.ForProvider.Name), Addresses: mg.Status.AtProvider.Addresses}
 }
 
-// Delete does the next step of leaving the service.
+// Delete executes the next step of leaving the service.
 func (e *sharing) Delete(ctx context.Context, mg *v1alpha1.VIPService) (managed.ExternalDelete, error) {
 	mg.SetConditions(xpv2.Deleting())
 	want := leaving(mg)
@@ -279,7 +279,8 @@ func (e *sharing) Delete(ctx context.Context, mg *v1alpha1.VIPService) (managed.
 	return managed.ExternalDelete{}, err
 }
 
-// health of the machines that are to host a service. Nil if there are none.
+// health returns the health of the machines that should host a service. It returns nil if there are
+// none.
 func (c claims) health() *registry.Health {
 	if len(c) == 0 {
 		return nil

@@ -35,7 +35,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// laterBy makes the API's clock run ahead, so that no test waits.
+// laterBy moves the API's clock forward, so that no test waits.
 type laterBy struct{ by atomic.Int64 }
 
 func (l *laterBy) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -49,7 +49,7 @@ func (l *laterBy) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// A tailnet is a simulated one with the providers of several clusters.
+// A tailnet is a simulated tailnet with the providers of several clusters.
 type tailnet struct {
 	*simtest.Running
 	t     *testing.T
@@ -62,13 +62,13 @@ func newTailnet(t *testing.T) *tailnet {
 	return &tailnet{Running: simtest.StartAPI(t), t: t, api: &laterBy{}, local: clocktesting.NewFakePassiveClock(time.Now())}
 }
 
-// later lets time go by, for the API and for lists.
+// later advances the time of the API and of lists.
 func (n *tailnet) later(d time.Duration) {
 	n.api.by.Add(int64(d))
 	n.local.SetTime(n.local.Now().Add(d))
 }
 
-// A provider is that of one cluster.
+// A provider is the provider of one cluster.
 type provider struct {
 	*tailnet
 	*connector
@@ -100,7 +100,8 @@ func (r *recorder) has(reason event.Reason) bool {
 	return false
 }
 
-// provider of a cluster; each has a client, and so lists, of its own.
+// provider returns the provider of a cluster. Each provider has a separate client, and so separate
+// lists.
 func (n *tailnet) provider(cluster string) *provider {
 	n.t.Helper()
 	cl, err := tailscale.NewClient(tailscale.Config{URL: n.URL, ClientID: simtest.ClientID, ClientSecret: simtest.ClientSecret},
@@ -120,7 +121,7 @@ func (n *tailnet) provider(cluster string) *provider {
 	}}
 }
 
-// share is a VIPService of this cluster's that is shared.
+// share creates a shared VIPService in this cluster.
 func (p *provider) share(change ...func(*v1alpha1.VIPService)) *v1alpha1.VIPService {
 	v := &v1alpha1.VIPService{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: types.UID(p.cluster)},
@@ -134,7 +135,7 @@ func (p *provider) share(change ...func(*v1alpha1.VIPService)) *v1alpha1.VIPServ
 	return v
 }
 
-// reconcile does what the managed reconciler does, once.
+// reconcile runs the managed reconciler's steps once.
 func (p *provider) reconcile(mg *v1alpha1.VIPService) (managed.ExternalObservation, error) {
 	ctx := context.Background()
 	e, err := p.Connect(ctx, mg)
@@ -248,7 +249,7 @@ func TestShareServiceBetweenClusters(t *testing.T) {
 		t.Errorf("copy: %v", s.Annotations)
 	}
 
-	// At rest nothing is written, and no call is made per object.
+	// At rest the provider writes nothing, and makes no call per object.
 	n.ResetCalls()
 	for range 3 {
 		n.later(2 * time.Minute)
@@ -264,7 +265,7 @@ func TestShareServiceBetweenClusters(t *testing.T) {
 		}
 	}
 
-	// Somebody deletes the service: it is back within a poll, with its address.
+	// A user deletes the service: it is back within a poll, with its address.
 	n.delete("svc:web")
 	n.later(time.Minute + time.Second)
 	if o, err := ps[2].reconcile(mgs[2]); err != nil || o.ResourceUpToDate {
@@ -285,8 +286,8 @@ func TestShareServiceBetweenClusters(t *testing.T) {
 	}
 }
 
-// TestDetachRoute shows that a route that does not lead to the service any more leaves its
-// cluster's record alone: the service, and what other clusters say, stay.
+// TestDetachRoute shows that a route that no longer leads to the service affects only its cluster's
+// record: the service and the records of other clusters stay.
 func TestDetachRoute(t *testing.T) {
 	n := newTailnet(t)
 	a, b := n.provider("a"), n.provider("b")
@@ -383,7 +384,7 @@ func TestConflictIsToldOnBothSides(t *testing.T) {
 	a, b := n.provider("a"), n.provider("b")
 	ma := a.share()
 	mb := b.share(func(v *v1alpha1.VIPService) { v.Spec.ForProvider.Ports = []v1alpha1.ServicePort{"tcp:80"} })
-	// The one that was there first keeps its say, whatever the IDs.
+	// The first cluster keeps precedence, whatever the IDs.
 	b.settle(mb)
 	a.settle(ma)
 	n.later(2 * time.Minute)
@@ -398,7 +399,7 @@ func TestConflictIsToldOnBothSides(t *testing.T) {
 	if diff := cmp.Diff([]string{"tcp:80"}, n.find("svc:web").Ports); diff != "" {
 		t.Errorf("ports: -want, +got:\n%s", diff)
 	}
-	// Agreement ends it.
+	// Agreement ends the conflict.
 	ma.Spec.ForProvider.Ports = mb.Spec.ForProvider.Ports
 	a.settle(ma)
 	n.later(2 * time.Minute)
@@ -408,7 +409,7 @@ func TestConflictIsToldOnBothSides(t *testing.T) {
 			t.Errorf("conflict: %+v", c)
 		}
 	}
-	// The owner leaves: what the other wants holds.
+	// The owner leaves: the other cluster's spec takes effect.
 	ma.Spec.ForProvider.Ports = []v1alpha1.ServicePort{"tcp:443"}
 	a.settle(ma)
 	b.leave(mb)
@@ -437,7 +438,7 @@ func TestAddressTaken(t *testing.T) {
 	a.settle(mg)
 	c := mg.GetCondition(meta.TypeAddressKept)
 	if now := mg.Status.AtProvider.Addresses[0]; now == had || c.Reason != meta.ReasonAddressTaken || !strings.Contains(c.Message, had) {
-		t.Errorf("want another address and to be told, got %s, %+v", now, c)
+		t.Errorf("want another address and a condition that reports it, got %s, %+v", now, c)
 	}
 	if !a.events.has(reasonAddressChanged) {
 		t.Error("want an event")
@@ -453,7 +454,7 @@ func TestExclusiveAndShared(t *testing.T) {
 	if _, err := b.reconcile(mb); err == nil || mb.GetCondition(xpv2.TypeReady).Reason != meta.ReasonForeignService || !strings.Contains(err.Error(), "a/default/web") {
 		t.Errorf("want a service that is exclusive to be refused with its owner's name, got %v", err)
 	}
-	// The owner lets others in.
+	// The owner allows others to share.
 	ma.Spec.ForProvider.Sharing = v1alpha1.SharingShared
 	a.settle(ma)
 	had := ma.Status.AtProvider.Addresses
@@ -490,7 +491,7 @@ func TestRestartWhileDetaching(t *testing.T) {
 		t.Fatalf("want the record to be deleted, got %+v, %v", o, err)
 	}
 	n.later(registry.Pause + time.Minute)
-	// Another process knows nothing of the wait, and so waits.
+	// Another process does not know about the wait, so it waits.
 	a = n.provider("a")
 	for _, want := range []bool{true, true} {
 		if o, err := a.reconcile(mg); err != nil || o.ResourceExists != want || n.find("svc:web") == nil {
@@ -519,9 +520,9 @@ func TestPaced(t *testing.T) {
 		result reconcile.Result
 		want   reconcile.Result
 	}{
-		"Waits":   {reason: "An object that waits is looked at when the wait is over.", pace: time.Minute, result: requeue, want: reconcile.Result{RequeueAfter: time.Minute}},
-		"Others":  {reason: "All others are left to the managed reconciler.", result: requeue, want: requeue},
-		"IsDone":  {reason: "Who is done is not looked at again.", pace: time.Minute},
+		"Waits":   {reason: "A waiting object is reconciled when the wait is over.", pace: time.Minute, result: requeue, want: reconcile.Result{RequeueAfter: time.Minute}},
+		"Others":  {reason: "All other objects are left to the managed reconciler.", result: requeue, want: requeue},
+		"IsDone":  {reason: "A finished object is not reconciled again.", pace: time.Minute},
 		"Polling": {reason: "A poll stays a poll.", pace: time.Minute, result: reconcile.Result{RequeueAfter: time.Second}, want: reconcile.Result{RequeueAfter: time.Second}},
 	}
 	for n, tc := range cases {

@@ -18,12 +18,11 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// Objects of several tenants meet in one tailnet. What is here keeps an object from what
+// Objects of several tenants share one tailnet. This file keeps an object from changing what
 // belongs to another one.
 
-// selected returns the machines of the endpoints that are to host a service: those with
-// a ServiceAttachment for it. What an agent of other endpoints says of the service does
-// not count.
+// selected returns the machines of the endpoints that should host a service: those with a
+// ServiceAttachment for it. It ignores reports about the service from agents of other endpoints.
 func selected(machines []v1alpha1.Machine, attachments []v1alpha1.ServiceAttachment, service string) []v1alpha1.Machine {
 	endpoints := map[string]bool{}
 	for _, a := range attachments {
@@ -34,7 +33,7 @@ func selected(machines []v1alpha1.Machine, attachments []v1alpha1.ServiceAttachm
 	return slices.DeleteFunc(slices.Clone(machines), func(m v1alpha1.Machine) bool { return !endpoints[m.GetLabels()[meta.LabelEndpoints]] })
 }
 
-// readClaims reads what agents say about a service.
+// readClaims returns a function that reads the agents' claims about a service.
 func readClaims(kube client.Reader) func(ctx context.Context, namespace, service string) (claims, error) {
 	return func(ctx context.Context, namespace, service string) (claims, error) {
 		machines, attachments := &v1alpha1.MachineList{}, &v1alpha1.ServiceAttachmentList{}
@@ -47,8 +46,8 @@ func readClaims(kube client.Reader) func(ctx context.Context, namespace, service
 	}
 }
 
-// ownerExists reports whether the object that an owner names exists in this cluster and wants
-// a service. owner is that of an annotation.
+// ownerExists returns a function that reports whether the object that an owner names exists in this
+// cluster and wants a service. owner is the value of an annotation.
 func ownerExists(kube client.Reader) func(ctx context.Context, owner string) (bool, error) {
 	return func(ctx context.Context, owner string) (bool, error) {
 		namespace, name, ok := registry.OwnerObject(owner)
@@ -64,9 +63,8 @@ func ownerExists(kube client.Reader) func(ctx context.Context, owner string) (bo
 	}
 }
 
-// mayAdopt reports whether an object may take over services that are not its own:
-// adoptionPolicy says so, and no other object of this cluster has one of them. The
-// services may be nil.
+// mayAdopt reports whether an object may take over services that are not its own: adoptionPolicy
+// allows it, and no other object of this cluster has one of them. The services may be nil.
 func (e *external) mayAdopt(ctx context.Context, mg *v1alpha1.VIPService, services ...*tailscale.Service) (bool, error) {
 	if mg.Spec.ForProvider.AdoptionPolicy != v1alpha1.AdoptionPolicyAdopt {
 		return false, nil

@@ -42,7 +42,7 @@ func TestSelected(t *testing.T) {
 	}
 }
 
-// TestAdopt has an object take over what is another's.
+// TestAdopt has an object take over services of others.
 func TestAdopt(t *testing.T) {
 	const twin = "cluster/other/web"
 	theirs := func(owner string) func(*tailscale.Service) {
@@ -56,11 +56,11 @@ func TestAdopt(t *testing.T) {
 		refused bool
 		want    error
 	}{
-		"Nobody":       {reason: "What nobody owns is taken over.", service: service(foreignService)},
-		"OtherCluster": {reason: "So is what another cluster owns: nobody here knows better.", service: service(theirs("elsewhere/other/web")), lives: true},
-		"Gone":         {reason: "So is what an object of this cluster left.", service: service(theirs(twin))},
-		"Living":       {reason: "A living object of this cluster keeps its service, whichever namespace asks for it.", service: service(theirs(twin)), lives: true, refused: true},
-		"Err":          {reason: "Nothing is taken over while that is not known.", service: service(theirs(twin)), err: errBoom, want: errBoom},
+		"Nobody":       {reason: "A service without an owner is taken over.", service: service(foreignService)},
+		"OtherCluster": {reason: "A service of another cluster is taken over, because this cluster cannot check its owner.", service: service(theirs("elsewhere/other/web")), lives: true},
+		"Gone":         {reason: "A service that a deleted object of this cluster left is taken over.", service: service(theirs(twin))},
+		"Living":       {reason: "An existing object of this cluster keeps its service, whichever namespace claims it.", service: service(theirs(twin)), lives: true, refused: true},
+		"Err":          {reason: "Nothing is taken over while the owner's existence is unknown.", service: service(theirs(twin)), err: errBoom, want: errBoom},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -85,7 +85,7 @@ func TestAdopt(t *testing.T) {
 	}
 }
 
-// TestAdoptShared is TestAdopt for a cluster's own service beside a shared one.
+// TestAdoptShared is TestAdopt for a cluster's own service next to a shared one.
 func TestAdoptShared(t *testing.T) {
 	mg := shareObject(adopting)
 	f := &fakeAPI{services: map[string]tailscale.Service{

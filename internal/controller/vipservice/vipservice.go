@@ -1,10 +1,9 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package vipservice holds the controller of VIPServices: Tailscale Services
-// that this cluster defines, alone or together with others. How clusters share
-// one is decided in package registry. Who hosts a service is decided by agents;
-// approving hosts and telling about them is done here.
+// Package vipservice holds the controller of VIPServices: Tailscale Services that this cluster
+// defines, alone or together with others. Package registry decides how clusters share one. Agents
+// decide which machines host a service; this package approves the hosts and reports them.
 package vipservice
 
 import (
@@ -40,7 +39,7 @@ const (
 	reasonNotesLost      event.Reason = "AnnotationsLost"
 )
 
-// api is what this controller needs of a tailnet.
+// api is the part of a tailnet's API that this controller needs.
 type api interface {
 	registry.API
 
@@ -52,7 +51,7 @@ type api interface {
 	Domain(ctx context.Context) (string, error)
 }
 
-// A connection is a tailnet and how this cluster is called in it.
+// A connection is a tailnet and this cluster's identity in it.
 type connection struct {
 	api       api
 	clusterID string
@@ -63,16 +62,17 @@ type connection struct {
 
 type connector struct {
 	connect func(ctx context.Context, mg resource.ModernManaged) (connection, error)
-	// claims says what the agents of a namespace say about a service.
+	// claims returns the reports of a namespace's agents about a service.
 	claims func(ctx context.Context, namespace, service string) (claims, error)
-	// lives reports whether the object that an owner names exists here.
+	// lives reports whether the object that an owner names exists in this cluster.
 	lives     func(ctx context.Context, owner string) (bool, error)
 	hosts     *hostsCache
 	detaching *detaching
 	record    event.Recorder
 }
 
-// Connect to the tailnet. A service that was never made can go without it.
+// Connect connects to the tailnet. The deletion of an object whose service was never made needs no
+// connection.
 func (c *connector) Connect(ctx context.Context, mg *v1alpha1.VIPService) (managed.TypedExternalClient[*v1alpha1.VIPService], error) {
 	if xpmeta.WasDeleted(mg) && !mayExist(mg) {
 		return &external{}, nil
@@ -94,36 +94,35 @@ func mayExist(mg *v1alpha1.VIPService) bool {
 	return !xpmeta.GetExternalCreatePending(mg).IsZero() || mg.Status.AtProvider.Name != "" || mg.Status.AtProvider.OwnServiceName != ""
 }
 
-// observeOnly reports whether an object must only look, and so may look at what
-// belongs to others.
+// observeOnly reports whether an object may only observe, and therefore also services of others.
 func observeOnly(mg *v1alpha1.VIPService) bool {
 	return managed.NewManagementPoliciesResolver(true, mg.GetManagementPolicies()).ShouldOnlyObserve()
 }
 
-// external manages a service that is this cluster's alone.
+// external manages a service that belongs to this cluster alone.
 type external struct {
-	connection // Without an API if there is nothing to clean up.
+	connection // Without an API client if there is nothing to clean up.
 
 	claims func(ctx context.Context, namespace, service string) (claims, error)
 	lives  func(ctx context.Context, owner string) (bool, error)
 	hosts  *hostsCache
 	record event.Recorder
 
-	// Node IDs that Observe found to be approved by Update: as hosts of the service,
-	// and of the cluster's own beside a shared one.
+	// Node IDs of the hosts that Update must approve: of the service, and of the cluster's own
+	// service next to a shared one.
 	approve, approveOwn []string
 
-	// Node IDs of machines that Update must approve before they are hosts: of the
-	// service, and of the cluster's own beside a shared one.
+	// Node IDs of the machines that Update must approve before they are hosts: of the service, and
+	// of the cluster's own service next to a shared one.
 	preapprove, preapproveOwn []string
 }
 
-// waits reports whether an approval is missing that Update gives.
+// waits reports whether a host waits for an approval by Update.
 func (e *external) waits() bool {
 	return len(e.approve)+len(e.approveOwn)+len(e.preapprove)+len(e.preapproveOwn) > 0
 }
 
-// Observe the service in the shared list, and its hosts.
+// Observe observes the service in the shared list, and its hosts.
 func (e *external) Observe(ctx context.Context, mg *v1alpha1.VIPService) (managed.ExternalObservation, error) {
 	if e.api == nil {
 		return managed.ExternalObservation{}, nil
@@ -158,8 +157,8 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.VIPService) (manage
 	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: d == "" && !e.waits(), Diff: d}, nil
 }
 
-// observeDeleted asks for the service itself: a list may be old. What is not ours
-// is not ours to delete.
+// observeDeleted requests the service itself, because a list may be outdated. It reports a service
+// that does not belong to the object as gone, because the object must not delete it.
 func (e *external) observeDeleted(ctx context.Context, mg *v1alpha1.VIPService) (managed.ExternalObservation, error) {
 	s, err := registry.GetToDelete(ctx, e.api, string(mg.Spec.ForProvider.Name))
 	if err != nil {
@@ -190,12 +189,12 @@ func (e *external) observe(ctx context.Context, mg *v1alpha1.VIPService, s *tail
 	if err := e.observeHosts(ctx, mg); err != nil {
 		return err
 	}
-	// After the hosts: the list of devices is fresh then, if it had to be.
+	// After the hosts, which may have refreshed the list of devices.
 	domain, err := e.api.Domain(ctx)
 	if err != nil {
 		return errors.Wrap(err, "cannot learn the tailnet's domain")
 	}
-	// It stays known when the last device goes, whose name shows it.
+	// The domain comes from a device's name and stays known when the last device is gone.
 	if n := dnsName(s.Name, domain); n != "" {
 		o.DNSName = n
 	}
@@ -207,12 +206,12 @@ func (e *external) observe(ctx context.Context, mg *v1alpha1.VIPService, s *tail
 	return nil
 }
 
-// Create the service, unless somebody else made it meanwhile.
+// Create creates the service, unless somebody else has made it in the meantime.
 func (e *external) Create(ctx context.Context, mg *v1alpha1.VIPService) (managed.ExternalCreation, error) {
 	return managed.ExternalCreation{}, e.put(ctx, mg)
 }
 
-// Update what the object owns of the service, and approve its hosts.
+// Update updates the object's part of the service, and approves its hosts.
 func (e *external) Update(ctx context.Context, mg *v1alpha1.VIPService) (managed.ExternalUpdate, error) {
 	if err := e.put(ctx, mg); err != nil {
 		return managed.ExternalUpdate{}, err
@@ -220,8 +219,8 @@ func (e *external) Update(ctx context.Context, mg *v1alpha1.VIPService) (managed
 	return managed.ExternalUpdate{}, e.approveHosts(ctx, mg)
 }
 
-// put writes the service if it is not as wanted. It reads it first: the API
-// replaces what it gets, and wants a service's addresses back.
+// put writes the service if it differs from the wanted one. It reads the service first, because a
+// write replaces the whole service and must contain its addresses.
 func (e *external) put(ctx context.Context, mg *v1alpha1.VIPService) error {
 	name := string(mg.Spec.ForProvider.Name)
 	owner := e.owner(mg)
@@ -256,8 +255,8 @@ func (e *external) put(ctx context.Context, mg *v1alpha1.VIPService) error {
 	return err
 }
 
-// Delete the service, if it is still ours. One that Tailscale's own operator says
-// others own, too, is left to them.
+// Delete deletes the service, if it still belongs to the object. A service that also has owners
+// according to Tailscale's operator is left to them.
 func (e *external) Delete(ctx context.Context, mg *v1alpha1.VIPService) (managed.ExternalDelete, error) {
 	mg.SetConditions(xpv2.Deleting())
 	name := string(mg.Spec.ForProvider.Name)
@@ -283,7 +282,7 @@ func (e *external) Delete(ctx context.Context, mg *v1alpha1.VIPService) (managed
 	return managed.ExternalDelete{}, errors.Wrapf(err, "cannot leave service %q to its other owners", name)
 }
 
-// Disconnect has nothing to close: clients are shared.
+// Disconnect does nothing, because clients are shared.
 func (e *external) Disconnect(context.Context) error { return nil }
 
 func (e *external) self(mg *v1alpha1.VIPService) registry.Self {
@@ -292,8 +291,8 @@ func (e *external) self(mg *v1alpha1.VIPService) registry.Self {
 
 func (e *external) owner(mg *v1alpha1.VIPService) string { return e.self(mg).Owner() }
 
-// mayManage returns an error if a service exists that the object must not touch,
-// or if clusters share one of this name.
+// mayManage returns an error if an existing service must not be changed by the object, or if
+// clusters share a service of this name.
 func (e *external) mayManage(ctx context.Context, mg *v1alpha1.VIPService, v registry.View, s *tailscale.Service) error {
 	self := e.self(mg)
 	if err := registry.Foreign(v, s, string(mg.Spec.ForProvider.Name)); err != nil {
@@ -315,13 +314,13 @@ func (e *external) mayManage(ctx context.Context, mg *v1alpha1.VIPService, v reg
 	}
 	r.Message = fmt.Sprintf("service %q exists and belongs to %s; choose another name, delete it, or set adoptionPolicy to Adopt", s.Name, who)
 	if r.Reason == meta.ReasonNameTaken {
-		// A living object of the same cluster keeps its service, whatever others say.
+		// An existing object of the same cluster keeps its service, whatever other clusters record.
 		r.Message = fmt.Sprintf("service %q belongs to %s; choose another name, or delete that object first", s.Name, who)
 	}
 	return r
 }
 
-// foreign is the condition of an object whose service it must not touch.
+// foreign returns the condition of an object that must not change its service.
 func foreign(err error) xpv2.Condition {
 	c := xpv2.Condition{
 		Type:               xpv2.TypeReady,

@@ -29,7 +29,7 @@ import (
 
 var errBoom = errors.New("boom")
 
-// apiTime is what the clock of Tailscale's API says.
+// apiTime is the time of the API's clock.
 var apiTime = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // fakeAPI is a tailnet in memory.
@@ -38,15 +38,15 @@ type fakeAPI struct {
 	hosts    []tailscale.Host
 	devices  []tailscale.Device
 
-	taken         bool // A machine has every name.
+	taken         bool // Every name belongs to a machine.
 	autoApproved  bool
 	approvalCalls int
 	fresh         []tailscale.Device // The devices of a recent list, if they differ.
 	err           error
-	nameless      bool // No device tells the tailnet's name.
+	nameless      bool // No device shows the tailnet's name.
 
 	freshLists int
-	forbid     bool // No host may be approved.
+	forbid     bool // Approvals are forbidden.
 
 	writes, hostCalls int
 	approved          []string
@@ -152,19 +152,19 @@ func service(change ...func(*tailscale.Service)) tailscale.Service {
 
 func foreignService(s *tailscale.Service) { s.Annotations = map[string]string{"theirs": "kept"} }
 
-// twinService is another object's of the same cluster.
+// twinService gives the service to another object of the same cluster.
 func twinService(s *tailscale.Service) { s.Annotations[meta.AnnotationOwner] += "-twin" }
 
 func adopting(v *v1alpha1.VIPService) {
 	v.Spec.ForProvider.AdoptionPolicy = v1alpha1.AdoptionPolicyAdopt
 }
 
-// refs are owner references of Tailscale's operator.
+// refs sets the owner references of Tailscale's operator.
 func refs(value string) func(*tailscale.Service) {
 	return func(s *tailscale.Service) { s.Annotations[meta.AnnotationOwnerReferences] = value }
 }
 
-// record is the record of a cluster that shares a service.
+// record returns the record of a cluster that shares a service.
 func record(name, cluster string) tailscale.Service {
 	return tailscale.Service{Name: registry.RecordName(name, cluster), Annotations: map[string]string{
 		meta.AnnotationSchemaVersion: meta.SchemaVersion,
@@ -216,7 +216,7 @@ func TestObserve(t *testing.T) {
 		reason  string
 		mg      *v1alpha1.VIPService
 		service *tailscale.Service
-		// nameless reports that no device tells the tailnet's name.
+		// nameless reports that no device shows the tailnet's name.
 		nameless bool
 		err      error
 		want     want
@@ -247,7 +247,7 @@ func TestObserve(t *testing.T) {
 			},
 		},
 		"NoDevice": {
-			reason:   "Without a device nobody knows the tailnet's name, nor the service's.",
+			reason:   "Without a device, the names of the tailnet and of the service are unknown.",
 			mg:       object(),
 			service:  ptr(service()),
 			nameless: true,
@@ -257,7 +257,7 @@ func TestObserve(t *testing.T) {
 			},
 		},
 		"LastDeviceGone": {
-			reason:   "A name that is known stays known.",
+			reason:   "A known name is kept.",
 			mg:       object(func(v *v1alpha1.VIPService) { v.Status.AtProvider = up }),
 			service:  ptr(service()),
 			nameless: true,
@@ -270,7 +270,7 @@ func TestObserve(t *testing.T) {
 			want:    want{err: cmpopts.AnyError, reason: meta.ReasonForeignService},
 		},
 		"NameTaken": {
-			reason:  "One that another object of the cluster made is refused, and said to be so.",
+			reason:  "A service of another object of the cluster is refused, and the message names that object.",
 			mg:      object(),
 			service: ptr(service(twinService)),
 			want:    want{err: cmpopts.AnyError, reason: meta.ReasonNameTaken},
@@ -282,7 +282,7 @@ func TestObserve(t *testing.T) {
 			want:    want{o: managed.ExternalObservation{ResourceExists: true, Diff: "annotations"}, reason: xpv2.ReasonAvailable, status: up},
 		},
 		"DeletedForeignIsLeft": {
-			reason:  "A foreign service does not keep our object.",
+			reason:  "A service of others does not block the deletion of our object.",
 			mg:      object(deleted, created),
 			service: ptr(service(foreignService)),
 			want:    want{o: managed.ExternalObservation{ResourceUpToDate: true}},
@@ -306,7 +306,7 @@ func TestObserve(t *testing.T) {
 			want:    want{err: cmpopts.AnyError, reason: meta.ReasonSharedByOthers},
 		},
 		"ObserveOnly": {
-			reason: "What belongs to others may be looked at.",
+			reason: "A service of others may be observed.",
 			mg: object(func(v *v1alpha1.VIPService) {
 				v.Spec.ManagementPolicies = xpv2.ManagementPolicies{xpv2.ManagementActionObserve}
 			}),
@@ -355,7 +355,7 @@ func TestConnectDeletedNeverCreated(t *testing.T) {
 	mg := object(deleted)
 	e, err := c.Connect(t.Context(), mg)
 	if err != nil {
-		t.Fatalf("Connect(...): a service that was never made must go without a config: %v", err)
+		t.Fatalf("Connect(...): want the deletion of an object whose service was never made to need no config: %v", err)
 	}
 	o, err := e.Observe(t.Context(), mg)
 	if err != nil || o.ResourceExists {
@@ -385,21 +385,21 @@ func TestWrite(t *testing.T) {
 			writes: 1,
 		},
 		"CreateFoundForeign": {
-			reason: "A service that somebody made meanwhile is not overwritten.",
+			reason: "A service that somebody else made in the meantime is not overwritten.",
 			mg:     object(),
 			have:   ptr(service(foreignService)),
 			want:   service(foreignService),
 			err:    true,
 		},
 		"UpdateKeepsAddressesAndAnnotations": {
-			reason: "Addresses and others' annotations are given back.",
+			reason: "Addresses and annotations of others are written back.",
 			mg:     object(),
 			have:   ptr(service(func(s *tailscale.Service) { s.Ports = []string{"tcp:1"} })),
 			want:   service(func(s *tailscale.Service) { s.Ports = []string{"tcp:443", "tcp:80"} }),
 			writes: 1,
 		},
 		"CoOwner": {
-			reason: "Who takes over a service of Tailscale's operator becomes its co-owner, and keeps what is written there.",
+			reason: "An object that takes over a service of Tailscale's operator becomes its co-owner, and keeps its content.",
 			mg:     object(adopting),
 			have:   ptr(service(foreignService, refs(`{"ownerRefs":[ {"operatorID":"n<1>"} ],"more":1}`))),
 			want: service(func(s *tailscale.Service) {
@@ -409,7 +409,7 @@ func TestWrite(t *testing.T) {
 			writes: 1,
 		},
 		"Annotations": {
-			reason: "Annotations are set and remembered; those that are no longer wanted go.",
+			reason: "Annotations are set and recorded; annotations that are no longer wanted are removed.",
 			mg:     object(func(v *v1alpha1.VIPService) { v.Spec.ForProvider.Annotations = map[string]string{"new": "1"} }),
 			have: ptr(service(func(s *tailscale.Service) {
 				s.Annotations["old"], s.Annotations[meta.AnnotationManagedAnnotations] = "1", `["old"]`
@@ -421,7 +421,7 @@ func TestWrite(t *testing.T) {
 			writes: 1,
 		},
 		"NothingToDo": {
-			reason: "A service that is as wanted is not written.",
+			reason: "A service that matches the spec is not written.",
 			mg:     object(),
 			have:   ptr(service()),
 			want:   service(),
@@ -455,10 +455,10 @@ func TestDelete(t *testing.T) {
 		left   int
 	}{
 		"Ours":      {reason: "Our service is deleted.", have: ptr(service())},
-		"CoOwned":   {reason: "One that others own, too, is left to them.", have: ptr(service(refs(`{"ownerRefs":[{"operatorID":"n1"},{"operatorID":"cluster"}]}`))), left: 1},
-		"LastOwner": {reason: "One that only we own is deleted.", have: ptr(service(refs(`{"ownerRefs":[{"operatorID":"cluster"}]}`)))},
-		"Foreign":   {reason: "Somebody else's is left.", have: ptr(service(foreignService)), left: 1},
-		"Gone":      {reason: "Deleting what is gone succeeds."},
+		"CoOwned":   {reason: "A service that others also own is left to them.", have: ptr(service(refs(`{"ownerRefs":[{"operatorID":"n1"},{"operatorID":"cluster"}]}`))), left: 1},
+		"LastOwner": {reason: "A service that only we own is deleted.", have: ptr(service(refs(`{"ownerRefs":[{"operatorID":"cluster"}]}`)))},
+		"Foreign":   {reason: "A service of somebody else stays.", have: ptr(service(foreignService)), left: 1},
+		"Gone":      {reason: "Deleting a service that is gone succeeds."},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
