@@ -21,8 +21,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
-// Prefixes of the names of discovered endpoints: of services, and of devices whose names look like
-// one of these prefixes.
+// Prefixes of the names of discovered endpoints: of services, and of devices whose names begin with
+// one of the two prefixes.
 const (
 	prefixService = "svc-"
 	prefixDevice  = "ts-device"
@@ -107,8 +107,8 @@ func (e *endpoints) found() map[string]tailnetv1alpha1.Discovered {
 }
 
 // endpointName returns the name of the endpoint of a device or service: the device's name, or
-// svc-NAME for a service. A device whose name is that of a service's endpoint, or of a name with a
-// hash, gets a name with a hash.
+// svc-NAME for a service. A device whose name could be that of a service's endpoint, or begins with
+// prefixDevice, gets prefixDevice and a hash.
 func endpointName(d tailnetv1alpha1.Discovered) string {
 	if d.Source == tailnetv1alpha1.DiscoverServices {
 		return names.ServiceEndpoint(d.Name)

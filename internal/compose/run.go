@@ -86,7 +86,7 @@ func (r *Run) Fatal(err error, types ...xpv2.ConditionType) *fnv1.RunFunctionRes
 const RequeueInterval = time.Minute
 
 // These values limit how long changes of a composite may be missed while Crossplane's circuit
-// breaker is open, which takes five minutes. Each call applies every child, so a composite with
+// breaker is open, which lasts five minutes. Each call applies every child, so a composite with
 // many children is called less often: at most twenty children are applied per second.
 const (
 	openInterval         = time.Second

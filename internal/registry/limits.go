@@ -42,7 +42,8 @@ func (r Record) compact() Record {
 	return r
 }
 
-// bounded returns the copy with as many clusters as fit, and the number of omitted ones.
+// bounded returns the copy in a form that fits: without routes if necessary, or with only the
+// number of clusters.
 func (c registry) bounded() registry {
 	if size(c) > maxValue {
 		for id, m := range c.Consumers {
