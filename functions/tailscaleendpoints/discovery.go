@@ -108,7 +108,7 @@ func (e *endpoints) found() map[string]tailnetv1alpha1.Discovered {
 
 // endpointName returns the name of the endpoint of a device or service: the device's name, or
 // svc-NAME for a service. A device whose name could be that of a service's endpoint, or begins with
-// prefixDevice, gets prefixDevice and a hash.
+// prefixDevice, gets another name that begins with prefixDevice.
 func endpointName(d tailnetv1alpha1.Discovered) string {
 	if d.Source == tailnetv1alpha1.DiscoverServices {
 		return names.ServiceEndpoint(d.Name)
