@@ -22,12 +22,13 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 )
 
-// Options of all kinds.
+// Options configure the functions of all kinds.
 type Options struct {
-	// EnvoyGatewayNamespaces are those in which Envoy Gateway runs.
+	// EnvoyGatewayNamespaces are the namespaces in which Envoy Gateway runs.
 	EnvoyGatewayNamespaces []string
 
-	// ExtensionImage is the image of a TailscaleGateway's own extension that names none.
+	// ExtensionImage is the image of a TailscaleGateway's separate extension, unless the
+	// TailscaleGateway sets one.
 	ExtensionImage string
 }
 

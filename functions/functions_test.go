@@ -38,18 +38,18 @@ func TestRouter(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 
-		// composite and input are kinds. Without an input the step has none.
+		// composite and input are kinds. An empty input means that the step has none.
 		composite, input string
 
-		// want is the function that runs, or part of the fatal result.
+		// want is the function that runs, and fatal a part of the fatal result.
 		want, fatal string
 	}{
 		"Composite":        {reason: "A composite in a namespace is of the kind itself.", composite: "TailscaleServices", want: "TailscaleServices"},
 		"Claimed":          {reason: "A composite of a claim begins with X.", composite: "XTailscaleGateway", want: "TailscaleGateway"},
-		"Input":            {reason: "The input decides in a composite of another kind.", composite: "XApp", input: "TailscaleEndpointsInput", want: "TailscaleEndpoints"},
-		"InputOfOurs":      {reason: "It decides in a composite of ours, too.", composite: "TailscaleServices", input: "TailscaleTailnetInput", want: "TailscaleTailnet"},
+		"Input":            {reason: "The input determines the function in a composite of another kind.", composite: "XApp", input: "TailscaleEndpointsInput", want: "TailscaleEndpoints"},
+		"InputOfOurs":      {reason: "The input determines the function in a composite of the product.", composite: "TailscaleServices", input: "TailscaleTailnetInput", want: "TailscaleTailnet"},
 		"UnknownComposite": {reason: "A composite of another kind needs an input.", composite: "XApp", fatal: `kind "App"`},
-		"UnknownInput":     {reason: "An input must be of one of our kinds.", composite: "TailscaleServices", input: "AppInput", fatal: `kind "App"`},
+		"UnknownInput":     {reason: "An input must be of one of the product's kinds.", composite: "TailscaleServices", input: "AppInput", fatal: `kind "App"`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

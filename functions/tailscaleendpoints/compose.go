@@ -16,8 +16,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
 )
 
-// wantedChildren returns all children. What has no state of its own is ready: if it cannot be
-// applied, Crossplane says so in Synced.
+// wantedChildren returns all children. Children without a state are ready: if Crossplane cannot
+// apply one, it reports that in Synced.
 func (e *endpoints) wantedChildren(t *egressPlan) []compose.Child {
 	if !e.composed {
 		return nil
@@ -57,8 +57,8 @@ func (g *group) children(t *egressPlan) []compose.Child {
 	return append(out, compose.Child{Name: g.name(nameMachineSet), Object: g.composeMachineSet(o, t), Ready: g.allMachinesReady()})
 }
 
-// options returns what the group's objects depend on. Pods that are about to be removed may use
-// their Secrets as long as they run: they need them to log out of the tailnet.
+// options returns the inputs of the group's objects. Pods that are about to be removed may use
+// their Secrets while they run, because they need them to log out of the tailnet.
 func (g *group) options(t *egressPlan) proxy.Options {
 	p := g.spec.Proxy
 	o := proxy.Options{
@@ -100,9 +100,9 @@ func (g *group) labels() map[string]string {
 	}
 }
 
-// composeMachineSet returns the MachineSet of the group's machines. The provider also makes the
-// pods that run them, so their state reaches the composite with that of the machines. The
-// provider adds the tailnet's tags.
+// composeMachineSet returns the MachineSet of the group's machines. The provider also creates the
+// pods of the machines, so their state reaches the composite together with that of the machines.
+// The provider adds the tailnet's tags.
 func (g *group) composeMachineSet(o proxy.Options, t *egressPlan) *tailnetv1alpha1.MachineSet {
 	ms := &tailnetv1alpha1.MachineSet{
 		ObjectMeta: metav1.ObjectMeta{Name: g.set, Namespace: g.owner.Namespace, Labels: g.labels()},
@@ -120,9 +120,9 @@ func (g *group) composeMachineSet(o proxy.Options, t *egressPlan) *tailnetv1alph
 	return ms
 }
 
-// composeProxySet returns the ProxySet, by which other objects find the proxies. It has the
-// user's labels, for selectors; our own take precedence. It omits proxies that are about to be
-// removed, because no object should use them any more.
+// composeProxySet returns the ProxySet, by which other objects find the proxies. It has the user's
+// labels for selectors; the function's labels take precedence. It omits proxies that are about to
+// be removed, because no object should use them any more.
 func (e *endpoints) composeProxySet(t *egressPlan) *tailnetv1alpha1.ProxySet {
 	labels := map[string]string{}
 	maps.Copy(labels, e.owner.Labels)
@@ -155,8 +155,8 @@ func (e *endpoints) composeProxySet(t *egressPlan) *tailnetv1alpha1.ProxySet {
 	return ps
 }
 
-// certificateSecrets returns the Secrets of the certificates that ServiceAttachments name,
-// sorted, each once.
+// certificateSecrets returns the Secrets of the certificates that ServiceAttachments name, sorted
+// and without duplicates.
 func (e *endpoints) certificateSecrets() []string {
 	names := map[string]bool{}
 	for _, a := range e.attachments {

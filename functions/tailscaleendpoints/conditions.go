@@ -15,13 +15,13 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
-// conditionTypes that every run sets.
+// conditionTypes are the types of conditions that every run sets.
 var conditionTypes = []xpv2.ConditionType{
 	meta.TypeTailnetAccepted, meta.TypeMachinesReady, meta.TypeStatefulSetsReady,
 }
 
-// conditionTypes returns the types of the conditions that are set. Those of what the spec does
-// not ask for are not among them.
+// conditionTypes returns the types of the conditions that are set. It omits conditions of features
+// that the spec does not use.
 func (e *endpoints) conditionTypes(p *egressPlan) []xpv2.ConditionType {
 	out := conditionTypes
 	if len(p.proxied())+len(p.refused)+len(p.portless)+len(p.unplaced) > 0 {
@@ -33,8 +33,8 @@ func (e *endpoints) conditionTypes(p *egressPlan) []xpv2.ConditionType {
 	return out
 }
 
-// allConditions returns the conditions. One that was set before, for what the spec does not ask for
-// any more, says so: Crossplane would keep the last.
+// allConditions returns the conditions. A condition of a feature that the spec no longer uses gets
+// a message that says so, because Crossplane would keep the last message.
 func (e *endpoints) allConditions(p *egressPlan) []compose.Condition {
 	types := e.conditionTypes(p)
 	out := []compose.Condition{accepted(e.verdict), e.machinesReady(), e.statefulSetsReady()}

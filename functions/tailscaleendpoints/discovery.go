@@ -21,15 +21,15 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
-// Prefixes of the names of endpoints that were discovered: of services, and of devices
-// that are called as if they were either.
+// Prefixes of the names of discovered endpoints: of services, and of devices whose names begin with
+// one of the two prefixes.
 const (
 	prefixService = "svc-"
 	prefixDevice  = "ts-device"
 )
 
-// maxDiscovered is as many as a Discovery can list. Each becomes a Service, which Crossplane
-// sends the function with all else in one message of at most 4 MiB.
+// maxDiscovered is the maximum number of entries of a Discovery. Each becomes a Service, and
+// Crossplane sends all of them to the function in one message of at most 4 MiB.
 const maxDiscovered = 512
 
 // composeDiscovery returns the Discovery that searches the tailnet for endpoints.
@@ -71,11 +71,11 @@ func (e *endpoints) discovered() bool {
 	return e.discovery != nil && e.discovery.GetCondition(xpv2.TypeReady).Status == corev1.ConditionTrue
 }
 
-// found returns the devices and services that the Discovery lists, by the name of the endpoint
-// that each becomes. The name depends on the device or service alone, so no endpoint is ever
-// renamed because another one came or went. Our own machines are omitted, and so is an entry
-// with the name of an endpoint of the spec. Services come before devices, because any user of
-// the tailnet may choose the name of a device.
+// found returns the devices and services that the Discovery lists, by the name of their endpoint.
+// The name depends only on the device or service, so no endpoint is renamed because another one
+// appears or disappears. The result omits the TailscaleEndpoints' machines and entries with the
+// name of an endpoint of the spec. Services come before devices, because any user of the tailnet
+// may choose the name of a device.
 func (e *endpoints) found() map[string]tailnetv1alpha1.Discovered {
 	out := map[string]tailnetv1alpha1.Discovered{}
 	if e.spec.AutoDiscovery == nil || e.discovery == nil {
@@ -106,9 +106,9 @@ func (e *endpoints) found() map[string]tailnetv1alpha1.Discovered {
 	return out
 }
 
-// endpointName returns the name of the endpoint that a device or service becomes: the device's
-// own name, or svc-NAME of a service. A device with the name of a service's endpoint, or of one
-// of the names made here, gets a name with a hash.
+// endpointName returns the name of the endpoint of a device or service: the device's name, or
+// svc-NAME for a service. A device whose name could be that of a service's endpoint, or begins with
+// prefixDevice, gets another name that begins with prefixDevice.
 func endpointName(d tailnetv1alpha1.Discovered) string {
 	if d.Source == tailnetv1alpha1.DiscoverServices {
 		return names.ServiceEndpoint(d.Name)
@@ -127,7 +127,7 @@ type discoveredEndpoint struct {
 	ports []gatewayv1alpha1.EndpointsPort
 }
 
-// fallbackPort is the port of a discovered endpoint for which nothing names another.
+// fallbackPort is the port of a discovered endpoint if neither the spec nor the service has ports.
 const fallbackPort int32 = 80
 
 // discoveredPorts returns the ports of a discovered endpoint: those of the spec, or those of the
@@ -156,7 +156,7 @@ func (e *endpoints) discoveredEndpoints() []discoveredEndpoint {
 	var out []discoveredEndpoint
 	for _, name := range sortedKeys(found) {
 		ep := discoveredEndpoint{Endpoint: gatewayv1alpha1.Endpoint{Name: name}, ports: e.discoveredPorts(found[name])}
-		// Both are of the tailnet: there is nothing to compare.
+		// These addresses are in the tailnet, so they need no comparison.
 		if a := found[name].Addresses; len(a) > 0 {
 			ep.TailscaleIP = a[0]
 		} else {

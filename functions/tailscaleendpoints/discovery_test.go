@@ -14,7 +14,7 @@ import (
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 )
 
-// namesOf returns the device or service that has each name of an endpoint.
+// namesOf returns the device or service of each endpoint name.
 func namesOf(spec []gatewayv1alpha1.Endpoint, of ...tailnetv1alpha1.Discovered) map[string]string {
 	d := &tailnetv1alpha1.Discovery{}
 	d.Status.AtProvider.Discovered = of
@@ -29,8 +29,8 @@ func namesOf(spec []gatewayv1alpha1.Endpoint, of ...tailnetv1alpha1.Discovered) 
 	return out
 }
 
-// TestFoundNames shows that users of the tailnet, which choose the names of their devices,
-// cannot take the name of a service.
+// TestFoundNames verifies that users of the tailnet, who choose the names of their devices, cannot
+// take the name of a service.
 func TestFoundNames(t *testing.T) {
 	device := func(name, id string) tailnetv1alpha1.Discovered {
 		return tailnetv1alpha1.Discovered{Source: tailnetv1alpha1.DiscoverDevices, Name: name, NodeID: id}
@@ -50,17 +50,17 @@ func TestFoundNames(t *testing.T) {
 			want:   map[string]string{"payments": "Devices payments", "svc-payments": "Services svc:payments"},
 		},
 		"Spoofed": {
-			reason: "A device that is called like a service's endpoint has another name.",
+			reason: "A device with the name of a service's endpoint gets another name.",
 			of:     []tailnetv1alpha1.Discovered{device("svc-payments", "n1"), service("svc:payments")},
 			want:   map[string]string{"ts-device-svc-payments-b1052459": "Devices svc-payments", "svc-payments": "Services svc:payments"},
 		},
 		"SpoofedAlone": {
-			reason: "It has so before there is a service, too: no endpoint is renamed later.",
+			reason: "A device has that other name before the service exists, so that no endpoint is renamed later.",
 			of:     []tailnetv1alpha1.Discovered{device("svc-payments", "n1")},
 			want:   map[string]string{"ts-device-svc-payments-b1052459": "Devices svc-payments"},
 		},
 		"SpoofedHash": {
-			reason: "Nor does a device take the name that such a device has.",
+			reason: "A device cannot take the name of a renamed device.",
 			of:     []tailnetv1alpha1.Discovered{device("svc-payments", "n2"), device("ts-device-svc-payments-b1052459", "n1")},
 			want: map[string]string{
 				"ts-device-svc-payments-b1052459":                    "Devices svc-payments",
@@ -68,7 +68,7 @@ func TestFoundNames(t *testing.T) {
 			},
 		},
 		"Spec": {
-			reason: "What the spec lists comes before both.",
+			reason: "Endpoints of the spec take precedence over devices and services.",
 			spec:   []gatewayv1alpha1.Endpoint{{Name: "svc-payments"}, {Name: "laptop"}},
 			of:     []tailnetv1alpha1.Discovered{device("laptop", "n1"), service("svc:payments")},
 			want:   map[string]string{},
@@ -94,11 +94,11 @@ func TestFoundNamesOddly(t *testing.T) {
 	for _, name := range []string{"SVC-payments", "svc_payments", "svc.payments", "svc:payments", "svc-payments-", "svc-", "Svc-Payments"} {
 		got := namesOf(nil, tailnetv1alpha1.Discovered{Source: tailnetv1alpha1.DiscoverDevices, Name: name, NodeID: "n1"}, s)
 		if len(got) != 2 || got["svc-payments"] != "Services svc:payments" {
-			t.Errorf("device %q: want it beside the service, got %v", name, got)
+			t.Errorf("device %q: want it in addition to the service, got %v", name, got)
 		}
 		for n := range got {
 			if !label.MatchString(n) || len(n) > 63 || n != "svc-payments" && n[:4] == "svc-" {
-				t.Errorf("device %q: the endpoint must not be called %q", name, n)
+				t.Errorf("device %q: the endpoint must not have the name %q", name, n)
 			}
 		}
 	}

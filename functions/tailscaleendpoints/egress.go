@@ -17,34 +17,34 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
 )
 
-// Messages of targets that no proxy can report on.
+// Messages for targets on which no proxy can report.
 const (
 	messageNoProxies = "The target is in the tailnet; set spec.proxy.connectionType to egress or bidirectional"
 	messageNoPort    = "No port of the egress proxies is free; remove a target, or make another TailscaleEndpoints for some"
 	messageNoReport  = "Waiting for the egress proxies to report it"
 )
 
-// An egressPlan says which port of the egress proxies leads to which target.
+// An egressPlan maps the ports of the egress proxies to targets.
 type egressPlan struct {
-	// targets by name, with their ports. One that needs a proxy and has none has
-	// no port.
+	// targets are the targets by name, with their ports. A target that needs a proxy and has none
+	// has no port.
 	targets []target
 
-	// data of the ConfigMap.
+	// data is the data of the ConfigMap.
 	data map[string]string
 
 	// refused are the names of targets that are not served.
 	refused []string
 
-	// portless are the endpoints of the spec that have no port, neither their own nor
-	// spec.ports, and so no target.
+	// portless are the endpoints of the spec without a port in the endpoint or in spec.ports. They
+	// have no target.
 	portless []string
 
-	// unplaced are the endpoints of which it is not known yet whether they are in the
+	// unplaced are the endpoints for which the plan does not know yet whether they are in the
 	// tailnet.
 	unplaced []string
 
-	// full says why some targets have no port. Nil if all have.
+	// full is the reason why some targets have no port. It is nil if all have one.
 	full error
 
 	// acceptRoutes reports whether the egress machines use subnet routers.
@@ -64,8 +64,8 @@ func (e *endpoints) planEgress() (*egressPlan, error) {
 	var wanted []egress.Target
 	for _, t := range p.proxied() {
 		wanted = append(wanted, t.Target)
-		// The kernel's routes are the pod's own too: a route of the tailnet may
-		// take those of the cluster away.
+		// The pod uses the same routes of the kernel: a route of the tailnet could replace one of
+		// the cluster.
 		p.acceptRoutes = p.acceptRoutes || t.routed()
 	}
 	if !e.egress.wants {
@@ -73,8 +73,8 @@ func (e *endpoints) planEgress() (*egressPlan, error) {
 		return p, nil
 	}
 
-	// A config that cannot be decoded is like one that was lost: the ports follow from pods and
-	// hashes.
+	// A config that cannot be decoded is treated like a lost one: the ports are derived from pods
+	// and hashes.
 	previous, err := egress.Decode(e.egressConfig[egress.ConfigMapKey])
 	if err != nil {
 		previous = egress.Config{}
@@ -96,11 +96,11 @@ func (e *endpoints) planEgress() (*egressPlan, error) {
 	return p, nil
 }
 
-// reports returns what the pods report of their ports. A replica that may run and has not acted
-// on the config may use any port that an earlier config gave it.
+// reports returns the pods' reports of their ports. A replica that may run and has not yet read the
+// config may use any port of an earlier config.
 func (g *group) reports(config string) egress.Reports {
 	acted := egress.Revision(config)
-	// An older status may lack a replica that has gone since.
+	// An older status may lack a replica that has ended since.
 	r := egress.Reports{Complete: g.seen()}
 	for _, i := range sortedKeys(g.machines) {
 		r.Complete = r.Complete && g.machines[i].EgressConfig == acted
@@ -118,7 +118,7 @@ func (p *egressPlan) proxied() []target {
 	return slices.DeleteFunc(slices.Clone(p.targets), func(t target) bool { return !t.proxied() })
 }
 
-// proxySetTargets returns the targets that other objects can use: by a port of the proxies, or
+// proxySetTargets returns the targets that other objects can use, by a port of the proxies or
 // directly.
 func (p *egressPlan) proxySetTargets() []tailnetv1alpha1.ProxySetTarget {
 	var out []tailnetv1alpha1.ProxySetTarget
@@ -164,7 +164,7 @@ func (g *group) egressChildren(o proxy.Options, p *egressPlan) []compose.Child {
 	return out
 }
 
-// appProtocol returns the name of a protocol in Gateway API and in service meshes.
+// appProtocol returns the name of a protocol in Gateway API and service meshes.
 func appProtocol(p gatewayv1alpha1.EndpointProtocol) string {
 	return map[gatewayv1alpha1.EndpointProtocol]string{
 		gatewayv1alpha1.EndpointProtocolTCP:   "tcp",
@@ -189,8 +189,8 @@ func (e *endpoints) egressTargets(p *egressPlan) []gatewayv1alpha1.EgressTargetS
 	return out
 }
 
-// reach returns how many proxies reach a target, and the message of the first proxy that does
-// not. If all reach it, the message is the first that any of them has.
+// reach returns the number of proxies that reach a target, and the message of the first proxy that
+// does not. If all reach it, the message is the first message of any proxy.
 func (e *endpoints) reach(t target) (ready int32, message string) {
 	switch {
 	case !e.egress.wants:
@@ -217,8 +217,8 @@ type reportedPort struct {
 // portOf returns the port of a target as proxies report it.
 func portOf(t target) reportedPort { return reportedPort{t.ProxyPort, t.Protocol, t.Key} }
 
-// egressReady returns the condition EgressReady. What the user can fix comes first. A target
-// that at least one proxy reaches is fine: the status counts the proxies.
+// egressReady returns the condition EgressReady. Problems that the user can fix come first. A
+// target is healthy if at least one proxy reaches it: the status counts the proxies.
 func (e *endpoints) egressReady(p *egressPlan) compose.Condition {
 	c := compose.Condition{Type: meta.TypeEgressReady, Status: compose.False}
 	if !e.composed {
@@ -257,7 +257,7 @@ func (e *endpoints) egressReady(p *egressPlan) compose.Condition {
 	case e.egress.count == 0:
 		c.Reason, c.Message = meta.ReasonNoEgressProxies, "No replicas are wanted; scale the TailscaleEndpoints"
 	case len(unreached) > 0 && waiting:
-		// Proxies come up and report one by one: a list would change with each.
+		// Proxies start and report one after another, so a list would change with each report.
 		c.Reason, c.Message = meta.ReasonReplicasNotReady, "Waiting for the egress proxies to be ready, and to report every target"
 	case len(unreached) == 1:
 		c.Reason, c.Message = meta.ReasonTargetsNotReady, "No proxy reaches "+first

@@ -15,32 +15,33 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
 )
 
-// Resource names of children that there is one of, whatever the directions.
+// Resource names of the children that exist once, whatever the directions.
 const (
 	nameProxySet  = "proxyset"
 	nameDiscovery = "discovery"
 )
 
-// endpoints are what follows from the facts about a TailscaleEndpoints. Their methods answer what a
-// plan consists of.
+// endpoints are derived from the facts about a TailscaleEndpoints. Their methods return the parts
+// of a plan.
 type endpoints struct {
 	facts
 
-	// ingress and egress proxies. A group that is not wanted may still have pods.
+	// ingress and egress are the proxies of each direction. A group that is no longer wanted may
+	// still have pods.
 	ingress, egress *group
 
-	// verdict is whether the namespace may use the tailnet as the spec asks.
+	// verdict reports whether the namespace may use the tailnet in the way of the spec.
 	verdict compose.TailnetVerdict
 
 	// composed reports whether there are proxies at all.
 	composed bool
 
-	// tags of the proxies, the tailnet's included.
+	// tags are the tags of the proxies, including the tailnet's.
 	tags []tailnetv1alpha1.Tag
 }
 
-// outline returns the proxies that follow from the spec and the observed children. The other facts
-// need not be known.
+// outline returns the proxies that follow from the spec and the observed children, even if other
+// facts are missing.
 func outline(f facts) *endpoints {
 	e := &endpoints{facts: f}
 	e.ingress = newGroup(e, proxy.DirectionIngress)
@@ -48,9 +49,9 @@ func outline(f facts) *endpoints {
 	return e
 }
 
-// newEndpoints returns what follows from complete facts. A tailnet that is gone, or whose selector
-// is invalid, harms no proxy that runs: its tags are in the ProxySet. One that does not allow the
-// namespace leaves none.
+// newEndpoints returns the endpoints of complete facts. If the tailnet no longer exists or its
+// selector is invalid, running proxies stay, because their tags are in the ProxySet. If the tailnet
+// does not allow the namespace, there are no proxies.
 func newEndpoints(f facts) *endpoints {
 	e := outline(f)
 	e.verdict = f.access
@@ -81,8 +82,8 @@ func (e *endpoints) wantedGroups() []*group {
 	return slices.DeleteFunc(e.groups(), func(g *group) bool { return !g.wants })
 }
 
-// violations returns how the spec violates the namespace's grant. Its elements are nil where it does
-// not.
+// violations returns how the spec violates the namespace's grant. Elements without a violation are
+// nil.
 func (e *endpoints) violations(g *allow.Grant) []*allow.ViolationError {
 	out := []*allow.ViolationError{
 		g.Kind("spec.tailnet", tailnetv1alpha1.MachineKind),
@@ -95,7 +96,7 @@ func (e *endpoints) violations(g *allow.Grant) []*allow.ViolationError {
 	return out
 }
 
-// replicas returns how many replicas each group has.
+// replicas returns the number of replicas of each group.
 func (e *endpoints) replicas() int32 { return ptr.Deref(e.spec.Proxy.Replicas, defaultReplicas) }
 
 // kernel reports whether the proxies use the kernel's networking.

@@ -29,8 +29,8 @@ type Function struct {
 	envoyGateway []string
 }
 
-// New returns a function whose egress proxies accept Envoy Gateway's Envoys and the extension in
-// these namespaces where a networkPolicy names no clients.
+// New returns a function. Its egress proxies accept Envoy Gateway's Envoys and the extension in
+// these namespaces if a networkPolicy names no clients.
 func New(log logging.Logger, envoyGatewayNamespaces []string) *Function {
 	return &Function{log: log, envoyGateway: envoyGatewayNamespaces}
 }

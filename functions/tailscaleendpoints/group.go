@@ -14,8 +14,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
 )
 
-// Resource names of a group's children, before a dash and the direction. Those of
-// an endpoint's Service end in the endpoint's name.
+// Resource names of a group's children, followed by a dash and the direction. Those of an
+// endpoint's Service end in the endpoint's name.
 const (
 	nameServiceAccount = "serviceaccount"
 	nameRole           = "role"
@@ -28,42 +28,42 @@ const (
 	nameTargetService  = "service-endpoint"
 )
 
-// directions by what internal/proxy calls them.
+// directions maps the names in internal/proxy to those in the API.
 var directions = map[string]tailnetv1alpha1.Direction{
 	proxy.DirectionIngress: tailnetv1alpha1.DirectionIngress,
 	proxy.DirectionEgress:  tailnetv1alpha1.DirectionEgress,
 }
 
-// defaultReplicas is the schema's default, for requests that did not pass the API server.
+// defaultReplicas is the schema's default for requests that did not pass the API server.
 const defaultReplicas = 2
 
 // A group is the proxies of one direction of a TailscaleEndpoints.
 type group struct {
 	*endpoints
 
-	// direction as internal/proxy calls it.
+	// direction is the name of the direction in internal/proxy.
 	direction string
 
-	// wants reports whether the group is wanted. One that is not is deleted once its pods have
-	// ended.
+	// wants reports whether the group is wanted. A group that is no longer wanted is deleted once
+	// its pods have ended.
 	wants bool
 
 	// set is the name of the StatefulSet.
 	set string
 
-	// count of replicas wanted.
+	// count is the number of replicas that are wanted.
 	count int32
 
-	// machineSet that was observed. Nil when there is none.
+	// machineSet is the observed MachineSet, or nil if there is none.
 	machineSet *tailnetv1alpha1.MachineSet
 
-	// machines that were observed, by replica.
+	// machines are the observed machines by replica.
 	machines map[int32]*tailnetv1alpha1.MachineSummary
 
-	// ports of the machines that lead into the tailnet, as they report them.
+	// ports are the machines' ports that lead into the tailnet, as the machines report them.
 	ports map[reportedPort]tailnetv1alpha1.MachineSetEgressPort
 
-	// role was observed, or what binds it.
+	// role reports whether the Role or its RoleBinding was observed.
 	role bool
 }
 
@@ -84,8 +84,8 @@ func newGroup(e *endpoints, direction string) *group {
 	return g
 }
 
-// wantsDirection reports whether there are proxies of a direction: those that the spec names, or
-// those that it needs.
+// wantsDirection reports whether there are proxies of a direction: because the spec lists it or
+// needs it.
 func (f facts) wantsDirection(direction string) bool {
 	switch t := f.spec.Proxy.ConnectionType; {
 	case t == connectionTypes[direction] || t == gatewayv1alpha1.ConnectionTypeBidirectional:
@@ -98,7 +98,7 @@ func (f facts) wantsDirection(direction string) bool {
 	return !f.reachesOut() || f.spec.DNS != nil || f.hosts
 }
 
-// connectionTypes by what internal/proxy calls a direction.
+// connectionTypes maps the directions in internal/proxy to those in the API.
 var connectionTypes = map[string]gatewayv1alpha1.ConnectionType{
 	proxy.DirectionIngress: gatewayv1alpha1.ConnectionTypeIngress,
 	proxy.DirectionEgress:  gatewayv1alpha1.ConnectionTypeEgress,
@@ -113,8 +113,8 @@ func nameOf(kind, direction string) string { return kind + "-" + direction }
 // name returns the resource name of a child.
 func (g *group) name(kind string) string { return nameOf(kind, g.direction) }
 
-// summarize returns the machines of a set's StatefulSet, by replica, and their ports that lead into
-// the tailnet. A machine that is listed and has no summary yet may exist, too.
+// summarize returns the machines of a set's StatefulSet by replica, and their ports that lead into
+// the tailnet. A listed machine without a summary may also exist.
 func summarize(ms *tailnetv1alpha1.MachineSet, set string) (map[int32]*tailnetv1alpha1.MachineSummary, map[reportedPort]tailnetv1alpha1.MachineSetEgressPort) {
 	machines, ports := map[int32]*tailnetv1alpha1.MachineSummary{}, map[reportedPort]tailnetv1alpha1.MachineSetEgressPort{}
 	if ms == nil {
@@ -161,8 +161,8 @@ func (g *group) surplus() []int32 {
 	return slices.DeleteFunc(sortedKeys(g.machines), func(i int32) bool { return i < g.count })
 }
 
-// seen reports whether the provider has acted on the MachineSet as it is. What the
-// status says is of an older one until then.
+// seen reports whether the provider has processed the current MachineSet. Otherwise the status
+// describes an older one.
 func (g *group) seen() bool {
 	return g.machineSet != nil && g.machineSet.Status.ObservedGeneration >= g.machineSet.GetGeneration()
 }
@@ -175,28 +175,27 @@ func (g *group) pods() tailnetv1alpha1.StatefulSetSummary {
 	return *g.machineSet.Status.StatefulSet
 }
 
-// shrinks reports whether the provider has yet to act on a MachineSet that asks for
-// fewer replicas. What its status says of those that stay still holds: no pod is
-// started for them to go.
+// shrinks reports whether the provider has yet to process a MachineSet with fewer replicas. Its
+// status remains valid for the replicas that stay, because no pod is started to remove others.
 func (g *group) shrinks() bool {
 	return g.machineSet != nil && !g.seen() && g.pods().Replicas > g.count
 }
 
-// podsReady reports whether all pods that the StatefulSet asks for are ready and of
-// its template. A run that scales it does not judge by what it asks for itself:
-// Crossplane writes the composite's references in that run, and conditions that
-// change with them cost twice.
+// podsReady reports whether all pods of the StatefulSet are ready and match its template. A run
+// that scales the StatefulSet does not use its new number of replicas: Crossplane writes the
+// composite's references in that run, and conditions that change with them cost twice as many
+// writes.
 func (g *group) podsReady() bool {
 	p := g.pods()
 	return (g.seen() || g.shrinks()) && p.Observed && p.Message == "" && p.ReadyReplicas >= p.Replicas && p.UpdatedReplicas >= p.Replicas
 }
 
-// readyReplicas returns how many of the wanted pods are ready. Pods that are about to be removed
-// do not count.
+// readyReplicas returns the number of wanted pods that are ready. It omits pods that are about to
+// be removed.
 func (g *group) readyReplicas() int32 { return min(g.pods().ReadyReplicas, g.count) }
 
-// allMachinesReady reports whether all wanted machines serve: in the tailnet, and
-// run by pods that are ready.
+// allMachinesReady reports whether all wanted machines serve: they are in the tailnet, and their
+// pods are ready.
 func (g *group) allMachinesReady() bool {
 	if !g.podsReady() {
 		return false

@@ -5,10 +5,10 @@ package tailscaleendpoints
 
 import "slices"
 
-// maxUnhealthy targets of a pod are listed in the status.
+// maxUnhealthy is the maximum number of a pod's unhealthy targets in the status.
 const maxUnhealthy = 64
 
-// unhealthyTargets returns the unhealthy targets that Gateways find behind a pod, sorted.
+// unhealthyTargets returns the targets behind a pod that Gateways report as unhealthy, sorted.
 func (e *endpoints) unhealthyTargets(podIP string) []string {
 	if e.health == nil || podIP == "" {
 		return nil

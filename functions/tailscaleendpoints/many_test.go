@@ -24,13 +24,13 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/egress"
 )
 
-// maxMessage is the largest message that Crossplane and our functions take.
+// maxMessage is the largest message that Crossplane and the functions accept.
 const maxMessage = 4 << 20
 
-// maxObject is what etcd takes by default, and a tenth of that to spare.
+// maxObject is the largest object that etcd accepts by default, minus a tenth as a reserve.
 const maxObject = (3 << 19) * 9 / 10
 
-// manifests of a TailscaleEndpoints that looks for all there is.
+// manifests is a TailscaleEndpoints that discovers everything in the tailnet.
 const manifests = `
 apiVersion: gateway.tailscale.com/v1alpha1
 kind: TailscaleEndpoints
@@ -47,7 +47,7 @@ metadata: {name: example}
 spec: {tags: [tag:k8s]}
 `
 
-// A measured function notes the largest messages that it took and gave.
+// A measured function records the largest messages that it received and returned.
 type measured struct {
 	fnv1.UnimplementedFunctionRunnerServiceServer
 
@@ -82,7 +82,7 @@ func named(t *testing.T, name string, m map[string]any) map[string]any {
 	return m
 }
 
-// stored returns a Service as the API server has it.
+// stored returns a Service as the API server stores it.
 func stored(t *testing.T, name string, r *fnv1.Resource) map[string]any {
 	t.Helper()
 	m := named(t, name, r.GetResource().AsMap())
@@ -107,9 +107,9 @@ func stored(t *testing.T, name string, r *fnv1.Resource) map[string]any {
 	return m
 }
 
-// TestManyDiscovered shows that as much as a Discovery can list fits into the messages
-// between Crossplane and the function, and that the response expires while Crossplane may miss
-// changes of so many children.
+// TestManyDiscovered verifies that the maximum number of a Discovery's entries fits into the
+// messages between Crossplane and the function, and that the response expires while Crossplane may
+// miss changes of so many children.
 func TestManyDiscovered(t *testing.T) {
 	var of []map[string]any
 	for _, doc := range strings.Split(manifests, "\n---\n") {
@@ -145,7 +145,7 @@ func TestManyDiscovered(t *testing.T) {
 		}
 	}
 	if len(services) != maxDiscovered {
-		t.Fatalf("%d Services for %d that were discovered", len(services), maxDiscovered)
+		t.Fatalf("%d Services for %d discovered entries", len(services), maxDiscovered)
 	}
 	if first.GetMeta().GetTtl().AsDuration() == 0 {
 		t.Error("Crossplane should call again: it may miss changes of that many children")
@@ -161,7 +161,7 @@ func TestManyDiscovered(t *testing.T) {
 		t.Error("Crossplane should call again while its circuit breaker is open")
 	}
 	if most := maxMessage * 3 / 4; fn.took > most || fn.gave > most {
-		t.Errorf("requests of %d bytes and responses of %d, of which Crossplane takes %d: want a quarter to spare", fn.took, fn.gave, maxMessage)
+		t.Errorf("requests of %d bytes and responses of %d, of which Crossplane accepts %d: want a reserve of a quarter", fn.took, fn.gave, maxMessage)
 	}
 	t.Logf("%d calls, requests of %d bytes and responses of %d at most", fn.n, fn.took, fn.gave)
 
@@ -172,8 +172,8 @@ func TestManyDiscovered(t *testing.T) {
 	}
 }
 
-// TestManyTargets shows that as many targets as there can be, with names as long as they can
-// be, fit into the messages between Crossplane and the function, and into objects.
+// TestManyTargets verifies that the maximum number of targets, with names of the maximum length,
+// fits into the messages between Crossplane and the function, and into objects.
 func TestManyTargets(t *testing.T) {
 	endpoints := make([]any, 128)
 	for i := range endpoints {
@@ -220,7 +220,7 @@ func TestManyTargets(t *testing.T) {
 	composetest.Settle(t, fn, of...)
 	t.Logf("%d calls, requests of %d bytes and responses of %d at most", fn.n, fn.took, fn.gave)
 	if fn.took > maxMessage || fn.gave > maxMessage {
-		t.Errorf("requests of %d bytes and responses of %d, of which Crossplane takes %d", fn.took, fn.gave, maxMessage)
+		t.Errorf("requests of %d bytes and responses of %d, of which Crossplane accepts %d", fn.took, fn.gave, maxMessage)
 	}
 	objects := map[string]any{"the composite": of[0]}
 	for name, r := range again.GetDesired().GetResources() {
@@ -235,7 +235,7 @@ func TestManyTargets(t *testing.T) {
 			t.Logf("%s: %d bytes", name, len(b))
 		}
 		if len(b) > maxObject {
-			t.Errorf("%s has %d bytes, of which etcd takes %d", name, len(b), maxObject)
+			t.Errorf("%s has %d bytes, of which etcd accepts %d", name, len(b), maxObject)
 		}
 	}
 }

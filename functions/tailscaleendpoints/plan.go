@@ -8,11 +8,11 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// manyAtOnce is how many new children exceed what Crossplane's circuit breaker lets through: what
-// is discovered in a tailnet comes at once.
+// manyAtOnce is the number of new children that exceeds the limit of Crossplane's circuit breaker:
+// all discovered endpoints of a tailnet appear at the same time.
 const manyAtOnce = 32
 
-// plan returns what the facts ask of the object and its children. It depends on nothing else.
+// plan returns the desired state of the object and its children. It depends only on the facts.
 func plan(f facts) (compose.Plan, error) {
 	if f.waiting != "" {
 		return compose.Wait(f.waiting, conditionTypes...), nil
@@ -24,7 +24,7 @@ func plan(f facts) (compose.Plan, error) {
 	}
 	p := compose.Plan{Conditions: e.allConditions(t), Status: e.status(t), NotReady: !e.verdict.Accepted}
 	if e.verdict.Reason == meta.ReasonNotGranted {
-		// Nothing of what the spec asks for now reaches what runs, which stays.
+		// The new spec cannot be applied, so the existing children stay.
 		p.KeepExisting = true
 		return p, nil
 	}
@@ -34,8 +34,8 @@ func plan(f facts) (compose.Plan, error) {
 		if !f.has(c.Name) {
 			fresh++
 		}
-		// Crossplane would list those that are not ready, and write the composite each
-		// time that one becomes ready.
+		// Crossplane would list the children that are not ready, and write the composite each time
+		// one becomes ready.
 		p.NotReady = p.NotReady || !c.Ready
 	}
 	if fresh > manyAtOnce {

@@ -11,8 +11,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
 )
 
-// setPolicyOptions sets which clients may connect to the pods. Targets whose endpoint names
-// clients have a rule of their own; the others share one.
+// setPolicyOptions sets which clients may connect to the pods. Targets whose endpoint names clients
+// have a separate rule; the others share one.
 func (e *endpoints) setPolicyOptions(o *proxy.Options, t *egressPlan) {
 	p := ptr.Deref(e.spec.Proxy.NetworkPolicy, gatewayv1alpha1.ProxyNetworkPolicy{})
 	o.NetworkPolicy.Metrics = p.Metrics

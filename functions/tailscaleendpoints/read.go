@@ -21,18 +21,18 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/package/function/input"
 )
 
-// inputs of this function, in pipelines that are not our own.
+// inputs is the schema of this function's input, in pipelines of other composites.
 var inputs = compose.NewInputSchema(input.TailscaleEndpoints)
 
-// facts are all that a plan depends on.
+// facts are all inputs of a plan.
 type facts struct {
 	owner compose.Owner
 	spec  gatewayv1alpha1.TailscaleEndpointsSpec
 
-	// reported are the StatefulSets as the status contains them.
+	// reported are the StatefulSets in the status.
 	reported []gatewayv1alpha1.StatefulSetStatus
 
-	// conditions are the types of those that the object has.
+	// conditions are the types of the object's conditions.
 	conditions map[xpv2.ConditionType]bool
 
 	// envoyGateway are the namespaces in which Envoy Gateway runs.
@@ -40,34 +40,35 @@ type facts struct {
 
 	observed
 
-	// health of what Gateways reach through the proxies. It is nil unless it is reported.
+	// health is the health of the targets that Gateways reach through the proxies. It is nil
+	// without a report.
 	health *tailnetv1alpha1.HealthReportSpec
 
 	// serviceNames are the names of the Services of endpoints, by endpoint.
 	serviceNames map[string]string
 
-	// attachments that need something of these endpoints before agents can act.
+	// attachments are the ServiceAttachments that need a port or a right of these endpoints before
+	// agents can use them.
 	attachments []tailnetv1alpha1.ServiceAttachment
 
-	// hosts reports that there is a service to host. It is known only where ingressOnRequest
-	// asks for it.
+	// hosts reports whether there is a service to host. It is read only if ingressOnRequest is
+	// true.
 	hosts bool
 
-	// egressConfig is what the ConfigMap of the egress group contains. It is nil if there is
-	// none.
+	// egressConfig is the data of the egress group's ConfigMap. It is nil if there is none.
 	egressConfig map[string]string
 
-	// access is whether the namespace may use the tailnet, and tailnetTags are the tags that the
-	// tailnet puts on every machine.
+	// access reports whether the namespace may use the tailnet, and tailnetTags are the tags that
+	// the tailnet adds to every machine.
 	access      compose.TailnetVerdict
 	tailnetTags []tailnetv1alpha1.Tag
 
-	// waiting says for the user what Crossplane has not read yet. The facts above are
-	// incomplete then. It is empty when they are complete.
+	// waiting is a message for the user about objects that Crossplane has not read yet. The facts
+	// above are incomplete until it is empty.
 	waiting string
 }
 
-// observed are the children that exist.
+// observed holds the children that exist.
 type observed struct {
 	// children are the resource names of all of them, sorted.
 	children []string
@@ -78,12 +79,12 @@ type observed struct {
 	// discovery is nil if there is none.
 	discovery *tailnetv1alpha1.Discovery
 
-	// machineSets by resource name.
+	// machineSets are the MachineSets by resource name.
 	machineSets map[string]*tailnetv1alpha1.MachineSet
 }
 
-// read returns the facts of a run. Whatever Crossplane has not read yet, the run requires all at
-// once.
+// read returns the facts of a run. The run requires all objects that Crossplane has not read yet at
+// the same time.
 func read(r *compose.Run, envoyGateway []string) (facts, error) {
 	xr := &gatewayv1alpha1.TailscaleEndpoints{}
 	if err := r.Object(inputs, xr); err != nil {
@@ -101,7 +102,7 @@ func read(r *compose.Run, envoyGateway []string) (facts, error) {
 		return f, err
 	}
 	if r.HasInput() {
-		// No route can name what a step composes, so there is no health to read.
+		// Routes cannot refer to children of a step, so there is no health to read.
 		if err := f.checkInput(); err != nil {
 			return f, err
 		}
@@ -140,14 +141,14 @@ func observe(r *compose.Run) (o observed, err error) {
 	return o, err
 }
 
-// has reports whether there is a child of a resource name.
+// has reports whether there is a child with a resource name.
 func (o observed) has(name string) bool {
 	_, ok := slices.BinarySearch(o.children, name)
 	return ok
 }
 
-// readRequests adds what other objects want of the endpoints, and the egress config. Neither kind
-// has a status: none of these objects changes without need.
+// readRequests adds the requests of other objects to the endpoints, and the egress config. Neither
+// kind has a status, so these objects change rarely.
 func readRequests(r *compose.Run, f facts) (facts, error) {
 	e := outline(f)
 	needAttachments, needHosted, needConfig := requireAttachments(f.owner), requireHosted(f.owner), requireConfig(f.owner, e.egress.set)
@@ -203,8 +204,9 @@ func readRequests(r *compose.Run, f facts) (facts, error) {
 	return f, nil
 }
 
-// requireAttachments returns the requirement of the ServiceAttachments that need something of the
-// endpoints before agents can act. There may be many others, which do not concern this function.
+// requireAttachments returns the requirement of the ServiceAttachments that need a port or a right
+// of the endpoints before agents can use them. There may be many others, which this function does
+// not need.
 func requireAttachments(owner compose.Owner) compose.Requirement {
 	return compose.Requirement{
 		Key:        "attachments",
@@ -227,15 +229,15 @@ func requireHosted(owner compose.Owner) compose.Requirement {
 	}
 }
 
-// requireConfig returns the requirement of the ConfigMap of the egress group. It is by name: an
-// object that is created again finds the ConfigMap of the one before it.
+// requireConfig returns the requirement of the egress group's ConfigMap. It is by name, so that an
+// object that is created again finds the ConfigMap of its predecessor.
 func requireConfig(owner compose.Owner, name string) compose.Requirement {
 	return compose.Requirement{Key: "egress", APIVersion: "v1", Kind: "ConfigMap", Namespace: owner.Namespace, Name: name}
 }
 
 // readServiceNames returns the names of the Services of endpoints: NAME-ENDPOINT, unless another
 // Service of the namespace has that name. An existing Service keeps its name. It returns false
-// while Crossplane has not looked for others.
+// until Crossplane has read the Services.
 func readServiceNames(r *compose.Run, e *endpoints) (map[string]string, bool, error) {
 	out, all := map[string]string{}, true
 	if !e.egress.wants {
@@ -268,13 +270,13 @@ func readServiceNames(r *compose.Run, e *endpoints) (map[string]string, bool, er
 // serviceOf returns the resource name of an endpoint's Service.
 func serviceOf(endpoint string) string { return nameTargetService + "-" + endpoint }
 
-// ownsService reports whether a Service is an endpoint's: of this object, or of one that had its
-// name before.
+// ownsService reports whether a Service belongs to an endpoint of this object, or of a predecessor
+// with the same name.
 func (f facts) ownsService(s corev1.Service, endpoint string) bool {
 	return s.Labels[meta.LabelEndpoints] == f.owner.Name && s.Labels[meta.LabelEndpoint] == endpoint
 }
 
-// checkInput returns an error for a change that the API server refuses in a TailscaleEndpoints.
+// checkInput returns an error for a change that the API server rejects in a TailscaleEndpoints.
 func (f facts) checkInput() error {
 	if f.proxySet == nil || f.proxySet.Spec.Tailnet == f.spec.Tailnet {
 		return nil
@@ -282,13 +284,13 @@ func (f facts) checkInput() error {
 	return errors.Errorf("cannot move proxies from tailnet %q: spec.tailnet of the input is immutable; give the step another name", f.proxySet.Spec.Tailnet)
 }
 
-// reachesOut reports whether the spec has targets, or looks for some.
+// reachesOut reports whether the spec has targets or discovers some.
 func (f facts) reachesOut() bool {
 	return len(f.spec.Endpoints) > 0 || f.spec.AutoDiscovery != nil
 }
 
-// ingressOnRequest reports whether there are ingress proxies beside those of egress once there is a
-// service to host: the spec does not choose the directions.
+// ingressOnRequest reports whether ingress proxies are added to the egress proxies once there is a
+// service to host: the spec does not list the directions.
 func (f facts) ingressOnRequest() bool {
 	return f.spec.Proxy.ConnectionType == "" && f.reachesOut()
 }

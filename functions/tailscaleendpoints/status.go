@@ -55,8 +55,8 @@ func (e *endpoints) status(p *egressPlan) gatewayv1alpha1.TailscaleEndpointsStat
 // addStatus adds the group's replicas to the status.
 func (g *group) addStatus(s *gatewayv1alpha1.TailscaleEndpointsStatus) {
 	*s.TotalEndpoints += g.count
-	// Pods that are ready, not all that exist: each write of the composite counts
-	// against it in Crossplane's circuit breaker, and this one comes with replicas.
+	// Count only ready pods, not all: each write of the composite counts against it in Crossplane's
+	// circuit breaker, and this one is made together with that of replicas.
 	s.StatefulSetRefs = append(s.StatefulSetRefs, gatewayv1alpha1.StatefulSetRef{
 		Name:            g.set,
 		Namespace:       g.owner.Namespace,
@@ -124,7 +124,7 @@ func address(m *tailnetv1alpha1.MachineSummary) string {
 	return ""
 }
 
-// waitingForLogin is the message of a machine that the provider has not reported on yet.
+// waitingForLogin is the message for a machine on which the provider has not reported yet.
 const waitingForLogin = "Waiting for the pod to log in to the tailnet with the auth key that the provider issues"
 
 // endpoint returns the status of a replica.
@@ -135,8 +135,8 @@ func (g *group) endpoint(i int32) gatewayv1alpha1.EndpointStatus {
 		return e
 	}
 	e.TailscaleIP, e.Message = address(m), m.Message
-	// A machine that the provider cannot reconcile serves as before: Tailscale's API may
-	// not answer. The message says so.
+	// A machine that the provider cannot reconcile continues to serve, for example while
+	// Tailscale's API is unavailable. The message reports this.
 	if m.Ready || m.Failed && m.Online {
 		e.HealthStatus = healthy
 		e.PodIP, e.Ports = podAddress(m)

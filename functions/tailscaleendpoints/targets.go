@@ -22,7 +22,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/egress"
 )
 
-// maxTargets is how many targets a ProxySet can contain.
+// maxTargets is the maximum number of targets of a ProxySet.
 const maxTargets = 2048
 
 // Prefixes of targets' keys.
@@ -31,38 +31,38 @@ const (
 	keyAttachment = "attachment/"
 )
 
-// A target is a host and port that routes and Services lead to.
+// A target is a host and port that routes and Services use.
 type target struct {
 	egress.Target
 
-	// name of the target in statuses and in the ProxySet.
+	// name is the target's name in statuses and in the ProxySet.
 	name string
 
-	// endpoint that it is of. Empty for a ServiceAttachment's.
+	// endpoint is the target's endpoint. It is empty for a ServiceAttachment's target.
 	endpoint string
 
 	// portName and clientPort are those of the endpoint's Service.
 	portName   string
 	clientPort int32
 
-	// speaks is what is spoken.
+	// speaks is the protocol of the target.
 	speaks gatewayv1alpha1.EndpointProtocol
 
 	weight int32
 
-	// direct reports that the target is outside the tailnet: it has no proxy.
+	// direct means that the target is outside the tailnet: it has no proxy.
 	direct bool
 
-	// unplaced reports that it is not known yet whether the target is in the tailnet.
+	// unplaced means that the function does not know yet whether the target is in the tailnet.
 	unplaced bool
 
-	// clients that may use the port. Empty means those of the network policy.
+	// clients are the clients that may use the port. Empty means those of the network policy.
 	clients []networkingv1.NetworkPolicyPeer
 }
 
-// targets returns the targets of the spec, of discovery and of attachments, by name. Of two with
-// one name the first is taken: endpoints of the spec come before those that were discovered, and
-// those before attachments. The others are refused, and so are targets beyond maxTargets.
+// targets returns the targets of the spec, of discovery and of attachments, by name. If several
+// have the same name, the first is used: endpoints of the spec come before discovered ones, and
+// those before attachments. The others are refused, as are targets beyond maxTargets.
 func (e *endpoints) targets() (all []target, refused []string) {
 	names := map[string]bool{}
 	add := func(ts []target) {
@@ -90,15 +90,15 @@ func (e *endpoints) targets() (all []target, refused []string) {
 	return all, refused
 }
 
-// endpointTargets returns the targets of an endpoint: one for its own port, or one for each of
-// the common ports.
+// endpointTargets returns the targets of an endpoint: one for its own port, or one for each of the
+// common ports.
 func (e *endpoints) endpointTargets(ep gatewayv1alpha1.Endpoint, ports []gatewayv1alpha1.EndpointsPort) []target {
 	host := hostOf(ep)
 	if ep.ExternalTarget != "" {
 		h, p, err := net.SplitHostPort(ep.ExternalTarget)
 		n, perr := strconv.ParseUint(p, 10, 16)
 		if err != nil || perr != nil {
-			return nil // The schema refuses it.
+			return nil // The schema rejects it.
 		}
 		t := endpointTarget(ep, h, gatewayv1alpha1.EndpointsPort{Port: int32(n), Protocol: ep.Protocol})
 		e.place(&t)
@@ -114,8 +114,7 @@ func (e *endpoints) endpointTargets(ep gatewayv1alpha1.Endpoint, ports []gateway
 	return out
 }
 
-// withNames gives each port a name: its own, or one of its protocol and number that no other
-// has.
+// withNames gives each port a name: its own, or a unique one of its protocol and number.
 func withNames(ports []gatewayv1alpha1.EndpointsPort) []gatewayv1alpha1.EndpointsPort {
 	taken := map[string]bool{}
 	for _, p := range ports {
@@ -136,8 +135,7 @@ func withNames(ports []gatewayv1alpha1.EndpointsPort) []gatewayv1alpha1.Endpoint
 	return out
 }
 
-// portless returns the endpoints of a spec that have no port, neither their own nor a common
-// one.
+// portless returns the endpoints of a spec without a port in the endpoint or in spec.ports.
 func portless(spec gatewayv1alpha1.TailscaleEndpointsSpec) []string {
 	var out []string
 	for _, ep := range spec.Endpoints {
@@ -187,7 +185,7 @@ func endpointTarget(ep gatewayv1alpha1.Endpoint, host string, p gatewayv1alpha1.
 	}
 	t.name = fmt.Sprintf("%s/%d", ep.Name, p.Port)
 	if t.speaks == gatewayv1alpha1.EndpointProtocolUDP {
-		// A port of both kinds, as DNS has, is two targets.
+		// A port with both protocols, as for DNS, is two targets.
 		t.Protocol, t.name = corev1.ProtocolUDP, t.name+"/udp"
 	}
 	t.Key = keyEndpoint + t.name
@@ -203,7 +201,7 @@ func attachmentTargets(a tailnetv1alpha1.ServiceAttachment) []target {
 	var out []target
 	for _, p := range a.Spec.Ports {
 		if p.Port == 0 {
-			continue // All ports cannot be led to.
+			continue // Targets cannot use all ports.
 		}
 		name := fmt.Sprintf("%s/%d", a.Name, p.Port)
 		out = append(out, target{
@@ -222,8 +220,8 @@ func attachmentTargets(a tailnetv1alpha1.ServiceAttachment) []target {
 	return out
 }
 
-// healthCheck returns a health check in the form that agents use. It is nil if nothing is sent
-// to the target.
+// healthCheck returns a health check in the form that agents use. It is nil if the target is not
+// checked.
 func healthCheck(h *gatewayv1alpha1.HealthCheck) *egress.HealthCheck {
 	if h == nil || !ptr.Deref(h.Enabled, true) {
 		return nil
@@ -248,13 +246,13 @@ func canonical(host string) string {
 	return strings.ToLower(strings.TrimSuffix(host, "."))
 }
 
-// proxied reports whether proxies lead to the target.
+// proxied reports whether proxies forward to the target.
 func (t target) proxied() bool { return !t.direct && !t.unplaced }
 
 // place sets whether an external target is in the tailnet: by its address, or by its name, which
-// ends in ts.net or in the domain of these proxies. A tailnet may have a domain of its own,
-// which is known once a machine has joined. Until then a name is nowhere, unless it is one of
-// the cluster, or its place was known before.
+// ends in ts.net or in the domain of these proxies. A tailnet may have a custom domain, which is
+// known once a machine has joined. Until then the place of a name is unknown, unless it is a name
+// of the cluster, or its place was known before.
 func (e *endpoints) place(t *target) {
 	suffix := e.magicDNSSuffix()
 	a, err := netip.ParseAddr(t.Host)
@@ -273,13 +271,12 @@ func (e *endpoints) place(t *target) {
 	}
 }
 
-// clusterName reports whether a name is one that the cluster's DNS alone has.
+// clusterName reports whether only the cluster's DNS resolves a name.
 func clusterName(host string) bool {
 	return !strings.Contains(host, ".") || strings.HasSuffix(host, ".svc") || strings.HasSuffix(host, ".svc.cluster.local")
 }
 
-// targetBefore returns a target as the ProxySet has it. It returns nil if there is none of this
-// name.
+// targetBefore returns the target with the name in the observed ProxySet, or nil if there is none.
 func (e *endpoints) targetBefore(name string) *tailnetv1alpha1.ProxySetTarget {
 	if e.proxySet == nil {
 		return nil
@@ -292,18 +289,18 @@ func (e *endpoints) targetBefore(name string) *tailnetv1alpha1.ProxySetTarget {
 	return nil
 }
 
-// tailnetAddress reports whether an address is one of Tailscale's ranges.
+// tailnetAddress reports whether an address is in Tailscale's ranges.
 func tailnetAddress(a netip.Addr) bool {
 	return tsaddr.CGNATRange().Contains(a) || tsaddr.TailscaleULARange().Contains(a)
 }
 
-// routed reports whether a target is an address that only a subnet router leads to.
+// routed reports whether only a subnet router reaches the target.
 func (t target) routed() bool {
 	a, err := netip.ParseAddr(t.Host)
 	return err == nil && !tailnetAddress(a)
 }
 
-// magicDNSSuffix returns the domain of the proxies' machines, once one has joined.
+// magicDNSSuffix returns the domain of the proxies' machines once one has joined.
 func (e *endpoints) magicDNSSuffix() string {
 	for _, g := range []*group{e.ingress, e.egress} {
 		for _, i := range sortedKeys(g.machines) {

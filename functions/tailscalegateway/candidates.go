@@ -10,11 +10,12 @@ import (
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// Any user may label a Service as a Gateway's. One in a namespace in which Envoy Gateway makes none
-// is refused. Of the others, one whose address is in the Gateway's status takes precedence.
+// Any user may add a Gateway's labels to a Service. A Service outside the namespaces in which Envoy
+// Gateway creates them is refused. Of the others, a Service whose address is in the Gateway's
+// status takes precedence.
 
-// candidates returns the Services that may be in front of a Gateway, and the others as refused.
-// A Service that is being deleted is neither.
+// candidates returns the Services that may be in front of a Gateway, and the other Services as
+// refused. Both omit Services that are being deleted.
 func candidates(g *gwapiv1.Gateway, in []corev1.Service, namespaces []string) (out, refused []corev1.Service) {
 	var named, unknown []corev1.Service
 	for _, s := range in {
@@ -47,9 +48,9 @@ func addressed(g *gwapiv1.Gateway, s corev1.Service) bool {
 	return slices.ContainsFunc(g.Status.Addresses, func(a gwapiv1.GatewayStatusAddress) bool { return a.Value != "" && slices.Contains(of, a.Value) })
 }
 
-// elsewhere reports whether the addresses that a Gateway has by a Service need not be the
-// Service's: those of nodes are not, a load balancer may have none yet, and one without
-// an address in the cluster has none at all.
+// elsewhere reports whether the Gateway's addresses may differ from those of its Service: with a
+// node port they are those of nodes, a load balancer may have none yet, and a headless Service has
+// none.
 func elsewhere(s corev1.Service) bool {
 	switch s.Spec.Type {
 	case corev1.ServiceTypeNodePort:

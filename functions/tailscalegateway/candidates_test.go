@@ -33,20 +33,20 @@ func TestCandidates(t *testing.T) {
 		refused   []string
 	}{
 		"EnvoyGateways": {
-			reason:   "One in Envoy Gateway's namespace is taken while the Gateway has no address.",
+			reason:   "A Service in Envoy Gateway's namespace is used while the Gateway has no address.",
 			services: []corev1.Service{made("eg", corev1.ServiceTypeLoadBalancer, "10.96.0.7")}, want: []string{"eg"},
 		},
 		"Own": {
-			reason:   "So is one in the Gateway's, where Envoy Gateway may run its proxies.",
+			reason:   "A Service in the Gateway's namespace is used, because Envoy Gateway may run its proxies there.",
 			services: []corev1.Service{made("infra", corev1.ServiceTypeClusterIP, "10.96.0.7")}, want: []string{"infra"},
 		},
 		"Elsewhere": {
-			reason:    "One in any other is not, even with the Gateway's address.",
+			reason:    "A Service in another namespace is refused, even with the Gateway's address.",
 			addresses: []string{"10.96.0.7"},
 			services:  []corev1.Service{made("team", corev1.ServiceTypeClusterIP, "10.96.0.7")}, refused: []string{"team"},
 		},
 		"ElsewhereBeside": {
-			reason:   "Nor does it stand in the way.",
+			reason:   "A Service in another namespace does not affect the others.",
 			services: []corev1.Service{made("team", corev1.ServiceTypeClusterIP, "10.96.0.7"), made("eg", corev1.ServiceTypeClusterIP, "10.96.0.8")},
 			want:     []string{"eg"}, refused: []string{"team"},
 		},
@@ -57,17 +57,17 @@ func TestCandidates(t *testing.T) {
 			want:      []string{"eg"}, refused: []string{"infra"},
 		},
 		"AskedFor": {
-			reason:    "So are those that the Gateway's spec asks for.",
+			reason:    "An address in the Gateway's spec is the Gateway's.",
 			addresses: []string{"198.51.100.1"},
 			services:  []corev1.Service{asked}, want: []string{"eg"},
 		},
 		"AskedForInCluster": {
-			reason:    "And those in the cluster, where it asks for names.",
+			reason:    "A cluster IP is the Gateway's if its spec has host names.",
 			addresses: []string{"10.96.0.7"},
 			services:  []corev1.Service{made("eg", corev1.ServiceTypeLoadBalancer, "10.96.0.7", "192.0.2.7")}, want: []string{"eg"},
 		},
 		"OtherAddress": {
-			reason:    "One whose address the Gateway does not have is somebody's own.",
+			reason:    "A Service whose address the Gateway does not have is refused.",
 			addresses: []string{"192.0.2.7"},
 			services:  []corev1.Service{made("infra", corev1.ServiceTypeLoadBalancer, "10.96.0.7", "192.0.2.99")}, refused: []string{"infra"},
 		},
@@ -77,7 +77,7 @@ func TestCandidates(t *testing.T) {
 			services:  []corev1.Service{made("eg", corev1.ServiceTypeNodePort, "10.96.0.7")}, want: []string{"eg"},
 		},
 		"NodesBeside": {
-			reason:    "But one that the Gateway names goes first.",
+			reason:    "A Service whose address the Gateway has takes precedence.",
 			addresses: []string{"192.0.2.7"},
 			services:  []corev1.Service{made("infra", corev1.ServiceTypeNodePort, "10.96.0.9"), made("eg", corev1.ServiceTypeLoadBalancer, "10.96.0.7", "192.0.2.7")},
 			want:      []string{"eg"}, refused: []string{"infra"},
@@ -88,12 +88,12 @@ func TestCandidates(t *testing.T) {
 			services:  []corev1.Service{made("eg", corev1.ServiceTypeLoadBalancer, "10.96.0.7")}, want: []string{"eg"},
 		},
 		"Headless": {
-			reason:    "So may one without any.",
+			reason:    "A Service without any address may be the Gateway's.",
 			addresses: []string{"192.0.2.7"},
 			services:  []corev1.Service{made("eg", corev1.ServiceTypeClusterIP, corev1.ClusterIPNone)}, want: []string{"eg"},
 		},
 		"Deleted": {
-			reason:   "What is being deleted is no more.",
+			reason:   "A Service that is being deleted is omitted.",
 			services: []corev1.Service{deleted},
 		},
 	}

@@ -25,12 +25,12 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 )
 
-// rendered is what the chart makes of values that ask for what an extension of a Gateway's
-// own is: the variant dedicated of the extension's tests, which hold it against the chart.
+// rendered is the chart's output for values that match a Gateway's separate extension: the variant
+// dedicated of the extension's tests, which compare it with the chart.
 var rendered = filepath.Join("..", "..", "extension", "testdata", "chart", "dedicated.yaml")
 
-// TestExtensionIsTheChart holds an extension of a Gateway's own against the chart: what
-// changes there has to change here, too.
+// TestExtensionIsTheChart compares a Gateway's separate extension with the chart, so that both
+// change together.
 func TestExtensionIsTheChart(t *testing.T) {
 	namespace := "envoy-gateway-system"
 	e := &extension{
@@ -51,12 +51,13 @@ func TestExtensionIsTheChart(t *testing.T) {
 	policy, d := e.networkPolicy(), e.composeDeployment()
 	beside := &d.Spec.Template.Spec.Affinity.PodAffinity.PreferredDuringSchedulingIgnoredDuringExecution[0].PodAffinityTerm
 	beside.NamespaceSelector, beside.Namespaces = nil, []string{namespace}
-	// And the chart has one Lease for all Gateways, granted by a role of its only name.
+	// Another difference: the chart has one Lease for all Gateways, and its role grants only that
+	// name.
 	lease, leading := e.leaseRole(), e.roleBinding(suffixLease, rbacv1.RoleRef{Kind: "Role", Name: e.name + suffixLease})
 	if diff := cmp.Diff([]string{"tailscale-gateway-extension-eg"}, lease.Rules[1].ResourceNames); diff != "" {
 		t.Errorf("names of Leases: -want, +got:\n%s", diff)
 	}
-	// What the extension makes for itself, which Helm does for the chart's.
+	// The extension creates its certificates itself, while Helm creates those of the chart.
 	if diff := cmp.Diff([]rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"create"}},
 		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "update"}, ResourceNames: []string{"web-extension-certificates", "web-extension-client"}},
@@ -92,7 +93,7 @@ func TestExtensionIsTheChart(t *testing.T) {
 		"RoleBinding/web-extension":         {leading, &rbacv1.RoleBinding{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			// The chart's pods are known by its release.
+			// The labels of the chart's pods contain its release.
 			doc := strings.ReplaceAll(of[name], "app.kubernetes.io/instance: tailscale-gateway-extension", "app.kubernetes.io/instance: web-extension")
 			if err := yaml.UnmarshalStrict([]byte(doc), pair.want); err != nil {
 				t.Fatal(err)
@@ -117,8 +118,8 @@ func TestExtensionIsTheChart(t *testing.T) {
 	}
 }
 
-// makesCertificates changes the chart's Deployment into one that makes the certificates of its
-// clients itself.
+// makesCertificates changes the chart's Deployment to one that creates its clients' certificates
+// itself.
 func makesCertificates(t *testing.T, d *appsv1.Deployment) {
 	t.Helper()
 	pod := &d.Spec.Template.Spec
@@ -134,7 +135,7 @@ func makesCertificates(t *testing.T, d *appsv1.Deployment) {
 		}
 	}
 	if len(args) != len(c.Args)-4 {
-		t.Fatalf("the chart's extension knows its clients by other flags: %v", c.Args)
+		t.Fatalf("the chart's extension has other flags for its clients: %v", c.Args)
 	}
 	c.Args = args
 	clients := []string{"client", "envoy"}

@@ -20,20 +20,20 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
-// optionalTypes are the types of conditions for what a spec may leave out.
+// optionalTypes are the types of conditions of optional features.
 var optionalTypes = []xpv2.ConditionType{
 	meta.TypeTailnetsValid, meta.TypeEndpointsReady, meta.TypeGatewayVIPReady, meta.TypeServicesReady,
 	meta.TypeRoutesReady, meta.TypeDiscoveryPrivate, meta.TypeSplitDNSReady, meta.TypeExtensionServerReady,
 }
 
-// sharedTypes are the types of conditions for what a Gateway that may not be shared does not
-// have.
+// sharedTypes are the types of conditions that do not exist for a Gateway that may not be shared.
 var sharedTypes = []xpv2.ConditionType{
 	meta.TypeGatewayVIPReady, meta.TypeServicesReady, meta.TypeRoutesReady, meta.TypeSplitDNSReady,
 }
 
-// conditions returns those of what the spec asks for. One that was set before, for what it does not
-// ask for any more, says so: Crossplane would keep the last.
+// conditions returns the conditions of the features that the spec uses. A condition of a feature
+// that the spec no longer uses gets a message that says so, because Crossplane would keep the last
+// message.
 func (gp *gatewayPlan) conditions() []compose.Condition {
 	var out []compose.Condition
 	types := gp.conditionTypes()
@@ -89,7 +89,7 @@ func (gp *gatewayPlan) endpointsReady() compose.Condition {
 			continue
 		}
 		c.Status, c.Reason = compose.False, meta.ReasonEndpointsNotReady
-		// What the user has to fix comes before what needs only time.
+		// Problems that the user must fix come before those that only need time.
 		if m := p.endpoints().Problem(); m != "" {
 			c.Message = fmt.Sprintf("TailscaleEndpoints %s: %s", p.name, m)
 			return c
@@ -100,7 +100,7 @@ func (gp *gatewayPlan) endpointsReady() compose.Condition {
 }
 
 // gatewayVIPReady returns the condition GatewayVIPReady: True if the Gateway answers in each
-// tailnet. Its message does not name the tailnets in which it does not: status.services does.
+// tailnet. Its message does not name the other tailnets, because status.services does.
 func (gp *gatewayPlan) gatewayVIPReady() compose.Condition {
 	c := compose.Condition{Status: compose.True, Reason: meta.ReasonGatewayVIPHosted, Message: "Proxies host the Gateway's Tailscale Service in each tailnet"}
 	for _, v := range gp.services {
@@ -108,7 +108,7 @@ func (gp *gatewayPlan) gatewayVIPReady() compose.Condition {
 			continue
 		}
 		c.Status, c.Reason = compose.False, meta.ReasonGatewayVIPNotHosted
-		// What the user has to fix comes before what needs only time.
+		// Problems that the user must fix come before those that only need time.
 		if p := v.problem(); p != "" {
 			c.Message = fmt.Sprintf("%s in tailnet %q: %s", v.vip, v.tailnet.ref, p)
 			return c
@@ -118,8 +118,8 @@ func (gp *gatewayPlan) gatewayVIPReady() compose.Condition {
 	return c
 }
 
-// servicesReady returns the condition ServicesReady: True if all services are configured as they
-// are wanted. status.services reports whether a backend answers. The Gateway's own service
+// servicesReady returns the condition ServicesReady: True if all services have their desired
+// configuration. status.services reports whether a backend answers. The Gateway's own service
 // counts once it is hosted, together with GatewayVIPReady.
 func (gp *gatewayPlan) servicesReady() compose.Condition {
 	c := compose.Condition{Status: compose.False, Reason: meta.ReasonServiceError}
@@ -157,7 +157,7 @@ func (gp *gatewayPlan) servicesReady() compose.Condition {
 	return compose.Condition{Status: compose.True, Reason: meta.ReasonServicesConfigured, Message: "All Tailscale Services are configured"}
 }
 
-// leftOut returns the numbers of what the report has no room for.
+// leftOut returns the numbers of routes that do not fit into the report.
 func (gp *gatewayPlan) leftOut() tailnetv1alpha1.ReportedLeftOut {
 	if gp.report == nil {
 		return tailnetv1alpha1.ReportedLeftOut{}
@@ -252,8 +252,8 @@ func (gp *gatewayPlan) withoutReport() string {
 	return strings.Join(out, " and ")
 }
 
-// problem reports whether there is something to fix or to wait for, whatever the children
-// report. Routes that conflict are no problem: the others answer.
+// problem reports whether there is something to fix or to wait for, independent of the children's
+// reports. Conflicting routes do not count, because the others answer.
 func (gp *gatewayPlan) problem() bool {
 	if gp.gateway.valid().Status != compose.True || gp.needsExtension() && gp.extensionServerReady().Status != compose.True {
 		return true

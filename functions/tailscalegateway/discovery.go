@@ -15,9 +15,10 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// selectsAll returns a message for the user if nothing limits what of a tailnet the Gateway's
-// clients can reach. It is empty if something does, or if discovery is off. Such an object was
-// stored before the schema required a limit. What was discovered for it is no longer reachable.
+// selectsAll returns a message for the user if the spec does not limit which objects of a tailnet
+// the Gateway's clients can reach. It is empty if there is a limit, or if discovery is off. An
+// object without a limit was stored before the schema required one. Its discovered services are no
+// longer reachable.
 func (t *tailnet) selectsAll() string {
 	if !t.discovers() || t.ServiceDiscovery.Narrowed() {
 		return ""
@@ -30,17 +31,17 @@ func (t *tailnet) picks() bool {
 	return t.RouteGeneration.Egress != nil && t.RouteGeneration.Egress.Selector != nil
 }
 
-// exposes reports whether clients of the Gateway reach what is in a tailnet, or what a selector
-// picks. No route is generated in a step.
+// exposes reports whether clients of the Gateway reach services of a tailnet or objects that a
+// selector chooses. A step generates no routes.
 func (gp *gatewayPlan) exposes() bool {
 	return !gp.step && gp.permitted() && slices.ContainsFunc(gp.tailnets, func(t *tailnet) bool {
 		return t.discovers() && t.ServiceDiscovery.Narrowed() || t.picks()
 	})
 }
 
-// discoveryPrivate returns the condition DiscoveryPrivate, with the public address by which
-// clients outside of the tailnets reach the Gateway. The Gateway's policies may restrict them,
-// so the address is no problem by itself.
+// discoveryPrivate returns the condition DiscoveryPrivate, with the public address by which clients
+// outside of the tailnets reach the Gateway. The Gateway's policies may restrict these clients, so
+// a public address alone does not make the condition False.
 func (gp *gatewayPlan) discoveryPrivate() compose.Condition {
 	front := gp.gateway.service()
 	if at := publicAddress(front); at != "" {

@@ -20,13 +20,13 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
-// An extension is an extension server of Envoy Gateway that serves one Gateway alone. Its
-// objects are those of the chart of the installed one, except for its rights: they end with the
-// namespace, so that no user gains rights beyond the namespace by it.
+// An extension is an extension server of Envoy Gateway that serves only one Gateway. Its objects
+// match those of the installed extension's chart, except for its permissions: they are limited to
+// the namespace, so that no user gains permissions beyond the namespace.
 type extension struct {
 	*gatewayPlan
 
-	// name of all its objects, except for suffixes.
+	// name is the name of all its objects, except for suffixes.
 	name string
 }
 
@@ -59,18 +59,18 @@ const (
 	suffixEDS     = "-eds"
 	suffixMetrics = "-metrics"
 
-	// Suffixes of the names of roles, and of what binds them.
+	// Suffixes of the names of roles and their bindings.
 	suffixRights = ""
 	suffixLease  = "-lease"
 
-	// Suffixes of the names of Secrets with certificates, which the extension makes: its
-	// own, and what Envoy Gateway presents and trusts (extension/credentials).
+	// Suffixes of the names of the Secrets with certificates that the extension creates: its own,
+	// and the one that Envoy Gateway presents and trusts (extension/credentials).
 	suffixCertificates = "-certificates"
 	suffixClient       = "-client"
 )
 
-// wantsExtension reports whether the Gateway has an extension of its own. The extension reads
-// one namespace, which must be the Gateway's.
+// wantsExtension reports whether the Gateway has a separate extension. The extension reads one
+// namespace, which must be the Gateway's.
 func (gp *gatewayPlan) wantsExtension() bool {
 	return gp.spec.ExtensionServer != nil && !gp.step && gp.gateway.ref.Namespace == gp.owner.Namespace
 }
@@ -101,8 +101,8 @@ func (e *extension) address() string {
 	return net.JoinHostPort(serviceHost(e.owner.Namespace, e.name), strconv.Itoa(portHooks))
 }
 
-// references returns what Envoy Gateway's configuration must name beside the address, for a
-// message: the extension answers only clients with a certificate that it issued.
+// references returns the objects that Envoy Gateway's configuration must reference in addition to
+// the address, for a message: the extension answers only clients with a certificate that it issued.
 func (e *extension) references() string {
 	made := "Secret " + e.owner.Namespace + "/" + e.name + suffixClient
 	if t := e.spec.ExtensionServer.TLS; t != nil {
@@ -123,9 +123,9 @@ func (e *extension) ready() compose.Condition {
 	return compose.Condition{Status: compose.False, Reason: meta.ReasonExtensionNotReady, Message: m}
 }
 
-// extensionChildren returns what the extension consists of. Pods come once Envoys can be told their
-// address: they dial an address, because those on the host's network cannot resolve names of the
-// cluster.
+// extensionChildren returns the children of the extension. The pods are created once the address
+// for Envoys is known: Envoys connect to an address, because those on the host's network cannot
+// resolve names of the cluster.
 func (gp *gatewayPlan) extensionChildren() children {
 	var out children
 	e := gp.extension
@@ -147,7 +147,7 @@ func (gp *gatewayPlan) extensionChildren() children {
 	case e.observed.eds != nil && e.observed.eds.Spec.ClusterIP != "":
 		out.add(keyExtension, e.composeDeployment(), e.readyReplicas() == e.replicas())
 	case e.observed.deployment != nil:
-		// What runs stays as it is: Crossplane deletes what is left out.
+		// Keep the running Deployment: Crossplane deletes children that are omitted.
 		out.incomplete = true
 		out.add(keyExtension, &appsv1.Deployment{ObjectMeta: e.objectMeta(""), Spec: e.observed.deployment.Spec}, false)
 	default:
@@ -156,7 +156,7 @@ func (gp *gatewayPlan) extensionChildren() children {
 	return out
 }
 
-// selector returns the labels that select the pods, which are the chart's.
+// selector returns the labels that select the pods. They are the chart's.
 func (e *extension) selector() map[string]string {
 	return map[string]string{"app.kubernetes.io/name": extensionChart, "app.kubernetes.io/instance": e.name}
 }

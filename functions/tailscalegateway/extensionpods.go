@@ -21,22 +21,23 @@ import (
 )
 
 const (
-	// extensionRole is what such an extension may do in its namespace, except for its Lease.
-	// It comes with what lets Crossplane bind it (cluster/manifests).
+	// extensionRole grants the permissions of such an extension in its namespace, except for its
+	// Lease. It is installed together with the permission of Crossplane to bind it
+	// (cluster/manifests).
 	extensionRole = "tailscale-gateway:gateway-extension"
 
-	// tlsPath is where the certificate is, and tlsVolume its volume.
+	// tlsPath is the path of the certificate, and tlsVolume its volume.
 	tlsPath   = "/etc/tailscale-gateway/tls"
 	tlsVolume = "tls"
 
-	// drainSeconds are how long a pod that terminates still answers calls.
+	// drainSeconds is how long a terminating pod still answers calls.
 	drainSeconds = 5
 
-	// extensionUser runs the binary.
+	// extensionUser is the user ID that runs the binary.
 	extensionUser = 2000
 )
 
-// envoyGatewayLabels are those of Envoy Gateway's pods, and envoyLabels of its proxies'.
+// envoyGatewayLabels are the labels of Envoy Gateway's pods, and envoyLabels those of its proxies.
 var (
 	envoyGatewayLabels = map[string]string{"control-plane": "envoy-gateway"}
 	envoyLabels        = map[string]string{labelManagedBy: managedBy, "app.kubernetes.io/component": "proxy"}
@@ -47,10 +48,10 @@ func (e *extension) serviceAccount() *corev1.ServiceAccount {
 	return &corev1.ServiceAccount{ObjectMeta: e.objectMeta("")}
 }
 
-// leaseRole returns the Role by which replicas elect a writer, with one Lease, and keep their
-// certificates, in two Secrets that are deleted with their ServiceAccount. An object that does
-// not exist yet cannot be granted by name. This function cannot compose the Secrets: Crossplane
-// would show it the keys.
+// leaseRole returns the Role with which replicas elect a writer, with one Lease, and store their
+// certificates, in two Secrets that are deleted with their ServiceAccount. Permissions by name
+// cannot cover the creation of an object. This function cannot compose the Secrets, because
+// Crossplane would pass the private keys to it.
 func (e *extension) leaseRole() *rbacv1.Role {
 	leases := func(verbs []string, names ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, Verbs: verbs, ResourceNames: names}
@@ -70,7 +71,8 @@ func (e *extension) leaseRole() *rbacv1.Role {
 	}
 }
 
-// roleBinding returns a binding that grants the account a role's rights in the namespace alone.
+// roleBinding returns a binding that grants a role's permissions to the account, in the namespace
+// only.
 func (e *extension) roleBinding(suffix string, to rbacv1.RoleRef) *rbacv1.RoleBinding {
 	to.APIGroup = rbacv1.GroupName
 	return &rbacv1.RoleBinding{
@@ -90,7 +92,7 @@ func (e *extension) service(suffix string) *corev1.Service {
 	port := corev1.ServicePort{Name: "grpc-" + nameHooks, Port: portHooks, TargetPort: intstr.FromString(nameHooks)}
 	switch suffix {
 	case suffixHooks:
-		// Nothing has Envoy Gateway's pods run on nodes of ours.
+		// Envoy Gateway's pods may run on nodes without a pod of the extension.
 		s.Spec.InternalTrafficPolicy = ptr.To(corev1.ServiceInternalTrafficPolicyCluster)
 	case suffixEDS:
 		port = corev1.ServicePort{Name: "grpc-" + nameEDS, Port: portEDS, TargetPort: intstr.FromString(nameEDS)}
@@ -114,9 +116,9 @@ func (e *extension) budget() *policyv1.PodDisruptionBudget {
 	}
 }
 
-// networkPolicy returns a policy by which Envoy Gateway may call hooks, and its proxies may
-// request endpoints. Those run in its namespaces, or in the Gateway's. Labels alone prove
-// nothing: any user may label pods.
+// networkPolicy returns a policy that permits Envoy Gateway to call hooks, and its proxies to
+// request endpoints. Those run in Envoy Gateway's namespaces, or in the Gateway's. The policy also
+// selects namespaces, because any user may label pods.
 func (e *extension) networkPolicy() *networkingv1.NetworkPolicy {
 	from := func(port string, pods *metav1.LabelSelector, namespaces ...string) networkingv1.NetworkPolicyIngressRule {
 		namespaces = slices.Clone(namespaces)
@@ -149,7 +151,8 @@ func (e *extension) composeDeployment() *appsv1.Deployment {
 		ObjectMeta: e.objectMeta(""),
 		Spec: appsv1.DeploymentSpec{
 			Replicas: ptr.To(e.replicas()),
-			// A new pod answers before an old one goes: Envoy Gateway waits while none does.
+			// A new pod answers before an old one ends, because Envoy Gateway waits while no pod
+			// answers.
 			Strategy: appsv1.DeploymentStrategy{
 				Type:          appsv1.RollingUpdateDeploymentStrategyType,
 				RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: ptr.To(intstr.FromInt32(1)), MaxUnavailable: ptr.To(intstr.FromInt32(0))},
@@ -165,9 +168,10 @@ func (e *extension) podSpec() corev1.PodSpec {
 	out := corev1.PodSpec{
 		ServiceAccountName: e.name,
 		EnableServiceLinks: ptr.To(true),
-		// Calls are answered for the time of drain, then what runs has 2 s to end.
+		// Calls are answered during the drain; then the remaining ones have 2 s to end.
 		TerminationGracePeriodSeconds: ptr.To[int64](drainSeconds + 10),
-		// Beside Envoy Gateway, but not only there: it may come later, and moves.
+		// Prefer Envoy Gateway's node, but do not require it: Envoy Gateway may start later or
+		// move.
 		Affinity: &corev1.Affinity{PodAffinity: &corev1.PodAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.WeightedPodAffinityTerm{{
 			Weight: 100,
 			PodAffinityTerm: corev1.PodAffinityTerm{

@@ -30,8 +30,8 @@ type Function struct {
 	settings
 }
 
-// New returns a function that takes a Gateway's Service from these namespaces, or from the
-// Gateway's own. Extensions that name no image have extensionImage.
+// New returns a function that uses a Gateway's Service from these namespaces, or from the Gateway's
+// namespace. Extensions without an image use extensionImage.
 func New(log logging.Logger, envoyGatewayNamespaces []string, extensionImage string) *Function {
 	return &Function{log: log, settings: settings{extensionImage: extensionImage, envoyGateway: envoyGatewayNamespaces}}
 }

@@ -18,32 +18,32 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// A gateway is what a reference leads to.
+// A gateway holds the objects that a reference to a Gateway leads to.
 type gateway struct {
 	ref gatewayv1alpha1.GatewayRef
 
 	// gateway is nil if there is none.
 	gateway *gwapiv1.Gateway
 
-	// services that say that they are the Gateway's.
+	// services are the Services with the Gateway's labels.
 	services []corev1.Service
 
-	// refused have its labels and are not taken for its own.
+	// refused are Services with the Gateway's labels that are not accepted as the Gateway's.
 	refused []corev1.Service
 
 	// envoyGateway are the namespaces of Envoy Gateway.
 	envoyGateway []string
 
-	// ungranted is the namespace of TailscaleGateways that no ReferenceGrant lets share the
-	// Gateway, of which nothing is known then. It is empty for one that may be shared.
+	// ungranted is the namespace of TailscaleGateways that no ReferenceGrant permits to share the
+	// Gateway. The other fields are then empty. It is empty for a Gateway that may be shared.
 	ungranted string
 
-	// merged reports that they are those that all Gateways of its class share.
+	// merged means that the Services are shared by all Gateways of the class.
 	merged bool
 }
 
-// newGateway returns what a reference leads to. A Gateway's own Services take precedence over
-// those that its class shares: both exist for a moment when that setting changes.
+// newGateway returns the objects that a reference leads to. A Gateway's own Services take
+// precedence over those that its class shares: both exist for a moment when that setting changes.
 func newGateway(ref gatewayv1alpha1.GatewayRef, g *gwapiv1.Gateway, own, merged []corev1.Service, namespaces []string) *gateway {
 	out := &gateway{ref: ref, gateway: g, envoyGateway: namespaces}
 	if g == nil {
@@ -150,8 +150,8 @@ func (g *gateway) status() *gatewayv1alpha1.GatewayStatus {
 	return out
 }
 
-// ports returns the TCP ports of the Gateway, those of ListenerSets included. A Service that
-// several Gateways share also has ports of others: of it only those of the Gateway's own
+// ports returns the TCP ports of the Gateway, including those of ListenerSets. A Service that
+// several Gateways share also has ports of the other Gateways: only those of this Gateway's own
 // listeners count. A port that a user patched into the Service does not count.
 func (g *gateway) ports() []int32 {
 	s := g.service()

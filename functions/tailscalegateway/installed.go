@@ -15,8 +15,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// extensionChart is the chart of the extension that is installed for the cluster, and what
-// its pods are called by.
+// extensionChart is the name of the chart of the extension that is installed for the cluster, and
+// the label of its pods.
 const extensionChart = "tailscale-gateway-extension"
 
 // installedOf returns the Deployments that are in the namespaces of Envoy Gateway, by namespace and
@@ -64,7 +64,7 @@ func (gp *gatewayPlan) installedReady() compose.Condition {
 	return compose.Condition{Status: compose.True, Reason: meta.ReasonExtensionReports, Message: "The extension answers, and reports of the Gateway"}
 }
 
-// withoutExtension returns the consequence of there being no installed extension, for a message.
+// withoutExtension returns the consequence of a missing installed extension, for a message.
 func (gp *gatewayPlan) withoutExtension() string {
 	switch {
 	case !gp.needsReport():

@@ -21,7 +21,7 @@ import (
 // A sharedListener is a port of the Gateway that a tailnet reaches. Listeners of one
 // port share it.
 type sharedListener struct {
-	// port of the listener, and that of the Tailscale Service that leads to it.
+	// port is the port of the listener, and vipPort that of the Tailscale Service that leads to it.
 	port, vipPort int32
 
 	identity gatewayv1alpha1.ClientIdentity
@@ -72,9 +72,10 @@ func shareListener(name string, c gatewayv1alpha1.SharedListener, listeners []ga
 	return sharedListener{port: l.Port, vipPort: ptr.Deref(c.VIPPort, l.Port), identity: c.Identity}, ""
 }
 
-// gatewayValid returns the condition GatewayValid. Its message also names the listeners that
-// trust identity headers while clients may reach them without a proxy of ours. The function
-// cannot know what keeps such clients away, so this is no problem by itself.
+// gatewayValid returns the condition GatewayValid. Its message also names the listeners that trust
+// identity headers although clients may reach them without the product's proxies. Such a listener
+// alone does not make the condition False, because the function cannot know whether other rules
+// block these clients.
 func (gp *gatewayPlan) gatewayValid() compose.Condition {
 	c := gp.gateway.valid()
 	front := gp.gateway.service()
@@ -103,7 +104,7 @@ func (gp *gatewayPlan) identityListeners() []string {
 }
 
 // identifiesElsewhere reports whether a Gateway of another namespace should receive identity
-// headers. The extension knows whether it may, though not for a step.
+// headers. The extension decides whether it may, but not for a step.
 func (gp *gatewayPlan) identifiesElsewhere() bool {
 	if gp.step || reference(gp.spec.GatewayRef, gp.owner.Namespace).Namespace == gp.owner.Namespace {
 		return false
@@ -131,10 +132,10 @@ func sortListeners(in []sharedListener) []sharedListener {
 	return slices.Compact(in)
 }
 
-// backend returns the backend of a Tailscale Service that leads to a listener. It names the
-// host: otherwise the service would require the TailscaleGateway, whose status changes with each
-// service, and which a step does not have. It also names the protocol, though that is the
-// default: if the API server sets a default in an atomic list, each apply is a write.
+// backend returns the backend of a Tailscale Service that leads to a listener. It names the host:
+// otherwise the service would require the TailscaleGateway, whose status changes with each service,
+// and which does not exist in a step. It also sets the protocol to the default, because a default
+// that the API server sets in an atomic list makes each apply a write.
 func (gp *gatewayPlan) backend(l sharedListener) gatewayv1alpha1.Backend {
 	b := gatewayv1alpha1.Backend{
 		Kind: gatewayv1alpha1.BackendKindGateway, Name: names.Child(gp.owner.Name),

@@ -14,7 +14,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// plan returns what the facts ask of the object and its children. It depends on nothing else.
+// plan returns the desired state of the object and its children. It depends only on the facts.
 func plan(f facts) (compose.Plan, error) {
 	if f.waiting != "" {
 		p := compose.Wait(f.waiting, outline(f).conditionTypes()...)
@@ -34,15 +34,15 @@ func plan(f facts) (compose.Plan, error) {
 	return p, err
 }
 
-// children are a part of what is composed.
+// children are a part of the composed children.
 type children struct {
 	wanted []compose.Child
 
-	// incomplete reports that something is missing or not ready, whatever is in wanted.
+	// incomplete means that a child is missing or not ready, in addition to those in wanted.
 	incomplete bool
 
-	// requeue reports that Crossplane should call again after a minute: its circuit breaker may
-	// drop changes of so many children.
+	// requeue means that Crossplane should call the function again after a minute, because its
+	// circuit breaker may drop changes of so many children.
 	requeue bool
 }
 
@@ -51,8 +51,8 @@ func (c *children) add(name string, o runtime.Object, ready bool) {
 	c.wanted = append(c.wanted, compose.Child{Name: name, Object: o, Ready: ready})
 }
 
-// A gatewayPlan is what follows from the facts about a TailscaleGateway. Its methods answer what
-// the plan consists of.
+// A gatewayPlan is derived from the facts about a TailscaleGateway. Its methods return the parts of
+// the plan.
 type gatewayPlan struct {
 	facts
 
@@ -61,20 +61,20 @@ type gatewayPlan struct {
 
 	tailnets []*tailnet
 
-	// proxies that are wanted, in the order in which they start.
+	// proxies are the desired proxies, in the order in which they start.
 	proxies []*proxies
 
-	// extension of the Gateway's own. It is nil unless it is wanted.
+	// extension is the Gateway's separate extension. It is nil unless it is wanted.
 	extension *extension
 
-	// services that are wanted: those of the Gateway, of routes, and of backends.
+	// services are the desired services: those of the Gateway, of routes, and of backends.
 	services []*service
 
-	// resolvers of tailnets that resolve hostnames.
+	// resolvers are those of tailnets that resolve hostnames.
 	resolvers []*resolver
 }
 
-// A tailnet is one that a Gateway is joined to.
+// A tailnet is one of the tailnets that a Gateway joins.
 type tailnet struct {
 	gatewayv1alpha1.GatewayTailnet
 
@@ -83,14 +83,14 @@ type tailnet struct {
 
 	verdict compose.TailnetVerdict
 
-	// shared listeners, by their port in the tailnet.
+	// shared are the shared listeners, by their port in the tailnet.
 	shared []sharedListener
 
-	// mistake in spec.listeners. It is for the user.
+	// mistake is a message for the user about spec.listeners.
 	mistake string
 
-	// ingress proxies, and egress proxies for discovered services. They are nil where they are
-	// not wanted.
+	// ingress are the ingress proxies, and egress the egress proxies for discovered services. They
+	// are nil if they are not wanted.
 	ingress, egress *proxies
 }
 
@@ -103,8 +103,8 @@ func newGatewayPlan(f facts) *gatewayPlan {
 	return gp
 }
 
-// outline returns the tailnets and their proxies, which follow from the spec and the Gateway. The
-// other facts need not be known.
+// outline returns the tailnets and their proxies, which follow from the spec and the Gateway, even
+// if other facts are missing.
 func outline(f facts) *gatewayPlan {
 	gp := &gatewayPlan{facts: f}
 	if f.gateway != nil {
@@ -124,7 +124,7 @@ func outline(f facts) *gatewayPlan {
 		}
 		gp.tailnets = append(gp.tailnets, tn)
 	}
-	// Ingress comes first: what was shared before is shared again first.
+	// Ingress comes first, so that services that were shared before are shared again first.
 	for _, t := range gp.tailnets {
 		if t.ingress != nil {
 			gp.proxies = append(gp.proxies, t.ingress)
@@ -138,8 +138,8 @@ func outline(f facts) *gatewayPlan {
 	return gp
 }
 
-// conditionTypes returns the types of the conditions that the plan sets: none of what the spec does
-// not ask for.
+// conditionTypes returns the types of the conditions that the plan sets. It omits conditions of
+// features that the spec does not use.
 func (gp *gatewayPlan) conditionTypes() []xpv2.ConditionType {
 	out := []xpv2.ConditionType{meta.TypeGatewayValid}
 	if len(gp.tailnets) > 0 {
@@ -169,18 +169,18 @@ func (gp *gatewayPlan) conditionTypes() []xpv2.ConditionType {
 	return out
 }
 
-// permitted reports whether the Gateway may be shared from here, as far as is known.
+// permitted reports whether this TailscaleGateway may share the Gateway, as far as is known.
 func (gp *gatewayPlan) permitted() bool { return gp.gateway == nil || gp.gateway.ungranted == "" }
 
 // ingress reports whether the tailnets reach anything of the Gateway.
 func (gp *gatewayPlan) ingress() bool { return gp.sharing() != gatewayv1alpha1.RouteSharingNone }
 
-// publishes reports whether what is behind routes is shared, too.
+// publishes reports whether the Services behind routes are also shared.
 func (gp *gatewayPlan) publishes() bool {
 	return gp.ingress() && !gp.step && gp.spec.PublishBackends != gatewayv1alpha1.PublishBackendsNone
 }
 
-// generates reports whether routes are made for services.
+// generates reports whether routes are generated for services.
 func (gp *gatewayPlan) generates() bool {
 	for _, t := range gp.tailnets {
 		if t.discovers() || t.picks() || t.RouteGeneration.Ingress != nil {
@@ -190,23 +190,22 @@ func (gp *gatewayPlan) generates() bool {
 	return false
 }
 
-// needsReport reports whether the extension must say which routes there are, or how it
-// does itself.
+// needsReport reports whether the extension must report the routes, or its own state.
 func (gp *gatewayPlan) needsReport() bool {
 	return gp.servesRoutes() || gp.generates() || gp.identifiesElsewhere() || gp.resolves() && !gp.step || gp.spec.ExtensionServer != nil && len(gp.tailnets) > 0
 }
 
-// needsExtension reports whether something of the spec does not come without one.
+// needsExtension reports whether the spec uses a feature that requires an extension.
 func (gp *gatewayPlan) needsExtension() bool {
 	return gp.spec.ExtensionServer != nil || gp.wantsInstalled() && gp.needsReport()
 }
 
-// servesRoutes reports whether routes, or what is behind them, have services.
+// servesRoutes reports whether routes, or the Services behind them, have Tailscale Services.
 func (gp *gatewayPlan) servesRoutes() bool {
 	return gp.sharing() == gatewayv1alpha1.RouteSharingRoute || gp.publishes()
 }
 
-// discovers reports whether services of a tailnet are looked for.
+// discovers reports whether services of a tailnet are discovered.
 func (t *tailnet) discovers() bool {
 	return t.ServiceDiscovery != nil && ptr.Deref(t.ServiceDiscovery.Enabled, true)
 }

@@ -26,22 +26,22 @@ const (
 	// suffixEgress ends the names of egress proxies.
 	suffixEgress = "egress"
 
-	// defaultReplicas is the schema's default, for requests that did not pass the API server.
+	// defaultReplicas is the schema's default for requests that did not pass the API server.
 	defaultReplicas = 2
 
-	// startAtOnce is how many proxies are on their way to their first devices at one
-	// time. Each changes a dozen times until it is there, and Crossplane's circuit
-	// breaker counts each change twice against the TailscaleGateway: a budget of 100,
-	// and one more a second. Proxies that wait for a person do not count.
+	// startAtOnce is the maximum number of proxies that wait for their first devices. Each changes
+	// a dozen times until then, and Crossplane's circuit breaker counts each change twice against
+	// the TailscaleGateway: a budget of 100, and one more per second. Proxies that wait for a user
+	// do not count.
 	startAtOnce = 2
 
-	// portName is that of the one port at which what is discovered is asked.
+	// portName is the name of the port of discovered services.
 	portName = "http"
 
 	defaultDiscoveryPort = 80
 )
 
-// proxies are one TailscaleEndpoints, of one direction.
+// proxies are one TailscaleEndpoints of one direction.
 type proxies struct {
 	tailnet   *tailnet
 	direction gatewayv1alpha1.ConnectionType
@@ -52,10 +52,10 @@ type proxies struct {
 	// name of the TailscaleEndpoints.
 	name string
 
-	// devices that are wanted.
+	// devices is the number of devices that are wanted.
 	devices int32
 
-	// observed TailscaleEndpoints. Nil when there is none.
+	// observed is the observed TailscaleEndpoints, or nil if there is none.
 	observed *gatewayv1alpha1.TailscaleEndpoints
 }
 
@@ -68,7 +68,7 @@ func (gp *gatewayPlan) newProxies(t *tailnet, direction gatewayv1alpha1.Connecti
 	return &proxies{tailnet: t, direction: direction, key: key, name: name, devices: t.replicas(), observed: gp.observed.proxies[key]}
 }
 
-// replicas returns how many devices each direction has.
+// replicas returns the number of devices of each direction.
 func (t *tailnet) replicas() int32 { return ptr.Deref(t.Proxy.Replicas, defaultReplicas) }
 
 // moving reports whether the proxies are in another tailnet than they should be in. A
@@ -80,15 +80,15 @@ func (p *proxies) endpoints() compose.Endpoints {
 	return compose.Endpoints{Observed: p.observed, Devices: p.devices}
 }
 
-// complete reports whether there are exactly the devices that are wanted, and all are in
-// the tailnet that is.
+// complete reports whether there are exactly the desired devices, and all are in the desired
+// tailnet.
 func (p *proxies) complete() bool { return !p.moving() && p.endpoints().Complete() }
 
-// settled reports whether the proxies are complete, and ready in all else.
+// settled reports whether the proxies are complete and ready.
 func (p *proxies) settled() bool { return !p.moving() && p.endpoints().Settled() }
 
-// accepted reports that the TailscaleEndpoints may use its tailnet, and so that others
-// can select it.
+// accepted reports whether the TailscaleEndpoints may use its tailnet, so that other objects can
+// select it.
 func (p *proxies) accepted() bool {
 	return p.observed != nil && !p.moving() &&
 		p.observed.Status.GetCondition(meta.TypeTailnetAccepted).Status == corev1.ConditionTrue
@@ -97,9 +97,9 @@ func (p *proxies) accepted() bool {
 // canHost reports whether there are proxies that a service can select.
 func (p *proxies) canHost() bool { return p.accepted() && len(p.observed.Status.Devices) > 0 }
 
-// proxyChildren returns the proxies that exist, and of the others as many as may start. A tailnet
-// that may not be used gets none, nor does a Gateway that may not be shared; existing proxies
-// decide themselves what becomes of them.
+// proxyChildren returns the existing proxies and as many new ones as may start. A tailnet that may
+// not be used gets none, nor does a Gateway that may not be shared; existing proxies handle these
+// cases themselves.
 func (gp *gatewayPlan) proxyChildren() children {
 	var out children
 	starting := 0
@@ -110,15 +110,15 @@ func (gp *gatewayPlan) proxyChildren() children {
 	}
 	for _, p := range gp.proxies {
 		if p.moving() || p.observed == nil && (!p.tailnet.verdict.Accepted || !gp.permitted() || starting >= startAtOnce) {
-			// What is ready is not all that is wanted.
+			// Some of the desired proxies are missing, so ready children are not enough.
 			out.incomplete = true
 			continue
 		}
 		if p.observed == nil {
 			starting++
 		}
-		// Crossplane would list those that are not ready, and write the composite each
-		// time that one becomes ready.
+		// Crossplane would list the proxies that are not ready, and write the composite each time
+		// one becomes ready.
 		if !p.settled() {
 			out.incomplete, out.requeue = true, true
 		}
@@ -153,10 +153,10 @@ func (gp *gatewayPlan) composeEndpoints(p *proxies) *gatewayv1alpha1.TailscaleEn
 	return e
 }
 
-// excludeItself excludes the Gateway from what it discovers in a tailnet: a route to its own
-// Tailscale Service would lead in a circle, and its ingress proxies serve nothing else. Egress
-// proxies exclude themselves. A TailscaleEndpoints has room for these patterns beside all that a
-// TailscaleGateway may have.
+// excludeItself excludes the Gateway from its discovery in a tailnet: a route to its own Tailscale
+// Service would be a loop, and its ingress proxies serve nothing else. Egress proxies exclude
+// themselves. A TailscaleEndpoints has room for these patterns in addition to all patterns of a
+// TailscaleGateway.
 func (gp *gatewayPlan) excludeItself(t *tailnet, d *gatewayv1alpha1.AutoDiscovery) {
 	if d == nil {
 		return
@@ -175,8 +175,8 @@ func (gp *gatewayPlan) excludeItself(t *tailnet, d *gatewayv1alpha1.AutoDiscover
 	}
 }
 
-// discover sets what a TailscaleEndpoints discovers for the Gateway's clients. Without a limit
-// it discovers nothing, and its proxies wait.
+// discover sets the services that a TailscaleEndpoints discovers for the Gateway's clients. Without
+// a limit it discovers nothing, and its proxies wait.
 func discover(spec *gatewayv1alpha1.TailscaleEndpointsSpec, d *gatewayv1alpha1.GatewayDiscovery) {
 	port := gatewayv1alpha1.EndpointsPort{Name: portName, Port: d.Port, Protocol: d.Protocol}
 	if port.Port == 0 {
@@ -203,7 +203,7 @@ func discover(spec *gatewayv1alpha1.TailscaleEndpointsSpec, d *gatewayv1alpha1.G
 	}
 }
 
-// labels returns the labels of all that is composed for a tailnet.
+// labels returns the labels of all children of a tailnet.
 func (gp *gatewayPlan) labels(t *tailnet) map[string]string {
 	return map[string]string{
 		meta.LabelTailnet:        t.ref,

@@ -25,13 +25,13 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/package/function/input"
 )
 
-// inputs of this function, in pipelines that are not our own.
+// inputs is the schema of this function's input, in pipelines of other composites.
 var inputs = compose.NewInputSchema(input.TailscaleGateway)
 
-// Labels of the Services that Envoy Gateway makes, wherever it runs its proxies
+// Labels of the Services that Envoy Gateway creates, wherever it runs its proxies
 // (envoyproxy/gateway v1.9 internal/gatewayapi/translator.go and
-// internal/infrastructure/kubernetes/proxy/resource.go). One Service that several
-// Gateways of a class share has the class alone.
+// internal/infrastructure/kubernetes/proxy/resource.go). A Service that several Gateways of a class
+// share has only the label of the class.
 const (
 	labelManagedBy        = "app.kubernetes.io/managed-by"
 	labelGatewayNamespace = "gateway.envoyproxy.io/owning-gateway-namespace"
@@ -43,61 +43,62 @@ const (
 
 // settings are the flags of the function.
 type settings struct {
-	// extensionImage is the image of extensions that name none.
+	// extensionImage is the image of extensions that set none.
 	extensionImage string
 
 	// envoyGateway are the namespaces in which Envoy Gateway runs.
 	envoyGateway []string
 }
 
-// facts are all that a plan depends on.
+// facts are all inputs of a plan.
 type facts struct {
 	settings
 
 	owner compose.Owner
 	spec  gatewayv1alpha1.TailscaleGatewaySpec
 
-	// reported are the services as the status contains them.
+	// reported are the services in the status.
 	reported []gatewayv1alpha1.GatewayServiceInfo
 
-	// conditions are the types of those that the object has.
+	// conditions are the types of the object's conditions.
 	conditions map[xpv2.ConditionType]bool
 
-	// step reports that there is no TailscaleGateway: a step of another composite's pipeline
-	// has the spec as its input.
+	// step means that there is no TailscaleGateway: a step of another composite's pipeline has the
+	// spec as its input.
 	step bool
 
 	observed observed
 
-	// gateway is nil until Crossplane has looked for all of it.
+	// gateway is nil until Crossplane has read all its objects.
 	gateway *gateway
 
-	// verdicts on the use of each tailnet, in the order of the spec.
+	// verdicts report whether each tailnet may be used, in the order of the spec.
 	verdicts []compose.TailnetVerdict
 
 	// installed are the Deployments of the extension that is installed for the cluster.
 	installed []appsv1.Deployment
 
-	// elsewhere reports that a Deployment with their labels exists and does not count.
+	// elsewhere means that a Deployment with their labels exists in another namespace and does not
+	// count.
 	elsewhere bool
 
-	// report of the extension. It is nil while there is none.
+	// report is the extension's report, or nil if there is none.
 	report *tailnetv1alpha1.GatewayReportSpec
 
-	// waiting says for the user what Crossplane has not read yet. The facts above are
-	// incomplete then. It is empty when they are complete.
+	// waiting is a message for the user about objects that Crossplane has not read yet. The facts
+	// above are incomplete until it is empty.
 	waiting string
 }
 
-// observed are the children that exist, by resource name.
+// observed holds the children that exist, by resource name.
 type observed struct {
 	proxies  map[string]*gatewayv1alpha1.TailscaleEndpoints
 	services map[string]*gatewayv1alpha1.TailscaleServices
 	zones    map[string]*corev1.ConfigMap
 	splits   map[string]*tailnetv1alpha1.SplitDNS
 
-	// deployment of the Gateway's own extension, and eds, its Service for endpoints. They are
-	// nil if there are none.
+	// deployment is the Deployment of the Gateway's separate extension, and eds its Service for
+	// endpoints. They are nil if there are none.
 	deployment *appsv1.Deployment
 	eds        *corev1.Service
 }
@@ -141,8 +142,8 @@ func read(r *compose.Run, s settings) (facts, error) {
 	return f, err
 }
 
-// readExtension adds what is known of the extension that serves the Gateway: its Deployments, and
-// its report.
+// readExtension adds the facts about the extension that serves the Gateway: its Deployments and its
+// report.
 func readExtension(r *compose.Run, f facts) (facts, error) {
 	if f.wantsInstalled() {
 		found, looked, err := compose.Lookup[appsv1.Deployment](r, requireInstalled())
@@ -207,8 +208,8 @@ func observeAll[T any](r *compose.Run, prefixes ...string) (map[string]*T, error
 	return out, nil
 }
 
-// checkInput returns an error for what only the extension knows: it reports on TailscaleGateways,
-// and on no other composite.
+// checkInput returns an error for fields that need the extension's report: it reports only on
+// TailscaleGateways.
 func (f facts) checkInput() error {
 	if !f.step {
 		return nil
@@ -222,7 +223,7 @@ func (f facts) checkInput() error {
 	return nil
 }
 
-// sharing returns the schema's default unless the spec says otherwise. Without tailnets nothing is
+// sharing returns the spec's routeSharing, or the schema's default. Without tailnets nothing is
 // shared.
 func (f facts) sharing() gatewayv1alpha1.RouteSharing {
 	if len(f.spec.Tailnets) == 0 {
@@ -231,8 +232,8 @@ func (f facts) sharing() gatewayv1alpha1.RouteSharing {
 	return cmp.Or(f.spec.RouteSharing, gatewayv1alpha1.RouteSharingGateway)
 }
 
-// wantsInstalled reports whether the extension that is installed for the cluster should serve
-// the Gateway. It knows TailscaleGateways with tailnets alone.
+// wantsInstalled reports whether the extension that is installed for the cluster should serve the
+// Gateway. It serves only TailscaleGateways with tailnets.
 func (f facts) wantsInstalled() bool {
 	return len(f.spec.Tailnets) > 0 && !f.step && f.spec.ExtensionServer == nil
 }
@@ -253,10 +254,10 @@ func reference(ref gatewayv1alpha1.GatewayRef, namespace string) gatewayv1alpha1
 }
 
 // requireGateway returns the requirement of the Gateway itself. Its status changes with each route
-// that comes or goes, and each change runs this function and counts against the composite in
-// Crossplane's circuit breaker. The result depends on the Gateway's addresses alone, which seldom
-// change, so a run writes nothing. One that the breaker drops misses nothing but a change of the
-// Gateway's listeners, which the next run notices.
+// that is added or removed, and each change runs this function and counts against the composite in
+// Crossplane's circuit breaker. The result depends only on the Gateway's addresses, which rarely
+// change, so most runs write nothing. A run that the circuit breaker drops can miss only a change
+// of the Gateway's listeners, which the next run detects.
 func requireGateway(ref gatewayv1alpha1.GatewayRef) compose.Requirement {
 	return compose.Requirement{
 		Key:        "gateway",
@@ -299,8 +300,9 @@ func requireGrants(ref gatewayv1alpha1.GatewayRef) compose.Requirement {
 }
 
 // requireInstalled returns the requirement of the Deployments of the chart, in any namespace. Only
-// those beside Envoy Gateway count: anybody may label a Deployment. A Gateway's own Deployments
-// are not made by Helm, so a change of them runs no other object's function.
+// those in Envoy Gateway's namespaces count, because any user may label a Deployment. A Gateway's
+// separate Deployments are not created by Helm, so a change of them runs no other object's
+// function.
 func requireInstalled() compose.Requirement {
 	return compose.Requirement{
 		Key:        "extension",
@@ -310,8 +312,8 @@ func requireInstalled() compose.Requirement {
 	}
 }
 
-// requireReport returns the requirement of what the extension reports on the Gateway. The report
-// has no status, so each change of it is one run.
+// requireReport returns the requirement of the extension's report on the Gateway. The report has no
+// status, so each change of it is one run.
 func requireReport(owner compose.Owner) compose.Requirement {
 	return compose.Requirement{
 		Key:        "report",
@@ -322,9 +324,9 @@ func requireReport(owner compose.Owner) compose.Requirement {
 	}
 }
 
-// permitted reports whether TailscaleGateways of a namespace may share what a reference
-// leads to, and whether Crossplane has looked for the grants that decide it. Those of the same
-// namespace always may.
+// permitted reports whether TailscaleGateways of a namespace may share the Gateway of a reference,
+// and whether Crossplane has read the grants that decide it. The Gateway's own namespace always
+// may.
 func permitted(r *compose.Run, ref gatewayv1alpha1.GatewayRef, namespace string) (permitted, looked bool, err error) {
 	if ref.Namespace == namespace {
 		return true, true, nil
@@ -340,8 +342,8 @@ func permitted(r *compose.Run, ref gatewayv1alpha1.GatewayRef, namespace string)
 	return grants.PermitGateway(namespace, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}), true, nil
 }
 
-// find returns the Gateway that a reference leads to, for a TailscaleGateway of a namespace. It
-// returns false while Crossplane has not looked for all of it.
+// find returns the Gateway of a reference for a TailscaleGateway of a namespace. It returns false
+// until Crossplane has read all its objects.
 func find(r *compose.Run, ref gatewayv1alpha1.GatewayRef, namespace string, namespaces []string) (*gateway, bool, error) {
 	permitted, granted, err := permitted(r, ref, namespace)
 	if err != nil {

@@ -15,23 +15,23 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// Kinds that a service leads to, beside those of routes.
+// Kinds of services' targets, in addition to those of routes.
 const (
 	kindGateway = "Gateway"
 	kindService = "Service"
 )
 
-// anyHost is what a report says of a generated route without hostnames.
+// anyHost is the host of a generated route without hostnames in a report.
 const anyHost = "*"
 
-// kindUDPRoute is that of routes which no Tailscale Service can lead to.
+// kindUDPRoute is the kind of routes to which no Tailscale Service can lead.
 const kindUDPRoute = "UDPRoute"
 
-// maxRecorded is how many routes a record names at most.
+// maxRecorded is the maximum number of routes in a record.
 const maxRecorded = 64
 
-// routeServices returns the services of a tailnet: one for each route where routes are shared,
-// and one for each Service behind them where those are published.
+// routeServices returns the services of a tailnet: one for each route if routes are shared, and one
+// for each Service behind them if those are published.
 func (gp *gatewayPlan) routeServices(t *tailnet) []*service {
 	routes := slices.SortedFunc(slices.Values(gp.report.Routes), func(a, b tailnetv1alpha1.ReportedRoute) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
@@ -48,7 +48,7 @@ func (gp *gatewayPlan) routeServices(t *tailnet) []*service {
 	return out
 }
 
-// routeTarget returns what a service of a route leads to.
+// routeTarget returns the target of a route's service.
 func routeTarget(r tailnetv1alpha1.ReportedRoute) string {
 	return r.Kind + "/" + r.Namespace + "/" + r.Name
 }
@@ -104,7 +104,8 @@ func (gp *gatewayPlan) backendServices(t *tailnet, routes []tailnetv1alpha1.Repo
 	return out
 }
 
-// protectingPolicies returns the policies that protect Services, by what a service of one leads to.
+// protectingPolicies returns the policies that protect Services, by the target of the Service's
+// Tailscale Service.
 func protectingPolicies(routes []tailnetv1alpha1.ReportedRoute) map[string]string {
 	out := map[string]string{}
 	for _, r := range routes {
@@ -116,8 +117,8 @@ func protectingPolicies(routes []tailnetv1alpha1.ReportedRoute) map[string]strin
 	return out
 }
 
-// unpublished returns why a Service has no Tailscale Service of its own, given the policy that
-// protects it, if any. It is empty if it may have one.
+// unpublished returns why a Service has no separate Tailscale Service, given the policy that
+// protects it, if any. It is empty if the Service may have one.
 func (gp *gatewayPlan) unpublished(policy string) string {
 	switch {
 	case gp.spec.PublishBackends == gatewayv1alpha1.PublishBackendsAll:
@@ -130,15 +131,14 @@ func (gp *gatewayPlan) unpublished(policy string) string {
 	return ""
 }
 
-// hidesAll reports whether backends are omitted because it is not known which policies protect
-// them.
+// hidesAll reports whether backends are omitted because the policies that protect them are unknown.
 func (gp *gatewayPlan) hidesAll() bool {
 	return gp.publishes() && gp.spec.PublishBackends != gatewayv1alpha1.PublishBackendsAll && gp.knowsRoutes() && !gp.report.PoliciesKnown &&
 		slices.ContainsFunc(gp.services, func(v *service) bool { return v.kind() == strings.ToLower(kindService) })
 }
 
-// recordedRoutes returns the routes that lead to a service, for the cluster's record of a shared one. A
-// service that is not shared has no record, which saves a write for each route.
+// recordedRoutes returns the routes that lead to a service, for the cluster's record of a shared
+// one. A service that is not shared has no record, which saves a write for each route.
 func (gp *gatewayPlan) recordedRoutes(v *service) []string {
 	if v.tailnet.VIPService.Sharing != gatewayv1alpha1.SharingShared {
 		return nil
@@ -170,13 +170,13 @@ func (v *service) answersFor(r tailnetv1alpha1.ReportedRoute) bool {
 	return routeTarget(r) == v.target
 }
 
-// backendTarget returns what a service of a backend leads to.
+// backendTarget returns the target of a backend's service.
 func backendTarget(b tailnetv1alpha1.ReportedBackend) string {
 	return kindService + "/" + b.Namespace + "/" + b.Name
 }
 
-// published returns a backend of a route as one of a Tailscale Service. It names the protocol as
-// backend does.
+// published returns a backend of a route as a backend of a Tailscale Service. It sets the protocol
+// like backend does.
 func (gp *gatewayPlan) published(b tailnetv1alpha1.ReportedBackend) gatewayv1alpha1.Backend {
 	out := gatewayv1alpha1.Backend{
 		Kind: gatewayv1alpha1.BackendKindService, Name: b.Name,

@@ -26,20 +26,20 @@ const (
 	// name of a tailnet follows.
 	prefixGateway = "gateway-"
 
-	// prefixService starts those of others. The name of a tailnet follows, and after
-	// a slash what the service leads to. With prefixOwnService it has a name that no
-	// other TailscaleGateway gives.
+	// prefixService starts the resource names of other Tailscale Services. The name of a tailnet
+	// follows, and after a slash the service's target. prefixOwnService is for a service with a
+	// name that no other TailscaleGateway gives.
 	prefixService    = "service-"
 	prefixOwnService = "own-service-"
 
 	// servicePrefix starts the names of Tailscale Services.
 	servicePrefix = "svc:"
 
-	// maxPorts is how many a Tailscale Service may have.
+	// maxPorts is the maximum number of ports of a Tailscale Service.
 	maxPorts = 64
 
-	// maxServices of a TailscaleGateway: Crossplane takes no more than 4 MiB of what a
-	// function composes.
+	// maxServices is the maximum number of services of a TailscaleGateway: Crossplane accepts at
+	// most 4 MiB of composed objects.
 	maxServices = 1000
 )
 
@@ -47,43 +47,44 @@ const (
 type service struct {
 	tailnet *tailnet
 
-	// target is what it leads to: a kind, a namespace and a name, with slashes.
+	// target is the service's target: a kind, a namespace and a name, with slashes.
 	target string
 
-	// parts of the name that it has in the tailnet.
+	// parts are the parts of its name in the tailnet.
 	parts []string
 
-	// fixed is the whole name. Empty where it is made of parts.
+	// fixed is the whole name. It is empty if the name is made of parts.
 	fixed string
 
-	// yields reports that another object of the cluster has the name that is made of parts.
+	// yields means that another object of the cluster has the name that is made of parts.
 	yields bool
 
-	// backends that answer, each at one port.
+	// backends are the backends that answer, each at one port.
 	backends []gatewayv1alpha1.Backend
 
-	// omitted is why there is no service, without a mistake. It is empty if there is one.
+	// omitted is the reason why there is no service, other than a mistake. It is empty if there is
+	// a service.
 	omitted string
 
-	// lost reports that there is none because its listeners are gone. An existing service stays:
-	// its address would be lost, too.
+	// lost means that there is no service because its listeners no longer exist. An existing
+	// service stays, because its address would be lost as well.
 	lost bool
 
-	// mistake is why there can be no service. It is for the user.
+	// mistake is the reason why there can be no service. It is for the user.
 	mistake string
 
-	// keep reports that the observed service stays as it is: what it should become is not known.
+	// keep means that the observed service stays unchanged, because its desired state is unknown.
 	keep bool
 
 	// vip is the name in the tailnet.
 	vip string
 
-	// observed TailscaleServices. Nil when there is none.
+	// observed is the observed TailscaleServices, or nil if there is none.
 	observed *gatewayv1alpha1.TailscaleServices
 }
 
-// key returns the resource name. That of the Gateway's service does not contain the Gateway's
-// name: another Gateway takes its place.
+// key returns the resource name. The resource name of the Gateway's service does not contain the
+// Gateway's name, because another Gateway may replace the Gateway.
 func (v *service) key() string {
 	if v.isGateway() {
 		return prefixGateway + v.tailnet.Name
@@ -116,8 +117,8 @@ func (v *service) nameTaken() bool {
 // isGateway reports whether a service leads to the Gateway as a whole.
 func (v *service) isGateway() bool { return strings.HasPrefix(v.target, kindGateway+"/") }
 
-// childName returns the name of the TailscaleServices. The slashes of a target bring a hash into
-// it, but the Gateway's service has a plain name.
+// childName returns the name of the TailscaleServices. The slashes of a target add a hash to it,
+// but the Gateway's service has a plain name.
 func (gp *gatewayPlan) childName(v *service) string {
 	if v.observed != nil {
 		return v.observed.GetName()
@@ -140,8 +141,8 @@ func (gp *gatewayPlan) gatewayServiceName(t *tailnet) string {
 }
 
 // planServices returns the services of each tailnet: that of the Gateway, those of its routes, and
-// those of what is behind them. There is none of a Gateway that may not be shared, not even one
-// that was made before.
+// those of the Services behind them. A Gateway that may not be shared has no services, not even
+// existing ones.
 func (gp *gatewayPlan) planServices() []*service {
 	if !gp.permitted() {
 		return nil
@@ -172,11 +173,11 @@ func (gp *gatewayPlan) planServices() []*service {
 	return out
 }
 
-// knowsRoutes reports whether the routes of the Gateway are known. While they are not, their
-// services stay as they are.
+// knowsRoutes reports whether the routes of the Gateway are known. Otherwise their services stay
+// unchanged.
 func (gp *gatewayPlan) knowsRoutes() bool { return gp.report != nil && gp.found != nil }
 
-// keptServices returns the services of routes and backends that were made before.
+// keptServices returns the existing services of routes and backends.
 func (gp *gatewayPlan) keptServices(t *tailnet) []*service {
 	targets := map[string]bool{}
 	for key := range gp.observed.services {
@@ -277,8 +278,8 @@ func (v *service) kind() string {
 // wanted reports whether there should be a TailscaleServices.
 func (v *service) wanted() bool { return v.omitted == "" && v.mistake == "" }
 
-// ready reports whether the service is in the tailnet as it is wanted. Its own condition
-// Ready says more: that a machine hosts it, which none does while its backends are down.
+// ready reports whether the service has its desired state in the tailnet. Its own condition Ready
+// also requires that a machine hosts it, which no machine does while its backends do not answer.
 func (v *service) ready() bool {
 	if v.observed == nil {
 		return false
@@ -295,8 +296,9 @@ func (v *service) ready() bool {
 	return true
 }
 
-// hosted reports whether a proxy hosts the service. One that did still does while the provider
-// cannot reconcile the service, such as when Tailscale's API does not answer.
+// hosted reports whether a proxy hosts the service. A proxy that hosted the service before still
+// does while the provider cannot reconcile the service, for example because Tailscale's API does
+// not answer.
 func (v *service) hosted() bool {
 	if v.observed == nil || v.observed.Status.GetCondition(meta.TypeAdvertised).Status != corev1.ConditionTrue {
 		return false
@@ -304,11 +306,11 @@ func (v *service) hosted() bool {
 	return v.ready() || v.observed.Status.GetCondition(meta.TypeVIPServiceReady).Reason == meta.ReasonCannotReconcile
 }
 
-// settled reports whether no change is expected any more. Backends of routes may be down; the
+// settled reports whether no more changes are expected. Backends of routes may be unavailable; the
 // Gateway itself should answer.
 func (v *service) settled() bool { return v.ready() && (!v.isGateway() || v.hosted()) }
 
-// problem returns what the user has to fix. It is empty if there is nothing.
+// problem returns the problem that the user has to fix, or an empty string.
 func (v *service) problem() string {
 	if v.mistake != "" || v.observed == nil {
 		return v.mistake
@@ -317,7 +319,7 @@ func (v *service) problem() string {
 		return c.Message
 	}
 	if c := v.observed.Status.GetCondition(meta.TypeVIPServiceReady); c.Status == corev1.ConditionFalse && c.Reason != meta.ReasonVIPServiceCreating {
-		// The TailscaleServices is none that the user wrote.
+		// The user did not write the TailscaleServices.
 		return strings.ReplaceAll(c.Message, "spec.vipService.", fmt.Sprintf("spec.tailnets[%s].vipService.", v.tailnet.Name))
 	}
 	if c := v.observed.Status.GetCondition(meta.TypeApproved); c.Status == corev1.ConditionFalse {
@@ -326,16 +328,16 @@ func (v *service) problem() string {
 	return ""
 }
 
-// serviceChildren returns the services that can exist. A new one has to wait for proxies that can
-// host it: it changes a dozen times until it is configured, and more often if it has to wait itself,
-// each of which Crossplane's circuit breaker counts twice. They start all at once: the first
-// should answer before the last is made.
+// serviceChildren returns the services that can exist. A new service has to wait for proxies that
+// can host it: it changes a dozen times until it is configured, and more often if it has to wait
+// itself, and Crossplane's circuit breaker counts each change twice. All services start at the same
+// time, so that the first answers before the last is created.
 func (gp *gatewayPlan) serviceChildren() children {
 	var out children
 	for _, v := range gp.services {
 		if !v.wanted() {
 			out.incomplete = out.incomplete || v.mistake != ""
-			// A mistake does not take away what is served.
+			// A mistake does not delete an existing service.
 			if v.observed == nil || v.omitted != "" {
 				continue
 			}
@@ -345,7 +347,7 @@ func (gp *gatewayPlan) serviceChildren() children {
 			out.incomplete = true
 			continue
 		}
-		// The circuit breaker may drop changes meanwhile.
+		// The circuit breaker may drop changes until then.
 		if !v.settled() {
 			out.incomplete, out.requeue = true, true
 		}
@@ -363,7 +365,7 @@ func (gp *gatewayPlan) serviceMeta(v *service) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: gp.childName(v), Namespace: gp.owner.Namespace, Labels: gp.labels(v.tailnet)}
 }
 
-// keepService returns an observed TailscaleServices as it is. It is empty if there is none.
+// keepService returns an observed TailscaleServices unchanged. It is empty if there is none.
 func (gp *gatewayPlan) keepService(v *service) *gatewayv1alpha1.TailscaleServices {
 	if v.observed == nil {
 		return nil

@@ -35,49 +35,50 @@ const (
 	// suffixDNS ends the names of both.
 	suffixDNS = "dns"
 
-	// maxDomains is how many a SplitDNS has.
+	// maxDomains is the maximum number of domains of a SplitDNS.
 	maxDomains = 256
 
-	// maxNames is how many a zone has: a ConfigMap has room for them.
+	// maxNames is the maximum number of names of a zone that fits into a ConfigMap.
 	maxNames = 4096
 
-	// maxNameservers are named: devices ask all of them at once.
+	// maxNameservers is the maximum number of nameservers: devices query all of them at the same
+	// time.
 	maxNameservers = 8
 
 	// suffixTailnet ends names that tailnets resolve by themselves.
 	suffixTailnet = ".ts.net"
 )
 
-// A resolver is what one tailnet resolves of a Gateway.
+// A resolver holds the names of a Gateway that one tailnet resolves.
 type resolver struct {
 	tailnet *tailnet
 
-	// name of the ConfigMap, and of the SplitDNS.
+	// name is the name of the ConfigMap and of the SplitDNS.
 	name string
 
-	// zone that the proxies answer by.
+	// zone is the zone that the proxies serve.
 	zone zone.Zone
 
 	// nameservers are the proxies' addresses in the tailnet, as far as they are known.
 	nameservers []string
 
-	// unknown reports that it is not known what to resolve: the observed zone stays.
+	// unknown means that the names to resolve are unknown: the observed zone stays.
 	unknown bool
 
-	// uncovered are hostnames that cannot be resolved, for want of a domain.
+	// uncovered are hostnames that cannot be resolved because no domain contains them.
 	uncovered []string
 
 	// beyond is the first domain that the namespace's grant does not contain. It is nil if there
 	// is none.
 	beyond *allow.ViolationError
 
-	// full reports that there are more domains, or names, than there can be.
+	// full means that there are more domains or names than the maximum.
 	full bool
 
-	// waiting reports that a hostname has no address yet.
+	// waiting means that a hostname has no address yet.
 	waiting bool
 
-	// observed ConfigMap and SplitDNS. Nil when there are none.
+	// config and split are the observed ConfigMap and SplitDNS. They are nil if there are none.
 	config *corev1.ConfigMap
 	split  *tailnetv1alpha1.SplitDNS
 }
@@ -88,7 +89,7 @@ func (gp *gatewayPlan) resolves() bool {
 	return gp.ingress() && slices.ContainsFunc(gp.tailnets, func(t *tailnet) bool { return t.SplitDNS != nil })
 }
 
-// planResolvers returns the resolvers of tailnets that ask for one.
+// planResolvers returns the resolvers of tailnets that resolve hostnames.
 func (gp *gatewayPlan) planResolvers() []*resolver {
 	if !gp.permitted() {
 		return nil
@@ -153,8 +154,8 @@ func (p *proxies) nameservers() []string {
 	return slices.Compact(out)
 }
 
-// hostnames returns the hostnames that a tailnet should resolve, and the services that answer
-// for each.
+// hostnames returns the hostnames that a tailnet should resolve, and the services that answer for
+// each.
 func (gp *gatewayPlan) hostnames(t *tailnet) map[string][]*service {
 	out := map[string][]*service{}
 	add := func(v *service, hosts ...string) {
@@ -182,8 +183,8 @@ func (gp *gatewayPlan) hostnames(t *tailnet) map[string][]*service {
 	return out
 }
 
-// gatewayHosts returns the hostnames for which the Gateway's own service answers: those of
-// routes, and of listeners. A listener's wildcard does not count where routes are known.
+// gatewayHosts returns the hostnames for which the Gateway's own service answers: those of routes,
+// and of listeners. A listener's wildcard does not count if its routes are known.
 func (gp *gatewayPlan) gatewayHosts(t *tailnet) []string {
 	var out []string
 	shared := func(port int32) bool {
@@ -251,12 +252,13 @@ func (v *resolver) plan(hosts map[string][]*service) {
 	}
 }
 
-// granted reports whether the tailnet may send queries for a domain to the proxies, whatever
-// object names the domain. A single label is never granted.
+// granted reports whether the tailnet may send queries for a domain to the proxies, independent of
+// the object that names the domain. A single label is never granted.
 func (v *resolver) granted(field, domain string) bool {
 	g := v.tailnet.verdict.Grant
 	if g == nil {
-		// The tailnet does not allow the namespace, or does not exist: another condition says so.
+		// The tailnet does not allow the namespace, or does not exist: another condition reports
+		// this.
 		return !allow.SingleLabel(domain)
 	}
 	beyond := g.Domain(field, domain)
@@ -266,7 +268,7 @@ func (v *resolver) granted(field, domain string) bool {
 	return beyond == nil
 }
 
-// addressesOf returns the addresses of the service that has the most ports: each leads to the
+// addressesOf returns the addresses of the service with the most ports: all services lead to the
 // same Gateway.
 func addressesOf(of []*service) []netip.Addr {
 	var best *service
@@ -290,9 +292,9 @@ func addressesOf(of []*service) []netip.Addr {
 	return out
 }
 
-// sharedDomains returns the domains for which others answer, too: another Gateway, or one of
-// another cluster. While the SplitDNS changes, its status may contain our own earlier
-// nameservers.
+// sharedDomains returns the domains for which other nameservers also answer: those of another
+// Gateway, or of another cluster. While the SplitDNS changes, its status may contain this Gateway's
+// earlier nameservers.
 func (v *resolver) sharedDomains() map[string]bool {
 	out := map[string]bool{}
 	if v.split == nil {
@@ -331,13 +333,13 @@ func (v *resolver) ready() bool {
 	return v.split != nil && resource.IsConditionTrue(v.split.GetCondition(xpv2.TypeReady))
 }
 
-// settled reports whether no change is expected any more. Without hostnames the tailnet needs no
+// settled reports whether no more changes are expected. Without hostnames the tailnet needs no
 // SplitDNS.
 func (v *resolver) settled() bool {
 	return v.ready() || !v.unknown && !v.waiting && len(v.zone.Domains) == 0
 }
 
-// problem returns what the user has to fix. It is empty if there is nothing.
+// problem returns the problem that the user has to fix, or an empty string.
 func (v *resolver) problem() string {
 	if v.split == nil {
 		return ""
@@ -421,8 +423,8 @@ func (v *resolver) status() *gatewayv1alpha1.GatewaySplitDNSStatus {
 	return &gatewayv1alpha1.GatewaySplitDNSStatus{Domains: p.Domains, Nameservers: p.Nameservers}
 }
 
-// splitDNSReady returns the condition SplitDNSReady: True if all hostnames resolve. What the
-// user has to fix comes before what needs only time.
+// splitDNSReady returns the condition SplitDNSReady: True if all hostnames resolve. Problems that
+// the user must fix come before those that only need time.
 func (gp *gatewayPlan) splitDNSReady() compose.Condition {
 	c := compose.Condition{Status: compose.False}
 	for _, v := range gp.resolvers {

@@ -150,8 +150,7 @@ func (gp *gatewayPlan) dependencies() []gatewayv1alpha1.DependencyStatus {
 	return slices.Compact(out)
 }
 
-// extensionServerStatus returns what is known of the extension. It returns nil if that is
-// nothing.
+// extensionServerStatus returns the state of the extension, or nil if it is unknown.
 func (gp *gatewayPlan) extensionServerStatus() *gatewayv1alpha1.ExtensionServerStatus {
 	if gp.extension == nil && gp.report == nil && len(gp.installed) == 0 {
 		return nil

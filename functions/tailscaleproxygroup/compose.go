@@ -14,13 +14,12 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 )
 
-// startAtOnce is how many endpoints are on their way to their first devices at
-// one time. Each changes a dozen times until it is there, and Crossplane's circuit
-// breaker counts each change twice against the group: a budget of 100, and one
-// more a second. Endpoints that wait for a person do not count.
+// startAtOnce is the maximum number of endpoints that wait for their first devices. Each changes a
+// dozen times until then, and Crossplane's circuit breaker counts each change twice against the
+// group: a budget of 100, and one more per second. Endpoints that wait for a user do not count.
 const startAtOnce = 2
 
-// children returns a plan of the endpoints that exist, and of the others as many as may start.
+// children returns a plan with the existing endpoints and as many new ones as may start.
 func (g *group) children() compose.Plan {
 	var p compose.Plan
 	starting := 0
@@ -31,7 +30,7 @@ func (g *group) children() compose.Plan {
 	}
 	for _, m := range g.members {
 		if m.observed == nil && starting >= startAtOnce {
-			// What is ready is not all that is wanted.
+			// Some of the desired endpoints are missing, so ready children are not enough.
 			p.NotReady = true
 			continue
 		}
@@ -48,8 +47,8 @@ func (g *group) children() compose.Plan {
 	return p
 }
 
-// replaced reports whether unwanted endpoints may be deleted. When zones are set for the first
-// time, or no longer, its tailnet keeps it until the endpoints in its place are settled.
+// replaced reports whether endpoints that are no longer wanted may be deleted. When zones are set
+// for the first time, or removed, a tailnet keeps its endpoints until the new ones are settled.
 func (g *group) replaced(old *member) bool {
 	for _, m := range g.members {
 		if m.tailnet == old.tailnet && (m.zone == "") != (old.zone == "") && !m.endpoints().Settled() {
@@ -85,7 +84,7 @@ func (g *group) composeEndpoints(m *member) *gatewayv1alpha1.TailscaleEndpoints 
 	}
 }
 
-// copyEndpoints returns an observed TailscaleEndpoints as it is.
+// copyEndpoints returns an observed TailscaleEndpoints unchanged.
 func (g *group) copyEndpoints(m *member) *gatewayv1alpha1.TailscaleEndpoints {
 	return &gatewayv1alpha1.TailscaleEndpoints{
 		ObjectMeta: metav1.ObjectMeta{Name: m.name, Namespace: g.owner.Namespace, Labels: g.labels()},

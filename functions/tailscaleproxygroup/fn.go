@@ -22,7 +22,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/package/function/input"
 )
 
-// inputs of this function, in pipelines that are not our own.
+// inputs is the schema of this function's input, in pipelines of other composites.
 var inputs = compose.NewInputSchema(input.TailscaleProxyGroup)
 
 // Function composes TailscaleProxyGroups.

@@ -22,19 +22,18 @@ const (
 	// and after a slash, which no name of a tailnet has, a zone.
 	prefixEndpoints = "endpoints-"
 
-	// defaultReplicas is the schema's default, for requests that did not pass the API server.
+	// defaultReplicas is the schema's default for requests that did not pass the API server.
 	defaultReplicas = 2
 )
 
-// A group is what follows from the facts about a TailscaleProxyGroup.
+// A group is derived from the facts about a TailscaleProxyGroup.
 type group struct {
 	facts
 
-	// members that are wanted, by tailnet and zone.
+	// members are the desired members, by tailnet and zone.
 	members []*member
 
-	// leaving are those that were observed and are not wanted any more, by
-	// tailnet and zone.
+	// leaving are the observed members that are no longer wanted, by tailnet and zone.
 	leaving []*member
 }
 
@@ -42,22 +41,22 @@ type group struct {
 type member struct {
 	tailnet string
 
-	// zone that it is pinned to. Empty if it is in none.
+	// zone is the member's zone. It is empty if the member is not pinned to one.
 	zone string
 
-	// name of the TailscaleEndpoints.
+	// name is the name of the TailscaleEndpoints.
 	name string
 
-	// replicas of each direction.
+	// replicas is the number of replicas of each direction.
 	replicas int32
 
-	// follows reports that replicas are those of the group, not the tailnet's own.
+	// follows means that replicas are those of the group, not those of the tailnet.
 	follows bool
 
-	// devices that are wanted, of all directions.
+	// devices is the desired number of devices, of all directions.
 	devices int32
 
-	// observed TailscaleEndpoints. Nil when there is none.
+	// observed is the observed TailscaleEndpoints, or nil if there is none.
 	observed *gatewayv1alpha1.TailscaleEndpoints
 }
 
@@ -95,8 +94,8 @@ func (f facts) newMember(t gatewayv1alpha1.ProxyGroupTailnet, zone string) *memb
 		replicas: ptr.Deref(t.Replicas, replicas), follows: t.Replicas == nil,
 	}
 	if zone != "" {
-		// The slash brings a hash into the name: otherwise zone b of tailnet a would have the
-		// name of tailnet b in a group that is called like this one and a.
+		// The slash adds a hash to the name: otherwise zone b of tailnet a would have the same name
+		// as tailnet b in the group whose name is this group's name and a.
 		m.name = names.Child(f.owner.Name, t.Name+"/"+zone)
 	}
 	m.devices = m.replicas
@@ -125,8 +124,8 @@ func (m *member) endpoints() compose.Endpoints {
 	return compose.Endpoints{Observed: m.observed, Devices: m.devices}
 }
 
-// labels returns the labels of every TailscaleEndpoints of the group. Our own take precedence
-// over the user's.
+// labels returns the labels of every TailscaleEndpoints of the group. The function's labels take
+// precedence over the user's.
 func (g *group) labels() map[string]string {
 	l := map[string]string{}
 	for k, v := range g.spec.Template.Labels {

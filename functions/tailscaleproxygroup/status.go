@@ -32,7 +32,7 @@ func (g *group) ready() compose.Condition {
 			continue
 		}
 		c.Status, c.Reason = compose.False, meta.ReasonProxyGroupCreating
-		// What the user has to fix comes before what needs only time.
+		// Problems that the user must fix come before those that only need time.
 		if p := m.endpoints().Problem(); p != "" {
 			c.Message = fmt.Sprintf("TailscaleEndpoints %s: %s", m.name, p)
 			return c
@@ -93,8 +93,9 @@ func device(m *member, d gatewayv1alpha1.DeviceStatus) gatewayv1alpha1.ProxyGrou
 	return out
 }
 
-// replicas returns the least number of ready replicas in the endpoints that have as many as the
-// group says, which an autoscaler compares with spec.replicas. It is zero if no endpoints have.
+// replicas returns the lowest number of ready replicas among the endpoints that have the group's
+// number of replicas. An autoscaler compares it with spec.replicas. It is zero if there are no such
+// endpoints.
 func (g *group) replicas() int32 {
 	var least *int32
 	for _, m := range g.members {

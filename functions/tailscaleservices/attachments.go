@@ -15,14 +15,14 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
-// wantedAttachments returns what each selected endpoints serves, and which other clusters' services
-// it reaches, by resource name. What is served stays as it is while the spec asks for the
-// impossible.
+// wantedAttachments returns the services that each selected endpoints serves, and the other
+// clusters' services that it reaches, by resource name. Existing attachments stay unchanged while
+// the spec is invalid.
 //
-// Attachments come with the VIPService, before it has an address: a child that Crossplane
-// learns of in a later run costs four writes of the composite. It writes its references
-// and conditions then, takes the conditions back in the next run, whose cache lags, and
-// sets them again.
+// Attachments are created together with the VIPService, before it has an address: a child that
+// Crossplane adds in a later run costs four writes of the composite. Crossplane then writes the
+// references and conditions, reverts the conditions in the next run, whose cache lags, and sets
+// them again.
 func (s *service) wantedAttachments() map[string]*tailnetv1alpha1.ServiceAttachment {
 	out := map[string]*tailnetv1alpha1.ServiceAttachment{}
 	if s.sel.err != nil || s.severalTailnets() {
@@ -76,8 +76,8 @@ func (s *service) want(out map[string]*tailnetv1alpha1.ServiceAttachment, name s
 	}
 }
 
-// wantOwn adds the attachment of this cluster's own service, by which other clusters reach the
-// backends here. There is none if they could reach nothing.
+// wantOwn adds the attachment of this cluster's separate service, by which other clusters reach the
+// backends of this cluster. There is none without backends to reach.
 func (s *service) wantOwn(out map[string]*tailnetv1alpha1.ServiceAttachment, p tailnetv1alpha1.ProxySet) {
 	if !s.shared() || s.portsErr == nil && (allPorts(s.ports) || len(s.remotePorts()) == 0) {
 		return
@@ -90,8 +90,8 @@ func (s *service) wantOwn(out map[string]*tailnetv1alpha1.ServiceAttachment, p t
 	})
 }
 
-// allPorts reports whether a service has all ports, and not some by number. Those of
-// another cluster cannot be reached then: an egress proxy has a port for each.
+// allPorts reports whether a service has all ports instead of a list. Other clusters then cannot be
+// reached, because an egress proxy has one port for each.
 func allPorts(ports []assignment) bool {
 	return len(ports) == 1 && ports[0].port == portAll
 }
@@ -103,17 +103,16 @@ func (s *service) composeIngress(p tailnetv1alpha1.ProxySet) *tailnetv1alpha1.Se
 	return s.attachment(names.Child(s.owner.Name, p.Spec.Endpoints), spec)
 }
 
-// composeOwn returns the attachment by which proxies host this cluster's own service, as they do
-// the shared one, except for the ports of Gateways. Clients use the shared service's name, so
-// that is what certificates are for.
+// composeOwn returns the attachment by which proxies host this cluster's separate service. It
+// matches that of the shared service, except for the ports of Gateways. Clients use the shared
+// service's name, so certificates are for that name.
 func (s *service) composeOwn(p tailnetv1alpha1.ProxySet) *tailnetv1alpha1.ServiceAttachment {
 	spec := s.hosted(p, slices.DeleteFunc(slices.Clone(s.ports), func(a assignment) bool { return !a.remote() }))
 	spec.ServiceName, spec.Addresses = tailnetv1alpha1.ServiceName(s.vip.Status.AtProvider.OwnServiceName), s.ownAddresses()
 	return s.attachment(names.Child(s.owner.Name, p.Spec.Endpoints, suffixOwn), spec)
 }
 
-// hosted returns what proxies serve at some ports. The service that has the ports is not part of
-// it.
+// hosted returns the attachment for some ports, without the service that has the ports.
 func (s *service) hosted(p tailnetv1alpha1.ProxySet, assigned []assignment) tailnetv1alpha1.ServiceAttachmentSpec {
 	ports := make([]tailnetv1alpha1.AttachmentPort, len(assigned))
 	named := false
@@ -136,22 +135,22 @@ func (s *service) hosted(p tailnetv1alpha1.ProxySet, assigned []assignment) tail
 		Ports:       ports,
 		HealthCheck: healthCheck(s.spec.LoadBalancing),
 	}
-	// Others have no use for the name, and would be written again when it comes.
+	// Other attachments do not use the name, and would be written again when it becomes known.
 	if named {
 		spec.DNSName = s.dnsName()
 	}
 	return spec
 }
 
-// proxyProtocols are the versions by name. That of none is 0.
+// proxyProtocols maps names to versions of the PROXY protocol. The version without a name is 0.
 var proxyProtocols = map[gatewayv1alpha1.ProxyProtocol]int32{
 	gatewayv1alpha1.ProxyProtocolV1: 1,
 	gatewayv1alpha1.ProxyProtocolV2: 2,
 }
 
-// composeRemote returns the attachment by which egress proxies reach another cluster's own
-// service. Its check is a connection, whatever the check of the backends behind them: a proxy
-// that terminates TLS would not understand a plain request.
+// composeRemote returns the attachment by which egress proxies reach another cluster's separate
+// service. Its check is a connection, whatever the check of the backends: a proxy that terminates
+// TLS would not understand a plain request.
 func (s *service) composeRemote(name string, p tailnetv1alpha1.ProxySet, c tailnetv1alpha1.ServiceConsumer) *tailnetv1alpha1.ServiceAttachment {
 	check := healthCheck(s.spec.LoadBalancing)
 	check.Path = ""
@@ -165,7 +164,7 @@ func (s *service) composeRemote(name string, p tailnetv1alpha1.ProxySet, c tailn
 		HealthCheck: check,
 		ClusterID:   c.ClusterID,
 	}
-	// Their certificates are for the shared service's name, which Gateways ask for.
+	// Their certificates are for the shared service's name, which Gateways request.
 	named := slices.ContainsFunc(s.ports, func(a assignment) bool { return a.remote() && a.tls != nil })
 	if named && s.vip != nil {
 		spec.DNSName = s.vip.Status.AtProvider.DNSName
@@ -173,7 +172,7 @@ func (s *service) composeRemote(name string, p tailnetv1alpha1.ProxySet, c tailn
 	return s.attachment(name, spec)
 }
 
-// copyAttachment returns an observed attachment as it is.
+// copyAttachment returns an observed attachment unchanged.
 func (s *service) copyAttachment(a *tailnetv1alpha1.ServiceAttachment) *tailnetv1alpha1.ServiceAttachment {
 	return s.attachment(a.GetName(), a.Spec)
 }
@@ -192,8 +191,8 @@ func (s *service) attachment(name string, spec tailnetv1alpha1.ServiceAttachment
 	}
 }
 
-// provisions reports whether an attachment needs something of its endpoints before agents can
-// act on it: a port, or the right to read a Secret.
+// provisions reports whether an attachment needs a port or the right to read a Secret before agents
+// can use it.
 func provisions(spec tailnetv1alpha1.ServiceAttachmentSpec) bool {
 	if spec.Direction == tailnetv1alpha1.DirectionEgress {
 		return true

@@ -18,7 +18,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// children returns what the service consists of.
+// children returns the children of the service.
 func (s *service) children() []compose.Child {
 	if s.refused() {
 		return nil
@@ -40,8 +40,8 @@ func (s *service) children() []compose.Child {
 	return out
 }
 
-// wantsEndpoints reports whether those of the template are wanted. A selector that is wrong
-// deletes none that exist.
+// wantsEndpoints reports whether the endpoints of the template are wanted. An invalid selector does
+// not delete existing ones.
 func (s *service) wantsEndpoints() bool {
 	broken := s.sel.err != nil && s.endpoints != nil && s.spec.EndpointTemplate != nil
 	provision := s.sel.provision && (s.verdict.Accepted || s.endpoints != nil) ||
@@ -54,19 +54,19 @@ func endpointsReady(e *gatewayv1alpha1.TailscaleEndpoints) bool {
 	return e != nil && e.Status.GetCondition(xpv2.TypeReady).Status == corev1.ConditionTrue
 }
 
-// wantsVIPService reports whether the service is wanted. It stays also while no endpoints are
-// selected, for its address, but is not created then.
+// wantsVIPService reports whether the service is wanted. Without selected endpoints an existing
+// service stays, so that it keeps its address, but none is created.
 func (s *service) wantsVIPService() bool {
 	return !s.moving() && s.tailnet() != "" && (s.vip != nil || s.mayMake())
 }
 
-// mayMake reports whether a service may be created. It also is for a backend that is a Gateway
-// or a Service which does not exist yet: it gets an address sooner.
+// mayMake reports whether a service may be created. It may also be created before its backend, a
+// Gateway or a Service, exists, so that it gets an address sooner.
 func (s *service) mayMake() bool {
 	return s.tailnet() != "" && s.verdict.Accepted && s.sel.err == nil && !s.severalTailnets() && !s.refusedSpec()
 }
 
-// refusedSpec reports whether the spec is invalid, whatever objects appear later.
+// refusedSpec reports whether the spec is invalid, independent of objects that appear later.
 func (s *service) refusedSpec() bool {
 	// The ports of a Service that does not exist yet may be those of the Tailscale Service.
 	return s.portsErr != nil && (!slices.Contains(pendingReasons, s.portsErr.reason) || len(s.spec.VIPService.Ports) == 0)

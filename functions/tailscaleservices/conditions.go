@@ -118,8 +118,8 @@ func ownField(message string) string {
 // refusals are the reasons for which the provider does not touch another owner's service.
 var refusals = []xpv2.ConditionReason{meta.ReasonForeignService, meta.ReasonNameTaken, meta.ReasonSharedByOthers}
 
-// vipProblem returns what the provider cannot do with a service. It returns nil if it can, or
-// has not tried.
+// vipProblem returns the provider's problem with a service. It returns nil if there is none, or if
+// the provider has not tried yet.
 func vipProblem(v *tailnetv1alpha1.VIPService) *xpv2.Condition {
 	if v == nil {
 		return nil

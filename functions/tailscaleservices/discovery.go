@@ -75,7 +75,7 @@ func (s *service) discovered() []gatewayv1alpha1.DiscoveredService {
 }
 
 // discoverySuccessful returns the condition DiscoverySuccessful. Its message does not count
-// services, which would cost a write for each that comes or goes, beside that of the list.
+// services, because each change of the number would cost a write in addition to that of the list.
 func (s *service) discoverySuccessful() compose.Condition {
 	c := compose.Condition{Type: meta.TypeDiscoverySuccessful, Reason: compose.ReasonWaiting}
 	d := s.discovery
@@ -100,7 +100,7 @@ func (s *service) discoverySuccessful() compose.Condition {
 	return c
 }
 
-// isFalse reports whether a condition is false and says why.
+// isFalse reports whether a condition is false and has a message.
 func isFalse(c xpv2.Condition) bool {
 	return c.Status == corev1.ConditionFalse && c.Message != ""
 }

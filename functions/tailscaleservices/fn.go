@@ -21,8 +21,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// conditionTypes are those that every run sets. Conflict is set where the service is
-// shared, and DiscoverySuccessful where services are listed.
+// conditionTypes are the types of conditions that every run sets. Conflict is set if the service is
+// shared, and DiscoverySuccessful if services are listed.
 var conditionTypes = []xpv2.ConditionType{
 	meta.TypeAccepted, meta.TypeEndpointsSelected, meta.TypeVIPServiceReady, meta.TypeAdvertised, meta.TypeApproved,
 }

@@ -41,7 +41,8 @@ func planForRoutes(f facts) compose.Plan {
 	return p
 }
 
-// checkForRoutes returns an error for what Gateways cannot do with backends (extension/index).
+// checkForRoutes returns an error for fields that Gateways do not support for backends
+// (extension/index).
 func checkForRoutes(spec gatewayv1alpha1.TailscaleServicesSpec) *specError {
 	if err := checkPorts(spec); err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// protocolUDP is that of a listener which a Tailscale Service has no port for.
+// protocolUDP is the protocol of listeners for which a Tailscale Service has no port.
 const protocolUDP = "UDP"
 
 // locate sets where proxies reach the backend of each port.
@@ -60,7 +60,8 @@ func (f facts) locateGateway(b gatewayv1alpha1.Backend, port int32) (tailnetv1al
 	}
 	found := g.Status.Gateway
 	if found == nil {
-		// Its condition says why. What that says changes while a Gateway comes up.
+		// The TailscaleGateway's condition has the reason. Its message changes while a Gateway
+		// starts, so it is not repeated here.
 		return none, &specError{
 			reason:  meta.ReasonGatewayNotValid,
 			message: fmt.Sprintf("TailscaleGateway %q has not found its Gateway's Service; see its condition %s", b.Name, meta.TypeGatewayValid),
@@ -77,7 +78,7 @@ func listens(l gatewayv1alpha1.GatewayListener, port int32) bool {
 	return l.Port == port && l.Protocol != protocolUDP
 }
 
-// others returns the ports that do exist, for a message.
+// others returns the existing ports, for a message.
 func others(listeners []gatewayv1alpha1.GatewayListener) string {
 	var ports []int32
 	for _, l := range listeners {
@@ -97,15 +98,14 @@ func others(listeners []gatewayv1alpha1.GatewayListener) string {
 	return ", only at " + strings.Join(names, ", ")
 }
 
-// onlyGateways reports whether all backends are Gateways: then their routes say how requests are
-// spread.
+// onlyGateways reports whether all backends are Gateways: then their routes balance requests.
 func onlyGateways(spec gatewayv1alpha1.TailscaleServicesSpec) bool {
 	return !slices.ContainsFunc(spec.Backends, func(b gatewayv1alpha1.Backend) bool { return b.Kind != gatewayv1alpha1.BackendKindGateway })
 }
 
-// remote reports whether other clusters may take over at a port. They may not at a Gateway's:
-// requests could go from cluster to cluster in a circle. The backends of its routes have
-// clusters of their own.
+// remote reports whether other clusters may take over at a port. They may not at a Gateway's port:
+// requests could loop between clusters. The backends of the Gateway's routes have separate
+// clusters.
 func (a assignment) remote() bool { return a.backend.Kind != gatewayv1alpha1.BackendKindGateway }
 
 // recordPorts returns the ports of this cluster's own service, if they are not all ports of the

@@ -14,15 +14,15 @@ import (
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 )
 
-// maxUnhealthy endpoints are listed in the status.
+// maxUnhealthy is the maximum number of unhealthy endpoints in the status.
 const maxUnhealthy = 16
 
-// tiers from the best to the worst.
+// tiers are the health tiers from the best to the worst.
 var tiers = []tailnetv1alpha1.HealthTier{
 	tailnetv1alpha1.HealthTierLocal, tailnetv1alpha1.HealthTierRemote, tailnetv1alpha1.HealthTierLastResort,
 }
 
-// unhealthyPaths returns how many unhealthy ways to other clusters endpoints have.
+// unhealthyPaths returns the number of unhealthy paths from endpoints to other clusters.
 func (s *service) unhealthyPaths(p tailnetv1alpha1.ProxySet) int32 {
 	if s.health == nil {
 		return 0
@@ -44,7 +44,7 @@ func (s *service) unhealthyPaths(p tailnetv1alpha1.ProxySet) int32 {
 	return n
 }
 
-// loadBalancing returns the sum of what is reported of the service's ports.
+// loadBalancing returns the sum of the reports on the service's ports.
 func (f facts) loadBalancing() *gatewayv1alpha1.LoadBalancingStatus {
 	if f.health == nil || len(f.health.Ports) == 0 {
 		return nil

@@ -23,23 +23,23 @@ func TestHealthCheck(t *testing.T) {
 		want   tailnetv1alpha1.AttachmentHealthCheck
 	}{
 		"Absent": {
-			reason: "A connection is tried, often enough to withdraw within 15 s",
+			reason: "The default is a connection, often enough to withdraw within 15 s",
 			want:   tailnetv1alpha1.AttachmentHealthCheck{Interval: seconds(5), Timeout: seconds(2), HealthyThreshold: 1, UnhealthyThreshold: 2},
 		},
 		"Connection": {
-			reason: "Without enabled there is no path, but figures hold",
+			reason: "Without enabled the path is ignored, and the numbers apply",
 			lb:     &gatewayv1alpha1.LoadBalancing{HealthCheck: &gatewayv1alpha1.HealthCheck{Path: "/x", Interval: seconds(1)}},
 			want:   tailnetv1alpha1.AttachmentHealthCheck{Interval: seconds(1), Timeout: seconds(3), HealthyThreshold: 2, UnhealthyThreshold: 3},
 		},
 		"Disabled": {
-			reason: "Backends are not to be asked",
+			reason: "Disabled checks only resolve names",
 			lb:     &gatewayv1alpha1.LoadBalancing{HealthCheck: &gatewayv1alpha1.HealthCheck{Enabled: ptr.To(false), Path: "/x"}},
 			want: tailnetv1alpha1.AttachmentHealthCheck{
 				ResolveOnly: true, Interval: seconds(10), Timeout: seconds(3), HealthyThreshold: 2, UnhealthyThreshold: 3,
 			},
 		},
 		"Enabled": {
-			reason: "The settled defaults hold for what is not said",
+			reason: "Defaults apply to fields that are not set",
 			lb:     &gatewayv1alpha1.LoadBalancing{HealthCheck: &gatewayv1alpha1.HealthCheck{Enabled: ptr.To(true)}},
 			want: tailnetv1alpha1.AttachmentHealthCheck{
 				Path: "/health", Interval: seconds(10), Timeout: seconds(3), HealthyThreshold: 2, UnhealthyThreshold: 3,

@@ -12,7 +12,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// plan returns what the facts ask of the object and its children. It depends on nothing else.
+// plan returns the desired state of the object and its children. It depends only on the facts.
 func plan(f facts) compose.Plan {
 	switch {
 	case f.waiting != "":
@@ -23,7 +23,7 @@ func plan(f facts) compose.Plan {
 	s := newService(f)
 	p := compose.Plan{Conditions: s.conditions(), Status: s.status(), NotReady: s.problem() || !s.answers()}
 	if s.verdict.Reason == meta.ReasonNotGranted {
-		// Nothing of what the spec asks for now reaches what runs, which stays.
+		// The new spec cannot be applied, so the existing children stay.
 		p.KeepExisting = true
 		return p
 	}

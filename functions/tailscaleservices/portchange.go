@@ -12,12 +12,12 @@ import (
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 )
 
-// Tailscale takes a machine for a host of a service while the machine serves every port
-// that the tailnet has of the service. So a port is removed in the tailnet first, and at
-// proxies once the provider has seen that: Tailscale's API may be away meanwhile, and the
-// proxies would lose all ports of the service. A port is added at proxies first.
+// Tailscale accepts a machine as a host of a service only while the machine serves every port that
+// the tailnet has for the service. So a port is removed in the tailnet first, and at proxies once
+// the provider has observed that: if Tailscale's API is unavailable in between, the proxies would
+// lose all ports of the service. A port is added at proxies first.
 
-// everyPort is that of a service in the tailnet that stands for all.
+// everyPort stands for all ports of a service in the tailnet.
 const everyPort tailnetv1alpha1.ServicePort = "do-not-validate"
 
 // servicePort returns an attachment's port as a service has it.
@@ -29,8 +29,8 @@ func servicePort(p int32) tailnetv1alpha1.ServicePort {
 }
 
 // keepPorts adds to an attachment the observed ports that the tailnet still expects hosts of the
-// service to serve. An attachment with all ports has no others, so it stays as it is until the
-// tailnet follows, and so does one that should get all.
+// service to serve. An attachment with all ports has no other ports, so it stays unchanged until
+// the tailnet follows, as does one that should get all ports.
 func keepPorts(want, observed *tailnetv1alpha1.ServiceAttachment, tailnet []string) {
 	if observed == nil || want.Spec.ServiceName != observed.Spec.ServiceName {
 		return
@@ -65,7 +65,7 @@ func (s *service) servedPorts(wanted, before []tailnetv1alpha1.ServicePort, pref
 	out := slices.DeleteFunc(slices.Clone(wanted), func(p tailnetv1alpha1.ServicePort) bool {
 		return !slices.Contains(before, p) && s.lacks(p, prefix)
 	})
-	// To and from all ports there is no step between.
+	// Between a list and all ports there is no intermediate step.
 	if len(out) == 0 && !slices.Contains(wanted, everyPort) && !slices.Contains(before, everyPort) {
 		return before
 	}

@@ -20,16 +20,16 @@ import (
 	rules "github.com/tailscale-gateway/tailscale-gateway/internal/service"
 )
 
-// errTemplateLabels is for the user.
+// errTemplateLabels is a message for the user.
 var errTemplateLabels = errors.New("endpointTemplate.labels and selector.matchLabels do not satisfy selector.matchExpressions; add labels that do")
 
-// A specError says what of a spec cannot be done. It is for the user.
+// A specError describes a part of a spec that is not supported. It is for the user.
 type specError struct {
 	reason  xpv2.ConditionReason
 	message string
 }
 
-// Error says what cannot be done.
+// Error returns the message.
 func (e *specError) Error() string { return e.message }
 
 func invalidBackends(format string, args ...any) *specError {
@@ -40,7 +40,8 @@ func invalidTLS(format string, args ...any) *specError {
 	return &specError{reason: meta.ReasonInvalidTLS, message: fmt.Sprintf(format, args...)}
 }
 
-// needsGateway is what a proxy cannot do: it hands each port to one backend.
+// needsGateway returns the error for a feature that proxies lack, because they forward each port to
+// one backend.
 func needsGateway(format string, args ...any) *specError {
 	return &specError{
 		reason:  meta.ReasonUnsupported,
@@ -48,30 +49,30 @@ func needsGateway(format string, args ...any) *specError {
 	}
 }
 
-// portAll is the port of an attachment that stands for all.
+// portAll stands for all ports in an attachment.
 const portAll int32 = 0
 
-// An assignment gives a port of a service to a backend.
+// An assignment maps a port of a service to a backend.
 type assignment struct {
 	port    int32
 	backend gatewayv1alpha1.Backend
 
-	// alone reports that others answer the port, too, of which proxies make nothing.
+	// alone means that other backends also answer the port, but proxies ignore them.
 	alone bool
 
-	// at is where proxies reach the backend.
+	// at is the address at which proxies reach the backend.
 	at tailnetv1alpha1.AttachmentBackend
 
-	// tls is how the proxy ends TLS. Nil if it does not.
+	// tls describes how the proxy terminates TLS. It is nil if the proxy does not.
 	tls *tailnetv1alpha1.AttachmentTLS
 }
 
-// http reports whether the backend is handed requests.
+// http reports whether the backend receives HTTP requests.
 func (a assignment) http() bool {
 	return a.backend.Protocol == gatewayv1alpha1.BackendProtocolHTTP
 }
 
-// assign each port of the service to a backend, and find where that is.
+// assign returns each port of the service with its backend and the backend's address.
 func (s *service) assign() ([]assignment, *specError) {
 	if s.unfilled != nil {
 		return nil, s.unfilled
@@ -86,10 +87,9 @@ func (s *service) assign() ([]assignment, *specError) {
 	return ports, err
 }
 
-// assignPorts gives each port of the service to one backend, by port. What is
-// wrong is told by field, for the user. What only a Gateway can do is wrong unless the
-// object is routed: its routes do it then, and proxies hand a port to the backend that is
-// to have most of it.
+// assignPorts returns each port of the service with one backend, by port. Errors name the field,
+// for the user. Features that only a Gateway has are errors unless the object is routed: then its
+// routes implement them, and proxies forward a port to the backend that should receive most of it.
 func assignPorts(spec gatewayv1alpha1.TailscaleServicesSpec, routed bool) ([]assignment, *specError) {
 	if !routed {
 		if err := checkBalancing(spec); err != nil {
@@ -116,8 +116,8 @@ func assignPorts(spec gatewayv1alpha1.TailscaleServicesSpec, routed bool) ([]ass
 	return out, assignTLS(spec.TLS, out)
 }
 
-// checkPorts for what the schema of an input does not ask for (see generate in the
-// Makefile).
+// checkPorts returns an error for ports that the schema of an input does not reject (see generate
+// in the Makefile).
 func checkPorts(spec gatewayv1alpha1.TailscaleServicesSpec) *specError {
 	for i, b := range spec.Backends {
 		if b.Port == 0 && b.Kind != gatewayv1alpha1.BackendKindGateway {
@@ -127,18 +127,18 @@ func checkPorts(spec gatewayv1alpha1.TailscaleServicesSpec) *specError {
 	return nil
 }
 
-// allOf reports whether a spec asks for all ports.
+// allOf reports whether a spec has all ports.
 func allOf(spec gatewayv1alpha1.TailscaleServicesSpec) bool {
 	return rules.AllPorts(spec)
 }
 
-// takers are the backends that answer a port, by index.
+// takers holds a port and the indexes of the backends that answer it.
 type takers struct {
 	port     int32
 	backends []int
 }
 
-// takersOf each port of the service, by port: at least one.
+// takersOf returns the backends of each port of the service, by port: at least one.
 func takersOf(spec gatewayv1alpha1.TailscaleServicesSpec) ([]takers, *specError) {
 	ports, err := servicePorts(spec.VIPService.Ports)
 	if err != nil {
@@ -160,9 +160,8 @@ func takersOf(spec gatewayv1alpha1.TailscaleServicesSpec) ([]takers, *specError)
 	return out, nil
 }
 
-// preferred of several backends is the one that is to have most of a port: the first that
-// failover names, else the one of the lowest priority, else of the highest weight, else the
-// first.
+// preferred returns the backend that should receive most of a port: the first that failover names,
+// otherwise the one with the lowest priority, the highest weight, or the first.
 func preferred(spec gatewayv1alpha1.TailscaleServicesSpec, backends []int) int {
 	lb := spec.LoadBalancing
 	priority := func(i int) int32 { return rules.Priority(lb, spec.Backends[i]) }
@@ -172,7 +171,7 @@ func preferred(spec gatewayv1alpha1.TailscaleServicesSpec, backends []int) int {
 	})
 }
 
-// checkBalancing refuses what only a Gateway can do.
+// checkBalancing returns an error for features that only a Gateway has.
 func checkBalancing(spec gatewayv1alpha1.TailscaleServicesSpec) *specError {
 	if lb := spec.LoadBalancing; lb != nil && lb.Strategy != "" && lb.Strategy != gatewayv1alpha1.StrategyRoundRobin && !onlyGateways(spec) {
 		return needsGateway("proxies do not know spec.loadBalancing.strategy %s; set %s", lb.Strategy, gatewayv1alpha1.StrategyRoundRobin)
@@ -203,7 +202,7 @@ func assignAll(spec gatewayv1alpha1.TailscaleServicesSpec) ([]assignment, *specE
 	return []assignment{{port: portAll, backend: b}}, nil
 }
 
-// assignTLS says of the ports that speak TLS how it is ended.
+// assignTLS sets how TLS is terminated at the ports that use TLS.
 func assignTLS(tls *gatewayv1alpha1.ServiceTLS, ports []assignment) *specError {
 	if tls == nil {
 		return nil
@@ -255,8 +254,8 @@ func fields(backends []int) string {
 	return compose.List(names...)
 }
 
-// checkNetworking refuses all ports where proxies cannot hand on packets. Of
-// endpoints that do not say, their agents tell.
+// checkNetworking returns an error for all ports if proxies cannot forward packets. If the
+// endpoints do not report this, their agents do.
 func (s *service) checkNetworking(ports []assignment) *specError {
 	if !allPorts(ports) {
 		return nil

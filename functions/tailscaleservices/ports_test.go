@@ -53,13 +53,13 @@ func TestAssignPorts(t *testing.T) {
 			want:     want{ports: map[int32]string{80: "web", 443: "tls"}},
 		},
 		"NothingLeft": {
-			reason:   "A backend that is left without a port harms nobody",
+			reason:   "A backend without a remaining port is no error",
 			ports:    []gatewayv1alpha1.ServicePort{"tcp:443"},
 			backends: []gatewayv1alpha1.Backend{web, tls},
 			want:     want{ports: map[int32]string{443: "tls"}},
 		},
 		"NoPort": {
-			reason:   "Only a TailscaleGateway has a port for each of the service",
+			reason:   "Only a TailscaleGateway has a port for each port of the service",
 			ports:    []gatewayv1alpha1.ServicePort{"tcp:80"},
 			backends: []gatewayv1alpha1.Backend{portless},
 			want:     want{reason: meta.ReasonInvalidBackends, err: "spec.backends[0].port is required unless kind is TailscaleGateway"},
@@ -86,14 +86,14 @@ func TestAssignPorts(t *testing.T) {
 			want:     want{reason: meta.ReasonInvalidBackends, err: "spec.backends[1].vipPort 443 is not in spec.vipService.ports; add tcp:443 there"},
 		},
 		"RoundRobin": {
-			reason:   "What Kubernetes does anyway can be said",
+			reason:   "The default behavior of Kubernetes can be set",
 			ports:    []gatewayv1alpha1.ServicePort{"tcp:80"},
 			backends: []gatewayv1alpha1.Backend{web},
 			strategy: gatewayv1alpha1.StrategyRoundRobin,
 			want:     want{ports: map[int32]string{80: "web"}},
 		},
 		"Strategy": {
-			reason:   "A proxy knows no other strategy, however many backends there are",
+			reason:   "A proxy has no other strategy, for any number of backends",
 			ports:    []gatewayv1alpha1.ServicePort{"tcp:80"},
 			backends: []gatewayv1alpha1.Backend{web},
 			strategy: gatewayv1alpha1.StrategyFailover,
@@ -103,7 +103,7 @@ func TestAssignPorts(t *testing.T) {
 			},
 		},
 		"Weight": {
-			reason:   "A proxy cannot weigh",
+			reason:   "A proxy does not support weights",
 			ports:    []gatewayv1alpha1.ServicePort{"tcp:80"},
 			backends: []gatewayv1alpha1.Backend{weighed},
 			want: want{
@@ -112,7 +112,7 @@ func TestAssignPorts(t *testing.T) {
 			},
 		},
 		"Priority": {
-			reason:   "A proxy cannot prefer",
+			reason:   "A proxy does not support priorities",
 			ports:    []gatewayv1alpha1.ServicePort{"tcp:80"},
 			backends: []gatewayv1alpha1.Backend{preferred},
 			want: want{
@@ -121,13 +121,13 @@ func TestAssignPorts(t *testing.T) {
 			},
 		},
 		"Usual": {
-			reason:   "What holds anyway can be said",
+			reason:   "Default values can be set",
 			ports:    []gatewayv1alpha1.ServicePort{"tcp:80"},
 			backends: []gatewayv1alpha1.Backend{usual},
 			want:     want{ports: map[int32]string{80: "web"}},
 		},
 		"All": {
-			reason:   "All ports go to the one backend",
+			reason:   "All ports map to the only backend",
 			ports:    []gatewayv1alpha1.ServicePort{"do-not-validate"},
 			backends: []gatewayv1alpha1.Backend{web},
 			want:     want{ports: map[int32]string{0: "web"}},
@@ -139,7 +139,7 @@ func TestAssignPorts(t *testing.T) {
 			want:     want{reason: meta.ReasonInvalidBackends, err: "spec.vipService.ports do-not-validate takes one backend, without vipPort, and no other port"},
 		},
 		"AllWithHeader": {
-			reason:   "Packets have no place for a header",
+			reason:   "The PROXY protocol is not possible for packets",
 			ports:    []gatewayv1alpha1.ServicePort{"do-not-validate"},
 			backends: []gatewayv1alpha1.Backend{all},
 			want: want{
@@ -148,7 +148,7 @@ func TestAssignPorts(t *testing.T) {
 			},
 		},
 		"RoutedStrategy": {
-			reason:   "A Gateway whose routes name the object knows every strategy",
+			reason:   "A Gateway whose routes name the object supports every strategy",
 			ports:    []gatewayv1alpha1.ServicePort{"tcp:80"},
 			backends: []gatewayv1alpha1.Backend{weighed},
 			strategy: gatewayv1alpha1.StrategyLeastConnections,
@@ -156,21 +156,21 @@ func TestAssignPorts(t *testing.T) {
 			want:     want{ports: map[int32]string{80: "web"}},
 		},
 		"RoutedPriority": {
-			reason:   "Proxies hand the port to the backend that is to have most of it: of the lowest priority",
+			reason:   "Proxies forward the port to the backend with the lowest priority",
 			ports:    []gatewayv1alpha1.ServicePort{"tcp:80"},
 			backends: []gatewayv1alpha1.Backend{preferred, {Name: "api", Port: 80}},
 			routed:   true,
 			want:     want{ports: map[int32]string{80: "api"}},
 		},
 		"RoutedWeight": {
-			reason:   "Of one priority it is the one of the highest weight",
+			reason:   "Proxies forward the port to the backend with the highest weight of one priority",
 			ports:    []gatewayv1alpha1.ServicePort{"tcp:80"},
 			backends: []gatewayv1alpha1.Backend{{Name: "api", Port: 80}, weighed},
 			routed:   true,
 			want:     want{ports: map[int32]string{80: "web"}},
 		},
 		"RoutedWeights": {
-			reason:   "Weights may be by name",
+			reason:   "Weights can be set by name",
 			ports:    []gatewayv1alpha1.ServicePort{"tcp:80"},
 			backends: []gatewayv1alpha1.Backend{web, {Name: "api", Port: 80}},
 			strategy: gatewayv1alpha1.StrategyWeighted,
@@ -188,7 +188,7 @@ func TestAssignPorts(t *testing.T) {
 			want:     want{ports: map[int32]string{80: "api"}},
 		},
 		"UDP": {
-			reason:   "A port that the schema would refuse is told by field",
+			reason:   "The error for a port that the schema would reject names the field",
 			ports:    []gatewayv1alpha1.ServicePort{"udp:53"},
 			backends: []gatewayv1alpha1.Backend{web},
 			want:     want{reason: meta.ReasonInvalidBackends, err: `spec.vipService.ports[0] "udp:53" is not tcp:PORT with PORT from 1 to 65535`},
@@ -237,32 +237,32 @@ func TestAssignTLS(t *testing.T) {
 		want    want
 	}{
 		"Port443": {
-			reason:  "443 speaks TLS where there is one",
+			reason:  "Port 443 uses TLS if it exists",
 			ports:   []gatewayv1alpha1.ServicePort{"tcp:80", "tcp:443"},
 			backend: http,
 			want:    want{TLS: map[int32]tailnetv1alpha1.AttachmentTLS{443: {}}},
 		},
 		"AllPorts": {
-			reason:  "Else all do",
+			reason:  "Without port 443 all ports use TLS",
 			ports:   []gatewayv1alpha1.ServicePort{"tcp:5432", "tcp:6432"},
 			backend: tcp,
 			want:    want{TLS: map[int32]tailnetv1alpha1.AttachmentTLS{5432: {}, 6432: {}}},
 		},
 		"Named": {
-			reason:  "Ports can be said, and a Secret",
+			reason:  "Ports and a Secret can be set",
 			tls:     gatewayv1alpha1.ServiceTLS{Ports: []int32{80}, CertificateRef: &gatewayv1alpha1.CertificateRef{Name: "web-tls"}},
 			ports:   []gatewayv1alpha1.ServicePort{"tcp:80", "tcp:443"},
 			backend: http,
 			want:    want{TLS: map[int32]tailnetv1alpha1.AttachmentTLS{80: {SecretName: "web-tls"}}},
 		},
 		"Passthrough": {
-			reason:  "TLS that the backend ends is bytes",
+			reason:  "TLS that the backend terminates is forwarded as TCP",
 			tls:     gatewayv1alpha1.ServiceTLS{Mode: gatewayv1alpha1.TLSModePassthrough},
 			ports:   []gatewayv1alpha1.ServicePort{"tcp:443"},
 			backend: tcp,
 		},
 		"PassthroughHTTP": {
-			reason:  "Requests cannot be read from TLS that goes through",
+			reason:  "HTTP requests cannot be read from TLS that the backend terminates",
 			tls:     gatewayv1alpha1.ServiceTLS{Mode: gatewayv1alpha1.TLSModePassthrough},
 			ports:   []gatewayv1alpha1.ServicePort{"tcp:443"},
 			backend: http,

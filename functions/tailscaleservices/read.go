@@ -22,12 +22,12 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/package/function/input"
 )
 
-// inputs of this function, in pipelines that are not our own.
+// inputs is the schema of this function's input, in pipelines of other composites.
 var inputs = compose.NewInputSchema(input.TailscaleServices)
 
-// Resource names of children. The name of a ServiceAttachment for ingress ends in the
-// name of its endpoints, that of one for egress in its own name. One for ingress is of the
-// service, or of this cluster's own service beside a shared one.
+// Resource names of children. The name of a ServiceAttachment for ingress ends in the name of its
+// endpoints, that of one for egress in its own name. One for ingress is of the service, or of this
+// cluster's separate service in addition to a shared one.
 const (
 	nameVIPService   = "vipservice"
 	nameEndpoints    = "endpoints"
@@ -37,54 +37,55 @@ const (
 	prefixRemote     = "remote-"
 )
 
-// facts are all that a plan depends on.
+// facts are all inputs of a plan.
 type facts struct {
 	owner compose.Owner
 
-	// spec of the TailscaleServices, with what it leaves to the Service of its name.
+	// spec is the spec of the TailscaleServices, completed from the Service of its name.
 	spec gatewayv1alpha1.TailscaleServicesSpec
 
-	// reported is what the status contains of the Tailscale Service. It is nil at first.
+	// reported is the Tailscale Service in the status. It is nil at first.
 	reported *gatewayv1alpha1.ServiceVIPStatus
 
-	// conditions are the types of those that the object has.
+	// conditions are the types of the object's conditions.
 	conditions map[xpv2.ConditionType]bool
 
-	// step reports that there is no TailscaleServices: a step of another composite's pipeline
-	// has the spec as its input.
+	// step means that there is no TailscaleServices: a step of another composite's pipeline has the
+	// spec as its input.
 	step bool
 
 	observed
 
-	// health of what Gateways reach through the service. It is nil unless it is reported.
+	// health is the health of the targets that Gateways reach through the service. It is nil
+	// without a report.
 	health *tailnetv1alpha1.HealthReportSpec
 
 	// unfilled is why the Service of the object's name cannot complete the spec. It is nil if
 	// it can.
 	unfilled *specError
 
-	// gateways that are backends, by name. One that does not exist is not among them.
+	// gateways are the TailscaleGateways that are backends, by name. Missing ones are omitted.
 	gateways map[string]*gatewayv1alpha1.TailscaleGateway
 
 	// sets are the ProxySets of the namespace.
 	sets []tailnetv1alpha1.ProxySet
 
-	// templateUsers are the attachments to the endpoints of the template. They are known only
-	// where needsTemplateUsers asks for them, and once Crossplane has looked.
+	// templateUsers are the attachments to the endpoints of the template. They are read only if
+	// needsTemplateUsers is true.
 	templateUsers      []tailnetv1alpha1.ServiceAttachment
 	templateUsersKnown bool
 
-	// access is whether the namespace may use the tailnet, and tailnetTags are the tags that the
-	// tailnet puts on every machine.
+	// access reports whether the namespace may use the tailnet, and tailnetTags are the tags that
+	// the tailnet adds to every machine.
 	access      compose.TailnetVerdict
 	tailnetTags []tailnetv1alpha1.Tag
 
-	// waiting says for the user what Crossplane has not read yet. The facts above are
-	// incomplete then. It is empty when they are complete.
+	// waiting is a message for the user about objects that Crossplane has not read yet. The facts
+	// above are incomplete until it is empty.
 	waiting string
 }
 
-// observed are the children that exist.
+// observed holds the children that exist.
 type observed struct {
 	// vip is nil if there is none.
 	vip *tailnetv1alpha1.VIPService
@@ -95,12 +96,11 @@ type observed struct {
 	// discovery is nil if there is none.
 	discovery *tailnetv1alpha1.Discovery
 
-	// attachments by resource name.
+	// attachments are the ServiceAttachments by resource name.
 	attachments map[string]*tailnetv1alpha1.ServiceAttachment
 }
 
-// read returns the facts of a run. What it requires of Crossplane depends on what it has read
-// before.
+// read returns the facts of a run. Its requirements depend on the facts that it has read before.
 func read(r *compose.Run) (facts, error) {
 	xr := &gatewayv1alpha1.TailscaleServices{}
 	if err := r.Object(inputs, xr); err != nil {
@@ -119,7 +119,7 @@ func read(r *compose.Run) (facts, error) {
 		return f, err
 	}
 	if f.step {
-		// No route can name what a step composes, so there is no health to read.
+		// Routes cannot refer to children of a step, so there is no health to read.
 		if err := f.checkInput(); err != nil {
 			return f, err
 		}
@@ -228,8 +228,8 @@ func requireGateway(namespace, name string) compose.Requirement {
 	}
 }
 
-// readGateways returns the TailscaleGateways that are backends without a host, by name, and
-// whether Crossplane has looked for all of them.
+// readGateways returns the TailscaleGateways that are backends without a host, by name, and whether
+// Crossplane has read all of them.
 func readGateways(r *compose.Run, owner compose.Owner, spec gatewayv1alpha1.TailscaleServicesSpec) (map[string]*gatewayv1alpha1.TailscaleGateway, bool, error) {
 	out, all := map[string]*gatewayv1alpha1.TailscaleGateway{}, true
 	for _, b := range spec.Backends {
@@ -248,7 +248,7 @@ func readGateways(r *compose.Run, owner compose.Owner, spec gatewayv1alpha1.Tail
 	return out, all, nil
 }
 
-// withSelector returns a spec whose template is selected where the spec has no selector. The schema
+// withSelector returns a spec that selects its template if the spec has no selector. The schema
 // requires a label otherwise.
 func withSelector(owner compose.Owner, spec gatewayv1alpha1.TailscaleServicesSpec) gatewayv1alpha1.TailscaleServicesSpec {
 	if spec.EndpointTemplate != nil && len(spec.Selector.MatchLabels)+len(spec.Selector.MatchExpressions) == 0 {
@@ -257,14 +257,14 @@ func withSelector(owner compose.Owner, spec gatewayv1alpha1.TailscaleServicesSpe
 	return spec
 }
 
-// requireNamesake returns the requirement of the Service of the object's name. The Service hardly
+// requireNamesake returns the requirement of the Service of the object's name. The Service rarely
 // changes once it exists.
 func requireNamesake(owner compose.Owner) compose.Requirement {
 	return compose.Requirement{Key: "service", APIVersion: "v1", Kind: "Service", Namespace: owner.Namespace, Name: owner.Name}
 }
 
-// readNamesake returns the Service of the object's name, if the spec leaves something to it. It
-// returns false while Crossplane has not looked for it.
+// readNamesake returns the Service of the object's name, if the spec omits fields that the Service
+// can complete. It returns false until Crossplane has read it.
 func readNamesake(r *compose.Run, owner compose.Owner, spec gatewayv1alpha1.TailscaleServicesSpec) (namesake.Service, bool, error) {
 	out := namesake.Service{Namespace: owner.Namespace, Name: owner.Name}
 	if !namesake.Answers(spec) {
@@ -285,8 +285,8 @@ func readNamesake(r *compose.Run, owner compose.Owner, spec gatewayv1alpha1.Tail
 	return out, true, nil
 }
 
-// fill returns a spec with what it leaves to the Service of the object's name, or why the Service
-// cannot complete it.
+// fill returns a spec completed from the Service of the object's name, or why the Service cannot
+// complete it.
 func fill(spec gatewayv1alpha1.TailscaleServicesSpec, found namesake.Service) (gatewayv1alpha1.TailscaleServicesSpec, *specError) {
 	out, problem := namesake.Fill(spec, found)
 	switch {
@@ -298,11 +298,11 @@ func fill(spec gatewayv1alpha1.TailscaleServicesSpec, found namesake.Service) (g
 	return spec, &specError{reason: meta.ReasonInvalidBackends, message: problem.Message}
 }
 
-// reserved are the names of Tailscale Services that the API server refuses.
+// reserved are the names of Tailscale Services that the API server rejects.
 var reserved = []string{"svc:localhost", "svc:wpad", "svc:autoconfig", "svc:isatap", "svc:teredo", "svc:autorouter"}
 
-// checkInput returns an error for what the API server refuses in a TailscaleServices and the
-// schema of an input cannot.
+// checkInput returns an error for values that the API server rejects in a TailscaleServices but the
+// schema of an input does not.
 func (f facts) checkInput() error {
 	if !f.publishes() {
 		return errors.New("cannot do without a Tailscale Service: routes name no step of a pipeline; remove spec.vipService.enabled of the input, or compose a TailscaleServices")
@@ -322,8 +322,8 @@ func (f facts) checkInput() error {
 	return nil
 }
 
-// publishes reports whether the object has a Tailscale Service. Without one it is for routes of
-// Gateways alone.
+// publishes reports whether the object has a Tailscale Service. Without one it is only for routes
+// of Gateways.
 func (f facts) publishes() bool { return ptr.Deref(f.spec.VIPService.Enabled, true) }
 
 // serviceName returns the name of the service in the tailnet.

@@ -19,7 +19,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose/composetest"
 )
 
-// TestReady judges responses as Crossplane does: a client that waits for Ready may connect.
+// TestReady evaluates responses like Crossplane: a client that waits for Ready may connect.
 func TestReady(t *testing.T) {
 	cases := map[string]struct {
 		reason string
@@ -28,17 +28,17 @@ func TestReady(t *testing.T) {
 	}{
 		"Hosted":           {reason: "A machine is approved and advertises.", file: "serving", want: true},
 		"OneOfTwo":         {reason: "One machine is enough.", file: "one-host", want: true},
-		"Address":          {reason: "An address alone answers nobody.", file: "address"},
+		"Address":          {reason: "An address alone does not answer.", file: "address"},
 		"NoHealthyBackend": {reason: "No machine offers the service while no backend answers.", file: "no-healthy-backend"},
-		"ApprovalPending":  {reason: "Control sends nobody to a machine that is not approved.", file: "approval-pending"},
-		"NotConfigured":    {reason: "Nor to one that does not serve every port.", file: "not-configured"},
-		"OtherClusters":    {reason: "This cluster hosts nothing, another one does.", file: "shared-egress-only", want: true},
-		"NoOtherCluster":   {reason: "This cluster hosts nothing, nor does another one yet.", file: "shared-egress-only-unhosted"},
-		"RoutesAlone":      {reason: "No cluster is to host what is a backend of routes alone.", file: "egress-only", want: true},
+		"ApprovalPending":  {reason: "Clients are not sent to a machine that is not approved.", file: "approval-pending"},
+		"NotConfigured":    {reason: "Clients are not sent to a machine that does not serve every port.", file: "not-configured"},
+		"OtherClusters":    {reason: "This cluster does not host the service, another one does.", file: "shared-egress-only", want: true},
+		"NoOtherCluster":   {reason: "Neither this cluster nor another one hosts the service yet.", file: "shared-egress-only-unhosted"},
+		"RoutesAlone":      {reason: "No cluster hosts a service that is only a backend of routes.", file: "egress-only", want: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			// The status has the name once the run before has written it.
+			// The status has the name after the previous run has written it.
 			rsp := composetest.Settle(t, &Function{log: logging.NewNopLogger()}, objects(t, tc.file)...)
 			if got := ready(rsp); got != tc.want {
 				t.Errorf("\n%s\nready: want %t, got %t", tc.reason, tc.want, got)
@@ -47,7 +47,7 @@ func TestReady(t *testing.T) {
 	}
 }
 
-// ready reports whether Crossplane takes the composite for ready (crossplane v2.4
+// ready reports whether Crossplane treats the composite as ready (crossplane v2.4
 // internal/controller/apiextensions/composite, composition_functions.go).
 func ready(rsp *fnv1.RunFunctionResponse) bool {
 	if r := rsp.GetDesired().GetComposite().GetReady(); r != fnv1.Ready_READY_UNSPECIFIED {

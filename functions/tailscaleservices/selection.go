@@ -20,24 +20,24 @@ import (
 
 // A selection is the endpoints that host a service.
 type selection struct {
-	// sets of the selected endpoints, by name.
+	// sets are the selected endpoints, by name.
 	sets []tailnetv1alpha1.ProxySet
 
-	// provision reports that the endpoints of the template are wanted.
+	// provision means that the endpoints of the template are wanted.
 	provision bool
 
-	// superseded are the endpoints of the template where others take their place. They
-	// stay until one of the others hosts the service.
+	// superseded are the endpoints of the template that others replace. They stay until one of the
+	// others hosts the service.
 	superseded []tailnetv1alpha1.ProxySet
 
-	// err is what is wrong with the selector or the template. It is for the user.
+	// err is the error in the selector or the template. It is for the user.
 	err error
 }
 
-// selectEndpoints returns the endpoints that the selector matches. Endpoints from a template are
-// for the case that no others match, so they count only for the service that they were made for,
-// and only while no others match. Those of another service's template never keep this one from
-// having its own: otherwise two services with one selector would take turns.
+// selectEndpoints returns the endpoints that the selector matches. Endpoints from a template count
+// only for their own service, and only while no others match. Endpoints from another service's
+// template never prevent this service from having its own: otherwise two services with one selector
+// would alternate.
 func selectEndpoints(owner compose.Owner, spec gatewayv1alpha1.TailscaleServicesSpec, sets []tailnetv1alpha1.ProxySet) selection {
 	matching, err := selector.Of(&spec.Selector)
 	if err != nil {
@@ -53,7 +53,7 @@ func selectEndpoints(owner compose.Owner, spec gatewayv1alpha1.TailscaleServices
 		case mine && template != nil && s.Spec.Tailnet == template.Tailnet:
 			own = append(own, s)
 		case mine:
-			// They are about to be deleted: the template is gone or names another tailnet.
+			// They are about to be deleted: the template was removed or names another tailnet.
 		case template == nil || s.Labels[meta.LabelAutoProvisioned] != "true":
 			others = append(others, s)
 		}
@@ -66,7 +66,7 @@ func selectEndpoints(owner compose.Owner, spec gatewayv1alpha1.TailscaleServices
 	if !matching.Matches(labels.Set(provisionedLabels(owner, spec))) {
 		return selection{err: errTemplateLabels}
 	}
-	// Those that cannot host replace no others; they may be for egress.
+	// Endpoints that cannot host, such as those for egress, replace no others.
 	for _, s := range others {
 		if s.Spec.Tailnet == template.Tailnet {
 			own = append(own, s)
@@ -75,7 +75,7 @@ func selectEndpoints(owner compose.Owner, spec gatewayv1alpha1.TailscaleServices
 	return selection{sets: own, provision: true}
 }
 
-// mayHost reports whether endpoints have machines that can host services, or get some.
+// mayHost reports whether endpoints have machines that can host services, or will have some.
 func mayHost(p tailnetv1alpha1.ProxySet) bool { return machines(p) > 0 || p.Spec.IngressOnRequest }
 
 // byName compares ProxySets by name.
@@ -86,8 +86,8 @@ func provisionedName(owner compose.Owner) string {
 	return names.Child(owner.Name, "endpoints")
 }
 
-// provisionedLabels returns the labels of endpoints made from a service's template: the
-// template's, those of the selector, and ours.
+// provisionedLabels returns the labels of endpoints made from a service's template: those of the
+// template, of the selector, and of the function.
 func provisionedLabels(owner compose.Owner, spec gatewayv1alpha1.TailscaleServicesSpec) map[string]string {
 	l := map[string]string{}
 	maps.Copy(l, spec.EndpointTemplate.Labels)
@@ -97,13 +97,13 @@ func provisionedLabels(owner compose.Owner, spec gatewayv1alpha1.TailscaleServic
 	return l
 }
 
-// provisioned reports whether endpoints are those that the template makes. A TailscaleEndpoints
-// cannot change its tailnet, so endpoints in another tailnet must be deleted first.
+// provisioned reports whether endpoints match the template. A TailscaleEndpoints cannot change its
+// tailnet, so endpoints in another tailnet must be deleted first.
 func provisioned(e *gatewayv1alpha1.TailscaleEndpoints, t *gatewayv1alpha1.EndpointTemplate) bool {
 	return e == nil || e.Spec.Tailnet == t.Tailnet
 }
 
-// tailnets returns the tailnets of the selected endpoints, or of the template, each once.
+// tailnets returns the tailnets of the selected endpoints, or of the template, without duplicates.
 func (s selection) tailnets(template *gatewayv1alpha1.EndpointTemplate) []string {
 	var out []string
 	for _, p := range s.sets {
@@ -129,7 +129,7 @@ func (s selection) hosting(owner compose.Owner, template *gatewayv1alpha1.Endpoi
 	}})
 }
 
-// tags returns the tags of the endpoints' machines, each once.
+// tags returns the tags of the endpoints' machines, without duplicates.
 func tags(sets []tailnetv1alpha1.ProxySet) []tailnetv1alpha1.Tag {
 	lists := make([][]tailnetv1alpha1.Tag, 0, len(sets))
 	for _, p := range sets {
@@ -138,7 +138,7 @@ func tags(sets []tailnetv1alpha1.ProxySet) []tailnetv1alpha1.Tag {
 	return compose.Tags(lists...)
 }
 
-// machines returns how many ingress machines endpoints should have.
+// machines returns the desired number of ingress machines of endpoints.
 func machines(p tailnetv1alpha1.ProxySet) int32 {
 	n := int32(0)
 	for _, m := range p.Spec.Sets {
@@ -149,7 +149,7 @@ func machines(p tailnetv1alpha1.ProxySet) int32 {
 	return n
 }
 
-// hasIngress reports whether endpoints have proxies that can host services, or get some once
+// hasIngress reports whether endpoints have proxies that can host services, or will have some once
 // there is an attachment.
 func hasIngress(p tailnetv1alpha1.ProxySet) bool {
 	return hasDirection(p, tailnetv1alpha1.DirectionIngress) || p.Spec.IngressOnRequest

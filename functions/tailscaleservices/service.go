@@ -17,27 +17,28 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// suffixOwn ends the names of attachments of this cluster's own service. Its dash makes them end
-// in a hash: no other child, of any service, has such a name.
+// suffixOwn ends the names of attachments of this cluster's separate service. Its dash makes them
+// end in a hash, so no other child of any service has such a name.
 const suffixOwn = "own-service"
 
-// A service is what follows from the facts about a Tailscale Service. Its methods answer what a
-// plan consists of.
+// A service is derived from the facts about a Tailscale Service. Its methods return the parts of a
+// plan.
 type service struct {
 	facts
 
 	sel selection
 	succession
 
-	// verdict is whether the namespace may use the tailnet as the spec asks.
+	// verdict reports whether the namespace may use the tailnet in the way of the spec.
 	verdict compose.TailnetVerdict
 
-	// ports of the service and their backends, unless portsErr is what is wrong with the spec.
+	// ports are the ports of the service and their backends. portsErr is the error in the spec, if
+	// there is one.
 	ports    []assignment
 	portsErr *specError
 }
 
-// selectFor returns the service of which nothing but the selected endpoints is known.
+// selectFor returns the service with only the selected endpoints.
 func selectFor(f facts) *service {
 	return &service{facts: f, sel: selectEndpoints(f.owner, f.spec, f.sets)}
 }
@@ -54,9 +55,9 @@ func newService(f facts) *service {
 	return s
 }
 
-// tailnet returns the tailnet that the service should be in: that of the selected endpoints.
-// While they are of several tailnets, or there are none, the service stays where it is, because
-// its address would be lost. It is empty if nothing determines it.
+// tailnet returns the desired tailnet of the service: that of the selected endpoints. If they are
+// in several tailnets, or there are none, the service stays where it is, because its address would
+// be lost. It is empty if nothing determines it.
 func (s *service) tailnet() string {
 	if t := s.sel.tailnets(s.spec.EndpointTemplate); len(t) == 1 {
 		return t[0]
@@ -64,8 +65,8 @@ func (s *service) tailnet() string {
 	return s.observedTailnet()
 }
 
-// violations returns how the spec violates the namespace's grant. Its elements are nil where it does
-// not.
+// violations returns how the spec violates the namespace's grant. Elements without a violation are
+// nil.
 func (s *service) violations(g *allow.Grant) []*allow.ViolationError {
 	v := s.spec.VIPService
 	name := "spec.vipService.name"
@@ -93,13 +94,14 @@ func (s *service) severalTailnets() bool {
 }
 
 // refused reports whether the namespace may not use the tailnet. Nothing is composed then. A
-// tailnet that is gone, or whose selector is invalid, does not refuse: what runs continues.
+// tailnet that no longer exists, or whose selector is invalid, does not refuse: existing children
+// stay.
 func (s *service) refused() bool {
 	return s.verdict.Reason == meta.ReasonNamespaceNotAllowed
 }
 
-// moving reports whether the service is in another tailnet than it should be in. It must be
-// deleted there before it is created here.
+// moving reports whether the service is in another tailnet than it should be. It must be deleted
+// there before it is created here.
 func (s *service) moving() bool {
 	t := s.observedTailnet()
 	return t != "" && t != s.tailnet()
@@ -113,8 +115,7 @@ func (s *service) addresses() []string {
 	return s.vip.Status.AtProvider.Addresses
 }
 
-// tailnetPorts returns the ports that the tailnet has of the service. There are none until they
-// are known.
+// tailnetPorts returns the service's ports in the tailnet. There are none until they are known.
 func (s *service) tailnetPorts() []string {
 	if s.vip == nil || s.moving() {
 		return nil
@@ -122,8 +123,8 @@ func (s *service) tailnetPorts() []string {
 	return s.vip.Status.AtProvider.Ports
 }
 
-// ownAddresses returns the addresses of this cluster's own service, beside the shared one. There
-// are none at first.
+// ownAddresses returns the addresses of this cluster's separate service, in addition to the shared
+// one. There are none at first.
 func (s *service) ownAddresses() []string {
 	if s.vip == nil || s.moving() || s.vip.Status.AtProvider.OwnServiceName == "" {
 		return nil
@@ -147,13 +148,13 @@ func (s *service) allHosts() []tailnetv1alpha1.ServiceHost {
 	return s.vip.Status.AtProvider.Hosts
 }
 
-// shared reports whether other clusters may define the service, too.
+// shared reports whether other clusters may also define the service.
 func (f facts) shared() bool {
 	return f.spec.Sharing == gatewayv1alpha1.SharingShared
 }
 
-// remotes returns the other clusters that share the service, by cluster ID. The record with the
-// name of our own service is this cluster's.
+// remotes returns the other clusters that share the service, by cluster ID. It omits the record of
+// this cluster, which has the name of its separate service.
 func (s *service) remotes() []tailnetv1alpha1.ServiceConsumer {
 	if !s.shared() || s.vip == nil || s.moving() {
 		return nil
@@ -172,7 +173,7 @@ func (s *service) dnsName() string {
 	return s.vip.Status.AtProvider.DNSName
 }
 
-// vipReady reports whether the service is in the tailnet as it is wanted, with an address and a
+// vipReady reports whether the service has its desired state in the tailnet, with an address and a
 // DNS name.
 func (s *service) vipReady() bool {
 	return s.vip != nil && len(s.addresses()) > 0 && s.dnsName() != "" && s.nameReported() &&
@@ -180,17 +181,17 @@ func (s *service) vipReady() bool {
 		s.vip.GetCondition(xpv2.TypeSynced).Status != corev1.ConditionFalse
 }
 
-// nameReported reports whether the status has the service's DNS name. No condition changes before that:
-// a client that waits for Ready reads the name next, and all conditions that the service changes
-// are one write.
+// nameReported reports whether the status has the service's DNS name. Conditions do not change
+// before that: a client that waits for Ready reads the name next, and all conditions that the
+// service changes are one write.
 func (s *service) nameReported() bool {
 	return s.step || s.reported != nil && s.reported.DNSName != ""
 }
 
 // answers reports whether a machine is approved as a host of the service and advertises it. The
-// service is not ready before. Machines of other clusters count where this cluster has none to
-// host it, see routeOnly. A service that no cluster hosts is ready without: it is a backend of
-// routes alone.
+// service is not ready before. Machines of other clusters count if this cluster has none to host
+// it, see routeOnly. A service that no cluster hosts is ready without a machine, because it is only
+// a backend of routes.
 func (s *service) answers() bool {
 	if s.routeOnly() {
 		return !s.shared() || count(s.allHosts(), isHealthy) > 0
@@ -198,15 +199,15 @@ func (s *service) answers() bool {
 	return count(s.hosts(), isHealthy) > 0
 }
 
-// routeOnly reports whether this cluster hosts the service nowhere: none of the selected
-// endpoints has ingress proxies. Gateways route to its backends, and to other clusters that
-// share it.
+// routeOnly reports whether this cluster does not host the service: none of the selected endpoints
+// has ingress proxies. Gateways route to its backends, and to other clusters that share it.
 func (s *service) routeOnly() bool {
 	return len(s.sel.sets) > 0 && !slices.ContainsFunc(s.sel.sets, hasIngress) &&
 		(!s.sel.provision || s.spec.EndpointTemplate.Proxy.ConnectionType == gatewayv1alpha1.ConnectionTypeEgress)
 }
 
-// problem reports whether there is something for the user to fix, whatever the children report.
+// problem reports whether there is something for the user to fix, independent of the children's
+// reports.
 func (s *service) problem() bool {
 	return s.sel.err != nil || s.portsErr != nil || !s.verdict.Accepted || s.severalTailnets() || s.moving() ||
 		len(s.sel.sets) == 0

@@ -21,7 +21,7 @@ const (
 	statusPending = "Pending"
 )
 
-// approvedPrefix starts the approvals that let a host serve.
+// approvedPrefix is the prefix of approvals that permit a host to serve.
 const approvedPrefix = "approved"
 
 // isApproved reports whether a host is approved.
@@ -29,12 +29,12 @@ func isApproved(h tailnetv1alpha1.ServiceHost) bool {
 	return strings.HasPrefix(h.Approval, approvedPrefix)
 }
 
-// isHealthy reports whether a host gets the service's traffic.
+// isHealthy reports whether a host receives the service's traffic.
 func isHealthy(h tailnetv1alpha1.ServiceHost) bool {
 	return h.Online && h.Configured && isApproved(h)
 }
 
-// count returns how many hosts have a property.
+// count returns the number of hosts with a property.
 func count(hosts []tailnetv1alpha1.ServiceHost, is func(tailnetv1alpha1.ServiceHost) bool) int32 {
 	n := int32(0)
 	for _, h := range hosts {
@@ -45,7 +45,7 @@ func count(hosts []tailnetv1alpha1.ServiceHost, is func(tailnetv1alpha1.ServiceH
 	return n
 }
 
-// machines returns how many machines should host the service.
+// machines returns the desired number of machines that host the service.
 func (s *service) machines() int32 {
 	n := int32(0)
 	for _, p := range s.sel.sets {
@@ -118,10 +118,9 @@ func (s *service) selected(p tailnetv1alpha1.ProxySet) gatewayv1alpha1.SelectedE
 	return out
 }
 
-// hosts reports whether a host is a machine of endpoints. The provider knows that by the
-// machine's node ID. If it does not report it, the host's name decides: the first label is the
-// name that the machine requested, with -1, -2 and so on if that was taken. Machines request a
-// name with a hash.
+// hosts reports whether a host is a machine of endpoints. The provider reports this by the
+// machine's node ID. Otherwise the host's name decides: the first label is the name that the
+// machine requested, with -1, -2 and so on if that was in use. Machines request a name with a hash.
 func hosts(p tailnetv1alpha1.ProxySet, h tailnetv1alpha1.ServiceHost) bool {
 	if h.Endpoints != "" {
 		return h.Endpoints == p.Spec.Endpoints
@@ -145,7 +144,7 @@ func hosts(p tailnetv1alpha1.ProxySet, h tailnetv1alpha1.ServiceHost) bool {
 // unique matches what names.UniqueHost appends.
 var unique = regexp.MustCompile(`-[0-9a-f]{8}$`)
 
-// cutNumber returns a name without -1, -2 and so on at its end, and whether it ended so.
+// cutNumber returns a name without a suffix -1, -2 and so on, and whether it had one.
 func cutNumber(name string) (string, bool) {
 	i := strings.LastIndexByte(name, '-')
 	if i < 0 || i == len(name)-1 || strings.Trim(name[i+1:], "0123456789") != "" {

@@ -10,19 +10,19 @@ import (
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 )
 
-// A succession says which endpoints continue until others have taken over.
+// A succession lists the endpoints that stay until others have taken over.
 type succession struct {
 	// staying are endpoints that serve the service until a selected one hosts it.
 	staying []tailnetv1alpha1.ProxySet
 
-	// keepTemplate reports that the endpoints of the template stay though others are selected:
+	// keepTemplate means that the endpoints of the template stay although others are selected:
 	// until one of those hosts the service, and while another service uses them.
 	keepTemplate bool
 }
 
-// succeed returns which endpoints continue.
+// succeed returns the endpoints that stay.
 func (s *service) succeed() succession {
-	// The condition says what is wrong with a selector.
+	// A condition reports the invalid selector.
 	if len(s.sel.sets) == 0 && !s.sel.provision {
 		return succession{}
 	}
@@ -38,7 +38,7 @@ func (s *service) succeed() succession {
 	return out
 }
 
-// supersedes reports whether selected endpoints are about to take the place of the template's.
+// supersedes reports whether selected endpoints are about to replace those of the template.
 func (s *service) supersedes() bool { return len(s.sel.superseded) > 0 && !s.hasTakenOver() }
 
 // needsTemplateUsers reports whether the endpoints of the template stay only as long as another
@@ -54,9 +54,8 @@ func (s *service) hasTakenOver() bool {
 	})
 }
 
-// served returns the endpoints in the service's tailnet, by name, that serve it and are no
-// longer selected. A service that has to move to another tailnet is one service, which cannot be
-// served in both.
+// served returns the endpoints in the service's tailnet, by name, that serve it and are no longer
+// selected. A service that has to move to another tailnet cannot be served in both.
 func (s *service) served() []tailnetv1alpha1.ProxySet {
 	var out []tailnetv1alpha1.ProxySet
 	for _, p := range s.sets {
@@ -71,7 +70,7 @@ func (s *service) served() []tailnetv1alpha1.ProxySet {
 	return out
 }
 
-// keepsTemplate reports whether the endpoints of the template stay though others are selected.
+// keepsTemplate reports whether the endpoints of the template stay although others are selected.
 func (s *service) keepsTemplate(t *gatewayv1alpha1.EndpointTemplate) bool {
 	return s.keepTemplate && t != nil && t.Tailnet == s.tailnet()
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// composeConfig returns the provider config of all objects of this tailnet. Its name, by which
-// they refer to it, is the tailnet's.
+// composeConfig returns the provider config of all objects of this tailnet. Its name is the
+// tailnet's, by which objects refer to it.
 func composeConfig(f facts) *tailnetv1alpha1.ClusterProviderConfig {
 	return &tailnetv1alpha1.ClusterProviderConfig{
 		ObjectMeta: metav1.ObjectMeta{Name: f.name, Labels: labels(f)},
@@ -52,7 +52,7 @@ func credentials(s gatewayv1alpha1.TailscaleTailnetSpec) tailnetv1alpha1.Credent
 }
 
 // namespace returns the namespace of the Tailnet: that of the credential, because the provider
-// lets a Tailnet beside the credential use it, whatever namespaces are allowed.
+// permits a Tailnet in that namespace to use the credential, whatever namespaces are allowed.
 func namespace(s gatewayv1alpha1.TailscaleTailnetSpec) string {
 	switch w := s.WorkloadIdentity; {
 	case w != nil && w.ServiceAccountRef != nil:
@@ -65,7 +65,7 @@ func namespace(s gatewayv1alpha1.TailscaleTailnetSpec) string {
 	return s.OAuthSecretNamespace
 }
 
-// composeTailnet returns the Tailnet, which observes the tailnet and tries the credential.
+// composeTailnet returns the Tailnet, which observes the tailnet and tests the credential.
 func composeTailnet(f facts) *tailnetv1alpha1.Tailnet {
 	return &tailnetv1alpha1.Tailnet{
 		ObjectMeta: metav1.ObjectMeta{

@@ -21,7 +21,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/package/function/input"
 )
 
-// inputs of this function, in pipelines that are not our own.
+// inputs is the schema of this function's input, in pipelines of other composites.
 var inputs = compose.NewInputSchema(input.TailscaleTailnet)
 
 // Resource names of children.
@@ -54,19 +54,19 @@ func run(r *compose.Run) error {
 	return plan(f).Render(r)
 }
 
-// facts are all that a plan depends on.
+// facts are all inputs of a plan.
 type facts struct {
 	name string
 	spec gatewayv1alpha1.TailscaleTailnetSpec
 
-	// tailnet that was observed. It is empty if there is none.
+	// tailnet is the observed Tailnet. It is empty if there is none.
 	tailnet *tailnetv1alpha1.Tailnet
 
 	// clusterID is empty if it is not known.
 	clusterID string
 
-	// waiting says for the user what Crossplane has not read yet. It is empty when the facts are
-	// complete.
+	// waiting is a message for the user about objects that Crossplane has not read yet. It is empty
+	// when the facts are complete.
 	waiting string
 }
 
@@ -93,7 +93,7 @@ func read(r *compose.Run) (facts, error) {
 	if f.clusterID = f.spec.ClusterID; f.clusterID != "" {
 		return f, nil
 	}
-	// A provider config keeps its ID when the namespace cannot be read any more.
+	// A provider config keeps its ID when Crossplane can no longer read the namespace.
 	f.clusterID = config.Spec.ClusterID
 	found, resolved, err := compose.Lookup[corev1.Namespace](r, requireKubeSystem())
 	if err != nil {
@@ -113,7 +113,7 @@ func requireKubeSystem() compose.Requirement {
 	return compose.Requirement{Key: "kube-system", APIVersion: "v1", Kind: "Namespace", Name: "kube-system"}
 }
 
-// plan returns what the facts ask of the object and its children. It depends on nothing else.
+// plan returns the desired state of the object and its children. It depends only on the facts.
 func plan(f facts) compose.Plan {
 	if f.waiting != "" {
 		return compose.Wait(f.waiting, meta.TypeAuthenticated)
@@ -124,11 +124,11 @@ func plan(f facts) compose.Plan {
 		return p
 	}
 	p.Conditions = []compose.Condition{authenticated(f.tailnet)}
-	// A config has no state of its own: the Tailnet reports whether it works.
+	// A config has no state: the Tailnet reports whether it works.
 	p.Children = []compose.Child{{Name: nameConfig, Object: composeConfig(f), Ready: true}}
 	if n := f.tailnet.GetNamespace(); n != "" && n != namespace(f.spec) {
-		// Crossplane would forget the Tailnet in the old namespace if it composed one in the
-		// new one: the old one is deleted first.
+		// If Crossplane composed a Tailnet in the new namespace, it would forget the one in the old
+		// namespace, so that is deleted first.
 		p.NotReady = true
 		return p
 	}

@@ -12,18 +12,18 @@ import (
 	"github.com/crossplane/function-sdk-go/response"
 )
 
-// A Condition of the object that the user wrote. It has no time: Crossplane
-// keeps that.
+// A Condition is a condition of the object that the user wrote. It has no time, because Crossplane
+// sets the time.
 type Condition struct {
 	Type   xpv2.ConditionType
 	Status Status
 	Reason xpv2.ConditionReason
 
-	// Message says what to do next. It must be the same from run to run.
+	// Message says what to do next. It must not change between runs.
 	Message string
 }
 
-// A Status of a condition. The zero value is unknown.
+// A Status is the status of a condition. The zero value is unknown.
 type Status int
 
 // Statuses of a condition.
@@ -52,7 +52,7 @@ func (r *Run) SetCondition(c Condition) {
 // listLimit is how many names a message lists.
 const listLimit = 3
 
-// List returns names for a message: sorted, three at most, and the number of the others.
+// List returns names for a message: at most three, sorted, and the number of the others.
 func List(names ...string) string {
 	s := slices.Clone(names)
 	slices.Sort(s)

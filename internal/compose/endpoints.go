@@ -12,15 +12,15 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// Endpoints are an observed TailscaleEndpoints that another composite composes.
+// An Endpoints is an observed TailscaleEndpoints that another composite composes.
 type Endpoints struct {
-	// Observed is nil where there is none yet.
+	// Observed is nil if there is none yet.
 	Observed *gatewayv1alpha1.TailscaleEndpoints
-	// Devices is how many it should have in the tailnet.
+	// Devices is the desired number of devices in the tailnet.
 	Devices int32
 }
 
-// Online returns how many of its devices are online.
+// Online returns the number of its devices that are online.
 func (e Endpoints) Online() int32 {
 	n := int32(0)
 	if e.Observed == nil {
@@ -34,19 +34,18 @@ func (e Endpoints) Online() int32 {
 	return n
 }
 
-// Complete reports whether it has exactly the devices that are wanted, and all are in the
-// tailnet.
+// Complete reports whether it has exactly the desired devices, and all are in the tailnet.
 func (e Endpoints) Complete() bool {
 	return e.Observed != nil && len(e.Observed.Status.Devices) == int(e.Devices) && e.Online() == e.Devices
 }
 
-// Settled reports whether it is complete, and ready in all else.
+// Settled reports whether it is complete and ready.
 func (e Endpoints) Settled() bool {
 	return e.Complete() && e.Observed.Status.GetCondition(xpv2.TypeReady).Status == corev1.ConditionTrue
 }
 
-// Problem returns what the user has to fix before it can have its devices. It is empty if there
-// is nothing.
+// Problem returns the problem that the user has to fix before it can have its devices, or an empty
+// string.
 func (e Endpoints) Problem() string {
 	if e.Observed == nil {
 		return ""
@@ -60,8 +59,8 @@ func (e Endpoints) Problem() string {
 	return ""
 }
 
-// Starting reports whether it still waits for its first devices. Endpoints that have lost
-// devices do not: they must not keep others from starting.
+// Starting reports whether it still waits for its first devices. Endpoints that have lost devices
+// do not count, because they must not prevent others from starting.
 func (e Endpoints) Starting() bool {
 	return e.Observed != nil && e.Problem() == "" && len(e.Observed.Status.Devices) < int(e.Devices)
 }

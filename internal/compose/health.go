@@ -11,16 +11,16 @@ import (
 // healthKey is the key of the requirement of a HealthReport.
 const healthKey = "health"
 
-// HealthRead reports whether Crossplane has looked for what Health requires.
+// HealthRead reports whether Crossplane has read the requirement of Health.
 func (r *Run) HealthRead() bool {
 	_, ok := r.req.GetRequiredResources()[healthKey]
 	return ok
 }
 
-// Health returns the health of what Gateways reach through an object of ours, as their extension
-// reports it. It returns nil without a report: there may be no extension, or no route that names
-// the object, so no function waits for it. The report changes only when an endpoint becomes
-// healthy or unhealthy.
+// Health returns the health of the targets that Gateways reach through an object, as their
+// extension reports it. It returns nil without a report: there may be no extension, or no route
+// that names the object, so functions do not wait for it. The report changes only when an endpoint
+// becomes healthy or unhealthy.
 func (r *Run) Health(kind string, o Owner) (*tailnetv1alpha1.HealthReportSpec, error) {
 	q := Requirement{
 		Key:        healthKey,

@@ -27,8 +27,8 @@ import (
 // inputSuffix ends the kinds of inputs.
 const inputSuffix = "Input"
 
-// A step is a run in a pipeline that is not our own: it has an input, and other
-// steps compose and observe beside it, some of the same function.
+// A step is a run in a pipeline of another composite: it has an input, and other steps also compose
+// and observe resources, some with the same function.
 type step struct {
 	// resources is the prefix of the names of composed resources.
 	resources string
@@ -36,14 +36,13 @@ type step struct {
 	// conditions is the prefix of condition types.
 	conditions string
 
-	// status is the field of the composite to write the status to. Nil if none.
+	// status is the field of the composite for the status. It is nil if there is none.
 	status []string
 }
 
-// Object decodes what the run is about into an object of our kinds. That is the
-// composite, unless the step has an input. The input then says the spec, and the
-// object has the namespace and labels of the user's object, and its name, to
-// which that of the step is added.
+// Object decodes the object of a run. This is the composite, unless the step has an input. Then the
+// spec is that of the input, the namespace and labels are those of the user's object, and the name
+// is that of the user's object with the step's name appended.
 func (r *Run) Object(s *InputSchema, into metav1.Object) error {
 	if len(r.req.GetInput().GetFields()) == 0 {
 		return r.Composite(into)
@@ -60,8 +59,8 @@ func (r *Run) objectOf(s *InputSchema, into metav1.Object) error {
 	if err != nil {
 		return err
 	}
-	// The step is known before anything can fail, because the types of conditions depend on it.
-	// An invalid name is refused below.
+	// Set the step before an error can occur, because the types of conditions depend on it. An
+	// invalid name is rejected below.
 	name, ok := in["name"].(string)
 	if !ok || len(validation.IsDNS1123Label(name)) > 0 {
 		name = ""
@@ -110,13 +109,12 @@ func (r *Run) objectOf(s *InputSchema, into metav1.Object) error {
 	return nil
 }
 
-// HasInput reports whether the run is a step of a pipeline that is not our own. The
-// API server has not seen the change that led to an input, so rules on changes
-// are for the function to keep.
+// HasInput reports whether the run is a step of another composite's pipeline. The API server has
+// not validated changes of an input, so the function must check rules for changes.
 func (r *Run) HasInput() bool { return r.step != nil }
 
-// KindOf returns the kind that a step composes: that of its input without "Input", or that of
-// the composite, which for a claim begins with X.
+// KindOf returns the kind that a step composes: that of its input without "Input", or that of the
+// composite, which for a claim begins with X.
 func KindOf(req *fnv1.RunFunctionRequest) string {
 	if in := req.GetInput().GetFields(); len(in) > 0 {
 		return strings.TrimSuffix(in["kind"].GetStringValue(), inputSuffix)
@@ -128,8 +126,8 @@ func KindOf(req *fnv1.RunFunctionRequest) string {
 	return kind
 }
 
-// newStep returns the step of the function that takes this kind of input. Names of steps have
-// neither dot nor slash, so no prefix is the start of another.
+// newStep returns the step of the function with this kind of input. Names of steps have neither dot
+// nor slash, so no prefix is the start of another.
 func newStep(kind, name string) *step {
 	function := strings.ToLower(strings.TrimSuffix(kind, inputSuffix))
 	if name == "" {
@@ -154,7 +152,7 @@ func (r *Run) conditionType(t xpv2.ConditionType) string {
 	return r.step.conditions + string(t)
 }
 
-// patched returns an input with what it copies from the composite.
+// patched returns an input with the values that it copies from the composite.
 func patched(in, composite map[string]any) (map[string]any, error) {
 	step := functionv1alpha1.Step{}
 	if err := convert(map[string]any{"patches": in["patches"]}, &step); err != nil {
@@ -176,13 +174,13 @@ func patched(in, composite map[string]any) (map[string]any, error) {
 			return nil, errors.Wrapf(err, "patches[%d].toFieldPath", i)
 		}
 	}
-	// Values that were set have lost which numbers are whole.
+	// The values that were set have lost whether numbers are integers.
 	out := map[string]any{}
 	return out, convert(to.UnstructuredContent(), &out)
 }
 
-// jsonMap returns a struct as a map in which whole numbers are integers, as in what the API
-// server decodes.
+// jsonMap returns a struct as a map in which whole numbers are integers, like in objects that the
+// API server decodes.
 func jsonMap(s *structpb.Struct) (map[string]any, error) {
 	j, err := protojson.Marshal(s)
 	if err != nil {
@@ -192,7 +190,7 @@ func jsonMap(s *structpb.Struct) (map[string]any, error) {
 	return m, errors.Wrap(utiljson.Unmarshal(j, &m), "cannot decode a struct")
 }
 
-// convert decodes the JSON of a value into another one.
+// convert converts a value to another type through JSON.
 func convert(from, into any) error {
 	j, err := json.Marshal(from)
 	if err != nil {

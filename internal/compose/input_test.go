@@ -46,7 +46,7 @@ func parse(t *testing.T, y string) *structpb.Struct {
 	return s
 }
 
-// parseInput adds what every input of endpoints starts with.
+// parseInput returns an input with the fields that every input of endpoints starts with.
 func parseInput(t *testing.T, y string) *structpb.Struct {
 	t.Helper()
 	s := parse(t, y)
@@ -71,7 +71,7 @@ func TestObject(t *testing.T) {
 		err    string
 	}{
 		"Defaults": {
-			reason: "An input gets the defaults that an object gets, whatever the composite's own spec is like",
+			reason: "An input gets the same defaults as an object, whatever the composite's spec is",
 			input:  `spec: {tailnet: example}`,
 			want: gatewayv1alpha1.TailscaleEndpoints{
 				ObjectMeta: metav1.ObjectMeta{Name: "shop", Namespace: "default", Labels: map[string]string{"team": "a"}},
@@ -88,7 +88,7 @@ func TestObject(t *testing.T) {
 			},
 		},
 		"Patches": {
-			reason: "What the composite lacks is not copied; the rest is, with its type",
+			reason: "Fields that the composite lacks are not copied; the others are, with their type",
 			input: `
 name: edge
 labels: {team: b}
@@ -119,32 +119,32 @@ spec: {tailnet: example}`,
 			err:    `cannot use the input of this step: spec.tailnet: Required value`,
 		},
 		"Misspelt": {
-			reason: "A field that is not known would be ignored",
+			reason: "An unknown field would be ignored",
 			input:  `{zone: edge, spec: {tailnet: example, proxies: {}}}`,
 			err:    `cannot use the input of this step: spec.proxies: Unknown field; zone: Unknown field`,
 		},
 		"Rule": {
-			reason: "Rules hold as for an object",
+			reason: "Rules apply like for an object",
 			input:  `spec: {tailnet: example, tags: [k8s]}`,
 			err:    `cannot use the input of this step: spec.tags[0]: Invalid value: "k8s": must be tag: followed by a letter, then letters, digits and dashes`,
 		},
 		"SetTwice": {
-			reason: "A set has each item once",
+			reason: "A set has no duplicates",
 			input:  `spec: {tailnet: example, tags: ["tag:a", "tag:a"]}`,
 			err:    `cannot use the input of this step: spec.tags[1]: Duplicate value: "tag:a"`,
 		},
 		"PatchedType": {
-			reason: "What is copied must be of the field's type",
+			reason: "A copied value must be of the field's type",
 			input:  `{patches: [{fromFieldPath: spec.spread, toFieldPath: spec.proxy.replicas}], spec: {tailnet: example}}`,
 			err:    `cannot use the input of this step: spec.proxy.replicas: Invalid value: "array": spec.proxy.replicas in body must be of type integer: "array"`,
 		},
 		"PatchOfTheStep": {
-			reason: "A step is called the same for every composite",
+			reason: "A step has the same name for every composite",
 			input:  `{patches: [{fromFieldPath: metadata.name, toFieldPath: name}], spec: {tailnet: example}}`,
 			err:    `cannot use the input of this step: patches[0].toFieldPath: Invalid value: "name": patches[0].toFieldPath in body should match '^(spec|labels)[.\[]'`,
 		},
 		"Conditions": {
-			reason: "Crossplane writes these",
+			reason: "Crossplane writes these fields",
 			input:  `{statusFieldPath: status.conditions, spec: {tailnet: example}}`,
 			err:    `cannot use the input of this step: statusFieldPath: Invalid value: "status.conditions": is a field that Crossplane writes; use another field`,
 		},
@@ -218,7 +218,7 @@ func TestSteps(t *testing.T) {
 			condition: "MachinesReady",
 		},
 		"Named": {
-			reason:    "What a step with a name makes carries it",
+			reason:    "Resources and conditions of a step with a name contain the name",
 			input:     "{name: edge, spec: {tailnet: example}}",
 			resource:  "tailscaleendpoints-edge.a",
 			condition: "edge/MachinesReady",
@@ -254,7 +254,7 @@ func TestTwoStepsOfOneName(t *testing.T) {
 	}
 	other := newStepRun(t, "{name: inner, spec: {tailnet: example}}", first.Response().GetDesired())
 	if err := other.Desire("a", cm, true); err != nil {
-		t.Errorf("steps of two names do not meet: %v", err)
+		t.Errorf("steps with different names share no resources: %v", err)
 	}
 	same := newStepRun(t, "{name: edge, spec: {tailnet: example}}", first.Response().GetDesired())
 	want := `an earlier step composes "tailscaleendpoints-edge.a" too; give each step of this function another name in its input`
@@ -274,17 +274,17 @@ func TestStepStatus(t *testing.T) {
 		want      string
 	}{
 		"Path": {
-			reason: "The status is written where the input says, beside that of others",
+			reason: "The status is written to the field of the input, in addition to that of others",
 			input:  "{statusFieldPath: status.edge, spec: {tailnet: example}}",
 			want:   `{"url": "theirs", "edge": {"totalEndpoints": 2}}`,
 		},
 		"NewPath": {
-			reason: "What leads to the field is made",
+			reason: "The parents of the field are created",
 			input:  "{statusFieldPath: status.tailscale.edge, spec: {tailnet: example}}",
 			want:   `{"url": "theirs", "tailscale": {"edge": {"totalEndpoints": 2}}}`,
 		},
 		"NoPath": {
-			reason: "Nothing is written without being asked for",
+			reason: "Without a field in the input the status is not written",
 			input:  "spec: {tailnet: example}",
 			want:   `{"url": "theirs"}`,
 		},
@@ -295,7 +295,7 @@ func TestStepStatus(t *testing.T) {
 			want:      `{"url": "theirs", "edge": {"totalEndpoints": 1}}`,
 		},
 		"ConditionsChangeFirst": {
-			reason:    "Nothing is written where nothing is observed, when conditions change",
+			reason:    "The status stays empty when conditions change",
 			input:     "{statusFieldPath: status.other, spec: {tailnet: example}}",
 			condition: true,
 			want:      `{"url": "theirs"}`,

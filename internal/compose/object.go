@@ -22,7 +22,7 @@ import (
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 )
 
-// scheme knows the kind of every object that a function composes.
+// scheme has the kinds of all objects that functions compose.
 var scheme = runtime.NewScheme()
 
 func init() {
@@ -40,10 +40,10 @@ func init() {
 	}
 }
 
-// toStruct encodes an object for server-side apply: with its kind, and without
-// status or nulls, which would claim fields that a function has no opinion of. It
-// does not use the SDK's composed.From, whose encoder sends every false and 0
-// although they should be omitted when empty, and drops emptyDir: {}.
+// toStruct encodes an object for server-side apply: with its kind, and without status or nulls,
+// which would claim fields that a function does not set. It does not use the SDK's composed.From,
+// whose encoder includes every false and 0 although they should be omitted when empty, and drops
+// emptyDir: {}.
 func toStruct(o runtime.Object) (*structpb.Struct, error) {
 	gvk, err := apiutil.GVKForObject(o, scheme)
 	if err != nil {

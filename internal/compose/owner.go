@@ -9,30 +9,29 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Labels that Crossplane puts on a composite that a claim made.
+// Labels that Crossplane adds to the composite of a claim.
 const (
 	labelClaimName      = "crossplane.io/claim-name"
 	labelClaimNamespace = "crossplane.io/claim-namespace"
 )
 
-// crossplaneDomain ends the prefix of labels and annotations that Crossplane
-// itself keeps.
+// crossplaneDomain ends the prefix of Crossplane's own labels and annotations.
 const crossplaneDomain = "crossplane.io"
 
 // An Owner is the object that a user wrote: the composite, or its claim.
 type Owner struct {
-	// Name of the object.
+	// Name is the name of the object.
 	Name string
 
-	// Namespace of the object and of its children. Empty when the composite is
-	// cluster-scoped and no claim made it.
+	// Namespace is the namespace of the object and of its children. It is empty if the composite is
+	// cluster-scoped and has no claim.
 	Namespace string
 
-	// Labels of the object, without those of Crossplane.
+	// Labels are the labels of the object, without those of Crossplane.
 	Labels map[string]string
 }
 
-// OwnerOf finds the user's object from a composite's metadata.
+// OwnerOf returns the user's object for a composite's metadata.
 func OwnerOf(xr metav1.Object) Owner {
 	o := Owner{Name: xr.GetName(), Namespace: xr.GetNamespace(), Labels: withoutCrossplane(xr.GetLabels())}
 	if o.Namespace != "" {
@@ -46,9 +45,8 @@ func OwnerOf(xr metav1.Object) Owner {
 	return o
 }
 
-// withoutCrossplane copies labels or annotations except for those that Crossplane
-// keeps: they differ between an object and its claim, and a function that sends
-// them back would own them.
+// withoutCrossplane copies labels or annotations except for Crossplane's own: they differ between
+// an object and its claim, and a function that sends them back would own them.
 func withoutCrossplane(in map[string]string) map[string]string {
 	out := map[string]string{}
 	for k, v := range in {

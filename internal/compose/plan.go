@@ -11,40 +11,41 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 )
 
-// A Plan is what a function wants of a composite. Functions read facts from a request, make a
-// plan of the facts alone, and render the plan to the response.
+// A Plan is the desired state of a composite. Functions read facts from a request, make a plan only
+// from the facts, and render the plan to the response.
 type Plan struct {
-	// Conditions of the object that the user wrote, in the order in which they are set.
+	// Conditions are the conditions of the object that the user wrote, in order.
 	Conditions []Condition
 
-	// Status of the composite, a struct. Nil leaves the status as it is.
+	// Status is the status of the composite, a struct. Nil leaves the status unchanged.
 	Status any
 
 	// NotReady makes the composite not ready even if all its children are, or if it has none.
 	NotReady bool
 
-	// RequeueAfter has Crossplane call again after a time, see Run.RequeueAfter. Zero waits for a
-	// change.
+	// RequeueAfter makes Crossplane call the function again after a time, see Run.RequeueAfter.
+	// Zero waits for a change.
 	RequeueAfter time.Duration
 
-	// KeepExisting composes the observed children as they are instead of Children.
+	// KeepExisting composes the observed children unchanged instead of Children.
 	KeepExisting bool
 
-	// Children that are wanted. Crossplane deletes observed ones that are not among them.
+	// Children are the desired children. Crossplane deletes observed children that are missing
+	// here.
 	Children []Child
 }
 
-// A Child is an object that is composed under a resource name.
+// A Child is an object that is composed with a resource name.
 type Child struct {
 	Name   string
 	Object runtime.Object
 
-	// Ready reports whether the object is ready. The composite is once all its children are.
+	// Ready reports whether the object is ready. The composite is ready once all its children are.
 	Ready bool
 }
 
-// Wait returns the plan of a run that lacks an input: conditions of these types are unknown, with
-// a message for the user, and the children stay as they are.
+// Wait returns the plan of a run that lacks an input: conditions of these types are unknown, with a
+// message for the user, and the children stay unchanged.
 func Wait(message string, types ...xpv2.ConditionType) Plan {
 	p := Plan{KeepExisting: true}
 	for _, t := range types {

@@ -37,19 +37,19 @@ func TestRender(t *testing.T) {
 		want   *fnv1.RunFunctionResponse
 	}{
 		"Children": {
-			reason: "What the plan does not list is deleted",
+			reason: "Children that the plan does not list are deleted",
 			plan:   Plan{Conditions: []Condition{condition}, Children: []Child{{Name: "b", Object: created, Ready: true}}},
 			want: &fnv1.RunFunctionResponse{Conditions: set, Desired: &fnv1.State{Resources: map[string]*fnv1.Resource{
 				"b": {Ready: fnv1.Ready_READY_TRUE, Resource: resource.MustStructJSON(`{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "b", "namespace": "shop"}}`)},
 			}}},
 		},
 		"KeepExisting": {
-			reason: "Existing children take the place of those of the plan",
+			reason: "Existing children replace those of the plan",
 			plan:   Plan{KeepExisting: true, Children: []Child{{Name: "b", Object: created, Ready: true}}},
 			want:   &fnv1.RunFunctionResponse{Desired: &fnv1.State{Resources: kept}},
 		},
 		"Wait": {
-			reason: "Without an input nothing is known, and nothing changes",
+			reason: "Without an input conditions are unknown, and nothing changes",
 			plan:   Wait("Wait", "Accepted"),
 			want:   &fnv1.RunFunctionResponse{Conditions: waiting, Desired: &fnv1.State{Resources: kept}},
 		},

@@ -8,27 +8,27 @@ import (
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 )
 
-// A Requirement is other objects that a function reads. Crossplane brings them,
-// then calls again, and does so again whenever one of them changes.
+// A Requirement selects other objects that a function reads. Crossplane supplies them and calls the
+// function again, and does so whenever one of them changes.
 type Requirement struct {
-	// Key of the requirement in the request and the response.
+	// Key is the key of the requirement in the request and the response.
 	Key string
 
 	APIVersion string
 	Kind       string
 
-	// Namespace of the objects. Empty for a cluster-scoped kind.
+	// Namespace is the namespace of the objects. It is empty for a cluster-scoped kind.
 	Namespace string
 
-	// Name of the one object. Empty to take those that carry Labels.
+	// Name is the name of a single object. It is empty to select objects by Labels.
 	Name string
 
-	// Labels that the objects carry.
+	// Labels are the labels of the objects.
 	Labels map[string]string
 }
 
-// Require requests objects. A function must request the same in every run with the same input,
-// whether or not Crossplane has supplied them.
+// Require requests objects. A function must request the same objects in every run with the same
+// input, whether or not Crossplane has supplied them.
 func (r *Run) Require(q Requirement) {
 	if r.rsp.GetRequirements() == nil {
 		r.rsp.Requirements = &fnv1.Requirements{}
@@ -48,9 +48,8 @@ func (r *Run) Require(q Requirement) {
 	r.rsp.Requirements.Resources[q.Key] = s
 }
 
-// Required decodes what Crossplane found for a requirement, in its order. It
-// returns false if Crossplane has not looked yet, and true with an empty list if
-// there is nothing.
+// Required decodes the objects that Crossplane supplied for a requirement, in its order. It returns
+// false if Crossplane has not read them yet, and true with an empty list if there are none.
 func Required[T any](r *Run, q Requirement) ([]T, bool, error) {
 	found, ok := r.req.GetRequiredResources()[q.Key]
 	if !ok {

@@ -26,29 +26,30 @@ import (
 
 // Reasons of conditions that are unknown.
 const (
-	// ReasonWaiting means that what a condition is about is not reported yet.
+	// ReasonWaiting means that the state of the condition is not reported yet.
 	ReasonWaiting xpv2.ConditionReason = "Waiting"
 
 	// ReasonCannotCompose means that the function failed.
 	ReasonCannotCompose xpv2.ConditionReason = "CannotCompose"
 )
 
-// A Run is one call of a function: its request, and the response so far. What
-// earlier functions of the pipeline wanted is kept.
+// A Run is one call of a function: its request and its response. It keeps the desired state of
+// earlier functions of the pipeline.
 type Run struct {
 	req *fnv1.RunFunctionRequest
 	rsp *fnv1.RunFunctionResponse
 
-	// status that the run wants. Nil if it says nothing of it.
+	// status is the status that the run sets. It is nil if the run sets none.
 	status *structpb.Struct
 
-	// step that the run is in a pipeline that is not our own. Nil in our own.
+	// step is the run's step in a pipeline of another composite. It is nil in a pipeline of the
+	// product.
 	step *step
 }
 
-// NewRun starts a response to a request. The response never expires, unless the run
-// says RequeueAfter or the circuit breaker is open: Crossplane watches all that our
-// functions read (2.4 and later), and calls again when some of it changes.
+// NewRun returns a run with an empty response to a request. The response does not expire, unless
+// the run sets RequeueAfter or the circuit breaker is open: Crossplane (2.4 and later) watches all
+// objects that the functions read, and calls them again after a change.
 func NewRun(req *fnv1.RunFunctionRequest) *Run {
 	return &Run{req: req, rsp: response.To(req, 0)}
 }
@@ -62,9 +63,9 @@ func (r *Run) Response() *fnv1.RunFunctionResponse {
 	return r.rsp
 }
 
-// Fatal ends the pipeline with an error: Crossplane keeps all children as they
-// are, shows the error on the composite, and tries again. Conditions of these
-// types that the run has not set become unknown and carry the error.
+// Fatal returns a response that ends the pipeline with an error: Crossplane keeps all children
+// unchanged, shows the error on the composite, and tries again. Conditions of these types that the
+// run has not set become unknown with the error as their message.
 func (r *Run) Fatal(err error, types ...xpv2.ConditionType) *fnv1.RunFunctionResponse {
 	set := map[string]bool{}
 	for _, c := range r.rsp.GetConditions() {
@@ -79,26 +80,26 @@ func (r *Run) Fatal(err error, types ...xpv2.ConditionType) *fnv1.RunFunctionRes
 	return r.Response()
 }
 
-// RequeueInterval is when Crossplane calls again for changes that it may have missed. More children
-// that come up at a time than the circuit breaker lets through need it: a change that the breaker
-// drops is not repeated.
+// RequeueInterval is the time after which Crossplane calls again for changes that it may have
+// missed. It is needed if more children start at the same time than the circuit breaker permits: a
+// change that the circuit breaker drops is not repeated.
 const RequeueInterval = time.Minute
 
-// How long changes of a composite may be missed while Crossplane's circuit breaker is open, which
-// it is for five minutes. Each call applies every child, so a composite with many is called less
-// often: twenty children are applied a second at most.
+// These values limit how long changes of a composite may be missed while Crossplane's circuit
+// breaker is open, which lasts five minutes. Each call applies every child, so a composite with
+// many children is called less often: at most twenty children are applied per second.
 const (
 	openInterval         = time.Second
 	openIntervalForChild = 50 * time.Millisecond
 )
 
-// circuitOpen reports whether Crossplane's circuit breaker is open, and drops changes.
+// circuitOpen reports whether Crossplane's circuit breaker is open and drops changes.
 func (r *Run) circuitOpen() bool {
 	c := r.observedConditions()[string(apiextv1.TypeResponsive)]
 	return c.GetFields()["status"].GetStringValue() == string(corev1.ConditionFalse)
 }
 
-// RequeueAfter has Crossplane call again after a time at the latest, whatever changes.
+// RequeueAfter makes Crossplane call again after a time at the latest, even without a change.
 func (r *Run) RequeueAfter(d time.Duration) {
 	if ttl := r.rsp.GetMeta().GetTtl().AsDuration(); ttl == 0 || d < ttl {
 		r.rsp.Meta.Ttl = durationpb.New(d)
@@ -110,8 +111,7 @@ func (r *Run) Composite(into any) error {
 	return errors.Wrap(fromStruct(r.req.GetObserved().GetComposite().GetResource(), into), "cannot read the composite resource")
 }
 
-// Observed decodes the observed child of this resource name. It returns false if
-// there is none.
+// Observed decodes the observed child with this resource name. It returns false if there is none.
 func (r *Run) Observed(name string, into any) (bool, error) {
 	o, ok := r.req.GetObserved().GetResources()[r.resource(name)]
 	if !ok {
@@ -120,7 +120,7 @@ func (r *Run) Observed(name string, into any) (bool, error) {
 	return true, errors.Wrapf(fromStruct(o.GetResource(), into), "cannot read the composed resource %q", name)
 }
 
-// ObservedChild returns the observed child of a resource name. It returns nil if there is none.
+// ObservedChild returns the observed child with a resource name, or nil if there is none.
 func ObservedChild[T any](r *Run, name string) (*T, error) {
 	o := new(T)
 	if ok, err := r.Observed(name, o); err != nil || !ok {
@@ -129,8 +129,8 @@ func ObservedChild[T any](r *Run, name string) (*T, error) {
 	return o, nil
 }
 
-// ObservedNames returns the resource names of all observed children, in no order. Those of other
-// steps of the pipeline are not among them.
+// ObservedNames returns the resource names of all observed children in no particular order. It
+// omits those of other steps of the pipeline.
 func (r *Run) ObservedNames() []string {
 	names := make([]string, 0, len(r.req.GetObserved().GetResources()))
 	for n := range r.req.GetObserved().GetResources() {
@@ -141,7 +141,7 @@ func (r *Run) ObservedNames() []string {
 	return names
 }
 
-// Desire composes a child. Its readiness is what the composite's is made of.
+// Desire composes a child. The composite is ready if all its children are.
 func (r *Run) Desire(name string, o runtime.Object, ready bool) error {
 	s, err := toStruct(o)
 	if err != nil {
@@ -168,8 +168,8 @@ func (r *Run) desire(name string, s *structpb.Struct, ready bool) {
 	r.rsp.Desired.Resources[r.resource(name)] = &fnv1.Resource{Resource: s, Ready: rdy}
 }
 
-// KeepExisting composes every observed child as it is, not ready. It is for a run
-// that lacks an input: Crossplane deletes a child that a function leaves out.
+// KeepExisting composes every observed child unchanged and not ready. It is for a run that lacks an
+// input: Crossplane deletes a child that a function omits.
 func (r *Run) KeepExisting() error {
 	for _, name := range r.ObservedNames() {
 		o := r.req.GetObserved().GetResources()[r.resource(name)].GetResource().AsMap()
@@ -184,8 +184,8 @@ func (r *Run) KeepExisting() error {
 	return nil
 }
 
-// carryMetadata leaves those fields of an object's metadata that a function may apply. The
-// others are the API server's, Crossplane's, or a controller's.
+// carryMetadata removes the fields of an object's metadata that a function may not apply. They
+// belong to the API server, to Crossplane, or to a controller.
 func carryMetadata(o map[string]any) {
 	in, ok := o["metadata"].(map[string]any)
 	if !ok {
@@ -203,19 +203,19 @@ func carryMetadata(o map[string]any) {
 	if a := withoutCrossplane(composedAnnotations(in)); a != nil {
 		out["annotations"] = anyMap(a)
 	}
-	// What a function composed with a finalizer would lose it.
+	// An object that a function composed with a finalizer would lose the finalizer.
 	if fs, ok := in["finalizers"].([]any); ok && slices.Contains(fs, any(meta.FinalizerManaged)) && in["deletionTimestamp"] == nil {
 		out["finalizers"] = []any{meta.FinalizerManaged}
 	}
 	o["metadata"] = out
 }
 
-// composedManager begins the names of the field managers by which Crossplane applies what
-// functions compose (crossplane v2.4 composition_functions.go, FieldOwnerComposedPrefix).
+// composedManager is the prefix of the field managers with which Crossplane applies the objects of
+// functions (crossplane v2.4 composition_functions.go, FieldOwnerComposedPrefix).
 const composedManager = "apiextensions.crossplane.io/composed"
 
-// composedAnnotations returns the annotations that a function composed. Other clients write
-// annotations of children, too, which a function must not claim.
+// composedAnnotations returns the annotations that a function composed. Other clients also write
+// annotations of children, which a function must not claim.
 func composedAnnotations(metadata map[string]any) map[string]string {
 	have := stringMap(metadata["annotations"])
 	out := map[string]string{}
@@ -251,7 +251,7 @@ func stringMap(v any) map[string]string {
 	return out
 }
 
-// anyMap returns a map of strings as one of any values.
+// anyMap returns a map of strings as a map of any values.
 func anyMap(m map[string]string) map[string]any {
 	out := make(map[string]any, len(m))
 	for k, v := range m {
@@ -260,23 +260,22 @@ func anyMap(m map[string]string) map[string]any {
 	return out
 }
 
-// Status sets the composite's status from a struct. Fields that an earlier
-// function of the pipeline set, and this one has not, are kept.
+// Status sets the composite's status from a struct. It keeps fields that an earlier function of the
+// pipeline set and this one did not.
 //
-// A run that changes a condition leaves the status as it is observed: the
-// condition's own write runs the function again, and that run changes the
-// status. Crossplane writes the status first, with the conditions that its cache
-// had, and the conditions after that. When one run changes both, the next one
-// reads a cache that is one write behind, takes the conditions back and sets them
-// again: five writes for two, each of which counts against the composite in
-// Crossplane's circuit breaker (crossplane v2.4 composition_functions.go:732).
+// A run that changes a condition leaves the status as observed: the write of the condition runs the
+// function again, and that run changes the status. Crossplane writes the status first, with the
+// conditions in its cache, and the conditions after that. When one run changes both, the next one
+// reads a cache that is one write behind, reverts the conditions and sets them again: five writes
+// instead of two, each of which counts against the composite in Crossplane's circuit breaker
+// (crossplane v2.4 composition_functions.go:732).
 func (r *Run) Status(status any) error {
 	m, err := toMap(status)
 	if err != nil {
 		return errors.Wrap(err, "cannot set the composite resource's status")
 	}
 	dropNulls(m)
-	// Conditions have a way of their own.
+	// Conditions are set separately.
 	delete(m, "conditions")
 	s, err := structpb.NewStruct(m)
 	if err != nil {
@@ -286,7 +285,7 @@ func (r *Run) Status(status any) error {
 	return nil
 }
 
-// crossplaneStatus are fields of a composite's status that are Crossplane's.
+// crossplaneStatus are the fields of a composite's status that belong to Crossplane.
 var crossplaneStatus = []string{"conditions", "claimConditionTypes", "connectionDetails", "crossplane"}
 
 func (r *Run) applyStatus() {
@@ -348,8 +347,8 @@ func (r *Run) applyStepStatus() error {
 	return nil
 }
 
-// ConditionTypes returns the types of the composite's conditions. In a step they have the step's
-// names.
+// ConditionTypes returns the types of the composite's conditions. In a step it returns those of the
+// step.
 func (r *Run) ConditionTypes() map[xpv2.ConditionType]bool {
 	out := map[xpv2.ConditionType]bool{}
 	for t := range r.observedConditions() {
@@ -370,8 +369,7 @@ func (r *Run) observedConditions() map[string]*structpb.Struct {
 	return out
 }
 
-// changesConditions reports whether the run sets a condition that the composite
-// does not have like that.
+// changesConditions reports whether the run sets a condition that differs from the composite's.
 func (r *Run) changesConditions() bool {
 	observed := r.observedConditions()
 	for _, c := range r.rsp.GetConditions() {
@@ -383,7 +381,7 @@ func (r *Run) changesConditions() bool {
 	return false
 }
 
-// statusName returns the name that Kubernetes uses for a condition's status.
+// statusName returns the Kubernetes name of a condition's status.
 func statusName(s fnv1.Status) string {
 	switch s {
 	case fnv1.Status_STATUS_CONDITION_TRUE:
@@ -395,7 +393,7 @@ func statusName(s fnv1.Status) string {
 	return string(corev1.ConditionUnknown)
 }
 
-// composite returns the composite of the response, with the kind that Crossplane expects there.
+// composite returns the composite of the response, with the kind that Crossplane expects.
 func (r *Run) composite() *structpb.Struct {
 	if r.rsp.GetDesired() == nil {
 		r.rsp.Desired = &fnv1.State{}

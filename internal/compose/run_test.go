@@ -82,7 +82,7 @@ func TestEarlierFunctionsAreKept(t *testing.T) {
 		},
 	}
 	if diff := cmp.Diff(want, r.Response().GetDesired(), protocmp.Transform()); diff != "" {
-		t.Errorf("what earlier functions of a pipeline want is kept: -want, +got:\n%s", diff)
+		t.Errorf("the desired state of earlier functions of a pipeline must stay: -want, +got:\n%s", diff)
 	}
 }
 
@@ -152,12 +152,12 @@ func TestRequeueAfter(t *testing.T) {
 		unready    bool
 		want       time.Duration
 	}{
-		"New":           {reason: "A function that every change runs is not called without need"},
-		"Closed":        {reason: "A closed circuit breaker drops nothing", conditions: responsive("True")},
-		"ManyComeUp":    {reason: "A change that the circuit breaker may drop is not missed for long", conditions: responsive("True"), unready: true, want: time.Minute},
+		"New":           {reason: "A function that runs after every change needs no other calls"},
+		"Closed":        {reason: "A closed circuit breaker drops no changes", conditions: responsive("True")},
+		"ManyComeUp":    {reason: "A change that the circuit breaker may drop is detected soon", conditions: responsive("True"), unready: true, want: time.Minute},
 		"Open":          {reason: "An open circuit breaker drops changes", conditions: responsive("False"), want: time.Second},
-		"OpenMany":      {reason: "Each call costs as much as there are children", conditions: responsive("False"), children: 100, want: 6 * time.Second},
-		"OpenAndComeUp": {reason: "The sooner of two takes precedence", conditions: responsive("False"), children: 2000, unready: true, want: time.Minute},
+		"OpenMany":      {reason: "The interval grows with the number of children", conditions: responsive("False"), children: 100, want: 6 * time.Second},
+		"OpenAndComeUp": {reason: "The sooner of two intervals takes precedence", conditions: responsive("False"), children: 2000, unready: true, want: time.Minute},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

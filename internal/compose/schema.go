@@ -25,12 +25,11 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// An InputSchema is the schema of an input of a function. The API server does not check inputs in
-// a Composition, so a function does what the API server does for an object:
-// defaults, schema, rules. It is safe for concurrent use.
+// An InputSchema is the schema of a function's input. The API server does not validate inputs in a
+// Composition, so the function applies defaults, the schema and rules as the API server does for an
+// object. It is safe for concurrent use.
 type InputSchema struct {
-	// load takes a while, and a function of ours that runs in our own Composition
-	// has no input.
+	// load is slow, and a function in a Composition of the product has no input.
 	load func() (*loadedSchema, error)
 }
 
@@ -49,7 +48,7 @@ type loadedSchema struct {
 	structural *schema.Structural
 	openAPI    validation.SchemaValidator
 
-	// rules of the schema that an input breaks.
+	// rules returns the errors of the schema's rules for an input.
 	rules func(in map[string]any) field.ErrorList
 }
 
@@ -76,16 +75,16 @@ func loadSchema(y []byte) (*loadedSchema, error) {
 	}
 	rules := schemacel.NewValidator(s.structural, true, cel.PerCallLimit)
 	s.rules = func(in map[string]any) field.ErrorList {
-		// Rules ask nothing of anyone, so there is nothing to cancel. A schema
-		// without rules has a nil validator, which finds nothing.
+		// Rules send no requests, so there is nothing to cancel. A schema without rules has a nil
+		// validator, which returns no errors.
 		errs, _ := rules.Validate(context.Background(), nil, s.structural, in, nil, cel.RuntimeCELCostBudget)
 		return errs
 	}
 	return s, nil
 }
 
-// check returns an error for an invalid input, and sets defaults. A field that the schema lacks
-// is an error, not dropped: it is most likely misspelt, and no other component would report it.
+// check sets defaults and returns an error for an invalid input. A field that the schema lacks is
+// an error and not dropped: it is most likely misspelled, and no other component would report it.
 func (s *loadedSchema) check(in map[string]any) error {
 	if in["apiVersion"] != s.apiVersion || in["kind"] != s.kind {
 		return errors.Errorf("want apiVersion %s and kind %s, got %v and %v", s.apiVersion, s.kind, in["apiVersion"], in["kind"])
@@ -97,7 +96,7 @@ func (s *loadedSchema) check(in map[string]any) error {
 	defaulting.Default(in, s.structural)
 	errs := validation.ValidateCustomResource(nil, in, s.openAPI)
 	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, s.structural, in)...)
-	// Rules expect what the schema says.
+	// Rules expect an input that is valid according to the schema.
 	if len(errs) == 0 {
 		errs = s.rules(in)
 	}

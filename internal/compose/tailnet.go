@@ -17,9 +17,9 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// RequireTailnet returns the requirement of a TailscaleTailnet's provider config. The config
-// hardly changes, while the TailscaleTailnet has a status: each of its changes would run every
-// function that requires it, and count against their composites in Crossplane's circuit breaker.
+// RequireTailnet returns the requirement of a TailscaleTailnet's provider config. The config rarely
+// changes. The TailscaleTailnet has a status, each change of which would run every function that
+// requires it, and count against their composites in Crossplane's circuit breaker.
 func RequireTailnet(name string) Requirement {
 	return Requirement{
 		Key:        "tailnet",
@@ -29,20 +29,20 @@ func RequireTailnet(name string) Requirement {
 	}
 }
 
-// requireNamespace returns the requirement of a namespace, for its labels. A namespace hardly
-// changes, too.
+// requireNamespace returns the requirement of a namespace, for its labels. A namespace rarely
+// changes as well.
 func requireNamespace(name string) Requirement {
 	return Requirement{Key: "namespace", APIVersion: "v1", Kind: "Namespace", Name: name}
 }
 
 // Tailnet requires the TailscaleTailnet of this name and reports whether a namespace may use it.
-// The provider config is nil if there is none. The message waiting names what Crossplane has not
-// read yet, for the user; it is empty when all is known.
+// The provider config is nil if there is none. waiting is a message for the user about objects that
+// Crossplane has not read yet; it is empty when all are known.
 func (r *Run) Tailnet(name, namespace string) (c *tailnetv1alpha1.ClusterProviderConfig, v TailnetVerdict, waiting string, err error) {
 	return r.tailnet(RequireTailnet(name), namespace)
 }
 
-// TailnetOf does what Tailnet does, for one of several tailnets with different keys.
+// TailnetOf does the same as Tailnet for one of several tailnets with different keys.
 func (r *Run) TailnetOf(key, name, namespace string) (c *tailnetv1alpha1.ClusterProviderConfig, v TailnetVerdict, waiting string, err error) {
 	need := RequireTailnet(name)
 	need.Key += "-" + key
@@ -70,7 +70,8 @@ func (r *Run) tailnet(need Requirement, namespace string) (c *tailnetv1alpha1.Cl
 	if err != nil {
 		return c, v, "", err
 	}
-	// The object is in the namespace, so the namespace exists: Crossplane may not read it.
+	// The object is in the namespace, so the namespace exists: Crossplane has no permission to read
+	// it.
 	if len(found) == 0 {
 		return c, v, fmt.Sprintf("Waiting for Crossplane to read the labels of namespace %q; let it get, list and watch namespaces", namespace), nil
 	}
@@ -83,7 +84,8 @@ type TailnetVerdict struct {
 	Reason   xpv2.ConditionReason
 	Message  string
 
-	// Grant is what the namespace may do with the tailnet. Nil unless that is accepted.
+	// Grant is what the namespace may do with the tailnet. It is nil unless the namespace is
+	// accepted.
 	Grant *allow.Grant
 
 	tailnet string
@@ -100,8 +102,8 @@ func (v TailnetVerdict) Within(violations ...*allow.ViolationError) TailnetVerdi
 	return v
 }
 
-// JudgeTailnet reports whether a namespace of these labels may use the tailnet of
-// this name. The provider config is nil when there is none.
+// JudgeTailnet reports whether a namespace with these labels may use the tailnet of this name. The
+// provider config is nil if there is none.
 func JudgeTailnet(name, namespace string, l map[string]string, c *tailnetv1alpha1.ClusterProviderConfig) TailnetVerdict {
 	if c == nil {
 		return TailnetVerdict{
@@ -147,7 +149,7 @@ func ProviderConfigRef(tailnet string) *xpv2.ProviderConfigReference {
 	return &xpv2.ProviderConfigReference{Kind: tailnetv1alpha1.ClusterProviderConfigKind, Name: tailnet}
 }
 
-// Tags returns the tags of all lists: sorted, each once.
+// Tags returns the tags of all lists, sorted and without duplicates.
 func Tags[T ~string](lists ...[]T) []tailnetv1alpha1.Tag {
 	var out []tailnetv1alpha1.Tag
 	for _, l := range lists {

@@ -16,34 +16,34 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// ErrChanged says that the tailnet is no longer as the view says. Who gets it
-// looks again, with a list that was not made before.
+// ErrChanged means that the tailnet no longer matches the view. The caller should plan again with a
+// list that is requested after the error.
 var ErrChanged = errors.New("the service changed meanwhile")
 
-// An API is what actions need of Tailscale's API. Errors are those of package
+// An API is the part of Tailscale's API that actions use. Its errors are those of package
 // tailscale.
 type API interface {
-	// Service returns a service as it is now.
+	// Service returns the current state of a service.
 	Service(ctx context.Context, name string) (*tailscale.Service, error)
 
-	// PutService makes or replaces a service.
+	// PutService creates or replaces a service.
 	PutService(ctx context.Context, s tailscale.Service) (*tailscale.Service, error)
 
-	// DeleteService removes a service; one that does not exist is no error.
+	// DeleteService removes a service. It returns no error if the service does not exist.
 	DeleteService(ctx context.Context, name string) error
 }
 
-// A Result says what came of an action that people should hear of.
+// A Result holds the results of an action that are reported in events and conditions.
 type Result struct {
-	// Created reports that the shared service was made.
+	// Created reports whether the shared service was created.
 	Created bool
 
-	// AddressTaken is the IPv4 address that a service could not get back.
+	// AddressTaken is the former IPv4 address of a service that is in use elsewhere.
 	AddressTaken string
 }
 
-// Apply carries out one action of a plan. It reads what it replaces: a view may
-// be old, and the API wants a service's addresses back.
+// Apply runs one action of a plan. It reads a service before it replaces it, because the view may
+// be old and the API requires the service's addresses.
 func Apply(ctx context.Context, api API, v View, self Self, want Want, a Action) (Result, error) {
 	if a.Op == OpWait {
 		return Result{}, nil
@@ -91,7 +91,7 @@ func Apply(ctx context.Context, api API, v View, self Self, want Want, a Action)
 		if current == nil {
 			return Result{}, nil
 		}
-		// Somebody wrote it since: that may be who attaches.
+		// Another client has written the service since, possibly a cluster that attaches.
 		if seen == nil || !maps.Equal(current.Annotations, seen.Annotations) || !slices.Equal(current.Addrs, seen.Addrs) {
 			return Result{}, ErrChanged
 		}
@@ -100,12 +100,12 @@ func Apply(ctx context.Context, api API, v View, self Self, want Want, a Action)
 	return Result{}, errors.Wrapf(api.DeleteService(ctx, a.Name), "cannot delete service %q", a.Name)
 }
 
-// Get returns a service, or nil if there is none. The error is a *RefusalError if a
-// machine of the tailnet has the name.
+// Get returns a service, or nil if it does not exist. The error is a *RefusalError if a machine of
+// the tailnet has the name.
 func Get(ctx context.Context, api API, name string) (*tailscale.Service, error) {
 	s, err := api.Service(ctx, name)
 	if tailscale.IsNotFound(err) {
-		return nil, nil // None is an answer.
+		return nil, nil // No service is a valid result.
 	}
 	if err != nil {
 		return nil, nameTaken(name, errors.Wrapf(err, "cannot get service %q", name))
@@ -113,18 +113,17 @@ func Get(ctx context.Context, api API, name string) (*tailscale.Service, error) 
 	return s, nil
 }
 
-// GetToDelete returns a service, or nil if there is none. A machine of the same name is
-// no service.
+// GetToDelete returns a service, or nil if it does not exist or a machine of the tailnet has the
+// name.
 func GetToDelete(ctx context.Context, api API, name string) (*tailscale.Service, error) {
 	s, err := Get(ctx, api, name)
 	if _, taken := Refusal(err); taken {
-		return nil, nil // None is an answer.
+		return nil, nil // No service is a valid result.
 	}
 	return s, err
 }
 
-// Put writes a service. The error is a *RefusalError if a machine of the tailnet has the
-// name.
+// Put writes a service. The error is a *RefusalError if a machine of the tailnet has the name.
 func Put(ctx context.Context, api API, s tailscale.Service) (*tailscale.Service, error) {
 	out, err := api.PutService(ctx, s)
 	if overLimit(err) {
@@ -138,7 +137,7 @@ func Put(ctx context.Context, api API, s tailscale.Service) (*tailscale.Service,
 	return out, nil
 }
 
-// nameTaken turns an error that says that a machine has the name into a refusal.
+// nameTaken converts the error that a machine has the name to a refusal.
 func nameTaken(name string, err error) error {
 	if tailscale.ClassOf(err) != tailscale.ClassNameTaken {
 		return err
@@ -149,14 +148,14 @@ func nameTaken(name string, err error) error {
 	}
 }
 
-// Refusal returns the refusal that an error is, and whether it is one.
+// Refusal returns the refusal that err contains, and whether there is one.
 func Refusal(err error) (*RefusalError, bool) {
 	var r *RefusalError
 	ok := errors.As(err, &r)
 	return r, ok
 }
 
-// deletes reports whether an action only takes something away.
+// deletes reports whether an action only deletes or releases something.
 func (o Op) deletes() bool {
 	return o == OpDeleteRecord || o == OpDeleteExpired || o == OpRelease || o == OpDeleteShared
 }
@@ -198,8 +197,8 @@ func putShared(ctx context.Context, api API, v View, self Self, want Want, curre
 	return changedIfRefused(ctx, api, err, current)
 }
 
-// changedIfRefused turns a refusal into ErrChanged if the service is gone or has
-// other addresses than were given back.
+// changedIfRefused returns ErrChanged instead of a refusal if the service no longer exists or has
+// other addresses than the request.
 func changedIfRefused(ctx context.Context, api API, err error, was *tailscale.Service) error {
 	if !hadNoEffect(err) {
 		return err
@@ -211,8 +210,8 @@ func changedIfRefused(ctx context.Context, api API, err error, was *tailscale.Se
 	return err
 }
 
-// create makes a service, with the IPv4 address that it had. If it cannot have
-// that one, it gets another, the address is returned, and the service says so.
+// create creates a service with its former IPv4 address. If that address is in use, the service
+// gets another one and records this in its annotations, and create returns the former address.
 func create(ctx context.Context, api API, s tailscale.Service, ipv4 string) (taken string, err error) {
 	if ipv4 != "" {
 		s.Addrs = []string{ipv4}
@@ -226,7 +225,7 @@ func create(ctx context.Context, api API, s tailscale.Service, ipv4 string) (tak
 		return "", gerr
 	}
 	if now != nil {
-		return "", ErrChanged // Somebody was quicker.
+		return "", ErrChanged // Another cluster created it first.
 	}
 	if ipv4 == "" {
 		return "", err
@@ -240,14 +239,14 @@ func create(ctx context.Context, api API, s tailscale.Service, ipv4 string) (tak
 	return ipv4, nil
 }
 
-// hadNoEffect reports whether the API did not like what it was given.
+// hadNoEffect reports whether the API rejected the content of the request.
 func hadNoEffect(err error) bool {
 	c := tailscale.ClassOf(err)
 	return c == tailscale.ClassInvalid || c == tailscale.ClassConflict
 }
 
-// release takes the own owner reference off a service that others keep, and,
-// unless other clusters still share it, all that was written on it beside.
+// release removes this cluster's owner reference from a service that others still use. It also
+// removes all other annotations of this package, unless other clusters still share the service.
 func release(ctx context.Context, api API, self Self, current *tailscale.Service, shared bool) error {
 	s := *current
 	var err error
@@ -258,8 +257,8 @@ func release(ctx context.Context, api API, self Self, current *tailscale.Service
 	return changedIfRefused(ctx, api, err, current)
 }
 
-// Released returns annotations without the own owner reference, and, unless
-// clusters still share the service, without all that was written beside.
+// Released returns annotations without this cluster's owner reference. It also removes all other
+// annotations of this package, unless clusters still share the service.
 func Released(annotations map[string]string, cluster string, shared bool) (map[string]string, error) {
 	out := maps.Clone(annotations)
 	if value, ok := out[meta.AnnotationOwnerReferences]; ok {

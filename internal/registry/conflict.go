@@ -10,9 +10,10 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// Conflict says how what living clusters want of the shared service differs, and
-// what helps. It is empty if they agree. The owner is told of all that differ, the
-// others of the owner: the service keeps what the owner wants.
+// Conflict describes how the desired states of the shared service differ between live clusters, and
+// how to resolve this. It returns an empty string if they agree. For the owner it lists all
+// clusters that differ, for other clusters only the owner: the service has the state that the owner
+// wants.
 func Conflict(v View, self Self, want Want, current *tailscale.Service) string {
 	members := withSelf(v, self, want)
 	owner := self.Owner()
@@ -50,10 +51,10 @@ func Conflict(v View, self Self, want Want, current *tailscale.Service) string {
 	return fmt.Sprintf("The service keeps what this cluster wants, but %s%s; make all clusters want the same", strings.Join(told, ", "), more)
 }
 
-// maxTold is how many others a message names.
+// maxTold is the maximum number of clusters in a message.
 const maxTold = 3
 
-// differences names what one cluster wants and another not.
+// differences describes what one cluster wants and the other does not.
 func differences(theirs Record, want Want) string {
 	var out []string
 	if !sameSet(theirs.Ports, listed(want.Ports)) {

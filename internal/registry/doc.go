@@ -1,26 +1,25 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package registry decides how clusters share a Tailscale Service: what a
-// cluster's record is, who is a member, who lives, what the shared service is to
-// say, and what one cluster must do next. It has no clock, no state and makes no
-// calls of its own: a caller gives it a view of the tailnet, and an API to carry
-// out one action at a time. When to look again, and how to tell people, is the
-// business of the controller of VIPServices.
+// Package registry decides how clusters share a Tailscale Service: the content of a cluster's
+// record, which clusters are members, which are alive, the state of the shared service, and the
+// next actions of a cluster. The package has no clock and no state, and sends no requests by
+// itself: a caller passes a view of the tailnet and an API that runs one action at a time. The
+// controller of VIPServices decides when to plan again, and reports the results to users.
 //
-// Tailscale's API cannot compare and swap. So each cluster has a Tailscale
-// Service of its own beside the shared one, which nobody else writes, and whose
-// annotations are its record. Members are those records, found in the list of
-// services. What is on the shared service is derived from them and can be lost,
-// overwritten or be late without harm:
+// Tailscale's API has no compare-and-swap. So each cluster has a separate Tailscale Service
+// in addition to the shared one. Only that cluster writes it, and its annotations are the
+// cluster's record. The members are the records in the list of services. The state of the
+// shared service is derived from the records, so it can be lost, overwritten or outdated
+// without harm:
 //
-//   - Who attaches writes its record first, then sees to the shared service.
-//   - Who detaches deletes its record, waits until no request of its own can
-//     still be on its way, and looks again: if no living record is left, it
+//   - A cluster that attaches writes its record first, then the shared service.
+//   - A cluster that detaches deletes its record, waits until none of its requests can still be
+//     in transit, and lists the services again: if no record of a live cluster is left, it
 //     deletes the shared service.
-//   - Who finds the shared service gone makes it again, with the IPv4 address
-//     that the records remember.
+//   - A cluster that finds the shared service missing creates it again, with the IPv4 address
+//     in the records.
 //
-// A deletion that races with an attachment is thus fixed by the attacher at its
-// next look. Time is that of Tailscale's API alone.
+// If a deletion races with an attachment, the attaching cluster thus repairs the service when
+// it next observes it. All times are by the clock of Tailscale's API.
 package registry

@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// A tape records choices, and plays them again.
+// A tape records choices and replays them.
 type tape struct {
 	played []int
-	more   func(n int) int // Chooses when the tape is at its end.
+	more   func(n int) int // Chooses at the end of the tape.
 
 	at    int
 	taken []int
@@ -33,8 +33,8 @@ func (t *tape) choose(n int) int {
 	return c
 }
 
-// storm lets users, faults and clusters do what they like for some steps, then
-// waits for rest; then all detach.
+// storm runs random steps of users, faults and clusters, and waits until the clusters are idle;
+// then all clusters detach.
 func storm(t *tape, n, steps int) *world {
 	w := newWorld(n, t.choose, true)
 	defer w.close()
@@ -72,7 +72,7 @@ func storm(t *tape, n, steps int) *world {
 	return w
 }
 
-// finish waits for rest, lets all detach, and waits again.
+// finish waits until the clusters are idle, detaches all, and waits again.
 func (w *world) finish() {
 	w.settle()
 	for _, c := range w.clusters {
@@ -102,7 +102,7 @@ func TestModelRandom(t *testing.T) {
 	}
 }
 
-// report shrinks a failing run and shows it.
+// report shrinks a failing run and prints it.
 func report(t *testing.T, choices []int, run func(*tape) *world, format string, args ...any) {
 	t.Helper()
 	fails := func(c []int) bool { return run(&tape{played: c}).broken != "" }
@@ -123,8 +123,8 @@ func report(t *testing.T, choices []int, run func(*tape) *world, format string, 
 	t.Errorf("%s\n%s", w.broken, strings.Join(w.log, "\n"))
 }
 
-// TestModelExhaustive goes through all orders of the requests of two clusters,
-// from worlds where races matter.
+// TestModelExhaustive runs all orders of the requests of two clusters, from states where races
+// matter.
 func TestModelExhaustive(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
@@ -138,7 +138,7 @@ func TestModelExhaustive(t *testing.T) {
 			},
 		},
 		"LastLeavesWhileOneComes": {
-			reason: "The final look and deletion of the last one races with an attachment.",
+			reason: "The last check and deletion of a detaching cluster races with an attachment.",
 			prepare: func(w *world) {
 				w.attachAlone(w.clusters[0])
 				w.toggle(w.clusters[0])
@@ -159,7 +159,7 @@ func TestModelExhaustive(t *testing.T) {
 			},
 		},
 		"NewcomerWithOldList": {
-			reason: "Who makes a service again trusts no list from before it was gone.",
+			reason: "A cluster that creates the service again uses no list from before its deletion.",
 			prepare: func(w *world) {
 				a, b := w.clusters[0], w.clusters[1]
 				old := w.view()
@@ -173,7 +173,7 @@ func TestModelExhaustive(t *testing.T) {
 			},
 		},
 		"ServiceIsGone": {
-			reason: "Somebody deleted the service under two members, which both make it again.",
+			reason: "The service was deleted while it has two members, which both create it again.",
 			prepare: func(w *world) {
 				for range 2 {
 					for _, c := range w.clusters {
@@ -220,7 +220,7 @@ func TestModelExhaustive(t *testing.T) {
 	}
 }
 
-// successor of a run in the order of choices; false after the last one.
+// successor returns the next run in the order of choices, and false after the last one.
 func successor(tp *tape) ([]int, bool) {
 	for i := len(tp.taken) - 1; i >= 0; i-- {
 		if tp.taken[i]+1 < tp.sizes[i] {
@@ -230,7 +230,7 @@ func successor(tp *tape) ([]int, bool) {
 	return nil, false
 }
 
-// attachAlone runs one cluster until it is attached and at rest.
+// attachAlone runs one cluster until it is attached and idle.
 func (w *world) attachAlone(c *cluster) {
 	if !c.persisted.attached {
 		w.toggle(c)

@@ -13,21 +13,21 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// Tailscale documents no limit of what annotations may hold. So what this package writes
-// is small at any size of the clusters, and smaller still where the tailnet refuses it.
+// Tailscale documents no limit for annotations. So what this package writes stays small for any
+// number of clusters, and becomes smaller if the tailnet rejects it.
 const (
-	// maxValue bounds the value of an annotation, in bytes.
+	// maxValue limits the value of an annotation, in bytes.
 	maxValue = 4 << 10
 
-	// maxCompactNodes bounds the nodes of a compact record. One that is online is enough
-	// for the cluster to be alive.
+	// maxCompactNodes limits the nodes of a compact record. One node that is online is enough for
+	// the cluster to be alive.
 	maxCompactNodes = 8
 
-	// compactCopy stands for a copy that the tailnet refused.
+	// compactCopy replaces a copy that the tailnet rejected.
 	compactCopy = "{}"
 )
 
-// bounded returns the record with as many routes as fit: they are for people.
+// bounded returns the record with as many routes as fit. Routes are informational.
 func (r Record) bounded() Record {
 	for len(r.Routes) > 0 && size(r) > maxValue {
 		r.Routes = r.Routes[:len(r.Routes)/2]
@@ -35,14 +35,15 @@ func (r Record) bounded() Record {
 	return r
 }
 
-// compact returns the least that a record must say.
+// compact returns the record with its required fields only.
 func (r Record) compact() Record {
 	r.Routes, r.Health, r.Domain = nil, nil, ""
 	r.Nodes = r.Nodes[:min(len(r.Nodes), maxCompactNodes)]
 	return r
 }
 
-// bounded returns the copy with as much as fits. What is left out is counted.
+// bounded returns the copy in a form that fits: without routes if necessary, or with only the
+// number of clusters.
 func (c registry) bounded() registry {
 	if size(c) > maxValue {
 		for id, m := range c.Consumers {
@@ -56,23 +57,23 @@ func (c registry) bounded() registry {
 	return c
 }
 
-// size of what an annotation says, in bytes.
+// size returns the size of an annotation's value in bytes.
 func size(v any) int {
 	b, err := json.Marshal(v)
 	if err != nil {
-		return 0 // It is reported when it is encoded.
+		return 0 // Encoding the annotation reports the error.
 	}
 	return len(b)
 }
 
-// overLimit reports whether the tailnet refuses the annotations of a service. No source
-// has such a refusal: that it names them is an assumption.
+// overLimit reports whether the tailnet rejects the annotations of a service. It assumes that the
+// message names them, because no source shows such a message.
 func overLimit(err error) bool {
 	var e *tailscale.Error
 	return errors.As(err, &e) && e.Class == tailscale.ClassInvalid && strings.Contains(strings.ToLower(e.Message), "annotation")
 }
 
-// compacted returns a service with the least in its annotations that this package needs.
+// compacted returns a service whose annotations hold only what this package requires.
 func compacted(s tailscale.Service) (tailscale.Service, error) {
 	out := s
 	out.Annotations = make(map[string]string, len(s.Annotations))
@@ -90,7 +91,7 @@ func compacted(s tailscale.Service) (tailscale.Service, error) {
 		}
 		out.Annotations[meta.AnnotationRecord] = string(b)
 	}
-	// The copy is for people, who can read the records.
+	// The copy is informational; the records have the same content.
 	if _, ok := s.Annotations[meta.AnnotationRegistry]; ok {
 		out.Annotations[meta.AnnotationRegistry] = compactCopy
 	}
@@ -98,9 +99,9 @@ func compacted(s tailscale.Service) (tailscale.Service, error) {
 	return out, nil
 }
 
-// Unmarked reports whether a service has none of the annotations by which clusters and
-// Tailscale's operator know theirs. An edit in the admin console or by Terraform may
-// have dropped them.
+// Unmarked reports whether a service has none of the annotations by which clusters and Tailscale's
+// operator identify their services. An edit in the admin console or by Terraform may have removed
+// them.
 func Unmarked(s *tailscale.Service) bool {
 	for k := range s.Annotations {
 		if reserved(k) {
@@ -110,8 +111,8 @@ func Unmarked(s *tailscale.Service) bool {
 	return true
 }
 
-// lostAnnotations reports whether a service without marks is the one that clusters share, or was
-// ours alone: it has the addresses that this cluster or a living one has seen on it.
+// lostAnnotations reports whether a service without marks is the shared service, or belonged to
+// this cluster alone: it has the addresses that this cluster or a live one has recorded.
 func lostAnnotations(v View, s *tailscale.Service, want Want) bool {
 	if !Unmarked(s) || len(s.Addrs) < 2 {
 		return false

@@ -16,7 +16,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// A strict tailnet keeps no annotation longer than most bytes.
+// A strict tailnet rejects annotations longer than most bytes.
 type strict struct {
 	most     int
 	services map[string]tailscale.Service
@@ -71,8 +71,8 @@ func TestLimits(t *testing.T) {
 		most    int
 		compact bool
 	}{
-		"None":   {reason: "What is written is small at any size of a cluster.", most: maxValue},
-		"Strict": {reason: "A tailnet that takes less gets the least.", most: 600, compact: true},
+		"None":   {reason: "Annotations are small for any size of a cluster.", most: maxValue},
+		"Strict": {reason: "Annotations are compact for a tailnet with a lower limit.", most: 600, compact: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -85,7 +85,7 @@ func TestLimits(t *testing.T) {
 			}
 			puts := api.puts
 			if _, err := AttachPass(t.Context(), api, api.look, me, want); err != nil || api.puts != puts {
-				t.Errorf("\n%s\nat rest nothing is written: %d writes, %v", tc.reason, api.puts-puts, err)
+				t.Errorf("\n%s\nwant no writes without changes: %d writes, %v", tc.reason, api.puts-puts, err)
 			}
 			v, _ := api.look(t.Context(), tailscale.Current)
 			members, ignored := v.Members(modelService)
@@ -127,7 +127,7 @@ func TestLostMarks(t *testing.T) {
 	before := map[string]tailscale.Service{}
 	for n, s := range api.services {
 		before[n] = s
-		s.Annotations = nil // As an edit in the admin console.
+		s.Annotations = nil // Like an edit in the admin console.
 		api.services[n] = s
 	}
 	want := wanted()
@@ -143,7 +143,7 @@ func TestLostMarks(t *testing.T) {
 		}
 	}
 
-	// A stranger's service of that name stays a stranger's.
+	// Another client's service of that name is not changed.
 	api.services[modelService] = tailscale.Service{Name: modelService, Addrs: []string{"100.99.9.9", "fd7a::99"}, Ports: []string{"tcp:22"}}
 	delete(api.services, RecordName(modelService, me.Cluster))
 	if _, err := AttachPass(t.Context(), api, api.look, me, want); err == nil {

@@ -20,14 +20,13 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// The model: clusters run the passes of this package as coroutines that stop at
-// every request. A chooser decides who goes on, what happens to requests, and
-// how time goes by. Every run is the sequence of its choices; zero is what happens
-// in a quiet world.
+// In the model, clusters run the passes of this package as coroutines that stop at every request. A
+// chooser decides which cluster continues, what happens to requests, and how time passes. Every run
+// is the sequence of its choices; zero is the choice without faults and races.
 
 const (
 	modelService = "svc:web"
-	pollEvery    = time.Minute // How old a list may be that an observation trusts.
+	pollEvery    = time.Minute // Maximum age of a list for an observation.
 	recent       = 2 * time.Second
 )
 
@@ -43,10 +42,10 @@ type world struct {
 	late     []late
 	writes   int
 	log      []string
-	broken   string // The first invariant that did not hold.
+	broken   string // The first violated invariant.
 }
 
-// A late request is one that its sender has given up and that may still arrive.
+// A late is a request that its sender has given up and that may still arrive.
 type late struct {
 	from  *cluster
 	name  string
@@ -54,23 +53,23 @@ type late struct {
 	until time.Time
 }
 
-// A cluster runs passes. What is in persisted outlives a crash.
+// A cluster runs passes. The fields in persisted survive a crash.
 type cluster struct {
 	w         *world
 	id        string
 	persisted struct {
-		attached  bool // Wants to be a member.
+		attached  bool // Should be a member.
 		done      bool // Has detached.
 		addresses []string
 	}
 	node string
 	want Want
 
-	passes int // How many it has ended.
+	passes int // How many it has completed.
 
 	since time.Time
 	cache *View
-	// pinned is the address that it has seen at rest, "" if it was not at rest
+	// pinned is the service's address when the cluster was last idle, and "" if it was not idle
 	// since it attached.
 	pinned string
 
@@ -127,7 +126,7 @@ func (c *cluster) start() {
 	})
 }
 
-// pause lets others go on. A cluster that crashed does not come back from it.
+// pause lets others continue. A cluster that crashed does not return from it.
 func (c *cluster) pause() {
 	if !c.yield(struct{}{}) {
 		panic(crash{})
@@ -136,7 +135,7 @@ func (c *cluster) pause() {
 
 func (c *cluster) self() Self { return Self{Cluster: c.id, Operator: "default/web"} }
 
-// pass does what a controller does when it reconciles.
+// pass runs one reconciliation of a controller.
 func (c *cluster) pass() {
 	ctx := context.Background()
 	want := c.want
@@ -212,7 +211,7 @@ func (w *world) view() View {
 	return v
 }
 
-// fold keeps the cluster's list in line with its own writes, as the client does.
+// fold applies the cluster's writes to its list, as the client does.
 func (c *cluster) fold(name string, s *tailscale.Service) {
 	if c.cache == nil {
 		return
@@ -225,7 +224,7 @@ func (c *cluster) fold(name string, s *tailscale.Service) {
 	c.cache = &v
 }
 
-// request is one request: it arrives, or not, and its answer comes back, or not.
+// request runs one request: the request and its response may be lost.
 func (c *cluster) request(what string, arrive func() error) error {
 	sent := c.w.now
 	c.pause()
@@ -242,7 +241,7 @@ func (c *cluster) request(what string, arrive func() error) error {
 	}
 	err := arrive()
 	if c.w.faults {
-		c.pause() // Else the next request is the next thing to happen.
+		c.pause() // Otherwise the next request follows immediately.
 	}
 	if fault == 2 {
 		c.w.logf("%s: %s: answer lost", c.id, what)
@@ -309,7 +308,7 @@ func (l late) String() string {
 	return fmt.Sprintf("put %s %v", l.name, l.put.Addrs)
 }
 
-// arrive carries out a write as Tailscale's API does.
+// arrive applies a write as Tailscale's API does.
 func (w *world) arrive(l late) (*tailscale.Service, error) {
 	w.checkWrite(l)
 	old, exists := w.services[l.name]
@@ -351,8 +350,8 @@ func (w *world) taken(a string) bool {
 	return false
 }
 
-// checkWrite holds if nobody writes what is another cluster's, unless it is long
-// dead.
+// checkWrite verifies that a cluster writes no record of another cluster, unless that one has
+// expired.
 func (w *world) checkWrite(l late) {
 	for _, c := range w.clusters {
 		if c == l.from || RecordName(modelService, c.id) != l.name {
@@ -366,8 +365,8 @@ func (w *world) checkWrite(l late) {
 	}
 }
 
-// checkAddress holds if a service that was made again has the address that those
-// know who were at rest with it.
+// checkAddress verifies that a service that was created again has the address that idle clusters
+// have recorded.
 func (w *world) checkAddress(s tailscale.Service) {
 	for _, c := range w.clusters {
 		if c.persisted.attached && c.pinned != "" && c.pinned != s.Addrs[0] {
@@ -376,7 +375,7 @@ func (w *world) checkAddress(s tailscale.Service) {
 	}
 }
 
-// attach and detach are what users do.
+// toggle attaches or detaches a cluster, as users do.
 func (w *world) toggle(c *cluster) {
 	switch {
 	case c.persisted.attached:
@@ -401,20 +400,20 @@ func (w *world) deliver(i int) {
 	w.late = slices.Delete(w.late, i, i+1)
 	w.logf("%s: %s arrives late", l.from.id, l)
 	if _, err := w.arrive(l); err != nil {
-		return // Nobody is left to hear of it.
+		return // The sender is gone.
 	}
 }
 
-// pass lets time go by. Requests that are on their way for too long are lost.
+// advance lets time pass. Requests that are in transit for too long are lost.
 func (w *world) advance(d time.Duration) {
 	w.now = w.now.Add(d)
 	w.late = slices.DeleteFunc(w.late, func(l late) bool { return w.now.After(l.until) })
 }
 
-// settleStep is how time goes by while the world comes to rest.
+// settleStep is the time that passes in each step of settle.
 const settleStep = 31 * time.Second
 
-// settle runs everything without faults until nothing happens any more.
+// settle runs everything without faults until no cluster writes any more.
 func (w *world) settle() {
 	w.faults = false
 	quiet := 0
@@ -431,7 +430,7 @@ func (w *world) settle() {
 			quiet = 0
 			continue
 		}
-		// Longer than any list is trusted.
+		// Longer than the maximum age of a list.
 		if quiet++; quiet > int(pollEvery/settleStep)+1 {
 			w.checkRest()
 			return
@@ -440,7 +439,7 @@ func (w *world) settle() {
 	w.fail("the world does not come to rest")
 }
 
-// run ends the pass that the cluster is in, and makes another.
+// run completes the current pass of the cluster and runs another one.
 func (c *cluster) run() {
 	for end := c.passes + 2; c.passes < end; {
 		c.step()
@@ -453,8 +452,8 @@ func (c *cluster) step() {
 	}
 }
 
-// checkRest holds if members are those who are attached, and the service exists
-// if there are any.
+// checkRest verifies that the members are the attached clusters, and that the service exists if
+// there are any.
 func (w *world) checkRest() {
 	members, ignored := w.view().Members(modelService)
 	var got, want []string

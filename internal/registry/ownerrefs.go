@@ -12,11 +12,11 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// keyOwnerRefs is the list in the value of meta.AnnotationOwnerReferences.
+// keyOwnerRefs is the key of the list in the value of meta.AnnotationOwnerReferences.
 const keyOwnerRefs = "ownerRefs"
 
-// OwnerRefs are who Tailscale's own operator says that a service belongs to.
-// What others wrote is kept to the byte.
+// OwnerRefs are the owners of a service according to Tailscale's operator. Entries of other writers
+// are kept byte for byte.
 type OwnerRefs struct {
 	fields map[string]json.RawMessage
 	refs   []json.RawMessage
@@ -27,8 +27,7 @@ type ownerRef struct {
 	Resource   json.RawMessage `json:"resource,omitempty"`
 }
 
-// ParseOwnerRefs reads the value of the annotation. Empty means that there are
-// none.
+// ParseOwnerRefs parses the value of the annotation. An empty value means that there are no owners.
 func ParseOwnerRefs(value string) (OwnerRefs, error) {
 	o := OwnerRefs{}
 	if value == "" {
@@ -45,14 +44,13 @@ func ParseOwnerRefs(value string) (OwnerRefs, error) {
 	return o, nil
 }
 
-// Exclusive reports whether the service belongs to one resource of one operator,
-// which does not share it (tailscale.com
-// cmd/k8s-operator/api-server-proxy-pg.go).
+// Exclusive reports whether the service belongs to one resource of one operator that does not share
+// it (tailscale.com cmd/k8s-operator/api-server-proxy-pg.go).
 func (o OwnerRefs) Exclusive() bool {
 	return len(o.refs) > 0 && len(read(o.refs[0]).Resource) > 0
 }
 
-// Others counts the owners beside one.
+// Others returns the number of owners other than id.
 func (o OwnerRefs) Others(id string) int {
 	n := 0
 	for _, r := range o.refs {
@@ -63,10 +61,10 @@ func (o OwnerRefs) Others(id string) int {
 	return n
 }
 
-// has reports whether one is an owner.
+// has reports whether id is an owner.
 func (o OwnerRefs) has(id string) bool { return o.Others(id) < len(o.refs) }
 
-// with returns the annotation's value with an owner added at the end.
+// with returns the annotation's value with an owner appended.
 func (o OwnerRefs) with(id string) (string, error) {
 	b, err := json.Marshal(ownerRef{OperatorID: id})
 	if err != nil {
@@ -86,8 +84,8 @@ func (o OwnerRefs) without(id string) (string, error) {
 	return o.encode(refs)
 }
 
-// encode writes the value by hand: the encoder would compact and escape what
-// others wrote.
+// encode builds the JSON text itself, because the encoder would compact and escape the entries of
+// other writers.
 func (o OwnerRefs) encode(refs []json.RawMessage) (string, error) {
 	fields := map[string]json.RawMessage{}
 	maps.Copy(fields, o.fields)
@@ -114,8 +112,8 @@ func raws(in []json.RawMessage) [][]byte {
 	return out
 }
 
-// read returns what is known of a reference. One of an unknown shape is somebody
-// else's.
+// read returns the known fields of a reference. A reference with an unknown structure belongs to
+// another owner.
 func read(raw json.RawMessage) ownerRef {
 	r := ownerRef{}
 	if err := json.Unmarshal(raw, &r); err != nil {

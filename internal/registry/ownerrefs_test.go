@@ -22,11 +22,11 @@ func TestOwnerRefs(t *testing.T) {
 		err    bool
 	}{
 		"None": {
-			reason: "No value has no owners.",
+			reason: "An empty value has no owners.",
 			want:   want{with: `{"ownerRefs":[{"operatorID":"me"}]}`, without: `{"ownerRefs":[]}`},
 		},
 		"KeptToTheByte": {
-			reason: "Fields, order, space and escapes of others are kept.",
+			reason: "Fields, order, whitespace and escapes of other writers are kept.",
 			value:  `{"ownerRefs":[{ "operatorID":"n<1>", "more":[1, 2] },{"operatorID":"me"}],"also": { "a":1 }}`,
 			want: want{
 				with:    `{"also":{ "a":1 },"ownerRefs":[{ "operatorID":"n<1>", "more":[1, 2] },{"operatorID":"me"},{"operatorID":"me"}]}`,
@@ -44,12 +44,12 @@ func TestOwnerRefs(t *testing.T) {
 			},
 		},
 		"UnknownShape": {
-			reason: "A reference that cannot be read is somebody else's.",
+			reason: "A reference with an unknown structure belongs to another owner.",
 			value:  `{"ownerRefs":["x"]}`,
 			want:   want{with: `{"ownerRefs":["x",{"operatorID":"me"}]}`, without: `{"ownerRefs":["x"]}`, others: 1},
 		},
-		"NoObject": {reason: "What is no object is not ours to rewrite.", value: `[]`, err: true},
-		"NoList":   {reason: "What is no list is not ours to rewrite.", value: `{"ownerRefs":1}`, err: true},
+		"NoObject": {reason: "A value that is not an object is an error.", value: `[]`, err: true},
+		"NoList":   {reason: "A field that is not a list is an error.", value: `{"ownerRefs":1}`, err: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

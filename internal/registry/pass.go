@@ -12,16 +12,16 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// maxRounds of looking and acting in one pass. Two are usual: what the first made
-// has an address that the second writes down.
+// maxRounds is the maximum number of rounds of planning and applying in one pass. Two are usual:
+// the first creates a service, and the second records its address.
 const maxRounds = 5
 
-// A ViewFunc returns a view of the tailnet. Passes ask for a Recent one, which many of them
-// share, or for a Current one.
+// A ViewFunc returns a view of the tailnet. Passes request a Recent one, which many of them share,
+// or a Current one.
 type ViewFunc func(ctx context.Context, s tailscale.Staleness) (View, error)
 
-// AttachPass plans and acts until there is nothing to do. An error may leave the
-// rest to the next pass; a *RefusalError says that the cluster must not share.
+// AttachPass plans and applies actions until there are none. After an error the next pass may
+// continue. A *RefusalError means that the cluster must not share the service.
 func AttachPass(ctx context.Context, api API, look ViewFunc, self Self, want Want) (Result, error) {
 	out := Result{}
 	staleness := tailscale.Recent
@@ -42,12 +42,11 @@ func AttachPass(ctx context.Context, api API, look ViewFunc, self Self, want Wan
 	return out, errors.Wrap(ErrChanged, "cannot settle the shared service, it is tried again")
 }
 
-// attach carries out a plan until something shows that another view is needed,
-// and says how old that may be.
+// attach applies a plan until it needs another view, and returns how old that view may be.
 func attach(ctx context.Context, api API, v View, seen tailscale.Staleness, self Self, want Want, actions []Action, out *Result) (tailscale.Staleness, error) {
 	for _, a := range actions {
-		// Only records hold the service's former address, and only a view that
-		// was made while it was gone is sure to have them all.
+		// Only records hold the service's former address, and only a view that was requested after
+		// the service was deleted is certain to include all records.
 		if a.Op == OpCreateShared && seen != tailscale.Current {
 			return tailscale.Current, nil
 		}
@@ -66,8 +65,8 @@ func attach(ctx context.Context, api API, v View, seen tailscale.Staleness, self
 	return tailscale.Recent, nil
 }
 
-// DetachPass does the next step of detaching and reports whether it was the last.
-// Since is what the pass before returned, zero at first; it may be forgotten.
+// DetachPass runs the next step of detaching and reports whether it was the last one. since is the
+// result of the previous pass, and zero at first; losing it does no harm.
 func DetachPass(ctx context.Context, api API, look ViewFunc, self Self, want Want, since time.Time) (done bool, next time.Time, err error) {
 	v, err := look(ctx, tailscale.Recent)
 	if err != nil {

@@ -16,39 +16,39 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// Pause is how long who detaches waits before it looks whether anybody is left:
-// longer than any request can be on its way. The rest covers a list that was made
+// Pause is how long a detaching cluster waits before it checks whether members are left. It is
+// longer than any request can be in transit; the additional time covers a list that was requested
 // just before the wait began.
 const Pause = tailscale.RequestTimeout + 10*time.Second
 
-// maxExpired records are deleted in one go.
+// maxExpired is the maximum number of records that one plan deletes.
 const maxExpired = 3
 
 // An Op is a kind of action.
 type Op string
 
-// Actions.
+// Operations of actions.
 const (
-	OpPutRecord     Op = "PutRecord"     // Write the own record.
-	OpCreateShared  Op = "CreateShared"  // Make the shared service, with IPv4 if it had one.
-	OpPutShared     Op = "PutShared"     // Bring the shared service up to date.
-	OpDeleteRecord  Op = "DeleteRecord"  // Delete the own record.
-	OpDeleteExpired Op = "DeleteExpired" // Delete the record Name of a cluster that is long dead.
-	OpWait          Op = "Wait"          // Look again later; there is nothing to carry out.
-	OpRelease       Op = "Release"       // Take the own owner reference off the shared service.
+	OpPutRecord     Op = "PutRecord"     // Write this cluster's record.
+	OpCreateShared  Op = "CreateShared"  // Create the shared service, with IPv4 if it had one.
+	OpPutShared     Op = "PutShared"     // Update the shared service.
+	OpDeleteRecord  Op = "DeleteRecord"  // Delete this cluster's record.
+	OpDeleteExpired Op = "DeleteExpired" // Delete the expired record Name of another cluster.
+	OpWait          Op = "Wait"          // Plan again later; there is nothing to apply.
+	OpRelease       Op = "Release"       // Remove this cluster's owner reference from the shared service.
 	OpDeleteShared  Op = "DeleteShared"  // Delete the shared service.
 )
 
 // An Action is one step of a plan.
 type Action struct {
 	Op   Op
-	Name string // Of the service that it is about.
+	Name string // Name of the service.
 
-	// IPv4 to ask for; empty for any.
+	// IPv4 is the requested address; empty for any.
 	IPv4 string
 }
 
-// String is for differences that people see.
+// String returns the action in the form of tests' diffs.
 func (a Action) String() string {
 	if a.IPv4 != "" {
 		return fmt.Sprintf("%s %s with %s", a.Op, a.Name, a.IPv4)
@@ -56,7 +56,7 @@ func (a Action) String() string {
 	return fmt.Sprintf("%s %s", a.Op, a.Name)
 }
 
-// A RefusalError says why a cluster may not share a service.
+// A RefusalError is the reason why a cluster may not share a service.
 type RefusalError struct {
 	Reason  xpv2.ConditionReason
 	Message string
@@ -65,8 +65,9 @@ type RefusalError struct {
 // Error implements error.
 func (r *RefusalError) Error() string { return r.Message }
 
-// Attach returns what a cluster does next to share a service, in this order.
-// There is nothing to do at rest. The error is a *RefusalError if it must not.
+// Attach returns the next actions of a cluster that shares a service, in order. It returns none if
+// the service is up to date. The error is a *RefusalError if the cluster must not share the
+// service.
 func Attach(v View, self Self, want Want) ([]Action, error) {
 	var out []Action
 	name := RecordName(want.Service, self.Cluster)
@@ -107,7 +108,7 @@ func Attach(v View, self Self, want Want) ([]Action, error) {
 	return out, nil
 }
 
-// planShared makes the shared service, or brings it up to date.
+// planShared returns the actions that create or update the shared service.
 func planShared(v View, self Self, want Want, current *tailscale.Service) ([]Action, error) {
 	if current == nil {
 		return []Action{{Op: OpCreateShared, Name: want.Service, IPv4: ipv4(want.Addresses)}}, nil
@@ -119,9 +120,9 @@ func planShared(v View, self Self, want Want, current *tailscale.Service) ([]Act
 	return []Action{{Op: OpPutShared, Name: want.Service}}, nil
 }
 
-// Detach returns what a cluster does next to share a service no more. Nothing
-// means that it is done. Since is the time of the first view that lacked the own
-// record, by the API's clock; zero if there was none since it was last seen.
+// Detach returns the next actions of a cluster that stops sharing a service. It returns none when
+// detaching is complete. since is the time of the first view without this cluster's record, by the
+// API's clock; it is zero if there was none since the record was last listed.
 func Detach(v View, self Self, want Want, since time.Time) ([]Action, error) {
 	service := want.Service
 	name := RecordName(service, self.Cluster)
@@ -138,7 +139,7 @@ func Detach(v View, self Self, want Want, since time.Time) ([]Action, error) {
 	members, _ := v.Members(service)
 	refs, err := ParseOwnerRefs(current.Annotations[meta.AnnotationOwnerReferences])
 	if err != nil {
-		// Whoever spoiled them owns the service.
+		// The service belongs to the client that broke the owner references.
 		return nil, nil //nolint:nilerr // See above.
 	}
 	if len(alive(members)) == 0 && refs.Others(self.Cluster) == 0 {
@@ -150,18 +151,18 @@ func Detach(v View, self Self, want Want, since time.Time) ([]Action, error) {
 	return nil, nil
 }
 
-// ours reports whether a service is one that clusters share, or was ours alone.
+// ours reports whether clusters share the service, or it belongs to this cluster alone.
 func ours(s *tailscale.Service, self Self) bool {
 	return s.Annotations[meta.AnnotationSchemaVersion] == meta.SchemaVersion && Shared(s) || s.Annotations[meta.AnnotationOwner] == self.Owner()
 }
 
-// isOwnRecord reports whether what has the name of the own record is it. One without any
-// mark is: its name is a hash of the cluster, and annotations can be lost.
+// isOwnRecord reports whether the service with the name of this cluster's record is that record. A
+// service without marks is: its name is a hash of the cluster, and annotations can be lost.
 func isOwnRecord(s *tailscale.Service, self Self) bool {
 	return s.Annotations[meta.AnnotationOwner] == self.Owner() || Unmarked(s)
 }
 
-// checkRecord returns an error if what has the record's name is not ours.
+// checkRecord returns an error if the service with the record's name is not this cluster's.
 func checkRecord(s *tailscale.Service, name string, self Self, adopt bool) error {
 	if s == nil || adopt || isOwnRecord(s, self) {
 		return nil
@@ -217,8 +218,8 @@ func checkShared(v View, s *tailscale.Service, self Self, want Want) error {
 	}
 }
 
-// checkName returns an error if a service that does not exist cannot be made, because a
-// machine of the tailnet has its name.
+// checkName returns an error if a missing service cannot be created because a machine of the
+// tailnet has its name.
 func checkName(v View, s *tailscale.Service, name string) error {
 	if s != nil || v.Machine(name) == "" {
 		return nil
@@ -226,8 +227,8 @@ func checkName(v View, s *tailscale.Service, name string) error {
 	return nameTaken(name, &tailscale.Error{Class: tailscale.ClassNameTaken})
 }
 
-// Foreign returns an error if an exclusive service must not be touched, because
-// others share it or it belongs to one resource of Tailscale's operator.
+// Foreign returns an error if an exclusive service must not be changed, because clusters share it
+// or it belongs to one resource of Tailscale's operator.
 func Foreign(v View, s *tailscale.Service, service string) error {
 	members, _ := v.Members(service)
 	if alive := alive(members); len(alive) > 0 {
@@ -259,7 +260,7 @@ func describeOwner(owner string) string {
 	return owner
 }
 
-// clusters names at most three.
+// clusters returns the names of at most three members' clusters.
 func clusters(ms []Member) string {
 	var names []string
 	for _, m := range ms[:min(len(ms), maxTold)] {
@@ -272,8 +273,8 @@ func clusters(ms []Member) string {
 	return s
 }
 
-// remember fills in the addresses: those of the services that exist, else those
-// that were last seen, by us or by the member that wrote its record last.
+// remember sets the addresses: those of the services that exist, or otherwise the last known ones,
+// of this cluster or of the member with the newest record.
 func remember(v View, self Self, want Want) Want {
 	if s := v.Service(RecordName(want.Service, self.Cluster)); s != nil {
 		want.OwnAddresses = s.Addrs
@@ -292,7 +293,7 @@ func remember(v View, self Self, want Want) Want {
 	return want
 }
 
-// ownRecord returns the cluster's own service as it is to be.
+// ownRecord returns the desired state of the service with this cluster's record.
 func ownRecord(v View, self Self, want Want, current *tailscale.Service) (tailscale.Service, error) {
 	s := tailscale.Service{}
 	if current != nil {

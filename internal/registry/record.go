@@ -20,19 +20,19 @@ import (
 const (
 	servicePrefix = "svc:"
 
-	// maxLabel is the length of a DNS label, which a service's name is.
+	// maxLabel is the maximum length of a DNS label, and of a service's name.
 	maxLabel = 63
 
-	// hashBytes of a name's hash; two hexadecimal digits each.
+	// hashBytes is the length of a name's hash; each byte is two hexadecimal digits.
 	hashBytes = 5
 
-	// maxListed bounds the lists in a record.
+	// maxListed limits the lists in a record.
 	maxListed = 64
 )
 
-// Health is how the machines of a cluster do that host a service.
+// A Health is the health of a cluster's machines that host a service.
 type Health struct {
-	// Ready machines offer the service, of Total that are to.
+	// Ready is the number of machines that serve the service, and Total the desired number.
 	Ready int32 `json:"ready"`
 	Total int32 `json:"total"`
 
@@ -40,47 +40,47 @@ type Health struct {
 	Score int32 `json:"score"`
 }
 
-// A Record is what one cluster says about itself on its own service.
+// A Record is the description of one cluster on its separate service.
 type Record struct {
-	// Service that is shared, with its svc: prefix.
+	// Service is the shared service, with its svc: prefix.
 	Service string `json:"service"`
 
-	// Cluster ID.
+	// Cluster is the cluster ID.
 	Cluster string `json:"cluster"`
 
 	// Operator is NAMESPACE/NAME of the VIPService.
 	Operator string `json:"operator"`
 
-	// Tailnet is how the cluster calls the tailnet, Domain its DNS name.
+	// Tailnet is the cluster's name for the tailnet, and Domain the tailnet's DNS name.
 	Tailnet string `json:"tailnet,omitempty"`
 	Domain  string `json:"domain,omitempty"`
 
-	// Routes that use the service.
+	// Routes are the routes that use the service.
 	Routes []string `json:"routes,omitempty"`
 
-	// Health is nil while no machine is to host the service.
+	// Health is nil while no machine should host the service.
 	Health *Health `json:"health,omitempty"`
 
 	// Nodes are the stable IDs of the cluster's machines.
 	Nodes []string `json:"nodes,omitempty"`
 
-	// Addresses of the shared service, as the cluster last saw them.
+	// Addresses are the last known addresses of the shared service.
 	Addresses []string `json:"addresses,omitempty"`
 
-	// Ports and Tags that the cluster wants the shared service to have.
+	// Ports and Tags are those that the cluster wants for the shared service.
 	Ports []string `json:"ports,omitempty"`
 	Tags  []string `json:"tags,omitempty"`
 
-	// Updated is when the record was written, by the clock of Tailscale's API.
-	// It never makes a record worth writing.
+	// Updated is when the record was written, by the clock of Tailscale's API. It alone is no
+	// reason to write a record.
 	Updated time.Time `json:"updated"`
 }
 
-// RecordName returns the name of the service that carries a cluster's record:
-// svc:, the shared service's name, cut where it is too long, and ten hexadecimal
-// digits of a hash of that name and the cluster.
+// RecordName returns the name of the service with a cluster's record: svc:, the name of the shared
+// service, shortened if necessary, and ten hexadecimal digits of a hash of that name and the
+// cluster.
 func RecordName(service, cluster string) string {
-	// A service's name has no slash.
+	// A service's name has no slash, so the input is unambiguous.
 	sum := sha256.Sum256([]byte(service + "/" + cluster))
 	hash := "-" + hex.EncodeToString(sum[:hashBytes])
 	label := strings.TrimPrefix(service, servicePrefix)
@@ -90,9 +90,9 @@ func RecordName(service, cluster string) string {
 	return servicePrefix + label + hash
 }
 
-// decode reads the record that a service carries. It returns false for one that
-// claims nothing, and an error for a claim that does not hold: whoever may write
-// services can claim anything, but only one name can be a cluster's.
+// decode parses the record of a service. It returns false for a service without a record, and an
+// error for a record under a wrong name: any client that can write services can write any record,
+// but only one name is valid for a cluster.
 func decode(s *tailscale.Service) (Record, bool, error) {
 	raw, ok := s.Annotations[meta.AnnotationRecord]
 	if !ok {
@@ -111,13 +111,12 @@ func decode(s *tailscale.Service) (Record, bool, error) {
 	return r, true, nil
 }
 
-// encode returns the record as JSON. Times are not part of what it says: if it
-// says the same as the old one, it is the old one.
+// encode returns the record as JSON. It returns the old text if only the time differs.
 func (r Record) encode(old string, now time.Time) (string, error) {
 	r = r.bounded()
 	before := Record{}
 	if json.Unmarshal([]byte(old), &before) == nil {
-		// One that was made compact stays so: the tailnet refused the other.
+		// A compact record stays compact, because the tailnet rejected the full one.
 		for _, same := range []Record{r, r.compact()} {
 			same.Updated = before.Updated
 			if b, err := json.Marshal(same); err == nil && string(b) == old {
@@ -130,7 +129,7 @@ func (r Record) encode(old string, now time.Time) (string, error) {
 	return string(b), errors.Wrap(err, "cannot encode the record")
 }
 
-// listed returns a sorted, bounded copy of a list without duplicates.
+// listed returns a sorted copy of a list, limited in length and without duplicates.
 func listed(in []string) []string {
 	out := slices.Clone(in)
 	slices.Sort(out)

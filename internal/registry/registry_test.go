@@ -34,7 +34,7 @@ func wanted(change ...func(*Want)) Want {
 	return w
 }
 
-// recordOf is the record of a cluster, written at a time.
+// recordOf returns the record of a cluster, written at a time.
 func recordOf(t *testing.T, cluster string, at time.Time, change ...func(*Record)) tailscale.Service {
 	t.Helper()
 	r := wanted().record(Self{Cluster: cluster, Operator: "default/web"})
@@ -56,7 +56,7 @@ func recordOf(t *testing.T, cluster string, at time.Time, change ...func(*Record
 
 func nodes(ids ...string) func(*Record) { return func(r *Record) { r.Nodes = ids } }
 
-// device was last seen some time ago; it is online if that is no time.
+// device returns a device that was last seen the given time ago; zero means that it is online.
 func device(id string, ago time.Duration) tsclient.Device {
 	d := tsclient.Device{NodeID: id, ConnectedToControl: ago == 0}
 	if ago > 0 {
@@ -104,47 +104,47 @@ func TestMembers(t *testing.T) {
 		want   want
 	}{
 		"Online": {
-			reason: "A cluster lives while one of its machines is online.",
+			reason: "A cluster is alive while one of its machines is online.",
 			v:      view([]tailscale.Service{recordOf(t, "b", long, nodes("n1", "n2"))}, device("n1", time.Hour), device("n2", 0)),
 			want:   want{all: []string{"b"}, alive: []string{"b"}},
 		},
 		"JustOffline": {
-			reason: "It lives for 30 minutes after the last one went.",
+			reason: "A cluster is alive for 30 minutes after its last machine was online.",
 			v:      view([]tailscale.Service{recordOf(t, "b", long, nodes("n1"))}, device("n1", 30*time.Minute)),
 			want:   want{all: []string{"b"}, alive: []string{"b"}},
 		},
 		"Dead": {
-			reason: "Then it does not.",
+			reason: "A cluster is dead after 30 minutes without a machine.",
 			v:      view([]tailscale.Service{recordOf(t, "b", long, nodes("n1"))}, device("n1", 31*time.Minute)),
 			want:   want{all: []string{"b"}},
 		},
 		"Expired": {
-			reason: "After seven days it may be deleted, and so may one whose machines are gone.",
+			reason: "A record may be deleted after seven days, also if its machines were deleted.",
 			v:      view([]tailscale.Service{recordOf(t, "b", long, nodes("n1")), recordOf(t, "c", long, nodes("gone"))}, device("n1", ExpiresAfter+time.Minute)),
 			want:   want{all: []string{"b", "c"}, expired: []string{"b", "c"}},
 		},
 		"JustWritten": {
-			reason: "Who just wrote lives, though the list of devices does not know its machines yet.",
+			reason: "A cluster with a new record is alive before its machines are in the list of devices.",
 			v:      view([]tailscale.Service{recordOf(t, "b", now.Add(-time.Minute), nodes("n1"))}),
 			want:   want{all: []string{"b"}, alive: []string{"b"}},
 		},
 		"FromTheFuture": {
-			reason: "A record that claims to be from the future is not a sign of life.",
+			reason: "A record time in the future is not a sign of life.",
 			v:      view([]tailscale.Service{recordOf(t, "b", now.Add(time.Hour), nodes("n1"))}),
 			want:   want{all: []string{"b"}, expired: []string{"b"}},
 		},
 		"NoMachines": {
-			reason: "Who has named no machine yet lives.",
+			reason: "A cluster without machines in its record is alive.",
 			v:      view([]tailscale.Service{recordOf(t, "b", long)}),
 			want:   want{all: []string{"b"}, alive: []string{"b"}},
 		},
 		"Ignored": {
-			reason: "Claims that do not hold are told and ignored.",
+			reason: "Records that are not valid are reported and ignored.",
 			v:      view([]tailscale.Service{forged, newer, garbled, recordOf(t, "c", now)}),
 			want:   want{all: []string{"c"}, alive: []string{"c"}, ignored: []string{"svc:other", newer.Name, garbled.Name}},
 		},
 		"OtherService": {
-			reason: "Records of other services are none of ours.",
+			reason: "Records of other services are ignored.",
 			v:      view([]tailscale.Service{recordOf(t, "b", now, func(r *Record) { r.Service = "svc:api" })}),
 		},
 	}
@@ -169,7 +169,7 @@ func TestMembers(t *testing.T) {
 	}
 }
 
-// settled is a view in which the cluster is a member and at rest.
+// settled returns a view in which the cluster is a member and nothing is left to do.
 func settled(t *testing.T, change ...func(*tailscale.Service)) View {
 	t.Helper()
 	addrs := []string{"100.96.0.1", "fd7a::1"}
@@ -206,13 +206,13 @@ func TestAttach(t *testing.T) {
 		want   want
 	}{
 		"First": {
-			reason: "The own record comes first, then the shared service.",
+			reason: "The cluster's record comes first, then the shared service.",
 			v:      view(nil), w: wanted(),
 			want: want{actions: []Action{{Op: OpPutRecord, Name: name}, {Op: OpCreateShared, Name: modelService}}},
 		},
-		"AtRest": {reason: "There is nothing to do at rest.", v: settled(t), w: wanted()},
+		"AtRest": {reason: "There is nothing to do if the service is up to date.", v: settled(t), w: wanted()},
 		"LaterIsNoChange": {
-			reason: "Time alone is not worth a write.",
+			reason: "A new time alone causes no write.",
 			v: func() View {
 				v := settled(t)
 				v.ServicesAt, v.DevicesAt = now.Add(time.Hour), now.Add(time.Hour)
@@ -221,27 +221,27 @@ func TestAttach(t *testing.T) {
 			w: wanted(),
 		},
 		"Gone": {
-			reason: "A service that is gone is made with the address that records remember.",
+			reason: "A missing service is created with the address in the records.",
 			v:      view(settled(t).Services[:1]), w: wanted(),
 			want: want{actions: []Action{{Op: OpCreateShared, Name: modelService, IPv4: "100.96.0.1"}}},
 		},
 		"RememberedByStatus": {
-			reason: "Where no record remembers, we do.",
+			reason: "Without an address in the records, the cluster's own status is used.",
 			v:      view(nil), w: wanted(func(w *Want) { w.Addresses, w.OwnAddresses = []string{"100.96.0.7"}, []string{"fd7a::8", "100.96.0.8"} }),
 			want: want{actions: []Action{{Op: OpPutRecord, Name: name, IPv4: "100.96.0.8"}, {Op: OpCreateShared, Name: modelService, IPv4: "100.96.0.7"}}},
 		},
 		"Drift": {
-			reason: "The owner corrects what others changed.",
+			reason: "The owner reverts changes of other writers.",
 			v:      settled(t, func(s *tailscale.Service) { s.Ports = []string{"tcp:80"} }), w: wanted(),
 			want: want{actions: []Action{{Op: OpPutShared, Name: modelService}}},
 		},
 		"CopyLost": {
-			reason: "A copy that somebody spoilt is renewed.",
+			reason: "A corrupted copy is written again.",
 			v:      settled(t, func(s *tailscale.Service) { delete(s.Annotations, meta.AnnotationRegistry) }), w: wanted(),
 			want: want{actions: []Action{{Op: OpPutShared, Name: modelService}}},
 		},
 		"LongDead": {
-			reason: "The record of a cluster that is long dead is deleted.",
+			reason: "The record of an expired cluster is deleted.",
 			v: func() View {
 				v := settled(t)
 				v.Services = append(v.Services, recordOf(t, "b", now.Add(-8*24*time.Hour), nodes("gone")))
@@ -256,27 +256,27 @@ func TestAttach(t *testing.T) {
 			want: want{reason: meta.ReasonForeignService},
 		},
 		"Adopted": {
-			reason: "Unless it is to be adopted.",
+			reason: "A service without our annotations can be adopted.",
 			v:      view([]tailscale.Service{{Name: modelService, Addrs: []string{"100.96.0.1"}}}), w: wanted(func(w *Want) { w.Adopt = true }),
 			want: want{actions: []Action{{Op: OpPutRecord, Name: name}, {Op: OpPutShared, Name: modelService}}},
 		},
 		"ExclusiveOfOther": {
-			reason: "A service that another cluster has alone is refused.",
+			reason: "A service that belongs to another cluster alone is refused.",
 			v:      view([]tailscale.Service{{Name: modelService, Annotations: map[string]string{meta.AnnotationOwner: "b/default/web"}}}), w: wanted(),
 			want: want{reason: meta.ReasonForeignService},
 		},
 		"ExclusiveOfTwin": {
-			reason: "One that another object of this cluster has alone is refused, and said to be so.",
+			reason: "A service that belongs to another object of this cluster alone is refused with a separate message.",
 			v:      view([]tailscale.Service{{Name: modelService, Annotations: map[string]string{meta.AnnotationOwner: me.Cluster + "/default/twin"}}}), w: wanted(),
 			want: want{reason: meta.ReasonNameTaken},
 		},
 		"OwnExclusive": {
-			reason: "One that we had alone becomes shared.",
+			reason: "A service that belonged to this cluster alone becomes shared.",
 			v:      view([]tailscale.Service{{Name: modelService, Annotations: map[string]string{meta.AnnotationOwner: me.Owner()}}}), w: wanted(),
 			want: want{actions: []Action{{Op: OpPutRecord, Name: name}, {Op: OpPutShared, Name: modelService}}},
 		},
 		"ExclusiveOfOperator": {
-			reason: "One that Tailscale's operator does not share is refused, adopted or not.",
+			reason: "A service that Tailscale's operator does not share is refused, even with adoption.",
 			v: view([]tailscale.Service{{Name: modelService, Annotations: map[string]string{
 				meta.AnnotationOwnerReferences: `{"ownerRefs":[{"operatorID":"n1","resource":{}}]}`,
 			}}}),
@@ -284,17 +284,17 @@ func TestAttach(t *testing.T) {
 			want: want{reason: meta.ReasonForeignService},
 		},
 		"NewerVersion": {
-			reason: "What a newer provider wrote is not touched.",
+			reason: "A service written by a newer provider is not changed.",
 			v:      settled(t, func(s *tailscale.Service) { s.Annotations[meta.AnnotationSchemaVersion] = "v2" }), w: wanted(),
 			want: want{reason: meta.ReasonForeignService},
 		},
 		"RecordIsForeign": {
-			reason: "Nobody else's service becomes our record.",
+			reason: "A service of another writer does not become this cluster's record.",
 			v:      view([]tailscale.Service{foreignRecord}), w: wanted(),
 			want: want{reason: meta.ReasonForeignService},
 		},
 		"Twin": {
-			reason: "A cluster shares a service by one object.",
+			reason: "Only one object of a cluster can share a service.",
 			v:      view([]tailscale.Service{twin}), w: wanted(),
 			want: want{reason: meta.ReasonNameTaken},
 		},
@@ -333,16 +333,16 @@ func TestDetach(t *testing.T) {
 		since  time.Time
 		want   Op
 	}{
-		"Begin":      {reason: "The own record goes first.", v: settled(t), since: waited, want: OpDeleteRecord},
-		"Wait":       {reason: "Then requests that are on their way must end.", v: alone, want: OpWait},
-		"StillWait":  {reason: "That takes its time.", v: alone, since: waited.Add(time.Second), want: OpWait},
-		"Last":       {reason: "The last one deletes the service.", v: alone, since: waited, want: OpDeleteShared},
-		"DeadStays":  {reason: "One that is dead does not keep it.", v: with(recordOf(t, "b", now.Add(-time.Hour), nodes("n1"))), since: waited, want: OpDeleteShared},
-		"OthersLive": {reason: "Others do.", v: with(recordOf(t, "b", now)), since: waited},
-		"Gone":       {reason: "What is gone need not be deleted.", v: view(nil), since: waited},
-		"Foreign":    {reason: "What is not ours is left.", v: view([]tailscale.Service{{Name: modelService}}), since: waited},
-		"CoOwned":    {reason: "What Tailscale's operator owns, too, is left to it.", v: owned(`{"ownerRefs":[{"operatorID":"n1"},{"operatorID":"a"}]}`), since: waited, want: OpRelease},
-		"LastOwner":  {reason: "Our own reference keeps nothing.", v: owned(`{"ownerRefs":[{"operatorID":"a"}]}`), since: waited, want: OpDeleteShared},
+		"Begin":      {reason: "The cluster's record is deleted first.", v: settled(t), since: waited, want: OpDeleteRecord},
+		"Wait":       {reason: "Then requests in transit must end.", v: alone, want: OpWait},
+		"StillWait":  {reason: "The wait lasts for the whole pause.", v: alone, since: waited.Add(time.Second), want: OpWait},
+		"Last":       {reason: "The last cluster deletes the service.", v: alone, since: waited, want: OpDeleteShared},
+		"DeadStays":  {reason: "A dead member does not prevent the deletion.", v: with(recordOf(t, "b", now.Add(-time.Hour), nodes("n1"))), since: waited, want: OpDeleteShared},
+		"OthersLive": {reason: "Live members prevent the deletion.", v: with(recordOf(t, "b", now)), since: waited},
+		"Gone":       {reason: "A missing service is not deleted.", v: view(nil), since: waited},
+		"Foreign":    {reason: "A service of another writer is not deleted.", v: view([]tailscale.Service{{Name: modelService}}), since: waited},
+		"CoOwned":    {reason: "A service that Tailscale's operator also owns is not deleted.", v: owned(`{"ownerRefs":[{"operatorID":"n1"},{"operatorID":"a"}]}`), since: waited, want: OpRelease},
+		"LastOwner":  {reason: "This cluster's own reference does not prevent the deletion.", v: owned(`{"ownerRefs":[{"operatorID":"a"}]}`), since: waited, want: OpDeleteShared},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -374,16 +374,16 @@ func TestConflict(t *testing.T) {
 		current *tailscale.Service
 		want    string
 	}{
-		"Agree": {reason: "Who wants the same is in no conflict.", record: recordOf(t, "b", now), current: s},
+		"Agree": {reason: "Equal desired states are no conflict.", record: recordOf(t, "b", now), current: s},
 		"Owner": {
-			reason: "The owner is told who wants what.", record: recordOf(t, "b", now, differs), current: s,
+			reason: "The owner's message lists the other clusters and the differences.", record: recordOf(t, "b", now, differs), current: s,
 			want: "The service keeps what this cluster wants, but cluster b wants ports [tcp:80], not [tcp:443] and tags [tag:b], not [tag:k8s]; make all clusters want the same",
 		},
 		"Other": {
-			reason: "The other is told whose wish the service keeps.", record: recordOf(t, "b", now, differs), current: &theirs,
+			reason: "The message of another cluster names the owner.", record: recordOf(t, "b", now, differs), current: &theirs,
 			want: "The service keeps what cluster b wants: ports [tcp:80], not [tcp:443] and tags [tag:b], not [tag:k8s]; make both clusters want the same",
 		},
-		"Dead": {reason: "The dead want nothing.", record: recordOf(t, "b", now.Add(-time.Hour), differs, nodes("n1")), current: s},
+		"Dead": {reason: "Dead clusters cause no conflict.", record: recordOf(t, "b", now.Add(-time.Hour), differs, nodes("n1")), current: s},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -413,10 +413,10 @@ func TestOwnerOf(t *testing.T) {
 		members []Member
 		want    string
 	}{
-		"Named":     {reason: "Who is named stays the owner.", named: "c/default/web", members: members("a", "b", "c"), want: "c/default/web"},
-		"NamedDead": {reason: "A dead owner is followed by the living cluster of the smallest ID.", named: "c/default/web", members: members("a", "b"), want: "a/default/web"},
-		"NamedGone": {reason: "So is one that left.", named: "x/default/web", members: members("b", "c"), want: "b/default/web"},
-		"AllDead":   {reason: "While all are dead it stays.", named: "c/default/web", members: members(), want: "c/default/web"},
+		"Named":     {reason: "The owner in the annotation stays the owner.", named: "c/default/web", members: members("a", "b", "c"), want: "c/default/web"},
+		"NamedDead": {reason: "The live cluster with the smallest ID replaces a dead owner.", named: "c/default/web", members: members("a", "b"), want: "a/default/web"},
+		"NamedGone": {reason: "The live cluster with the smallest ID replaces an owner that detached.", named: "x/default/web", members: members("b", "c"), want: "b/default/web"},
+		"AllDead":   {reason: "The owner stays while all clusters are dead.", named: "c/default/web", members: members(), want: "c/default/web"},
 		"Slash":     {reason: "A cluster ID may have a slash.", named: "eu/1/default/web", members: members("b"), want: "b/default/web"},
 	}
 	for name, tc := range cases {

@@ -18,14 +18,14 @@ import (
 )
 
 const (
-	// maxCopiedRoutes bounds the routes of one cluster in the copy.
+	// maxCopiedRoutes limits the routes of one cluster in the copy.
 	maxCopiedRoutes = 16
 
-	// reservedPrefix starts the annotations that are ours.
+	// reservedPrefix is the prefix of this package's annotations.
 	reservedPrefix = "gateway.tailscale.com/"
 )
 
-// A Self is who plans.
+// A Self identifies the cluster and the object that plan.
 type Self struct {
 	Cluster string
 
@@ -33,13 +33,13 @@ type Self struct {
 	Operator string
 }
 
-// Owner is how meta.AnnotationOwner calls it.
+// Owner returns the value of meta.AnnotationOwner for this cluster and object.
 func (s Self) Owner() string { return s.Cluster + "/" + s.Operator }
 
-// Has reports whether an owner is of the same cluster.
+// Has reports whether an owner belongs to the same cluster.
 func (s Self) Has(owner string) bool { return owner != "" && clusterOf(owner) == s.Cluster }
 
-// A Want is what a cluster wants of a service that it shares.
+// A Want is the desired state of a service that a cluster shares.
 type Want struct {
 	Service     string
 	DisplayName string
@@ -47,45 +47,45 @@ type Want struct {
 	Ports       []string
 	Tags        []string
 
-	// Annotations of the shared service, beside those of this package.
+	// Annotations are the annotations of the shared service, in addition to those of this package.
 	Annotations map[string]string
 
-	// RecordTags of the cluster's own service; Tags if there are none.
+	// RecordTags are the tags of the cluster's separate service; Tags if empty.
 	RecordTags []string
 
-	// RecordPorts of the cluster's own service; Ports if there are none.
+	// RecordPorts are the ports of the cluster's separate service; Ports if empty.
 	RecordPorts []string
 
-	// Adopt what is not ours.
+	// Adopt permits to take over services that do not belong to this cluster.
 	Adopt bool
 
-	// What the record says beside.
+	// The following fields are written to the record only.
 	Tailnet string
 	Domain  string
 	Routes  []string
 	Health  *Health
 	Nodes   []string
 
-	// Addresses that the shared and the cluster's own service had when they were
-	// last seen, if that is known. They outlive the services.
+	// Addresses are the last known addresses of the shared service, and OwnAddresses those of the
+	// cluster's separate service. They are kept after the services are deleted.
 	Addresses    []string
 	OwnAddresses []string
 }
 
-// A copied record is what the copy on the shared service says of a cluster.
+// A copied is the part of a cluster's record that the shared service has a copy of.
 type copied struct {
 	Operator string   `json:"operator"`
 	Service  string   `json:"service"`
 	Routes   []string `json:"routes,omitempty"`
 }
 
-// A registry is the copy of all living records.
+// A registry is the copy of all records of live clusters.
 type registry struct {
 	SchemaVersion string            `json:"schemaVersion"`
 	ServiceName   string            `json:"serviceName"`
 	OwnerOperator string            `json:"ownerOperator"`
 	Consumers     map[string]copied `json:"consumers,omitempty"`
-	Omitted       int               `json:"omitted,omitempty"` // How many clusters there was no room for.
+	Omitted       int               `json:"omitted,omitempty"` // How many clusters did not fit.
 	VIPAddresses  []string          `json:"vipAddresses,omitempty"`
 }
 
@@ -101,15 +101,15 @@ func clusterOf(owner string) string {
 	return owner
 }
 
-// Shared reports whether a service is one that clusters share.
+// Shared reports whether clusters share a service.
 func Shared(s *tailscale.Service) bool {
 	_, ok := s.Annotations[meta.AnnotationSchemaVersion]
 	return ok && s.Annotations[meta.AnnotationSharedService] == ""
 }
 
-// OwnerOf returns who decides over a shared service's tags and ports: whom it
-// names, as long as that cluster lives, else the living cluster of the smallest
-// ID. While no cluster lives it stays with whom it names, or goes to the first.
+// OwnerOf returns the owner, which decides the tags and ports of a shared service. It is the owner
+// in the annotation while that cluster is alive, and otherwise the live cluster with the smallest
+// ID. If no cluster is alive, it is the owner in the annotation, or the first member.
 func OwnerOf(s *tailscale.Service, members []Member) string {
 	named := s.Annotations[meta.AnnotationOwnerOperator]
 	alive := alive(members)
@@ -137,8 +137,8 @@ func OwnerObject(owner string) (namespace, name string, ok bool) {
 
 func (m Member) owner() string { return Self{Cluster: m.Cluster, Operator: m.Operator}.Owner() }
 
-// shared returns the shared service as it is to be, made from the current one,
-// which is nil to make it. What belongs to nobody here is kept.
+// shared returns the desired state of the shared service, based on the current one. current is nil
+// if the service does not exist. Fields and annotations of other writers are kept.
 func shared(v View, self Self, want Want, current *tailscale.Service) (tailscale.Service, error) {
 	members := withSelf(v, self, want)
 	s := tailscale.Service{Name: want.Service, Annotations: map[string]string{}}
@@ -174,7 +174,7 @@ func shared(v View, self Self, want Want, current *tailscale.Service) (tailscale
 	return s, nil
 }
 
-// withSelf returns the members as they are once the own record is written.
+// withSelf returns the members as they are after this cluster's record is written.
 func withSelf(v View, self Self, want Want) []Member {
 	members, _ := v.Members(want.Service)
 	if member(members, self.Cluster) != nil {
@@ -202,7 +202,7 @@ func (w Want) record(self Self) Record {
 	}
 }
 
-// takeOver sets what the owner of a service decides.
+// takeOver sets the fields that the owner of a service decides.
 func takeOver(s *tailscale.Service, want Want) error {
 	s.DisplayName, s.Comment = want.DisplayName, want.Comment
 	if !sameSet(s.Ports, want.Ports) {
@@ -214,12 +214,12 @@ func takeOver(s *tailscale.Service, want Want) error {
 	return SetAnnotations(s.Annotations, want.Annotations)
 }
 
-// SetAnnotations sets annotations, and takes those away that were set so before
-// and are no longer wanted.
+// SetAnnotations sets annotations, and removes those that it set before and that are no longer
+// wanted.
 func SetAnnotations(annotations, want map[string]string) error {
 	var before []string
 	if raw := annotations[meta.AnnotationManagedAnnotations]; raw != "" {
-		// Who spoils the list loses nothing but the way to take them away.
+		// An invalid list only prevents that old annotations are removed.
 		if json.Unmarshal([]byte(raw), &before) != nil {
 			before = nil
 		}
@@ -242,13 +242,13 @@ func SetAnnotations(annotations, want map[string]string) error {
 	return nil
 }
 
-// reserved annotations are never a user's.
+// reserved reports whether an annotation may not be set by users.
 func reserved(key string) bool {
 	return strings.HasPrefix(key, reservedPrefix) || key == meta.AnnotationOwnerReferences
 }
 
-// JoinOwners makes a cluster a co-owner of what Tailscale's own operator says is
-// owned. It leaves all else as it is.
+// JoinOwners adds a cluster to the owners in the annotation of Tailscale's operator. It leaves all
+// else unchanged.
 func JoinOwners(annotations map[string]string, id string) error {
 	value, ok := annotations[meta.AnnotationOwnerReferences]
 	if !ok {
@@ -262,7 +262,7 @@ func JoinOwners(annotations map[string]string, id string) error {
 	return err
 }
 
-// addCopy writes the records of all living members on the shared service.
+// addCopy writes the records of all live members to the shared service.
 func addCopy(s *tailscale.Service, owner string, alive []Member) error {
 	c := registry{
 		SchemaVersion: meta.SchemaVersion,
@@ -287,8 +287,8 @@ func addCopy(s *tailscale.Service, owner string, alive []Member) error {
 	return nil
 }
 
-// Same reports whether two services say the same. Order of ports and tags means
-// nothing, and the time of the last write is not worth a write.
+// Same reports whether two services are equal. It ignores the order of ports and tags, and the time
+// of the last write.
 func Same(a, b tailscale.Service) bool {
 	timeless := func(in map[string]string) map[string]string {
 		out := maps.Clone(in)

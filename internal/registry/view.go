@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// AliveWithin is how long ago a cluster must have shown a sign of life.
+	// AliveWithin is how recent a cluster's last sign of life must be for the cluster to be alive.
 	AliveWithin = 30 * time.Minute
 
-	// ExpiresAfter is how long a cluster must have been silent before others may
-	// delete its record.
+	// ExpiresAfter is the time without a sign of life after which other clusters may delete a
+	// cluster's record.
 	ExpiresAfter = 7 * 24 * time.Hour
 )
 
-// A View is the tailnet as it was seen. Times are those of Tailscale's API.
+// A View is the state of the tailnet in one list. Times are by the clock of Tailscale's API.
 type View struct {
 	Services   []tailscale.Service
 	ServicesAt time.Time
@@ -35,21 +35,20 @@ type View struct {
 type Member struct {
 	Record
 
-	// Name and Addresses of the cluster's own service.
+	// Name and Addresses are those of the cluster's separate service.
 	Name  string
 	Addrs []string
 
-	// Alive reports whether a machine of the cluster is online or was so within
-	// AliveWithin, or the record was written within that time, or it names no
-	// machine yet.
+	// Alive reports whether a machine of the cluster is online or was online within AliveWithin, or
+	// the record was written within that time, or it lists no machines yet.
 	Alive bool
 
-	// Expired reports that the record may be deleted by anyone.
+	// Expired reports whether every cluster may delete the record.
 	Expired bool
 }
 
-// Members returns the clusters that share a service, by cluster ID, and the names
-// of services that claim to be one's record and are not.
+// Members returns the clusters that share a service, by cluster ID, and the names of services with
+// records that are not valid.
 func (v View) Members(service string) ([]Member, []string) {
 	var out []Member
 	var ignored []string
@@ -84,13 +83,13 @@ func (v View) index() map[string]*tailscale.Device {
 	return out
 }
 
-// status judges a record by its machines. Writing a record is a sign of life, too:
-// a list of devices may be too old to know the machines that it names.
+// status determines the state of a record from its machines. The time of the record also counts,
+// because a list of devices may be older than the machines in the record.
 func (v View) status(r Record, devices map[string]*tailscale.Device) (alive, expired bool) {
 	if len(r.Nodes) == 0 {
 		return true, false
 	}
-	// A record cannot be from the future, whatever it says.
+	// A record time in the future is ignored.
 	last := r.Updated
 	if last.After(v.DevicesAt.Add(AliveWithin)) {
 		last = time.Time{}
@@ -121,8 +120,8 @@ func (v View) Service(name string) *tailscale.Service {
 	return nil
 }
 
-// Machine returns the name of the machine that has the name of a service, or "".
-// Devices of other tailnets have names of their own.
+// Machine returns the name of the machine that has the name of a service, or "". It ignores devices
+// of other tailnets, whose names are in other domains.
 func (v View) Machine(service string) string {
 	label := strings.TrimPrefix(service, servicePrefix)
 	for _, d := range v.Devices {
@@ -133,7 +132,7 @@ func (v View) Machine(service string) string {
 	return ""
 }
 
-// alive are the members that live.
+// alive returns the members that are alive.
 func alive(ms []Member) []Member {
 	var out []Member
 	for _, m := range ms {

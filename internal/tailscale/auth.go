@@ -22,23 +22,23 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
 )
 
-// A login is what all clients with the same credential share: its rate and its
-// token.
+// A login holds the rate limit and the token that all clients with the same credential share.
 type login struct {
 	transport http.RoundTripper
 	limited   *transport
 
-	// proven is set once a call with the credential has succeeded.
+	// proven becomes true after the first successful call with the credential.
 	proven atomic.Bool
 
-	// scopes of the last OAuth token. Nil while there is none.
+	// scopes holds the scopes of the last OAuth token. It is nil until there is one.
 	scopes atomic.Pointer[[]string]
 
-	// keyID of an API access token.
+	// keyID is the ID of an API access token.
 	keyID string
 }
 
-// newLogin makes a login. Which kind it is depends on what the config has.
+// newLogin returns the login of a config. The config's fields decide which kind of credential it
+// uses.
 func newLogin(base *url.URL, cfg Config, o Options) (*login, error) {
 	bottom := o.Transport
 	if bottom == nil {
@@ -60,7 +60,7 @@ func newLogin(base *url.URL, cfg Config, o Options) (*login, error) {
 	case cfg.Identity != nil:
 		auth.endpoint = base.JoinPath("/api/v2/oauth/token-exchange").String()
 		auth.form = func(ctx context.Context) (url.Values, error) {
-			// The provider of the token knows nothing of our deadlines.
+			// The function that returns the workload's token does not know the request's deadline.
 			jwt, err := cfg.Identity(ctx)
 			if err != nil {
 				return nil, &Error{Class: ClassUnauthorized, Message: "cannot get an identity token: " + scrub(err.Error())}
@@ -92,36 +92,36 @@ func (t *keyTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return t.base.RoundTrip(c)
 }
 
-// An authTransport adds an OAuth token to every request and renews it in time.
-// The client library's own asks for tokens outside the transport that it is
-// given, cannot be cancelled, and keeps a token that the server has forgotten.
+// An authTransport adds an OAuth token to every request and renews the token in time. It replaces
+// the client library's own implementation, which requests tokens outside the given transport,
+// cannot be cancelled, and keeps a token that the server has forgotten.
 type authTransport struct {
 	base     http.RoundTripper
 	clock    clock.PassiveClock
 	endpoint string
 
-	// form makes what a new token is asked for with.
+	// form builds the form of the request for a new token.
 	form func(ctx context.Context) (url.Values, error)
 
-	// asking holds an item while somebody looks at token.
+	// asking holds an item while a caller reads or renews the token.
 	asking chan struct{}
 	token  *token
 
-	// scopes of the token, for others.
+	// scopes receives the scopes of the token. Other types read it.
 	scopes *atomic.Pointer[[]string]
 }
 
-// A token of the API.
+// A token is an OAuth token of the API.
 type token struct {
 	secret string
-	renew  time.Time // When to ask for the next.
+	renew  time.Time // When to request the next token.
 }
 
-// maxTokenAnswer bounds the answer to a request for a token, in bytes.
+// maxTokenAnswer limits the response to a token request, in bytes.
 const maxTokenAnswer = 1 << 20
 
-// renewEarly is how long before its end a token is renewed, at most: a request
-// may wait for its turn that long.
+// renewEarly is how long before its expiry a token is renewed, at most. It equals RequestTimeout
+// because a request may wait that long before it is sent.
 const renewEarly = RequestTimeout
 
 // RoundTrip implements http.RoundTripper.
@@ -134,7 +134,7 @@ func (t *authTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil || resp.StatusCode != http.StatusUnauthorized {
 		return resp, err
 	}
-	// Tokens may be revoked before their time: ask for one new one.
+	// The API can revoke a token before it expires: request one new token.
 	tk, err = t.get(req.Context(), tk)
 	if err != nil {
 		return nil, err
@@ -151,8 +151,8 @@ func (t *authTransport) send(req *http.Request, tk *token, try int) (*http.Respo
 	return t.base.RoundTrip(c)
 }
 
-// get returns a valid token other than the stale one. One caller asks for it,
-// the others wait as long as their contexts let them.
+// get returns a valid token other than the stale one. One caller requests it; the others wait for
+// it until their contexts end.
 func (t *authTransport) get(ctx context.Context, stale *token) (*token, error) {
 	select {
 	case <-ctx.Done():
@@ -171,14 +171,14 @@ func (t *authTransport) get(ctx context.Context, stale *token) (*token, error) {
 	return tk, nil
 }
 
-// ask for a new token. Its errors keep nothing of the answer but its status: it
-// may have a secret.
+// ask requests a new token. Its errors contain only the status of the response, because the
+// response may contain a secret.
 func (t *authTransport) ask(ctx context.Context) (*token, error) {
 	form, err := t.form(ctx)
 	if err != nil {
 		return nil, err
 	}
-	// Asking twice for a token does no harm.
+	// A token request is safe to repeat.
 	ctx = context.WithValue(ctx, repeatKey{}, true)
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.endpoint, bytes.NewReader([]byte(form.Encode())))
 	if err != nil {
@@ -199,8 +199,8 @@ func (t *authTransport) ask(ctx context.Context) (*token, error) {
 	}
 	var answer struct {
 		AccessToken string `json:"access_token"`
-		ExpiresIn   int    `json:"expires_in"` // Seconds.
-		Scope       string `json:"scope"`      // Divided by spaces (RFC 6749 5.1).
+		ExpiresIn   int    `json:"expires_in"` // In seconds.
+		Scope       string `json:"scope"`      // Separated by spaces (RFC 6749 5.1).
 	}
 	if err := json.Unmarshal(b, &answer); err != nil || answer.AccessToken == "" {
 		return nil, &Error{Class: ClassUnavailable, Message: "cannot get an OAuth token: the answer has none"}
@@ -220,12 +220,12 @@ func tokenError(err error) error {
 
 func tokenRefused(status int) error {
 	e := &Error{Class: classOfStatus(status), Status: status, Message: "cannot get an OAuth token: " + http.StatusText(status)}
-	// RFC 6749 5.2 answers a wrong client with 400 as well.
+	// RFC 6749 5.2 also uses status 400 for a wrong client.
 	if status == http.StatusBadRequest || status == http.StatusForbidden {
 		e.Class = ClassUnauthorized
 	}
 	if e.Class == ClassUnauthorized {
-		// It is tried again like any other failure.
+		// The request is retried like after any other failure.
 		e.Message += " (a new OAuth client takes up to a minute)"
 	}
 	if status == http.StatusNotFound {
@@ -234,8 +234,8 @@ func tokenRefused(status int) error {
 	return e
 }
 
-// A namingTransport makes errors of answers that are about the credential, which
-// say which one it is.
+// A namingTransport turns responses that reject the credential into errors that name the
+// credential.
 type namingTransport struct {
 	base             http.RoundTripper
 	credential, hint string

@@ -22,7 +22,7 @@ const (
 	testSubject  = "system:serviceaccount:team:robot"
 )
 
-// withIdentity lets a workload's tokens in, for as long as an API token lives.
+// withIdentity returns an option that accepts a workload's tokens. API tokens expire after life.
 func withIdentity(i *simtest.Issuer, life time.Duration) simtest.Option {
 	return func(o *tailnetsim.Options) {
 		o.TokenLifetime = life
@@ -54,7 +54,7 @@ func TestCredentials(t *testing.T) {
 		"Forged":       {reason: "A token that the issuer did not sign is rejected.", config: Config{ClientID: "kWork", Identity: signed(forger, testSubject), Credential: "the federated identity kWork"}, want: ClassUnauthorized, text: "the federated identity kWork"},
 		"OtherSubject": {reason: "Another service account is rejected.", config: Config{ClientID: "kWork", Identity: signed(issuer, testSubject+"2")}, want: ClassUnauthorized},
 		"NoIdentity": {
-			reason: "What keeps a workload from having a token is told.",
+			reason: "The error says why a workload has no token.",
 			config: Config{ClientID: "kWork", Identity: func(context.Context) (string, error) { return "", errors.New("no such service account") }},
 			want:   ClassUnauthorized, text: "no such service account",
 		},
@@ -116,9 +116,9 @@ func TestTokenRenewal(t *testing.T) {
 		want   int
 	}{
 		{reason: "The first call logs in.", want: 1},
-		{reason: "A token is used again.", pass: 58 * time.Minute, want: 1},
-		{reason: "A token is renewed before it ends.", pass: 90 * time.Second, want: 2},
-		{reason: "The new one is used again.", pass: 10 * time.Minute, want: 2},
+		{reason: "A token is reused.", pass: 58 * time.Minute, want: 1},
+		{reason: "A token is renewed before it expires.", pass: 90 * time.Second, want: 2},
+		{reason: "The new token is reused.", pass: 10 * time.Minute, want: 2},
 	} {
 		fake.now = fake.now.Add(step.pass)
 		if _, err := c.Service(t.Context(), "svc:none"); !IsNotFound(err) {
@@ -144,11 +144,11 @@ func TestTokenWaitIsCancelled(t *testing.T) {
 	first := make(chan error)
 	go func() { first <- c.RevokeAuthKey(t.Context(), "k1") }()
 	<-asking
-	// Who waits for another's token need not wait until the end.
+	// A caller that waits for another caller's token request can stop waiting.
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := c.RevokeAuthKey(ctx, "k2"); ClassOf(err) != ClassUnavailable {
-		t.Errorf("RevokeAuthKey(...) of a caller that went away: want Unavailable, got: %v", err)
+		t.Errorf("RevokeAuthKey(...) with a cancelled context: want Unavailable, got: %v", err)
 	}
 	close(release)
 	if err := <-first; ClassOf(err) != ClassUnauthorized {
@@ -162,6 +162,6 @@ func TestTokenAfterServerError(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := newClient(t, sim, nil).Services(t.Context(), Cached); err != nil {
-		t.Errorf("Services(...): asking twice for a token does no harm, got: %v", err)
+		t.Errorf("Services(...): a token request is safe to repeat, got: %v", err)
 	}
 }

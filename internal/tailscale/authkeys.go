@@ -13,20 +13,18 @@ import (
 	tsclient "tailscale.com/client/tailscale/v2"
 )
 
-// KeyTypeAuth is the type of auth keys, as Tailscale names it. Older answers
-// leave it out.
+// KeyTypeAuth is the type of auth keys in Tailscale's API. Older responses omit it.
 const KeyTypeAuth = "auth"
 
 // An AuthKeyRequest describes an auth key of any kind.
 type AuthKeyRequest struct {
-	// Description to find the key by: letters, digits, dashes and spaces, 50 at
-	// most.
+	// Description identifies the key: letters, digits, dashes and spaces, 50 characters at most.
 	Description string
 
-	// Tags of the nodes that log in with the key.
+	// Tags are the tags of nodes that log in with the key.
 	Tags []string
 
-	// Expiry is how long the key may be used, in whole seconds.
+	// Expiry is how long the key is valid, in whole seconds.
 	Expiry time.Duration
 
 	Reusable      bool
@@ -34,17 +32,17 @@ type AuthKeyRequest struct {
 	Preauthorized bool
 }
 
-// IsAuthKey reports whether a key logs nodes in, rather than clients of the API.
+// IsAuthKey reports whether nodes log in with the key. Other keys are for clients of the API.
 func IsAuthKey(k Key) bool { return k.KeyType == KeyTypeAuth || k.KeyType == "" }
 
-// secretless keeps secrets out of what is remembered.
+// secretless returns the key without its secret, so that caches hold no secrets.
 func secretless(k Key) Key {
 	k.Key = ""
 	return k
 }
 
-// An authKeyLoader lists auth keys. It remembers what keys are that a list
-// names by their IDs only: that never changes.
+// An authKeyLoader lists auth keys. Where a list has only IDs, it caches the keys by ID, because
+// their type and creation time never change.
 type authKeyLoader struct {
 	client *Client
 
@@ -52,7 +50,7 @@ type authKeyLoader struct {
 	known map[string]Key
 }
 
-// load returns the keys that are still valid, without their secrets.
+// load returns the valid keys without their secrets.
 func (l *authKeyLoader) load(ctx context.Context) ([]Key, time.Time, error) {
 	listed, at, err := listOf[Key](ctx, l.client, request{
 		scope: scopeKeys, method: http.MethodGet, tailnet: true,
@@ -66,7 +64,7 @@ func (l *authKeyLoader) load(ctx context.Context) ([]Key, time.Time, error) {
 	known := map[string]Key{}
 	var keys []Key
 	for _, k := range listed {
-		// Some versions of the API list identifiers only.
+		// Some versions of the API list only identifiers.
 		if k.KeyType == "" && k.Created.IsZero() {
 			full, ok := l.known[k.ID]
 			if !ok {
@@ -97,8 +95,8 @@ func (c *Client) AuthKeys(ctx context.Context, staleness Staleness) ([]Key, erro
 	return l, err
 }
 
-// AuthKey returns a key by its ID, fresh and without its secret. Keys that were
-// revoked, used up or expired are found, for a while at least, and are Invalid.
+// AuthKey returns a key by its ID without its secret. It always sends a request. The API still
+// returns revoked, used and expired keys for some time, with Invalid set.
 func (c *Client) AuthKey(ctx context.Context, id string) (*Key, error) {
 	k, err := c.api.Keys().Get(ctx, id)
 	if err != nil {
@@ -108,7 +106,7 @@ func (c *Client) AuthKey(ctx context.Context, id string) (*Key, error) {
 	return k, nil
 }
 
-// CreateAuthKey mints an auth key. Its secret, Key.Key, is in the answer only.
+// CreateAuthKey creates an auth key. Only this response contains its secret, Key.Key.
 func (c *Client) CreateAuthKey(ctx context.Context, r AuthKeyRequest) (*Key, error) {
 	if err := c.checkTags(r.Tags); err != nil {
 		return nil, err
@@ -118,7 +116,7 @@ func (c *Client) CreateAuthKey(ctx context.Context, r AuthKeyRequest) (*Key, err
 	create.Reusable, create.Ephemeral, create.Preauthorized, create.Tags = r.Reusable, r.Ephemeral, r.Preauthorized, r.Tags
 	k, err := c.api.Keys().CreateAuthKey(ctx, req)
 	if err != nil {
-		// It may exist all the same.
+		// The API may have created the key although the call failed.
 		c.authKeys.expire()
 		return nil, classify(err, scopeKeys, true)
 	}
@@ -126,7 +124,7 @@ func (c *Client) CreateAuthKey(ctx context.Context, r AuthKeyRequest) (*Key, err
 	return k, err
 }
 
-// RevokeAuthKey ends the life of a key. One that does not exist is no error.
+// RevokeAuthKey revokes a key. It returns no error if the key does not exist.
 func (c *Client) RevokeAuthKey(ctx context.Context, id string) error {
 	if err := c.checkRevoke(ctx, id); err != nil {
 		return err
@@ -136,8 +134,9 @@ func (c *Client) RevokeAuthKey(ctx context.Context, id string) error {
 	})
 }
 
-// KeysByDescription returns the valid keys with the description, without their secrets,
-// from a shared list. It has all keys that this client made, unless others revoked them.
+// KeysByDescription returns the valid keys with the description, without their secrets, from a
+// shared list. The list includes all keys that this client created, unless they were revoked
+// elsewhere.
 func (c *Client) KeysByDescription(ctx context.Context, description string) ([]Key, error) {
 	all, err := c.AuthKeys(ctx, Cached)
 	if err != nil {

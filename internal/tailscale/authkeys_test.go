@@ -55,7 +55,7 @@ func TestAuthKeys(t *testing.T) {
 	}
 	create := k.Capabilities.Devices.Create
 	if k.Key == "" || !create.Reusable || !create.Ephemeral || create.Preauthorized || k.Expires.Sub(k.Created) != time.Hour {
-		t.Errorf("CreateAuthKey(...): want what was asked for, got %+v", create)
+		t.Errorf("CreateAuthKey(...): want the requested key, got %+v", create)
 	}
 	if diff := cmp.Diff([]string{k.ID}, valid()); diff != "" {
 		t.Errorf("AuthKeys(...) after a write: -want, +got:\n%s", diff)
@@ -73,10 +73,10 @@ func TestAuthKeys(t *testing.T) {
 		t.Errorf("AuthKeys(...) after it was revoked: want none, got %v", got)
 	}
 	if got, err = c.AuthKey(ctx, k.ID); err != nil || !got.Invalid || got.Revoked.IsZero() {
-		t.Errorf("AuthKey(...) of a revoked one: want an invalid key, got %v", err)
+		t.Errorf("AuthKey(...) of a revoked key: want an invalid key, got %v", err)
 	}
 	if _, err := c.AuthKey(ctx, "kNobody"); !IsNotFound(err) {
-		t.Errorf("AuthKey(...) of none: want NotFound, got %v", err)
+		t.Errorf("AuthKey(...) of a missing key: want NotFound, got %v", err)
 	}
 	if n := sim.Calls()["GET /api/v2/tailnet/{tailnet}/keys"]; n != 1 {
 		t.Errorf("want one list call, got %d", n)
@@ -101,7 +101,7 @@ func TestAuthKeyWithLostReplyIsListed(t *testing.T) {
 	}
 }
 
-// TestAuthKeysByIDOnly is an API that lists identifiers only.
+// TestAuthKeysByIDOnly uses an API that lists only identifiers.
 func TestAuthKeysByIDOnly(t *testing.T) {
 	var gets atomic.Int32
 	m := http.NewServeMux()
@@ -128,10 +128,10 @@ func TestAuthKeysByIDOnly(t *testing.T) {
 	for range 3 {
 		ks, err := c.AuthKeys(t.Context(), Cached)
 		if err != nil || len(ks) != 1 || ks[0].ID != "k1" || ks[0].Description != "tsgw" {
-			t.Fatalf("AuthKeys(...): want the auth key alone, with its description, got %v, %v", ks, err)
+			t.Fatalf("AuthKeys(...): want only the auth key, with its description, got %v, %v", ks, err)
 		}
 	}
 	if gets.Load() != 2 {
-		t.Errorf("want each key to be asked for once, got %d calls", gets.Load())
+		t.Errorf("want one request per key, got %d calls", gets.Load())
 	}
 }

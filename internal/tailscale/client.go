@@ -16,7 +16,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
 )
 
-// OAuth scopes that calls need, as Tailscale's API names them.
+// OAuth scopes of calls, as Tailscale's API names them.
 const (
 	scopeDevices  = "devices:core"
 	scopeKeys     = "auth_keys"
@@ -29,65 +29,66 @@ const (
 	listDevices  = "devices"
 )
 
-// RequestTimeout bounds one call with all its tries: no request of this process
-// reaches the API later than this after it was begun.
+// RequestTimeout limits one call with all its attempts: no request of this process reaches the API
+// later than this after the call began.
 const RequestTimeout = 45 * time.Second
 
-// Types of the client library that callers see.
+// Types of the client library that callers use.
 type (
-	// A Device of a tailnet.
+	// A Device is a device of a tailnet.
 	Device = tsclient.Device
 
-	// A Key that logs nodes in.
+	// A Key is an auth key, an OAuth client or another key of a tailnet.
 	Key = tsclient.Key
 )
 
-// A Config says how to reach one tailnet.
+// A Config describes how to reach one tailnet.
 type Config struct {
-	// URL of the API, without /api/v2.
+	// URL is the URL of the API without /api/v2.
 	URL string
 
-	// Tailnet as the API names it; "-" is the credential's own.
+	// Tailnet is the tailnet's name in the API; "-" is the credential's tailnet.
 	Tailnet string
 
-	// An OAuth client has both of these, a federated identity the first.
+	// ClientID and ClientSecret are those of an OAuth client. A federated identity has only a
+	// ClientID.
 	ClientID     string
 	ClientSecret string
 
-	// Identity makes a token of the workload that a federated identity was made
-	// for: a JWT. It is asked each time the API's own token is renewed.
+	// Identity returns the JWT of the workload that the federated identity trusts. It is called
+	// each time the API's token is renewed.
 	Identity func(ctx context.Context) (string, error)
 
-	// IdentityName distinguishes one Identity from another: functions cannot be compared.
+	// IdentityName distinguishes Identity functions, because functions cannot be compared.
 	IdentityName string
 
 	// APIKey is an API access token.
 	APIKey string
 
-	// Credential is what errors call the credential, such as "the OAuth client
-	// in Secret team/oauth", and Hint what they advise when it is rejected. Both
-	// may be empty.
+	// Credential is the credential's name in errors, such as "the OAuth client in Secret
+	// team/oauth". Hint is the advice in the error when the API rejects the credential. Both may be
+	// empty.
 	Credential, Hint string
 }
 
-// Options are the same for all clients of a process.
+// Options are the settings that all clients of a process share.
 type Options struct {
-	// Rate of requests a second that a client may send at length, and Burst how
-	// many it may send at once.
+	// Rate is the sustained number of requests per second of a client, and Burst how many it may
+	// send at once.
 	Rate  float64
 	Burst int
 
-	// ListMaxAge is how old a shared list may be that callers get.
+	// ListMaxAge is the maximum age of a shared list that callers get.
 	ListMaxAge time.Duration
 
 	// Metrics must not be nil.
 	Metrics *Metrics
 
-	// Transport that carries requests; nil means one of the client's own, or of the
-	// pool's, that gives up dead connections within seconds.
+	// Transport sends the requests. Nil means a separate transport for the client, or for the pool,
+	// that closes dead connections within seconds.
 	Transport http.RoundTripper
 
-	// Clock that says how old lists and tokens are; nil means the real one.
+	// Clock determines the age of lists and tokens. Nil means the real clock.
 	Clock clock.PassiveClock
 }
 
@@ -98,8 +99,7 @@ func (o Options) clock() clock.PassiveClock {
 	return o.Clock
 }
 
-// A Client speaks to one tailnet with one credential. It may be used by many at
-// once.
+// A Client calls the API of one tailnet with one credential. It is safe for concurrent use.
 type Client struct {
 	api        *tsclient.Client
 	http       *http.Client
@@ -108,7 +108,7 @@ type Client struct {
 	listMaxAge time.Duration
 	login      *login
 
-	// guard of writes. Nil lets all through.
+	// guard checks writes. Nil permits all writes.
 	guard Guard
 
 	services *list[Service]
@@ -122,7 +122,7 @@ type Client struct {
 	values *tailnetValues
 }
 
-// NewClient makes a client with a login of its own. It sends nothing yet.
+// NewClient returns a client with a separate login. It sends no request.
 func NewClient(cfg Config, o Options) (*Client, error) {
 	base, err := cfg.base()
 	if err != nil {
@@ -135,7 +135,7 @@ func NewClient(cfg Config, o Options) (*Client, error) {
 	return clientWith(base, cfg, o, l), nil
 }
 
-// clientWith makes a client of a tailnet that shares a login with others.
+// clientWith returns a client that shares a login with other clients.
 func clientWith(base *url.URL, cfg Config, o Options, l *login) *Client {
 	hc := &http.Client{
 		CheckRedirect: noRedirect,
@@ -168,7 +168,7 @@ func clientWith(base *url.URL, cfg Config, o Options, l *login) *Client {
 	return c
 }
 
-// counted has the metrics count the calls that fill a list.
+// counted returns a load function whose calls the metrics count.
 func counted[T any](m *Metrics, name string, load func(context.Context) ([]T, time.Time, error)) func(context.Context) ([]T, time.Time, error) {
 	return func(ctx context.Context) ([]T, time.Time, error) {
 		m.listCalls.WithLabelValues(name).Inc()
@@ -176,7 +176,7 @@ func counted[T any](m *Metrics, name string, load func(context.Context) ([]T, ti
 	}
 }
 
-// dateOf returns the time that an answer says it was made, or zero.
+// dateOf returns the time in the Date header of a response, or zero.
 func dateOf(h http.Header) time.Time {
 	at, err := http.ParseTime(h.Get("Date"))
 	if err != nil {
@@ -185,15 +185,15 @@ func dateOf(h http.Header) time.Time {
 	return at
 }
 
-// Domain returns the DNS name of the tailnet, without a leading dot, as the
-// names of its own devices tell it. It is empty while the tailnet has no device.
+// Domain returns the DNS name of the tailnet without a leading dot. It derives the name from the
+// tailnet's own devices, and returns an empty string while there are none.
 func (c *Client) Domain(ctx context.Context) (string, error) {
 	ds, err := c.Devices(ctx, Cached)
 	if err != nil {
 		return "", err
 	}
 	for _, d := range ds {
-		// Devices shared from elsewhere have their own tailnet's name.
+		// Devices that are shared from other tailnets have those tailnets' domains.
 		if d.IsExternal {
 			continue
 		}

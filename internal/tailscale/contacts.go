@@ -9,19 +9,19 @@ import (
 	tsclient "tailscale.com/client/tailscale/v2"
 )
 
-// Scopes of contacts.
+// OAuth scopes of contacts.
 const (
 	scopeContacts      = "account_settings:read"
 	scopeContactsWrite = "account_settings"
 )
 
-// Contacts are whom Tailscale writes to about a tailnet.
+// Contacts are the addresses to which Tailscale sends email about a tailnet.
 type Contacts = tsclient.Contacts
 
-// A Contact is one of them.
+// A Contact is one of the Contacts.
 type Contact = tsclient.Contact
 
-// Contacts returns the tailnet's contacts from a shared answer.
+// Contacts returns the tailnet's contacts from a shared response.
 func (c *Client) Contacts(ctx context.Context, staleness Staleness) (Contacts, error) {
 	return c.values.contacts.get(ctx, c.maxAge(staleness))
 }
@@ -34,8 +34,8 @@ func (c *Client) loadContacts(ctx context.Context) (Contacts, error) {
 	return *cs, nil
 }
 
-// SetContact changes the address of account, support or security. Tailscale
-// sends an email to the new address, which must be verified.
+// SetContact changes the address of the contact account, support or security. Tailscale sends an
+// email to the new address to verify it.
 func (c *Client) SetContact(ctx context.Context, contact, email string) error {
 	defer c.values.contacts.expire()
 	err := c.api.Contacts().Update(ctx, tsclient.ContactType(contact), tsclient.UpdateContactRequest{Email: &email})

@@ -17,25 +17,25 @@ func (c *Client) Devices(ctx context.Context, staleness Staleness) ([]Device, er
 	return ds, err
 }
 
-// DevicesAt returns what Devices returns and the time of the list by the clock of
-// Tailscale's API (the Date of its answer), which lastSeen uses too. An answer
-// without a Date has our time of the request.
+// DevicesAt returns the result of Devices and the time of the list by the clock of Tailscale's API
+// (the response's Date header), which lastSeen also uses. If the response has no Date, the time is
+// when the request began by the local clock.
 func (c *Client) DevicesAt(ctx context.Context, staleness Staleness) ([]Device, time.Time, error) {
 	return c.devices.get(ctx, c.maxAge(staleness))
 }
 
 func (c *Client) loadDevices(ctx context.Context) ([]Device, time.Time, error) {
-	// One list serves all who need any field.
+	// One list with all fields serves all callers.
 	return listOf[Device](ctx, c, request{
 		scope: scopeDevices, method: http.MethodGet, tailnet: true,
 		path: []string{"tailnet", c.tailnet, "devices"}, query: url.Values{"fields": {"all"}},
 	}, "devices")
 }
 
-// isDevice reports whether an identifier, of the new kind or the old, means d.
+// isDevice reports whether id, a node ID or a legacy ID, identifies d.
 func isDevice(d Device, id string) bool { return d.NodeID == id || d.ID == id }
 
-// Device returns a device by its stable node ID with all fields, fresh.
+// Device returns a device by its stable node ID with all fields. It always sends a request.
 func (c *Client) Device(ctx context.Context, nodeID string) (*Device, error) {
 	d, err := c.api.Devices().GetWithAllFields(ctx, nodeID)
 	if err != nil {
@@ -44,7 +44,7 @@ func (c *Client) Device(ctx context.Context, nodeID string) (*Device, error) {
 	return d, nil
 }
 
-// DeleteDevice removes a device. One that does not exist is no error.
+// DeleteDevice removes a device. It returns no error if the device does not exist.
 func (c *Client) DeleteDevice(ctx context.Context, nodeID string) error {
 	if err := c.checkDevice(ctx, nodeID); err != nil {
 		return err
@@ -65,7 +65,8 @@ func (c *Client) SetDeviceTags(ctx context.Context, nodeID string, tags []string
 	})
 }
 
-// LockedOut returns why the tailnet's lock does not trust a device, and what to do, or "".
+// LockedOut returns why Tailnet Lock does not trust a device, and how to fix it. It returns "" if
+// the device is not locked out.
 func LockedOut(d Device) string {
 	if d.TailnetLockError == "" {
 		return ""

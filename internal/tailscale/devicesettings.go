@@ -12,27 +12,27 @@ import (
 	tsclient "tailscale.com/client/tailscale/v2"
 )
 
-// OAuth scopes of parts of devices.
+// OAuth scopes of device settings.
 const (
 	scopeDeviceRoutes     = "devices:routes"
 	scopeDeviceAttributes = "devices:posture_attributes"
 )
 
-// SetDeviceAuthorized lets a device into the tailnet, or locks it out.
+// SetDeviceAuthorized authorizes a device in the tailnet, or revokes the authorization.
 func (c *Client) SetDeviceAuthorized(ctx context.Context, nodeID string, authorized bool) error {
 	return c.editDevice(ctx, nodeID, func(d *Device) { d.Authorized = authorized }, func() error {
 		return classify(c.api.Devices().SetAuthorized(ctx, nodeID, authorized), scopeDevices, false)
 	})
 }
 
-// SetDeviceKeyExpiryDisabled says whether a device's node key never expires.
+// SetDeviceKeyExpiryDisabled disables or enables the expiry of a device's node key.
 func (c *Client) SetDeviceKeyExpiryDisabled(ctx context.Context, nodeID string, disabled bool) error {
 	return c.editDevice(ctx, nodeID, func(d *Device) { d.KeyExpiryDisabled = disabled }, func() error {
 		return classify(c.api.Devices().SetKey(ctx, nodeID, tsclient.DeviceKey{KeyExpiryDisabled: disabled}), scopeDevices, false)
 	})
 }
 
-// SetDeviceName names a device by a DNS label, without the tailnet's domain.
+// SetDeviceName sets a device's name: a DNS label without the tailnet's domain.
 func (c *Client) SetDeviceName(ctx context.Context, nodeID, label string) error {
 	rename := func(d *Device) {
 		if _, domain, ok := strings.Cut(d.Name, "."); ok {
@@ -44,10 +44,10 @@ func (c *Client) SetDeviceName(ctx context.Context, nodeID, label string) error 
 	})
 }
 
-// SetDeviceRoutes replaces the subnet routes that are approved for a device. They
-// need not be advertised.
+// SetDeviceRoutes replaces the approved subnet routes of a device. The device does not need to
+// advertise them.
 func (c *Client) SetDeviceRoutes(ctx context.Context, nodeID string, routes []string) error {
-	// The API wants a list, not null.
+	// The API requires a list, not null.
 	routes = append([]string{}, routes...)
 	return c.editDevice(ctx, nodeID, func(d *Device) { d.EnabledRoutes = slices.Clone(routes) }, func() error {
 		return classify(c.api.Devices().SetSubnetRoutes(ctx, nodeID, routes), scopeDeviceRoutes, false)
@@ -61,8 +61,8 @@ func (c *Client) editDevice(ctx context.Context, nodeID string, edit func(*Devic
 	return c.devices.write(nodeID, func() (fold[Device], error) { return edited(edit), do() })
 }
 
-// DeviceAttributes returns a device's posture attributes, fresh: strings, float64s
-// and bools by key. No list has them.
+// DeviceAttributes returns a device's posture attributes by key: strings, float64s and bools. It
+// always sends a request, because lists do not include them.
 func (c *Client) DeviceAttributes(ctx context.Context, nodeID string) (map[string]any, error) {
 	a, err := c.api.Devices().GetPostureAttributes(ctx, nodeID)
 	if err != nil {
@@ -71,19 +71,19 @@ func (c *Client) DeviceAttributes(ctx context.Context, nodeID string) (map[strin
 	return a.Attributes, nil
 }
 
-// SetDeviceAttribute sets a custom posture attribute, key custom:NAME, for good.
-// The value is a string, an int64 or a bool.
+// SetDeviceAttribute sets a custom posture attribute, key custom:NAME, without an expiry. The value
+// is a string, an int64 or a bool.
 func (c *Client) SetDeviceAttribute(ctx context.Context, nodeID, key string, value any) error {
 	if err := c.checkDevice(ctx, nodeID); err != nil {
 		return err
 	}
-	// The client library always sends an expiry, the year 1 if there is none.
+	// The client library always sends an expiry: the year 1 if there is none.
 	in := map[string]any{"value": value}
 	return c.raw(ctx, scopeDeviceAttributes, http.MethodPost, in, nil, "device", nodeID, "attributes", key)
 }
 
-// DeleteDeviceAttribute removes a custom posture attribute. One that does not
-// exist is no error.
+// DeleteDeviceAttribute removes a custom posture attribute. It returns no error if the attribute
+// does not exist.
 func (c *Client) DeleteDeviceAttribute(ctx context.Context, nodeID, key string) error {
 	if err := c.checkDevice(ctx, nodeID); err != nil {
 		return err

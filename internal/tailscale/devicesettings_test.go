@@ -62,7 +62,7 @@ func TestDeviceSettings(t *testing.T) {
 		t.Errorf("want one list call, got %d", n)
 	}
 	if err := c.SetDeviceRoutes(ctx, id, nil); err != nil {
-		t.Errorf("SetDeviceRoutes(...) of none: %v", err)
+		t.Errorf("SetDeviceRoutes(...) of an empty list: %v", err)
 	}
 }
 
@@ -97,7 +97,7 @@ func TestDeviceAttributes(t *testing.T) {
 		t.Errorf("DeviceAttributes(...): -want, +got:\n%s", diff)
 	}
 	if err := c.SetDeviceAttribute(ctx, id, "node:os", "mine"); ClassOf(err) != ClassInvalid {
-		t.Errorf("SetDeviceAttribute(...) of one that is not custom: want Invalid, got %v", err)
+		t.Errorf("SetDeviceAttribute(...) of an attribute that is not custom: want Invalid, got %v", err)
 	}
 }
 

@@ -9,21 +9,22 @@ import (
 	tsclient "tailscale.com/client/tailscale/v2"
 )
 
-// Scopes of the DNS settings.
+// OAuth scopes of the DNS settings.
 const (
 	scopeDNS      = "dns:read"
 	scopeDNSWrite = "dns"
 )
 
-// DNS settings of a tailnet.
+// A DNS holds the DNS settings of a tailnet.
 type DNS struct {
-	// Nameservers for all domains without their own, in order.
+	// Nameservers are the global nameservers, in order. They serve all domains without an entry in
+	// SplitDNS.
 	Nameservers []string
 
-	// SearchPaths in order.
+	// SearchPaths are the search paths, in order.
 	SearchPaths []string
 
-	// SplitDNS are the nameservers of domains.
+	// SplitDNS maps domains to their nameservers.
 	SplitDNS map[string][]string
 
 	MagicDNS bool
@@ -44,7 +45,7 @@ func (c *Client) loadMagicDNS(ctx context.Context) (bool, error) {
 	return p.MagicDNS, nil
 }
 
-// DNS returns the tailnet's DNS settings from a shared answer.
+// DNS returns the tailnet's DNS settings from a shared response.
 func (c *Client) DNS(ctx context.Context, staleness Staleness) (DNS, error) {
 	return c.values.dns.get(ctx, c.maxAge(staleness))
 }
@@ -67,8 +68,8 @@ func (c *Client) loadDNS(ctx context.Context) (DNS, error) {
 	return DNS{Nameservers: ns, SearchPaths: sp, SplitDNS: split, MagicDNS: magic}, err
 }
 
-// OverrideLocalDNS reports whether the nameservers replace the devices' own
-// nameservers. Only an alpha part of the API has this setting.
+// OverrideLocalDNS reports whether the tailnet's nameservers replace the devices' own nameservers.
+// Only an alpha endpoint of the API has this setting.
 func (c *Client) OverrideLocalDNS(ctx context.Context, staleness Staleness) (bool, error) {
 	conf, err := c.values.configuration.get(ctx, c.maxAge(staleness))
 	return conf.Preferences.OverrideLocalDNS, err
@@ -82,8 +83,8 @@ func (c *Client) loadConfiguration(ctx context.Context) (dnsConfiguration, error
 	return *conf, nil
 }
 
-// SetNameservers replaces the global nameservers. The API turns MagicDNS off
-// when the last one goes.
+// SetNameservers replaces the global nameservers. The API turns MagicDNS off when the list becomes
+// empty.
 func (c *Client) SetNameservers(ctx context.Context, addresses []string) error {
 	if err := c.checkDomains(wholeDNS()); err != nil {
 		return err
@@ -105,15 +106,15 @@ func (c *Client) SetSearchPaths(ctx context.Context, paths []string) error {
 	return classify(c.api.DNS().SetSearchPaths(ctx, append([]string{}, paths...)), scopeDNSWrite, true)
 }
 
-// PatchSplitDNS sets the nameservers of domains, or removes a domain that has
-// none. Other domains are left alone.
+// PatchSplitDNS sets the nameservers of domains. It removes domains with an empty list, and leaves
+// other domains unchanged.
 func (c *Client) PatchSplitDNS(ctx context.Context, domains map[string][]string) error {
 	if err := c.checkDomains(domains); err != nil {
 		return err
 	}
 	defer c.expireDNS()
-	// null removes a domain; what an empty list does is not documented (OpenAPI,
-	// PATCH /tailnet/{tailnet}/dns/split-dns).
+	// null removes a domain. The API does not document the effect of an empty list (OpenAPI, PATCH
+	// /tailnet/{tailnet}/dns/split-dns).
 	in := make(map[string][]string, len(domains))
 	for d, ns := range domains {
 		in[d] = nil
@@ -134,8 +135,8 @@ func (c *Client) SetMagicDNS(ctx context.Context, on bool) error {
 	return classify(c.api.DNS().SetPreferences(ctx, tsclient.DNSPreferences{MagicDNS: on}), scopeDNSWrite, true)
 }
 
-// SetOverrideLocalDNS changes that one preference. The API can only replace the
-// whole configuration, so what others write at the same moment may be lost.
+// SetOverrideLocalDNS changes only that setting. The API can only replace the whole configuration,
+// so a concurrent write of another client may be lost.
 func (c *Client) SetOverrideLocalDNS(ctx context.Context, on bool) error {
 	if err := c.checkDomains(wholeDNS()); err != nil {
 		return err

@@ -18,77 +18,75 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// A Class is the kind of an API error: what a caller can do about it.
+// A Class is the kind of an API error. It determines how a caller can react.
 type Class string
 
 // Classes of API errors.
 const (
-	// ClassUnauthorized means that the credential was not taken.
+	// ClassUnauthorized means that the API rejected the credential.
 	ClassUnauthorized Class = "Unauthorized"
 
 	// ClassForbidden means that the credential lacks a scope or a tag.
 	ClassForbidden Class = "Forbidden"
 
-	// ClassTailnetNotFound means that the credential knows no such tailnet.
+	// ClassTailnetNotFound means that the tailnet does not exist for the credential.
 	ClassTailnetNotFound Class = "TailnetNotFound"
 
 	// ClassNotFound means that the object does not exist.
 	ClassNotFound Class = "NotFound"
 
-	// ClassRateLimited means that the API asked for fewer calls.
+	// ClassRateLimited means that the API limits the rate of calls.
 	ClassRateLimited Class = "RateLimited"
 
-	// ClassInvalid means that the API refused the content of the request.
+	// ClassInvalid means that the API rejected the content of the request.
 	ClassInvalid Class = "Invalid"
 
-	// ClassConflict means that the request does not fit what exists, such as a
-	// name that is taken (409).
+	// ClassConflict means that the request conflicts with an existing object, such as a name that
+	// is in use (409).
 	ClassConflict Class = "Conflict"
 
-	// ClassNameTaken means that a machine of the tailnet has the name that a service
-	// is to have. The API answers a GET by 400 "name exists but is not a service"
-	// (tailscale/tailscale#19922), and a PUT by 409 "name is in use but is not a
-	// service" (tailscale/tailscale#17693).
+	// ClassNameTaken means that a machine of the tailnet has the requested name of a service. The
+	// API answers a GET with 400 "name exists but is not a service" (tailscale/tailscale#19922),
+	// and a PUT with 409 "name is in use but is not a service" (tailscale/tailscale#17693).
 	ClassNameTaken Class = "NameTaken"
 
-	// ClassPlanRequired means that the tailnet's plan does not include the feature.
-	// The API answers 403, the status of a missing scope, and sometimes 400 or 402.
+	// ClassPlanRequired means that the tailnet's plan does not include the feature. The API answers
+	// 403, like for a missing scope, and sometimes 400 or 402.
 	ClassPlanRequired Class = "PlanRequired"
 
-	// ClassQuotaExceeded means that the tailnet has as many objects of a kind as it
-	// may have.
+	// ClassQuotaExceeded means that the tailnet has reached its limit of objects of a kind.
 	ClassQuotaExceeded Class = "QuotaExceeded"
 
 	// ClassPreconditionFailed means that the object changed since it was read
 	// (412).
 	ClassPreconditionFailed Class = "PreconditionFailed"
 
-	// ClassUnavailable means that the API did not answer, or not sensibly.
+	// ClassUnavailable means that the API did not answer, or that its response was not valid.
 	ClassUnavailable Class = "Unavailable"
 )
 
-// maxMessage bounds what is kept of a server's message, in bytes.
+// maxMessage limits the part of a server's message that an Error keeps, in bytes.
 const maxMessage = 300
 
-// An Error is a call that Tailscale's API refused or did not answer. Its text
-// is the same for the same cause and holds no secret.
+// An Error describes a call that Tailscale's API refused or did not answer. Its text depends only
+// on the cause, and contains no secret.
 type Error struct {
 	Class   Class
-	Status  int    // Zero when there was no answer.
+	Status  int    // Zero without a response.
 	Scope   string // OAuth scope that the call needs.
 	Message string
 
-	// Credential names the credential, and Hint says what to do if it is
-	// rejected. Both may be empty.
+	// Credential names the credential, and Hint is the advice if the API rejects it. Both may be
+	// empty.
 	Credential, Hint string
 }
 
-// Error says what happened and, where it is known, what would help.
+// Error returns the failure and, where known, how to fix it.
 func (e *Error) Error() string {
 	switch e.Class {
 	case ClassUnauthorized:
 		if e.Status == 0 {
-			// It never got as far as the API.
+			// The request did not reach the API.
 			return "cannot log in with " + e.credential() + ": " + e.Message
 		}
 		m := "Tailscale's API rejected " + e.credential() + ": " + e.Message
@@ -124,7 +122,7 @@ func (e *Error) credential() string {
 	return e.Credential
 }
 
-// ClassOf returns the class of an error of this package, else "".
+// ClassOf returns the class of an error of this package, or "" for other errors.
 func ClassOf(err error) Class {
 	var e *Error
 	if errors.As(err, &e) {
@@ -133,10 +131,10 @@ func ClassOf(err error) Class {
 	return ""
 }
 
-// IsNotFound reports whether err says that an object does not exist.
+// IsNotFound reports whether err means that an object does not exist.
 func IsNotFound(err error) bool { return ClassOf(err) == ClassNotFound }
 
-// ignoreNotFound returns nil for an object that does not exist.
+// ignoreNotFound returns nil if err means that an object does not exist, and err otherwise.
 func ignoreNotFound(err error) error {
 	if IsNotFound(err) {
 		return nil
@@ -144,8 +142,8 @@ func ignoreNotFound(err error) error {
 	return err
 }
 
-// classify turns an error of the client library or the transport into an Error.
-// A 404 of a call on a whole tailnet means that the tailnet is unknown.
+// classify converts an error of the client library or the transport to an Error. A 404 of a call on
+// a whole tailnet means that the tailnet is unknown.
 func classify(err error, scope string, wholeTailnet bool) error {
 	if err == nil {
 		return nil
@@ -169,18 +167,17 @@ func classify(err error, scope string, wholeTailnet bool) error {
 	return e
 }
 
-// planTexts are parts of the messages by which the API refuses what a plan does not
-// include. The first is that of log streaming, network flow logs and custom posture
-// attributes; the others are assumptions.
+// planTexts are parts of the API's messages about features that the plan does not include. The
+// first is from log streaming, network flow logs and custom posture attributes; the others are
+// assumptions.
 var planTexts = []string{"billing plan", "current plan", "your plan", "upgrade your", "payment required"}
 
-// quotaTexts are parts of messages that say that there are too many objects. No
-// source shows such a message: they are an assumption, and a message without them
-// is that of the status.
+// quotaTexts are parts of messages about too many objects. They are an assumption, because no
+// source shows such a message. Without a match, the status decides the class.
 var quotaTexts = []string{"quota", "limit exceeded", "limit reached", "exceeds the limit", "maximum number of", "too many services"}
 
-// classOf returns the class of an answer. Where the API uses one status for several
-// causes its message decides.
+// classOf returns the class of a response. Where the API uses one status for several causes, the
+// message decides.
 func classOf(status int, message string) Class {
 	says := func(texts ...string) bool {
 		m := strings.ToLower(message)
@@ -209,7 +206,7 @@ func classOfStatus(status int) Class {
 	case status == http.StatusForbidden:
 		return ClassForbidden
 	case status == http.StatusNotFound, status == http.StatusGone:
-		// A revoked key may be either.
+		// The API answers with either status for a revoked key.
 		return ClassNotFound
 	case status == http.StatusConflict:
 		return ClassConflict
@@ -223,8 +220,8 @@ func classOfStatus(status int) Class {
 	return ClassInvalid
 }
 
-// networkMessage describes a failed request without its ports and addresses:
-// they differ from try to try, and conditions must not.
+// networkMessage describes a failed request without ports and addresses: they differ between
+// attempts, and conditions must stay the same.
 func networkMessage(err error) string {
 	var dns *net.DNSError
 	var timeout net.Error
@@ -245,14 +242,14 @@ func networkMessage(err error) string {
 	return "the request failed or its answer could not be read"
 }
 
-// keys matches every kind of secret that Tailscale hands out.
+// keys matches all secrets that Tailscale issues.
 var keys = regexp.MustCompile(`tskey-[A-Za-z0-9_-]+`)
 
-// OneLine makes what Tailscale says fit for a condition: one line, bounded, and without
-// keys.
+// OneLine returns a message of Tailscale in a form for conditions: one line, limited in length, and
+// without keys.
 func OneLine(msg string) string { return scrub(msg) }
 
-// scrub makes a server's message fit for a condition: one line, bounded, and
+// scrub returns a server's message in a form for conditions: one line, limited in length, and
 // without keys.
 func scrub(msg string) string {
 	if len(msg) > maxReply {

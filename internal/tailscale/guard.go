@@ -10,27 +10,28 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// A Guard refuses writes that are beyond what a client's user may do in the tailnet. It is
-// asked last, before a write is sent.
+// A Guard rejects writes that a client's user has no permission for. Clients call it directly
+// before they send a write.
 type Guard interface {
-	// Service refuses a Tailscale Service that may not be written or deleted.
+	// Service returns an error if the Tailscale Service may not be written or deleted.
 	Service(name string) error
 
-	// Tags refuses tags that something may not be given.
+	// Tags returns an error if one of the tags may not be assigned.
 	Tags(tags []string) error
 
-	// Key refuses the tags of a key, or of a client, that may not be made or revoked.
+	// Key returns an error if a key or an OAuth client with the tags may not be created or revoked.
 	Key(tags []string) error
 
-	// Device refuses a device with these tags that may not be changed or deleted.
+	// Device returns an error if a device with these tags may not be changed or deleted.
 	Device(id string, tags []string) error
 
-	// Domain refuses a domain that devices may not be told to ask others for.
+	// Domain returns an error if devices may not be configured to use other nameservers for the
+	// domain.
 	Domain(domain string) error
 }
 
-// Guarded returns a client that shares all with this one and writes only what the guard
-// lets it. Nil lets it write all.
+// Guarded returns a client that shares everything with this one and sends only writes that the
+// guard permits. A nil guard permits all writes.
 func (c *Client) Guarded(g Guard) *Client {
 	if g == nil {
 		return c
@@ -40,7 +41,7 @@ func (c *Client) Guarded(g Guard) *Client {
 	return &out
 }
 
-// checkService returns an error if a service may not be written, or given the tags.
+// checkService returns an error if a service may not be written, or may not have the tags.
 func (c *Client) checkService(name string, tags ...string) error {
 	if c.guard == nil {
 		return nil
@@ -51,7 +52,7 @@ func (c *Client) checkService(name string, tags ...string) error {
 	return c.guard.Tags(tags)
 }
 
-// checkTags returns an error if a key with the tags may not be made.
+// checkTags returns an error if a key with the tags may not be created.
 func (c *Client) checkTags(tags []string) error {
 	if c.guard == nil {
 		return nil
@@ -59,7 +60,8 @@ func (c *Client) checkTags(tags []string) error {
 	return c.guard.Key(tags)
 }
 
-// checkRevoke returns an error if an auth key may not be revoked. One that is gone may.
+// checkRevoke returns an error if an auth key may not be revoked. A key that no longer exists is
+// permitted.
 func (c *Client) checkRevoke(ctx context.Context, id string) error {
 	if c.guard == nil {
 		return nil
@@ -81,8 +83,8 @@ func (c *Client) checkRevoke(ctx context.Context, id string) error {
 	return c.guard.Key(tags)
 }
 
-// checkDevice returns an error if a device may not be changed or deleted, or be given the
-// tags. One that is gone may.
+// checkDevice returns an error if a device may not be changed or deleted, or may not have the tags.
+// A device that no longer exists is permitted.
 func (c *Client) checkDevice(ctx context.Context, nodeID string, tags ...string) error {
 	if c.guard == nil {
 		return nil
@@ -107,7 +109,8 @@ func (c *Client) checkDevice(ctx context.Context, nodeID string, tags ...string)
 	return c.guard.Device(nodeID, d.Tags)
 }
 
-// checkDomains returns an error if devices may not be told to ask others for the domains.
+// checkDomains returns an error if devices may not be configured to use other nameservers for the
+// domains.
 func (c *Client) checkDomains(domains map[string][]string) error {
 	if c.guard == nil {
 		return nil
@@ -120,5 +123,5 @@ func (c *Client) checkDomains(domains map[string][]string) error {
 	return nil
 }
 
-// wholeDNS stands for the names of all domains.
+// wholeDNS returns the entry that stands for all domains.
 func wholeDNS() map[string][]string { return map[string][]string{".": nil} }

@@ -13,10 +13,10 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// errBeyond is what closed says.
+// errBeyond is the error of closed.
 var errBeyond = errors.New("beyond")
 
-// closed lets nothing through but what has the tag, the name or the domain.
+// closed is a guard that permits only the tag, the service and the domain.
 type closed struct{ tag, service, domain string }
 
 func (c closed) Service(name string) error { return c.judge(name == c.service) }
@@ -35,8 +35,8 @@ func (c closed) judge(ok bool) error {
 	return errBeyond
 }
 
-// TestGuard shows that nothing is written which a guard refuses, and that it judges devices
-// and keys by what they are in the tailnet.
+// TestGuard verifies that no write is sent that a guard rejects, and that the guard decides by the
+// tags that devices and keys have in the tailnet.
 func TestGuard(t *testing.T) {
 	var writes []string
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -125,6 +125,6 @@ func TestGuard(t *testing.T) {
 		})
 	}
 	if whole.guard != nil || whole.Guarded(nil) != whole {
-		t.Error("A guard is of one client alone")
+		t.Error("A guard must apply to one client only")
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// TestHostileReplies shows that whatever answers for the API costs bounded memory and time,
-// and that its redirects are not followed.
+// TestHostileReplies verifies that hostile responses use limited memory and time, and that
+// redirects are not followed.
 func TestHostileReplies(t *testing.T) {
 	var elsewhere, asked atomic.Int32
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -65,28 +65,28 @@ func TestHostileReplies(t *testing.T) {
 		do     func(ctx context.Context, c *Client) error
 		oauth  bool
 		want   string
-		memory uint64 // MiB that are allocated at most, over all.
+		memory uint64 // Maximum of all allocations together, in MiB.
 	}{
-		"Endless":       {reason: "An object is short.", answer: endless, do: device, want: "more than 1048576 bytes", memory: 64},
-		"EndlessRaw":    {reason: "Whoever asks for it.", answer: endless, do: service, want: "more than 1048576 bytes", memory: 64},
-		"EndlessList":   {reason: "A list ends somewhere.", answer: endless, do: devices, want: "more than 67108864 bytes", memory: 512},
-		"EndlessError":  {reason: "So does an error.", answer: func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusBadRequest); endless(w, r) }, do: service, want: "more than 1048576 bytes", memory: 64},
-		"EndlessToken":  {reason: "So does a token.", answer: endless, do: service, oauth: true, want: "more than 1048576 bytes", memory: 64},
-		"Deep":          {reason: "No object nests deep.", answer: text(http.StatusOK, deep), do: service, want: "nests deeper than 64", memory: 64},
-		"DeepInside":    {reason: "Wherever it does.", answer: text(http.StatusOK, `{"name":"[[\"","x":`+deep+`}`), do: service, want: "nests deeper than 64", memory: 64},
-		"DeepError":     {reason: "Nor does an error.", answer: text(http.StatusBadRequest, `{"message":"x","data":`+deep+`}`), do: device, want: "nests deeper than 64", memory: 64},
-		"DeepPolicy":    {reason: "Nor does a policy file, behind comments.", answer: text(http.StatusOK, "// \"\n/* \" */"+deep), do: policy, want: "nests deeper than 64", memory: 64},
-		"DeepToken":     {reason: "Nor does a token.", answer: text(http.StatusOK, deep), do: service, oauth: true, want: "nests deeper than 64", memory: 64},
-		"Slow":          {reason: "A byte now and then does not keep a call.", answer: slow, do: device, want: "no answer in time", memory: 64},
-		"SlowRaw":       {reason: "Whoever makes it.", answer: slow, do: service, want: "no answer in time", memory: 64},
-		"SlowToken":     {reason: "Nor a token.", answer: slow, do: service, oauth: true, want: "no answer in time", memory: 64},
+		"Endless":       {reason: "The size of an object is limited.", answer: endless, do: device, want: "more than 1048576 bytes", memory: 64},
+		"EndlessRaw":    {reason: "The limit applies to raw calls.", answer: endless, do: service, want: "more than 1048576 bytes", memory: 64},
+		"EndlessList":   {reason: "The size of a list is limited.", answer: endless, do: devices, want: "more than 67108864 bytes", memory: 512},
+		"EndlessError":  {reason: "The size of an error is limited.", answer: func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusBadRequest); endless(w, r) }, do: service, want: "more than 1048576 bytes", memory: 64},
+		"EndlessToken":  {reason: "The size of a token response is limited.", answer: endless, do: service, oauth: true, want: "more than 1048576 bytes", memory: 64},
+		"Deep":          {reason: "The nesting of an object is limited.", answer: text(http.StatusOK, deep), do: service, want: "nests deeper than 64", memory: 64},
+		"DeepInside":    {reason: "The nesting limit applies at any place.", answer: text(http.StatusOK, `{"name":"[[\"","x":`+deep+`}`), do: service, want: "nests deeper than 64", memory: 64},
+		"DeepError":     {reason: "The nesting of an error is limited.", answer: text(http.StatusBadRequest, `{"message":"x","data":`+deep+`}`), do: device, want: "nests deeper than 64", memory: 64},
+		"DeepPolicy":    {reason: "The nesting of a policy file is limited, also behind comments.", answer: text(http.StatusOK, "// \"\n/* \" */"+deep), do: policy, want: "nests deeper than 64", memory: 64},
+		"DeepToken":     {reason: "The nesting of a token response is limited.", answer: text(http.StatusOK, deep), do: service, oauth: true, want: "nests deeper than 64", memory: 64},
+		"Slow":          {reason: "A slow response does not keep a call open.", answer: slow, do: device, want: "no answer in time", memory: 64},
+		"SlowRaw":       {reason: "The time limit applies to raw calls.", answer: slow, do: service, want: "no answer in time", memory: 64},
+		"SlowToken":     {reason: "A slow token response does not keep a call open.", answer: slow, do: service, oauth: true, want: "no answer in time", memory: 64},
 		"Types":         {reason: "Types are checked.", answer: text(http.StatusOK, `{"name":{"a":1},"addrs":"x"}`), do: service, want: "could not be read", memory: 64},
-		"TypesList":     {reason: "Those of lists as well.", answer: text(http.StatusOK, `{"devices":[{"nodeId":7}]}`), do: devices, want: "could not be read", memory: 64},
-		"Redirect":      {reason: "Nothing is sent elsewhere.", answer: redirect, do: device, want: "unexpected redirect", memory: 64},
-		"RedirectRaw":   {reason: "By no call.", answer: redirect, do: service, want: "unexpected redirect", memory: 64},
-		"RedirectToken": {reason: "A secret least of all.", answer: redirect, do: service, oauth: true, want: "cannot get an OAuth token", memory: 64},
+		"TypesList":     {reason: "Types in lists are checked.", answer: text(http.StatusOK, `{"devices":[{"nodeId":7}]}`), do: devices, want: "could not be read", memory: 64},
+		"Redirect":      {reason: "Requests are not sent to other hosts.", answer: redirect, do: device, want: "unexpected redirect", memory: 64},
+		"RedirectRaw":   {reason: "Raw calls are not sent to other hosts.", answer: redirect, do: service, want: "unexpected redirect", memory: 64},
+		"RedirectToken": {reason: "Secrets are not sent to other hosts.", answer: redirect, do: service, oauth: true, want: "cannot get an OAuth token", memory: 64},
 		"Control": {
-			reason: "A message cannot change what is around it.", answer: text(http.StatusBadRequest, `{"message":"a\u001b[31m\u0000b\u202ec\r\nd"}`), do: service,
+			reason: "A message cannot change the text around it.", answer: text(http.StatusBadRequest, `{"message":"a\u001b[31m\u0000b\u202ec\r\nd"}`), do: service,
 			want: "answered 400: a [31m bc d", memory: 64,
 		},
 	}
@@ -96,7 +96,7 @@ func TestHostileReplies(t *testing.T) {
 				asked.Add(1)
 				tc.answer(w, r)
 			}))
-			// The answers of slow ones end with their requests.
+			// Slow responses end when their requests end.
 			t.Cleanup(s.Close)
 			cfg := Config{URL: s.URL, APIKey: "k"}
 			if tc.oauth {
@@ -106,7 +106,7 @@ func TestHostileReplies(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// As RequestTimeout does, sooner.
+			// The shorter timeout stands for RequestTimeout.
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
 			if !strings.Contains(tc.want, "in time") {
@@ -128,13 +128,13 @@ func TestHostileReplies(t *testing.T) {
 				t.Errorf("\n%s\nit took %d MiB, want %d at most", tc.reason, used, tc.memory)
 			}
 			if strings.Contains(tc.want, "bytes") && asked.Load() != 1 {
-				t.Errorf("\n%s\nit was asked %d times", tc.reason, asked.Load())
+				t.Errorf("\n%s\ngot %d requests", tc.reason, asked.Load())
 			}
 		})
 	}
 }
 
-// TestCallsEnd shows that each call has a deadline of its own.
+// TestCallsEnd verifies that each call has a separate deadline.
 func TestCallsEnd(t *testing.T) {
 	c, err := NewClient(Config{URL: "http://127.0.0.1:1", APIKey: "k"}, Options{Rate: 1, Burst: 1, Metrics: NewMetrics()})
 	if err != nil {
@@ -185,7 +185,7 @@ func TestAllowedHosts(t *testing.T) {
 		"https://api.tailscale.com":                true,
 		"https://API.tailscale.com/":               true,
 		"https://api.tailscale.com:443":            true,
-		"http://api.tailscale.com":                 false, // In the clear.
+		"http://api.tailscale.com":                 false, // Unencrypted.
 		"http://api.tailscale.com:443":             false,
 		"https://api.tailscale.com:8443":           false,
 		"https://api.tailscale.com.evil.org":       false,
@@ -209,6 +209,6 @@ func TestAllowedHosts(t *testing.T) {
 		}
 	}
 	if !(Hosts{HostOf("http://a.example.com")}).Allow("http://a.example.com") || !(Hosts{HostOf("https://a.example.com/")}).Allow("https://a.example.com") {
-		t.Error("A URL must be allowed by its own host")
+		t.Error("HostOf(URL) must permit the URL")
 	}
 }

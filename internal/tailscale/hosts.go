@@ -12,11 +12,11 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// Hosts are those that a client may send to, and nodes log in to: HOST for https on its own
-// port, HOST:PORT, or HOST:* for any port.
+// Hosts are the hosts to which clients send requests and where nodes log in: HOST for https on port
+// 443, HOST:PORT, or HOST:* for any port.
 type Hosts []string
 
-// Validate returns an error for an entry that is no host.
+// Validate returns an error if an entry is not a host.
 func (h Hosts) Validate() error {
 	for _, e := range h {
 		u, err := url.Parse("https://" + strings.TrimSuffix(e, ":*"))
@@ -27,7 +27,7 @@ func (h Hosts) Validate() error {
 	return nil
 }
 
-// Allow reports whether the host of a URL is one of them.
+// Allow reports whether the list includes the host of a URL.
 func (h Hosts) Allow(raw string) bool {
 	u, err := url.Parse(raw)
 	if err != nil || u.Hostname() == "" || u.User != nil {
@@ -42,12 +42,12 @@ func (h Hosts) Allow(raw string) bool {
 		if name, ports := strings.CutSuffix(e, ":*"); ports {
 			return strings.Trim(name, "[]") == host
 		}
-		// Without a port nothing may go in the clear.
+		// An entry without a port permits only https.
 		return e == net.JoinHostPort(host, port) || port == "443" && u.Scheme == "https" && strings.Trim(e, "[]") == host
 	})
 }
 
-// HostOf returns the host and the port of a URL as Hosts has them.
+// HostOf returns the host and the port of a URL in the form that Hosts uses.
 func HostOf(raw string) string {
 	u, err := url.Parse(raw)
 	if err != nil {

@@ -16,57 +16,57 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// A list is the answer of one list call, shared by all who need it. Writes keep
-// it in line with the tailnet, so that they cost no list call.
+// A list is the response of one list call, which all callers share. Writes update it, so that they
+// need no further list call.
 type list[T any] struct {
-	// load asks for the items. The time is the API's own at its answer, zero if
-	// the answer has none.
+	// load requests the items. The time is when the API answered by its own clock, or zero if the
+	// response has no time.
 	load func(ctx context.Context) ([]T, time.Time, error)
 
-	// is reports whether a key means the item.
+	// is reports whether the key identifies the item.
 	is func(item T, key string) bool
 
-	// clock says how old the list is. It never says when it was made.
+	// clock determines the age of the list, not the time when the API answered.
 	clock clock.PassiveClock
 
 	flight singleflight.Group
 
 	mu         sync.Mutex
 	current    page[T]
-	generation int // Counts what made the list worthless.
-	loading    int // Calls under way.
+	generation int // Counts how often the list became invalid.
+	loading    int // Calls in progress.
 
-	// joinable is when the newest of the calls under way began, by our clock: zero if
-	// nobody may join it any more. Its number is that of all calls.
+	// joinable is when the newest of the calls in progress began, by the local clock. It is zero if
+	// callers may no longer join that call. The call's number is the number of all calls.
 	joinable time.Time
 	number   int
 
-	// changes since the first of the calls under way began: their answers may
-	// or may not have them.
+	// changes are the changes since the oldest of the calls in progress began: the responses may
+	// include them or not.
 	changes []change[T]
 
-	// writing has the keys that are being written now.
+	// writing holds the keys of items that are being written.
 	writing map[string]*writers
 }
 
-// A page is a list as it was at one time.
+// A page is the state of a list at one time.
 type page[T any] struct {
 	items []T
-	asked time.Time // By our clock, when the call began. Zero if there is none.
-	made  time.Time // By the API's clock, when it answered.
+	asked time.Time // When the call began, by the local clock. Zero if there was no call.
+	made  time.Time // When the API answered, by its clock.
 }
 
-// A fold makes of an item, nil if the list lacks it, what a write made of it,
-// nil if the list is to lack it. It must not change the item.
+// A fold applies a write to an item. It receives nil if the list does not have the item, and
+// returns nil to remove the item. It must not modify its argument.
 type fold[T any] func(old *T) *T
 
-// replaced is the fold of a write that answers with the item.
+// replaced returns the fold of a write whose response contains the item.
 func replaced[T any](item T) fold[T] { return func(*T) *T { return &item } }
 
 // removed is the fold of a deletion.
 func removed[T any](*T) *T { return nil }
 
-// edited is the fold of a write that changes a part of an item.
+// edited returns the fold of a write that changes a part of an item.
 func edited[T any](edit func(*T)) fold[T] {
 	return func(old *T) *T {
 		if old == nil {
@@ -83,16 +83,16 @@ type change[T any] struct {
 	fold fold[T]
 }
 
-// writers of one item. Of writes that overlap nobody knows which was the last.
+// writers counts the writes of one item. The order of concurrent writes is unknown.
 type writers struct {
 	n          int
 	overlapped bool
 }
 
-// get returns the list if it is no older than maxAge, else a new one, and the
-// API's time when it was made, or our time of the request if the answer has none.
-// Callers that come meanwhile share one call, if what it brings is no older than they
-// want. Nobody may change the items.
+// get returns the list if it is no older than maxAge, and otherwise requests it. It also returns
+// when the API answered, or when the request began by the local clock if the response has no time.
+// Concurrent callers share one call if its result is recent enough for them. Callers must not
+// modify the items.
 func (l *list[T]) get(ctx context.Context, maxAge time.Duration) ([]T, time.Time, error) {
 	l.mu.Lock()
 	p, generation := l.current, l.generation
@@ -100,8 +100,8 @@ func (l *list[T]) get(ctx context.Context, maxAge time.Duration) ([]T, time.Time
 		l.mu.Unlock()
 		return p.items, p.made, nil
 	}
-	// The answer of a call may be as old as the call, so one that began too long ago does
-	// not do, nor one from before the list became worthless.
+	// The response of a call may be as old as the call. So a call that began too long ago, or
+	// before the list became invalid, is not recent enough.
 	if l.joinable.IsZero() || l.clock.Since(l.joinable) > maxAge {
 		l.number++
 		l.joinable = l.clock.Now()
@@ -109,7 +109,7 @@ func (l *list[T]) get(ctx context.Context, maxAge time.Duration) ([]T, time.Time
 	number, asked := l.number, l.joinable
 	l.mu.Unlock()
 	ch := l.flight.DoChan(strconv.Itoa(number), func() (any, error) {
-		// The call must outlive the one caller that happened to start it.
+		// Other callers may use the call after the caller that started it is gone.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), RequestTimeout)
 		defer cancel()
 		return l.reload(ctx, generation, number, asked)
@@ -154,14 +154,14 @@ func (l *list[T]) reload(ctx context.Context, generation, number int, asked time
 	for _, c := range missed {
 		p.items = l.folded(p.items, c)
 	}
-	// A call that began later may have been answered sooner.
+	// A call that began later may have returned earlier.
 	if l.generation == generation && !p.asked.Before(l.current.asked) {
 		l.current = p
 	}
 	return p, nil
 }
 
-// folded returns a copy of the items with a change.
+// folded returns a copy of the items with the change applied.
 func (l *list[T]) folded(items []T, c change[T]) []T {
 	i := slices.IndexFunc(items, func(item T) bool { return l.is(item, c.key) })
 	if i < 0 {
@@ -179,8 +179,8 @@ func (l *list[T]) folded(items []T, c change[T]) []T {
 	return out
 }
 
-// write carries out a write of the item with the key and brings the list in
-// line with it. A write whose end nobody knows makes the list worthless.
+// write runs a write of the item with the key and updates the list. A write with an unknown result
+// makes the list invalid.
 func (l *list[T]) write(key string, do func() (fold[T], error)) error {
 	done := l.begin(key)
 	f, err := do()
@@ -207,8 +207,8 @@ func (l *list[T]) write(key string, do func() (fold[T], error)) error {
 	return nil
 }
 
-// begin notes a write; the returned function ends it and reports whether another
-// one of the same item was under way at the same time.
+// begin records a write. The returned function ends it and reports whether another write of the
+// same item was in progress at the same time.
 func (l *list[T]) begin(key string) func() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -232,8 +232,8 @@ func (l *list[T]) begin(key string) func() bool {
 	}
 }
 
-// hadNoEffect reports whether an error says that a write did nothing, and that what
-// was known of the item need not be wrong.
+// hadNoEffect reports whether an error means that a write had no effect, and that the cached item
+// may still be correct.
 func hadNoEffect(err error) bool {
 	switch ClassOf(err) {
 	case ClassUnauthorized, ClassForbidden, ClassTailnetNotFound, ClassRateLimited, ClassInvalid:
@@ -243,7 +243,7 @@ func hadNoEffect(err error) bool {
 	return false
 }
 
-// expire makes the next get ask again.
+// expire makes the next get send a request.
 func (l *list[T]) expire() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -252,7 +252,7 @@ func (l *list[T]) expire() {
 	l.generation++
 }
 
-// age of the list, and whether there is one.
+// age returns the age of the list, and whether there is a list.
 func (l *list[T]) age() (time.Duration, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -19,7 +19,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailnetsim/simtest"
 )
 
-// fakeClock says what the test wants.
+// A fakeClock returns the time that a test sets.
 type fakeClock struct{ now time.Time }
 
 func (c *fakeClock) Now() time.Time                  { return c.now }
@@ -49,12 +49,12 @@ func TestListWrite(t *testing.T) {
 		"Remove":  {reason: "A deleted item is gone.", key: "svc:a", fold: removed[Service], want: []Service{b}, calls: 1},
 		"Edit":    {reason: "A part of an item is changed.", key: "svc:a", fold: edited(func(s *Service) { s.Comment = "changed" }), want: []Service{changed, b}, calls: 1},
 		"EditNone": {
-			reason: "What is not in the list cannot be edited there.", key: "svc:c",
+			reason: "An edit of an item that is not in the list changes nothing.", key: "svc:c",
 			fold: edited(func(s *Service) { s.Comment = "changed" }), want: []Service{a, b}, calls: 1,
 		},
-		"Refused": {reason: "A refused write changed nothing.", key: "svc:a", err: &Error{Class: ClassForbidden}, want: []Service{a, b}, calls: 1},
-		"Lost":    {reason: "A write whose answer was lost makes the list worthless.", key: "svc:a", err: &Error{Class: ClassUnavailable}, want: []Service{a, b}, calls: 2},
-		"Changed": {reason: "A write that met a change makes the list worthless.", key: "svc:a", err: &Error{Class: ClassPreconditionFailed}, want: []Service{a, b}, calls: 2},
+		"Refused": {reason: "A refused write changes nothing.", key: "svc:a", err: &Error{Class: ClassForbidden}, want: []Service{a, b}, calls: 1},
+		"Lost":    {reason: "A write without a response makes the list invalid.", key: "svc:a", err: &Error{Class: ClassUnavailable}, want: []Service{a, b}, calls: 2},
+		"Changed": {reason: "A write that conflicts with a change makes the list invalid.", key: "svc:a", err: &Error{Class: ClassPreconditionFailed}, want: []Service{a, b}, calls: 2},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -74,7 +74,7 @@ func TestListWrite(t *testing.T) {
 			if *calls != tc.calls {
 				t.Errorf("\n%s\nwant %d calls, got %d", tc.reason, tc.calls, *calls)
 			}
-			// Others still read what they were given.
+			// Other callers still read the list that they have.
 			if diff := cmp.Diff([]Service{a, b}, before); diff != "" {
 				t.Errorf("\n%s\nthe old list changed: -want, +got:\n%s", tc.reason, diff)
 			}
@@ -87,7 +87,7 @@ func TestListWriteDuringLoad(t *testing.T) {
 	l := &list[Service]{is: isService, clock: clock.RealClock{}, load: func(context.Context) ([]Service, time.Time, error) {
 		close(loading)
 		<-release
-		// The answer was made before the writes.
+		// The response was made before the writes.
 		return []Service{{Name: "svc:a"}, {Name: "svc:b"}}, time.Time{}, nil
 	}}
 	got := make(chan []Service)
@@ -111,7 +111,7 @@ func TestListWriteDuringLoad(t *testing.T) {
 	}
 	s, _, err := l.get(t.Context(), time.Minute)
 	if diff := cmp.Diff(want, s); diff != "" || err != nil {
-		t.Errorf("the list that stays: -want, +got:\n%s%v", diff, err)
+		t.Errorf("the cached list: -want, +got:\n%s%v", diff, err)
 	}
 }
 
@@ -120,7 +120,7 @@ func TestListOverlappingWrites(t *testing.T) {
 	if _, _, err := l.get(t.Context(), time.Minute); err != nil {
 		t.Fatal(err)
 	}
-	// Nobody knows which of the two was carried out last.
+	// The order of the two writes is unknown.
 	err := l.write("svc:a", func() (fold[Service], error) {
 		return removed[Service], l.write("svc:a", func() (fold[Service], error) { return removed[Service], nil })
 	})
@@ -128,7 +128,7 @@ func TestListOverlappingWrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, _, err := l.get(t.Context(), time.Minute); err != nil || *calls != 2 {
-		t.Errorf("want the list to be asked for again, got %d calls, %v", *calls, err)
+		t.Errorf("want the list to be requested again, got %d calls, %v", *calls, err)
 	}
 }
 
@@ -152,7 +152,7 @@ func TestListTimes(t *testing.T) {
 	}
 	fake.now = fake.now.Add(time.Second)
 	if _, at, err = l.get(t.Context(), time.Minute); err != nil || !at.Equal(fake.now) || calls != 2 {
-		t.Errorf("get(...) without an API's time: want ours, got %s, %d calls, %v", at, calls, err)
+		t.Errorf("get(...) without the API's time: want the local time, got %s, %d calls, %v", at, calls, err)
 	}
 }
 
@@ -167,7 +167,7 @@ func TestListCancelled(t *testing.T) {
 	cancel()
 	var e *Error
 	if _, _, err := l.get(ctx, time.Minute); !errors.As(err, &e) {
-		t.Errorf("get(...) of a caller that went away: want an error of the API's kind, got %v", err)
+		t.Errorf("get(...) with a cancelled context: want an error of the API's kind, got %v", err)
 	}
 }
 
@@ -183,9 +183,9 @@ func TestDevicesAt(t *testing.T) {
 		"DevicesAt":  func() (time.Time, error) { _, at, err := c.DevicesAt(t.Context(), 0); return at, err },
 		"ServicesAt": func() (time.Time, error) { _, at, err := c.ServicesAt(t.Context(), 0); return at, err },
 	} {
-		// The simulator's Date is of this machine's real clock.
+		// The simulator's Date is the real clock of this machine.
 		if got, err := at(); err != nil || time.Since(got).Abs() > time.Minute {
-			t.Errorf("%s(...): want the API's time, not our clock's, got %s, %v", name, got, err)
+			t.Errorf("%s(...): want the API's time, not the local time, got %s, %v", name, got, err)
 		}
 	}
 }
@@ -208,7 +208,7 @@ func TestLostWriteExpiresList(t *testing.T) {
 	}
 }
 
-// TestListJoin shows which callers share a call that is under way.
+// TestListJoin verifies which callers share a call in progress.
 func TestListJoin(t *testing.T) {
 	cases := map[string]struct {
 		reason string
@@ -218,9 +218,9 @@ func TestListJoin(t *testing.T) {
 		want   string
 		calls  int32
 	}{
-		"Young":   {reason: "A call that is no older than its answer may be is shared.", ago: time.Second, maxAge: time.Minute, want: "svc:old", calls: 1},
-		"Fresh":   {reason: "Who asks for the list as it is now, after a write of another process, gets none from before.", ago: time.Second, maxAge: time.Nanosecond, want: "svc:new", calls: 2},
-		"Expired": {reason: "A list that is worthless is so while it comes, too.", ago: time.Second, maxAge: time.Minute, expire: true, want: "svc:new", calls: 2},
+		"Young":   {reason: "A call that is no older than the maximum age is shared.", ago: time.Second, maxAge: time.Minute, want: "svc:old", calls: 1},
+		"Fresh":   {reason: "A caller that requests the current list does not get the result of a call that began earlier.", ago: time.Second, maxAge: time.Nanosecond, want: "svc:new", calls: 2},
+		"Expired": {reason: "A call that began before the list became invalid is not shared.", ago: time.Second, maxAge: time.Minute, expire: true, want: "svc:new", calls: 2},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -258,7 +258,7 @@ func TestListJoin(t *testing.T) {
 				go ask()
 				close(answer)
 			} else {
-				// It does not wait for the older one.
+				// The new call does not wait for the older one.
 				ask()
 				close(answer)
 			}
@@ -269,10 +269,10 @@ func TestListJoin(t *testing.T) {
 			if diff := cmp.Diff([]Service{{Name: tc.want}}, got.items); diff != "" || got.err != nil {
 				t.Errorf("\n%s\nget(...): -want, +got:\n%s%v", tc.reason, diff, got.err)
 			}
-			// The answer of the older call came last.
+			// The response of the older call arrives last.
 			s, _, err := l.get(t.Context(), time.Minute)
 			if diff := cmp.Diff([]Service{{Name: tc.want}}, s); diff != "" || err != nil || calls.Load() != tc.calls {
-				t.Errorf("\n%s\nthe list that stays, after %d calls: -want, +got:\n%s%v", tc.reason, calls.Load(), diff, err)
+				t.Errorf("\n%s\nthe cached list, after %d calls: -want, +got:\n%s%v", tc.reason, calls.Load(), diff, err)
 			}
 		})
 	}

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// listOf makes a call that answers with a list in a field. An object without the
-// field is an empty list: the published API does not say that empty lists are sent.
+// listOf makes a call whose response has a list in a field. It reads a missing field as an empty
+// list, because the published API does not promise that empty lists are sent.
 func listOf[T any](ctx context.Context, c *Client, r request, field string) ([]T, time.Time, error) {
 	var out map[string]json.RawMessage
 	h, err := c.rawJSON(ctx, r, &out)
@@ -28,14 +28,13 @@ func listOf[T any](ctx context.Context, c *Client, r request, field string) ([]T
 	return l, dateOf(h), nil
 }
 
-// add brings the list in line with an item that was just made, and whose key
-// nobody knew before.
+// add adds a new item to the list. No other caller knows its key yet.
 func (l *list[T]) add(key string, item T) error {
 	return l.write(key, func() (fold[T], error) { return replaced(item), nil })
 }
 
-// createFailed returns the error of a call that was to make an item. If the item may
-// have been made all the same, the list is worth nothing any more.
+// createFailed returns the error of a call that creates an item. If the API may have created the
+// item, the list becomes invalid.
 func (l *list[T]) createFailed(err error) error {
 	if !hadNoEffect(err) {
 		l.expire()

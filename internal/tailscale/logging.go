@@ -9,46 +9,45 @@ import (
 	tsclient "tailscale.com/client/tailscale/v2"
 )
 
-// scopeLogStreaming is the scope of where logs are sent. To send them to a
-// private endpoint, Tailscale asks for device_invites and policy_file as well.
+// scopeLogStreaming is the OAuth scope of log streaming. For a private endpoint, Tailscale also
+// requires device_invites and policy_file.
 const scopeLogStreaming = "log_streaming"
 
-// Types of the client library that callers see.
+// Types of the client library that callers use.
 type (
-	// A LogstreamConfiguration says where logs of one type are sent, without
-	// secrets.
+	// A LogstreamConfiguration describes where Tailscale sends logs of one type, without secrets.
 	LogstreamConfiguration = tsclient.LogstreamConfiguration
 
 	// A LogstreamRequest is a LogstreamConfiguration to set, with secrets.
 	LogstreamRequest = tsclient.SetLogstreamConfigurationRequest
 )
 
-// LogstreamConfiguration returns where logs of a type, configuration or network,
-// are sent, fresh. Nil means nowhere.
+// LogstreamConfiguration returns where Tailscale sends logs of a type, configuration or network. It
+// always sends a request, and returns nil if the logs are not sent.
 func (c *Client) LogstreamConfiguration(ctx context.Context, logType string) (*LogstreamConfiguration, error) {
 	l, err := c.api.Logging().LogstreamConfiguration(ctx, tsclient.LogType(logType))
 	err = classify(err, scopeLogStreaming, false)
 	if IsNotFound(err) {
-		return nil, nil // None is an answer.
+		return nil, nil // No configuration is a valid result.
 	}
 	if err != nil {
 		return nil, err
 	}
-	// Tailscale may also answer with an empty configuration.
+	// Tailscale may also return an empty configuration.
 	if l.DestinationType == "" {
-		return nil, nil // None is an answer.
+		return nil, nil // No configuration is a valid result.
 	}
 	return l, nil
 }
 
-// SetLogstreamConfiguration replaces where logs of a type are sent.
+// SetLogstreamConfiguration replaces the configuration of logs of a type.
 func (c *Client) SetLogstreamConfiguration(ctx context.Context, logType string, r LogstreamRequest) error {
 	err := c.api.Logging().SetLogstreamConfiguration(ctx, tsclient.LogType(logType), r)
 	return classify(err, scopeLogStreaming, false)
 }
 
-// DeleteLogstreamConfiguration has logs of a type sent nowhere. That they are not
-// sent anyway is no error.
+// DeleteLogstreamConfiguration stops sending logs of a type. It returns no error if they are not
+// sent.
 func (c *Client) DeleteLogstreamConfiguration(ctx context.Context, logType string) error {
 	err := c.api.Logging().DeleteLogstreamConfiguration(ctx, tsclient.LogType(logType))
 	return ignoreNotFound(classify(err, scopeLogStreaming, false))

@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Metrics count what this process asks of Tailscale's API. Labels are bounded:
+// Metrics counts this process's requests to Tailscale's API. The number of label values is limited:
 // resources are kinds of paths, never names.
 type Metrics struct {
 	requests  *prometheus.CounterVec
@@ -19,7 +19,7 @@ type Metrics struct {
 	errors    *prometheus.CounterVec
 }
 
-// NewMetrics makes metrics that are not registered anywhere yet.
+// NewMetrics returns metrics that are not registered yet.
 func NewMetrics() *Metrics {
 	return &Metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{

@@ -13,7 +13,7 @@ import (
 	tsclient "tailscale.com/client/tailscale/v2"
 )
 
-// Scopes of trust credentials.
+// OAuth scopes of trust credentials.
 const (
 	scopeOAuthKeys     = "oauth_keys"
 	scopeFederatedKeys = "federated_keys"
@@ -25,12 +25,12 @@ const (
 	KeyTypeFederatedIdentity = "federated"
 )
 
-// Types of the client library that callers see.
+// Types of the client library that callers use.
 type (
-	// An OAuthClientRequest is the wanted state of an OAuth client.
+	// An OAuthClientRequest is the desired state of an OAuth client.
 	OAuthClientRequest = tsclient.CreateOAuthClientRequest
 
-	// A FederatedIdentityRequest is the wanted state of a federated identity.
+	// A FederatedIdentityRequest is the desired state of a federated identity.
 	FederatedIdentityRequest = tsclient.CreateFederatedIdentityRequest
 )
 
@@ -46,8 +46,8 @@ func (c *Client) loadTrustCredentials(ctx context.Context) ([]Key, time.Time, er
 	if err != nil {
 		return nil, at, err
 	}
-	// A credential with narrow scopes may not see any trust credential, not even
-	// itself, in the list of all keys, but in the list of its own kind.
+	// With narrow scopes, the list of all keys may contain no trust credential, not even the
+	// caller's. The separate list of each kind contains them.
 	if !slices.ContainsFunc(ks, isTrustCredential) {
 		if ks, at, err = c.listKeys(ctx, false); err != nil {
 			return nil, at, err
@@ -71,8 +71,8 @@ func (c *Client) TrustCredentials(ctx context.Context, staleness Staleness) ([]K
 	return l, err
 }
 
-// TrustCredential returns an OAuth client or a federated identity by its id,
-// fresh and without its secret. Other keys are not found.
+// TrustCredential returns an OAuth client or a federated identity by its ID without its secret. It
+// always sends a request. For other keys it returns a not-found error.
 func (c *Client) TrustCredential(ctx context.Context, id string) (*Key, error) {
 	k, err := c.api.Keys().Get(ctx, id)
 	if err != nil {
@@ -85,8 +85,7 @@ func (c *Client) TrustCredential(ctx context.Context, id string) (*Key, error) {
 	return k, nil
 }
 
-// CreateOAuthClient makes an OAuth client. Its secret, Key.Key, is in the answer
-// only.
+// CreateOAuthClient creates an OAuth client. Only this response contains its secret, Key.Key.
 func (c *Client) CreateOAuthClient(ctx context.Context, r OAuthClientRequest) (*Key, error) {
 	if err := c.checkTags(r.Tags); err != nil {
 		return nil, err
@@ -98,7 +97,7 @@ func (c *Client) CreateOAuthClient(ctx context.Context, r OAuthClientRequest) (*
 	return k, c.credentials.add(k.ID, listed(*k, KeyTypeOAuthClient))
 }
 
-// SetOAuthClient replaces all of an OAuth client but its id and secret.
+// SetOAuthClient replaces all fields of an OAuth client except for its ID and secret.
 func (c *Client) SetOAuthClient(ctx context.Context, id string, r OAuthClientRequest) error {
 	if err := c.checkTags(r.Tags); err != nil {
 		return err
@@ -111,13 +110,13 @@ func (c *Client) SetOAuthClient(ctx context.Context, id string, r OAuthClientReq
 	})
 }
 
-// DeleteOAuthClient removes an OAuth client. One that does not exist is no error.
+// DeleteOAuthClient removes an OAuth client. It returns no error if the client does not exist.
 func (c *Client) DeleteOAuthClient(ctx context.Context, id string) error {
 	return c.deleteCredential(ctx, id, scopeOAuthKeys)
 }
 
-// CreateFederatedIdentity makes a federated identity. Tailscale chooses an
-// audience if the request has none.
+// CreateFederatedIdentity creates a federated identity. Tailscale chooses an audience if the
+// request has none.
 func (c *Client) CreateFederatedIdentity(ctx context.Context, r FederatedIdentityRequest) (*Key, error) {
 	if err := c.checkTags(r.Tags); err != nil {
 		return nil, err
@@ -129,7 +128,7 @@ func (c *Client) CreateFederatedIdentity(ctx context.Context, r FederatedIdentit
 	return k, c.credentials.add(k.ID, listed(*k, KeyTypeFederatedIdentity))
 }
 
-// SetFederatedIdentity replaces all of a federated identity but its id.
+// SetFederatedIdentity replaces all fields of a federated identity except for its ID.
 func (c *Client) SetFederatedIdentity(ctx context.Context, id string, r FederatedIdentityRequest) error {
 	if err := c.checkTags(r.Tags); err != nil {
 		return err
@@ -145,8 +144,8 @@ func (c *Client) SetFederatedIdentity(ctx context.Context, id string, r Federate
 	})
 }
 
-// DeleteFederatedIdentity removes a federated identity. One that does not exist
-// is no error.
+// DeleteFederatedIdentity removes a federated identity. It returns no error if the identity does
+// not exist.
 func (c *Client) DeleteFederatedIdentity(ctx context.Context, id string) error {
 	return c.deleteCredential(ctx, id, scopeFederatedKeys)
 }
@@ -157,7 +156,7 @@ func (c *Client) deleteCredential(ctx context.Context, id, scope string) error {
 	})
 }
 
-// listed is a new key as the list has it: without its secret.
+// listed returns a new key in the form of the list: without its secret.
 func listed(k Key, keyType string) Key {
 	k.Key, k.KeyType = "", keyType
 	return k

@@ -42,7 +42,7 @@ type fakeAPI struct {
 func (f *fakeAPI) RoundTrip(req *http.Request) (*http.Response, error) {
 	path, ok := strings.CutPrefix(req.URL.EscapedPath(), "/api/v2")
 	if !ok {
-		return nil, errors.Errorf("%s is no path of the API", req.URL.Path)
+		return nil, errors.Errorf("%s is not a path of the API", req.URL.Path)
 	}
 	c := apiCall{
 		method: req.Method, path: path, query: slices.Sorted(maps.Keys(req.URL.Query())),
@@ -64,7 +64,7 @@ func (f *fakeAPI) RoundTrip(req *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// A methodOutcome has the results of a method of Client, its error apart.
+// A methodOutcome holds the results of a method of Client, except for its error.
 type methodOutcome struct {
 	results []any
 	err     error
@@ -106,7 +106,7 @@ func invoke(t *testing.T, method string, api http.RoundTripper) methodOutcome {
 	return out
 }
 
-// nonZero makes a value of a type of which no part is zero.
+// nonZero returns a value of a type, all of whose parts are not zero.
 func nonZero(t *testing.T, rt reflect.Type) reflect.Value {
 	t.Helper()
 	switch rt {
@@ -140,12 +140,12 @@ func nonZero(t *testing.T, rt reflect.Type) reflect.Value {
 			v.Field(i).Set(nonZero(t, rt.Field(i).Type))
 		}
 	default:
-		t.Fatalf("cannot make a %s: teach nonZero to", rt)
+		t.Fatalf("nonZero does not support %s: add it", rt)
 	}
 	return v
 }
 
-// sample makes JSON of what is described at a place and below. extra are further
+// sample returns JSON of everything that is documented at a place and below. extra holds further
 // properties of objects, by the place of the object.
 func sample(described map[string]facts.Value, at string, extra map[string]map[string]any) any {
 	v := described[at]
@@ -180,7 +180,7 @@ func sample(described map[string]facts.Value, at string, extra map[string]map[st
 	return "x"
 }
 
-// kind returns the one of a value's types that samples are of.
+// kind returns the type among a value's types that samples use.
 func kind(v facts.Value) string {
 	ts := v.Types()
 	if len(ts) > 1 {

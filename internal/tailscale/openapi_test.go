@@ -26,10 +26,10 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/hack/apicheck/facts"
 )
 
-// A finding is a use of the API that its OpenAPI document does not have.
+// A finding is a use of the API that its OpenAPI document does not describe.
 type finding struct {
-	// op is the operation: its name in the document, or the method and the path of
-	// one that is not there.
+	// op is the operation: its name in the document, or the method and the path if the document
+	// lacks it.
 	op string
 
 	// what is the undocumented part: path, query NAME, accept MEDIA, send MEDIA, body
@@ -37,7 +37,7 @@ type finding struct {
 	what string
 }
 
-// An undocumented use of the API, which has another source.
+// An undocumented is a use of the API that has another source than the document.
 type undocumented struct {
 	// op is the finding's op, as a pattern of path.Match.
 	op   string
@@ -52,7 +52,7 @@ func (u undocumented) covers(f finding) bool {
 	return err == nil && ok && slices.Contains(u.what, f.what)
 }
 
-// sameAs has the documented path of each that is spelt in another way.
+// sameAs maps paths to the documented paths with another spelling.
 var sameAs = map[string]string{
 	"/vip-services": "/services",
 }
@@ -61,12 +61,12 @@ var undocumentedUses = []undocumented{
 	{
 		op: "GET /tailnet/-/vip-services", what: []string{"path"},
 		source: "ServicesResource.List in services.go of the official Go client",
-		reason: "The document says services. Annotations are known to be kept under this spelling only.",
+		reason: "The document says services. Annotations are known to be stored only under this spelling.",
 	},
 	{
 		op: "* /tailnet/-/vip-services/x", what: []string{"path"},
 		source: "ServicesResource in services.go of the official Go client",
-		reason: "As of the list.",
+		reason: "As for the list.",
 	},
 	{
 		op:     "* /tailnet/{tailnet}/services",
@@ -78,17 +78,17 @@ var undocumentedUses = []undocumented{
 		op:     "* /tailnet/{tailnet}/services/{serviceName}",
 		what:   []string{"body $.annotations object", "body $.displayName string", "reply $.annotations", "reply $.displayName"},
 		source: "Service in services.go of the official Go client, whose main branch has displayName",
-		reason: "As of the list.",
+		reason: "As for the list.",
 	},
 	{
 		op: "GET /tailnet/{tailnet}/services/{serviceName}/devices", what: []string{"reply $.hosts[].nodeId"},
 		source: "ServiceDevices in services.go of the main branch of the official Go client",
-		reason: "The document says stableNodeID, which the API does not answer with. Both are read.",
+		reason: "The document says stableNodeID, which the API does not return. Both are read.",
 	},
 	{
 		op: "GET /organizations/-/tailnets", what: []string{"path"},
 		source: "TailnetsResource in tailnet.go of the main branch of the official Go client",
-		reason: "The call is alpha. The product does without an answer.",
+		reason: "The call is alpha. The product works without it.",
 	},
 	{
 		op:     "GET /device/{deviceId}",
@@ -100,7 +100,7 @@ var undocumentedUses = []undocumented{
 		op:     "GET /tailnet/{tailnet}/devices",
 		what:   []string{"reply $.devices[].clientConnectivity.derp", "reply $.devices[].postureIdentity.hardwareAddresses"},
 		source: "ClientConnectivity and DevicePostureIdentity in devices.go of the official Go client",
-		reason: "As of one device.",
+		reason: "As for one device.",
 	},
 	{
 		op: "* /tailnet/{tailnet}/acl", what: []string{
@@ -108,13 +108,13 @@ var undocumentedUses = []undocumented{
 			"scope policy_file:read and devices:posture_attributes:read and devices:core:read",
 		},
 		source: "abn/ansible-tailscale-admin, docs/troubleshooting.md, \"403: the credential is valid and not authorised\"",
-		reason: "The document names the first scope alone.",
+		reason: "The document names only the first scope.",
 	},
 	{
 		op:     "POST /tailnet/{tailnet}/acl/validate",
 		what:   []string{"scope policy_file:read and devices:posture_attributes:read and devices:core:read"},
 		source: "abn/ansible-tailscale-admin, docs/troubleshooting.md, \"403: the credential is valid and not authorised\"",
-		reason: "As of the policy file.",
+		reason: "As for the policy file.",
 	},
 	{
 		op: "* /tailnet/{tailnet}/dns/*", what: []string{"scope dns", "scope dns:read"},
@@ -124,12 +124,11 @@ var undocumentedUses = []undocumented{
 	{
 		op: "PUT /tailnet/{tailnet}/logging/{logType}/stream", what: []string{"body $.s3ExternalId string"},
 		source: "SetLogstreamConfigurationRequest in logging.go of the official Go client",
-		reason: "The document says that it is read only. A role of AWS is assumed with one of several.",
+		reason: "The document says that it is read-only. It is one of several IDs with which an AWS role can be assumed.",
 	},
 }
 
-// A checker compares uses of the API with its document, and collects the
-// undocumented ones.
+// A checker compares uses of the API with its document, and collects the undocumented uses.
 type checker struct {
 	t     *testing.T
 	doc   *facts.Document
@@ -145,7 +144,7 @@ func newChecker(t *testing.T) *checker {
 	return &checker{t: t, doc: doc, found: map[finding]bool{}}
 }
 
-// op returns the documented operation that a call is of, or nil.
+// op returns the documented operation of a call, or nil.
 func (k *checker) op(c apiCall) *facts.Operation {
 	for used, documented := range sameAs {
 		c.path = strings.ReplaceAll(c.path+"/", used+"/", documented+"/")
@@ -154,8 +153,8 @@ func (k *checker) op(c apiCall) *facts.Operation {
 	return k.doc.Find(c.method, c.path)
 }
 
-// documentedAnswer answers a call with all that is documented. extra are further
-// properties for an operation.
+// documentedAnswer returns a function that answers a call with all documented properties. extra
+// holds further properties by operation.
 func (k *checker) documentedAnswer(extra map[string]map[string]map[string]any) func(apiCall) (int, []byte) {
 	return func(c apiCall) (int, []byte) {
 		op := k.op(c)
@@ -178,9 +177,9 @@ func (k *checker) documentedAnswer(extra map[string]map[string]map[string]any) f
 func (k *checker) calls(method string) []apiCall {
 	full := &fakeAPI{answer: k.documentedAnswer(nil)}
 	if out := invoke(k.t, method, full); ClassOf(out.err) == ClassUnavailable {
-		k.t.Errorf("%s(...): a documented answer cannot be read: %v", method, out.err)
+		k.t.Errorf("%s(...): a documented response cannot be read: %v", method, out.err)
 	}
-	// Some methods take an empty reply for an error; their requests count.
+	// Some methods return an error for an empty response; their requests count.
 	empty := &fakeAPI{answer: emptyAnswer}
 	_ = invoke(k.t, method, empty)
 	return append(full.calls, empty.calls...)
@@ -193,7 +192,7 @@ func emptyAnswer(c apiCall) (int, []byte) {
 	return http.StatusOK, nil
 }
 
-// request checks path, parameters, media types and body of a call.
+// request checks the path, parameters, media types and body of a call.
 func (k *checker) request(c apiCall) {
 	if k.doc.Find(c.method, c.path) == nil {
 		k.found[finding{c.method + " " + c.path, "path"}] = true
@@ -228,8 +227,8 @@ func (k *checker) request(c apiCall) {
 	}
 }
 
-// replies checks the properties that a method reads: an undocumented property is
-// set to a number that no Go type holds, and must change nothing.
+// replies checks the properties that a method reads. It sets an undocumented property to a number
+// that no Go type can hold, and expects that the result stays the same.
 func (k *checker) replies(method string, calls []apiCall, names []string) {
 	before := invoke(k.t, method, &fakeAPI{answer: k.documentedAnswer(nil)})
 	ops := map[string]*facts.Operation{}
@@ -240,7 +239,7 @@ func (k *checker) replies(method string, calls []apiCall, names []string) {
 	}
 	for name, op := range ops {
 		for _, at := range objects(op.Reply) {
-			// A Go map takes any name.
+			// A Go map accepts any name.
 			if len(k.read(method, before, name, at, []string{"noSuchProperty"})) > 0 {
 				continue
 			}
@@ -252,7 +251,7 @@ func (k *checker) replies(method string, calls []apiCall, names []string) {
 	}
 }
 
-// read returns those of the names that a method reads at a place.
+// read returns the names that a method reads at a place.
 func (k *checker) read(method string, before methodOutcome, op, at string, names []string) []string {
 	if len(names) == 0 {
 		return nil
@@ -272,8 +271,8 @@ func (k *checker) read(method string, before methodOutcome, op, at string, names
 	return append(k.read(method, before, op, at, names[:half]), k.read(method, before, op, at, names[half:])...)
 }
 
-// describes reports whether an object has a property. One of which the document
-// describes no property has any. Names are decoded regardless of their case.
+// describes reports whether an object has a property. An object without documented properties has
+// any property. Names are compared without regard to case.
 func describes(described map[string]facts.Value, at, name string) bool {
 	opaque := true
 	for place := range described {
@@ -285,20 +284,20 @@ func describes(described map[string]facts.Value, at, name string) bool {
 	return opaque
 }
 
-// scopes checks the scope that a method names if an operation is refused.
+// scopes checks the OAuth scope in a method's error if an operation is refused.
 func (k *checker) scopes(method string, calls []apiCall) {
 	for _, refused := range calls {
 		op := k.op(refused)
 		if op == nil {
 			continue
 		}
-		// Which answers make a method go as far as this call differs.
+		// Methods differ in the responses that they need to reach this call.
 		e := k.refusal(method, op, k.documentedAnswer(nil))
 		if e == nil {
 			e = k.refusal(method, op, emptyAnswer)
 		}
 		if e == nil {
-			k.t.Errorf("%s(...): a refusal of %s is no error", method, op.Name())
+			k.t.Errorf("%s(...): no error if %s is refused", method, op.Name())
 			continue
 		}
 		for scope := range strings.SplitSeq(e.Scope, " or ") {
@@ -309,7 +308,7 @@ func (k *checker) scopes(method string, calls []apiCall) {
 	}
 }
 
-// refusal returns the error of a method to whom an operation is refused, or nil.
+// refusal returns the error of a method if an operation is refused, or nil.
 func (k *checker) refusal(method string, op *facts.Operation, others func(apiCall) (int, []byte)) *Error {
 	out := invoke(k.t, method, &fakeAPI{answer: func(c apiCall) (int, []byte) {
 		if k.op(c) == op {
@@ -324,8 +323,8 @@ func (k *checker) refusal(method string, op *facts.Operation, others func(apiCal
 	return e
 }
 
-// documents reports whether an operation takes scopes. A scope includes its :read
-// part.
+// documents reports whether the document lists the scopes for an operation. A scope includes its
+// :read part.
 func documents(op *facts.Operation, scopes []string) bool {
 	return slices.ContainsFunc(op.Scopes, func(set []string) bool {
 		return slices.EqualFunc(set, scopes, func(want, got string) bool {
@@ -334,8 +333,8 @@ func documents(op *facts.Operation, scopes []string) bool {
 	})
 }
 
-// jsonNames returns the names of all JSON properties that this package and the
-// client library have, sorted.
+// jsonNames returns the names of all JSON properties in this package and the client library,
+// sorted.
 func jsonNames(t *testing.T) []string {
 	t.Helper()
 	names := map[string]bool{}
@@ -398,9 +397,9 @@ func addJSONName(names map[string]bool, tag reflect.StructTag) {
 	}
 }
 
-// TestOpenAPI has every method of Client call an API that answers as Tailscale's
-// OpenAPI document says, and compares its requests, the properties that it reads and
-// the scopes of its errors with the document. Undocumented uses need another source.
+// TestOpenAPI calls every method of Client with an API that answers as Tailscale's OpenAPI document
+// describes. It compares the requests, the properties that the method reads and the OAuth scopes in
+// errors with the document. Undocumented uses need another source.
 func TestOpenAPI(t *testing.T) {
 	k := newChecker(t)
 	names := jsonNames(t)
@@ -420,7 +419,7 @@ func TestOpenAPI(t *testing.T) {
 	for _, f := range slices.SortedFunc(maps.Keys(k.found), byName) {
 		i := slices.IndexFunc(undocumentedUses, func(u undocumented) bool { return u.covers(f) })
 		if i < 0 {
-			t.Errorf("%s: the OpenAPI document does not have: %s", f.op, f.what)
+			t.Errorf("%s: the OpenAPI document lacks: %s", f.op, f.what)
 			continue
 		}
 		needed[undocumentedUses[i].op+f.what] = true
@@ -428,7 +427,7 @@ func TestOpenAPI(t *testing.T) {
 	for _, u := range undocumentedUses {
 		for _, w := range u.what {
 			if !needed[u.op+w] {
-				t.Errorf("%s: %s needs no exception any more", u.op, w)
+				t.Errorf("%s: %s no longer needs an exception", u.op, w)
 			}
 		}
 	}

@@ -9,25 +9,24 @@ import (
 	"time"
 )
 
-// scopeTailnets reads the tailnets of an organization.
+// scopeTailnets is the OAuth scope to read the tailnets of an organization.
 const scopeTailnets = "tailnets:read"
 
-// organizationMaxAge is how long the answer about the organization is kept. It
-// hardly ever changes, and most credentials are refused.
+// organizationMaxAge is how long the organization is cached. It rarely changes, and most
+// credentials have no access.
 const organizationMaxAge = time.Hour
 
-// An Organization describes a tailnet and its owner. Fields that the API does not return are
-// empty.
+// An Organization describes a tailnet and its owner. Fields that the API does not return are empty.
 type Organization struct {
-	// ID of the organization.
+	// ID is the ID of the organization.
 	ID string
 
-	// TailnetID and TailnetName, for people, of this tailnet.
+	// TailnetID and TailnetName are the ID and the display name of this tailnet.
 	TailnetID   string
 	TailnetName string
 }
 
-// orgTailnet is a tailnet in the list of its organization's. Source: Tailnet in
+// An orgTailnet is a tailnet in the list of its organization's tailnets. Source: Tailnet in
 // tailnet.go of the client library's next version.
 type orgTailnet struct {
 	ID          string `json:"id"`
@@ -36,9 +35,9 @@ type orgTailnet struct {
 	DNSName     string `json:"dnsName"`
 }
 
-// Organization returns the organization of the tailnet whose DNS name is domain, if that is
-// known. The answer may be an hour old. A credential that may not ask, as most,
-// or an API without the call gets an empty answer.
+// Organization returns the organization of the tailnet with the DNS name domain, if it is known.
+// The result may be an hour old. It is empty if the credential has no access, as most credentials,
+// or if the API lacks the call.
 func (c *Client) Organization(ctx context.Context, domain string) (Organization, error) {
 	all, err := c.values.tailnets.get(ctx, organizationMaxAge)
 	if ClassOf(err) == ClassForbidden {
@@ -52,7 +51,7 @@ func (c *Client) Organization(ctx context.Context, domain string) (Organization,
 		if t.is(domain) || t.is(c.tailnet) {
 			return Organization{ID: t.OrgID, TailnetID: t.ID, TailnetName: t.DisplayName}, nil
 		}
-		// The list may lack the tailnet itself, but all in it have one owner.
+		// The list may lack the tailnet, but all tailnets in it have the same owner.
 		if i == 0 {
 			org.ID = t.OrgID
 		}
@@ -63,20 +62,20 @@ func (c *Client) Organization(ctx context.Context, domain string) (Organization,
 	return org, nil
 }
 
-// is reports whether a name that is not empty means the tailnet.
+// is reports whether name is not empty and identifies the tailnet.
 func (t orgTailnet) is(name string) bool {
 	return name != "" && (name == t.ID || name == t.DNSName || name == t.DisplayName)
 }
 
 func (c *Client) loadTailnets(ctx context.Context) ([]orgTailnet, error) {
-	// Nil if the answer is empty, which is no answer.
+	// out stays nil if the response is empty, which is no valid list.
 	var out *struct {
 		Tailnets []orgTailnet `json:"tailnets"`
 	}
 	err := c.raw(ctx, scopeTailnets, http.MethodGet, nil, &out, "organizations", "-", "tailnets")
 	switch ClassOf(err) {
 	case ClassNotFound, ClassTailnetNotFound, ClassInvalid:
-		return nil, nil // The call is alpha: it may be missing.
+		return nil, nil // The call is alpha: the API may lack it.
 	default:
 	}
 	if err != nil {

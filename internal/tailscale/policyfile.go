@@ -15,33 +15,33 @@ import (
 )
 
 const (
-	// mediaHuJSON makes the API answer with the policy file as people wrote it.
+	// mediaHuJSON requests the policy file with its comments and formatting.
 	mediaHuJSON = "application/hujson"
 
-	// scopePolicyRead and scopePolicyWrite are all scopes of calls on the policy file:
-	// it may name devices by their attributes (OpenAPI document, GET and POST
-	// /tailnet/{tailnet}/acl). The API's refusal does not name the last two.
+	// scopePolicyRead and scopePolicyWrite are all OAuth scopes of calls on the policy file: it may
+	// refer to devices by their attributes (OpenAPI document, GET and POST /tailnet/{tailnet}/acl).
+	// The API's error does not name the last two.
 	scopePolicyRead  = scopePolicy + ":read" + scopePolicyBeside
 	scopePolicyWrite = scopePolicy + scopePolicyBeside
 
 	scopePolicyBeside = " and " + scopeDeviceAttributes + ":read and " + scopeDevices + ":read"
 
-	// maxPolicyTries of an edit, if others change the policy file meanwhile.
+	// maxPolicyTries is the number of attempts of an edit if other clients change the policy file
+	// concurrently.
 	maxPolicyTries = 10
 
-	// policyPause is how long to wait before the second try, at most. Each further
-	// pause may be twice as long, up to maxPolicyPause, so that one of those who
-	// write at the same time gets ahead of the others.
+	// policyPause is the maximum pause before the second attempt. Each further pause may be twice
+	// as long, up to maxPolicyPause, so that one of several concurrent writers succeeds first.
 	policyPause    = 20 * time.Millisecond
 	maxPolicyPause = time.Second
 )
 
 // A PolicyFile is a tailnet's policy file.
 type PolicyFile struct {
-	// Text in HuJSON, with comments.
+	// Text is the policy file in HuJSON, with comments.
 	Text string
 
-	// ETag identifies the version.
+	// ETag identifies the version of the policy file.
 	ETag string
 }
 
@@ -55,11 +55,11 @@ func (c *Client) loadPolicy(ctx context.Context) (PolicyFile, error) {
 	return PolicyFile{Text: string(b), ETag: etag}, err
 }
 
-// EditPolicyFile changes the policy file and returns the warnings of Tailscale about
-// the new text. edit gets the text as it is now and returns what it is to be; it may
-// be called again if somebody else changed the file meanwhile. Tailscale validates a
-// new text, and runs its tests, before it is set: an error of ClassInvalid means that
-// nothing was changed. Edits of one client wait for each other.
+// EditPolicyFile changes the policy file and returns Tailscale's warnings about the new text. edit
+// receives the current text and returns the new one. It may be called again if another client
+// changes the file in the meantime. Tailscale validates the new text and runs its tests before the
+// text is set: an error of ClassInvalid means that nothing was changed. Edits of one client run one
+// after another.
 func (c *Client) EditPolicyFile(ctx context.Context, edit func(text string) (string, error)) (warnings []string, err error) {
 	select {
 	case c.values.policyEdits <- struct{}{}:
@@ -95,14 +95,14 @@ func (c *Client) editPolicyOnce(ctx context.Context, edit func(string) (string, 
 	if err != nil {
 		return nil, err
 	}
-	// A write without an answer may have been done.
+	// A write without a response may have succeeded.
 	defer c.values.policy.expire()
 	etag := `"` + strings.Trim(p.ETag, `"`) + `"`
 	_, _, err = c.rawHuJSON(ctx, scopePolicyWrite, http.MethodPost, etag, []byte(text), "tailnet", c.tailnet, "acl")
 	return warnings, err
 }
 
-// A policyVerdict is how the API answers a validation with something to say.
+// A policyVerdict is the API's response to a validation with errors or warnings.
 type policyVerdict struct {
 	Message string `json:"message"`
 	Data    []struct {
@@ -113,7 +113,7 @@ type policyVerdict struct {
 	} `json:"data"`
 }
 
-// lines returns what each entry says, after the name of the entry.
+// lines returns the texts of each entry, prefixed with the name of the entry.
 func (v policyVerdict) lines(of func(i int) []string) []string {
 	var out []string
 	for i, d := range v.Data {
@@ -130,11 +130,10 @@ func (v policyVerdict) lines(of func(i int) []string) []string {
 	return out
 }
 
-// validatePolicy returns warnings about a policy file, and an error of ClassInvalid
-// that says why the API would refuse it. The API answers 200 either way: without a
-// body, with errors, or with warnings alone, which is a success (OpenAPI document,
-// POST /tailnet/{tailnet}/acl/validate; a group that is not synced from SCIM is the
-// common one).
+// validatePolicy returns warnings about a policy file, and an error of ClassInvalid with the reason
+// if the API would reject it. The API answers 200 in all cases: without a body, with errors, or
+// with warnings alone, which is a success (OpenAPI document, POST /tailnet/{tailnet}/acl/validate;
+// the most common warning is about a group that is not synced from SCIM).
 func (c *Client) validatePolicy(ctx context.Context, text string) ([]string, error) {
 	a, err := c.do(ctx, request{
 		scope: scopePolicyRead, method: http.MethodPost, media: mediaHuJSON, accept: mediaJSON,

@@ -32,7 +32,7 @@ func TestEditPolicyFile(t *testing.T) {
 		t.Errorf("want one call for a shared copy, got %d", n)
 	}
 
-	// Edits of one client wait for each other, those of others are noticed.
+	// Edits of one client run one after another; edits of other clients are detected.
 	other := newClient(t, r, nil)
 	var wg sync.WaitGroup
 	errs := make(chan error, 12)
@@ -90,6 +90,6 @@ func TestEditPolicyFileLostReply(t *testing.T) {
 	}
 	p, err := c.PolicyFile(t.Context(), AtMost(time.Hour))
 	if err != nil || !strings.Contains(p.Text, "// lost") {
-		t.Errorf("what was written without a reply is not seen: %v\n%s", err, p.Text)
+		t.Errorf("a write without a response is not visible: %v\n%s", err, p.Text)
 	}
 }

@@ -14,10 +14,9 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// A Pool gives provider configs their clients. Configs with the same credential
-// share its rate and token; those with the same tailnet too share lists. A
-// config that changed gets a new client. It is a prometheus.Collector of what is
-// left of the rates, and of the lists' ages.
+// A Pool holds the clients of provider configs. Configs with the same credential share its rate
+// limit and token; configs that also have the same tailnet share lists. A config that changed gets
+// a new client. The Pool is a prometheus.Collector of the remaining rates and of the lists' ages.
 type Pool struct {
 	options Options
 
@@ -27,10 +26,10 @@ type Pool struct {
 	logins  map[hash]*login
 }
 
-// A hash stands for a config, so that no secret is kept twice.
+// A hash identifies a config, so that the pool stores no second copy of secrets.
 type hash [sha256.Size]byte
 
-// NewPool makes an empty pool.
+// NewPool returns an empty pool.
 func NewPool(o Options) *Pool {
 	if o.Transport == nil {
 		o.Transport = newWire()
@@ -38,8 +37,8 @@ func NewPool(o Options) *Pool {
 	return &Pool{options: o, configs: map[string]hash{}, clients: map[hash]*Client{}, logins: map[hash]*login{}}
 }
 
-// Client returns the client of the provider config with the name, which must be
-// its own: KIND/NAME or KIND/NAMESPACE/NAME.
+// Client returns the client of the provider config with the name. Names must be unique: KIND/NAME
+// or KIND/NAMESPACE/NAME.
 func (p *Pool) Client(name string, cfg Config) (*Client, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -66,7 +65,7 @@ func (p *Pool) Client(name string, cfg Config) (*Client, error) {
 	return c, nil
 }
 
-// Forget drops a provider config that is gone.
+// Forget drops a deleted provider config.
 func (p *Pool) Forget(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -74,7 +73,7 @@ func (p *Pool) Forget(name string) {
 	p.sweep()
 }
 
-// use notes which client a config has, and drops those that none has any more.
+// use records the client of a config, and drops clients that no config uses.
 func (p *Pool) use(name string, h hash) {
 	if p.configs[name] == h {
 		return
@@ -103,7 +102,7 @@ func (p *Pool) sweep() {
 	}
 }
 
-// login are the values that distinguish one credential from another.
+// login returns the values that distinguish credentials.
 func (c Config) login() []string {
 	return []string{strings.TrimSuffix(c.URL, "/"), c.ClientID, c.ClientSecret, c.IdentityName, c.APIKey}
 }
@@ -132,8 +131,8 @@ func (p *Pool) Describe(ch chan<- *prometheus.Desc) {
 	ch <- listAgeDesc
 }
 
-// Collect implements prometheus.Collector. There are as many series as provider
-// configs, which administrators make.
+// Collect implements prometheus.Collector. The number of series is the number of provider configs,
+// which administrators create.
 func (p *Pool) Collect(ch chan<- prometheus.Metric) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

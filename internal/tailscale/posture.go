@@ -11,34 +11,34 @@ import (
 	tsclient "tailscale.com/client/tailscale/v2"
 )
 
-// scopePosture is the scope of integrations: they count as a feature's settings.
+// scopePosture is the OAuth scope of posture integrations: they belong to the feature settings.
 const scopePosture = "feature_settings"
 
-// A PostureIntegration lets a device management system tell Tailscale about
-// devices. The client library leaves out how it fares.
+// A PostureIntegration imports device data from a device management system into Tailscale. The
+// client library's type lacks the status.
 type PostureIntegration struct {
 	tsclient.PostureIntegration
 
 	Status PostureStatus `json:"status"`
 }
 
-// A PostureIntegrationRequest describes an integration to make, with its secret.
+// A PostureIntegrationRequest describes an integration to create, with its secret.
 type PostureIntegrationRequest = tsclient.CreatePostureIntegrationRequest
 
-// A PostureStatus says how the last synchronisation of an integration went.
-// When that was is left out: it changes by time alone.
+// A PostureStatus is the result of an integration's last synchronization. It omits the time, which
+// changes with each synchronization.
 type PostureStatus struct {
-	// Error of the last synchronisation, in the provider's words; empty if it
+	// Error is the error of the last synchronization in the provider's words; empty if it
 	// succeeded.
 	Error string `json:"error"`
 
-	// MatchedCount is how many devices of the tailnet the provider knows.
+	// MatchedCount is the number of the tailnet's devices that the provider knows.
 	MatchedCount int64 `json:"matchedCount"`
 
-	// PossibleMatchedCount is how many devices of the tailnet could be matched.
+	// PossibleMatchedCount is the number of the tailnet's devices that the provider could know.
 	PossibleMatchedCount int64 `json:"possibleMatchedCount"`
 
-	// ProviderHostCount is how many devices the provider has.
+	// ProviderHostCount is the number of the provider's devices.
 	ProviderHostCount int64 `json:"providerHostCount"`
 }
 
@@ -55,7 +55,7 @@ func (c *Client) PostureIntegrations(ctx context.Context, staleness Staleness) (
 	return l, err
 }
 
-// PostureIntegration returns an integration by its id, fresh.
+// PostureIntegration returns an integration by its ID. It always sends a request.
 func (c *Client) PostureIntegration(ctx context.Context, id string) (*PostureIntegration, error) {
 	p := &PostureIntegration{}
 	if err := c.raw(ctx, scopePosture, http.MethodGet, nil, p, "posture", "integrations", id); err != nil {
@@ -67,8 +67,8 @@ func (c *Client) PostureIntegration(ctx context.Context, id string) (*PostureInt
 	return p, nil
 }
 
-// CreatePostureIntegration makes an integration and returns its id. Tailscale
-// takes one per provider and answers with ClassConflict if there is one.
+// CreatePostureIntegration creates an integration and returns its ID. Tailscale permits one per
+// provider and answers with ClassConflict if there is one already.
 func (c *Client) CreatePostureIntegration(ctx context.Context, p PostureIntegrationRequest) (string, error) {
 	made, err := c.api.DevicePosture().CreateIntegration(ctx, p)
 	if err != nil {
@@ -77,10 +77,10 @@ func (c *Client) CreatePostureIntegration(ctx context.Context, p PostureIntegrat
 	return made.ID, c.integrations.add(made.ID, PostureIntegration{PostureIntegration: *made})
 }
 
-// UpdatePostureIntegration sets all of an integration but its provider. An empty
-// secret keeps the one that Tailscale has.
+// UpdatePostureIntegration sets all fields of an integration except for its provider. An empty
+// secret keeps the current one.
 func (c *Client) UpdatePostureIntegration(ctx context.Context, id, cloudID, clientID, tenantID, secret string) error {
-	// The client library omits empty fields, which would keep their old values.
+	// The client library omits empty fields, so their old values would remain.
 	in := map[string]string{"cloudId": cloudID, "clientId": clientID, "tenantId": tenantID}
 	if secret != "" {
 		in["clientSecret"] = secret
@@ -93,8 +93,8 @@ func (c *Client) UpdatePostureIntegration(ctx context.Context, id, cloudID, clie
 	})
 }
 
-// DeletePostureIntegration removes an integration. One that does not exist is no
-// error.
+// DeletePostureIntegration removes an integration. It returns no error if the integration does not
+// exist.
 func (c *Client) DeletePostureIntegration(ctx context.Context, id string) error {
 	return c.integrations.write(id, func() (fold[PostureIntegration], error) {
 		err := c.api.DevicePosture().DeleteIntegration(ctx, id)

@@ -19,40 +19,39 @@ import (
 
 const mediaJSON = "application/json"
 
-// A request is a call that the client library does not have, or has wrongly.
+// A request is a call that the client library lacks or implements wrongly.
 type request struct {
-	// Scope of OAuth that the call needs.
+	// scope is the OAuth scope of the call.
 	scope string
 
 	method string
 
-	// Path below /api/v2, one element each, not escaped yet.
+	// path is the path below /api/v2 as unescaped elements.
 	path []string
 
 	query url.Values
 
-	// Media type of the body and of the answer; "" means JSON. Accept is that of the
-	// answer where it is another.
+	// media is the media type of the body and of the response; "" means JSON. accept is the media
+	// type of the response if it differs.
 	media, accept string
 
-	// IfMatch is the ETag that the object must still have; "" means any.
+	// ifMatch is the ETag that the object must still have; "" means any.
 	ifMatch string
 
 	body []byte
 
-	// Tailnet is set for calls on a whole tailnet: a 404 means that it is
-	// unknown.
+	// tailnet is set for calls on a whole tailnet: a 404 means that the tailnet is unknown.
 	tailnet bool
 }
 
-// An answer is what a request brought, read whole.
+// An answer is the complete response to a request.
 type answer struct {
 	body   []byte
 	header http.Header
 }
 
-// raw makes a call with a JSON body, in, and a JSON answer, out. Both may be
-// nil. An answer without a body leaves out as it is.
+// raw makes a call with a JSON body, in, and a JSON response, out. Both may be nil. A response
+// without a body leaves out unchanged.
 func (c *Client) raw(ctx context.Context, scope, method string, in, out any, path ...string) error {
 	r := request{scope: scope, method: method, path: path}
 	if in != nil {
@@ -66,9 +65,9 @@ func (c *Client) raw(ctx context.Context, scope, method string, in, out any, pat
 	return err
 }
 
-// rawHuJSON makes a call whose body and answer are HuJSON. A body is written only
-// if the object still has the ETag ifMatch, unless that is empty. It returns the
-// answer's body and ETag as they came.
+// rawHuJSON makes a call whose body and response are HuJSON. If ifMatch is not empty, the write
+// succeeds only if the object still has this ETag. It returns the response's body and ETag
+// unchanged.
 func (c *Client) rawHuJSON(ctx context.Context, scope, method, ifMatch string, body []byte, path ...string) ([]byte, string, error) {
 	a, err := c.do(ctx, request{scope: scope, method: method, path: path, media: mediaHuJSON, ifMatch: ifMatch, body: body})
 	if err != nil {
@@ -77,7 +76,7 @@ func (c *Client) rawHuJSON(ctx context.Context, scope, method, ifMatch string, b
 	return a.body, a.header.Get("ETag"), nil
 }
 
-// rawJSON makes a call and decodes its answer, if it has one, into out.
+// rawJSON makes a call and decodes the response's body, if there is one, into out.
 func (c *Client) rawJSON(ctx context.Context, r request, out any) (http.Header, error) {
 	a, err := c.do(ctx, r)
 	if err != nil {
@@ -85,7 +84,7 @@ func (c *Client) rawJSON(ctx context.Context, r request, out any) (http.Header, 
 	}
 	empty := len(bytes.TrimSpace(a.body)) == 0
 	if empty && r.method == http.MethodGet {
-		// Nothing must not be taken for an empty list.
+		// An empty body must not be read as an empty list.
 		return nil, &Error{Class: ClassUnavailable, Status: http.StatusOK, Scope: r.scope, Message: "the answer is empty"}
 	}
 	if out == nil || empty {

@@ -15,13 +15,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A canned API answers requests, by method and path below /api/v2, as it was told.
+// A canned API answers requests with fixed responses, by method and path below /api/v2.
 type canned map[string]struct {
 	status int
 	body   string
 }
 
-// client returns a client of a server with these answers, and what it was sent.
+// client returns a client of a server with these responses, and the requests' bodies.
 func (c canned) client(t *testing.T) (*Client, map[string]string) {
 	t.Helper()
 	sent := map[string]string{}
@@ -59,17 +59,17 @@ func TestHosts(t *testing.T) {
 		want   []Host
 	}{
 		"Ready": {
-			reason: "The answer of a real tailnet, as the official client reads it.",
+			reason: "The response of a real tailnet, as the official client reads it.",
 			body:   `{"hosts":[{"nodeId":"n1CNTRL","approvalLevel":"approved:manual","configured":"ready"}]}`,
 			want:   []Host{{NodeID: "n1CNTRL", State: HostReady, Approval: "approved:manual"}},
 		},
 		"Documented": {
-			reason: "The answer that the OpenAPI document describes.",
+			reason: "The response that the OpenAPI document describes.",
 			body:   `{"hosts":[{"stableNodeID":"n1CNTRL","approvalLevel":"approved:auto","configured":"ready"}]}`,
 			want:   []Host{{NodeID: "n1CNTRL", State: HostReady, Approval: "approved:auto"}},
 		},
 		"OtherStates": {
-			reason: "A state that nobody knows is kept as it is, and is not ready.",
+			reason: "An unknown state is kept unchanged and is not ready.",
 			body:   `{"hosts":[{"nodeId":"a","configured":"needs-configuration"},{"nodeId":"b","configured":"configured"},{"nodeId":"c"},{"nodeId":"d","configured":7}]}`,
 			want:   []Host{{NodeID: "a", State: "needs-configuration"}, {NodeID: "b", State: "configured"}, {NodeID: "c"}, {NodeID: "d"}},
 		},
@@ -78,7 +78,7 @@ func TestHosts(t *testing.T) {
 			body:   `{"hosts":[{"nodeId":"a","configured":true},{"nodeId":"b","configured":false}]}`,
 			want:   []Host{{NodeID: "a", State: HostReady}, {NodeID: "b"}},
 		},
-		"None": {reason: "A service without hosts has no list.", body: `{}`, want: []Host{}},
+		"None": {reason: "The response for a service without hosts has no list.", body: `{}`, want: []Host{}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -106,16 +106,16 @@ func TestClassOf(t *testing.T) {
 	}{
 		"MachineOnGet": {reason: "tailscale/tailscale#19922.", status: 400, message: "name exists but is not a service", want: ClassNameTaken, text: "rename the machine"},
 		"MachineOnPut": {reason: "tailscale/tailscale#17693.", status: 409, message: "name is in use but is not a service", want: ClassNameTaken, text: "rename the machine"},
-		"Plan":         {reason: "A plan's limit has the status of a missing scope.", status: 403, message: "feature not available on current billing plan", want: ClassPlanRequired, text: "change the plan"},
+		"Plan":         {reason: "A plan's limit can have the status of a missing scope.", status: 403, message: "feature not available on current billing plan", want: ClassPlanRequired, text: "change the plan"},
 		"PlanBadRequest": {
-			reason: "Or that of a bad request.", status: 400, message: "this feature is not available on your plan", want: ClassPlanRequired, text: "change the plan",
+			reason: "A plan's limit can have the status of a bad request.", status: 400, message: "this feature is not available on your plan", want: ClassPlanRequired, text: "change the plan",
 		},
-		"Payment":   {reason: "Or one of its own.", status: 402, message: "no", want: ClassPlanRequired, text: "change the plan"},
-		"Scope":     {reason: "A missing scope is one.", status: 403, message: "calling actor does not have enough permissions to perform this function", want: ClassForbidden, text: "OAuth scope"},
-		"Quota":     {reason: "A limit of objects.", status: 403, message: "service quota of 10 exceeded", want: ClassQuotaExceeded, text: "ask Tailscale for a higher limit"},
-		"RateLimit": {reason: "Too many requests are no quota of objects.", status: 429, message: "quota exceeded", want: ClassRateLimited},
-		"Revoked":   {reason: "A revoked key is gone.", status: 410, message: "key was revoked", want: ClassNotFound},
-		"Conflict":  {reason: "Another conflict is one.", status: 409, message: "taken", want: ClassConflict},
+		"Payment":   {reason: "A plan's limit can have the status 402.", status: 402, message: "no", want: ClassPlanRequired, text: "change the plan"},
+		"Scope":     {reason: "A missing scope has class Forbidden.", status: 403, message: "calling actor does not have enough permissions to perform this function", want: ClassForbidden, text: "OAuth scope"},
+		"Quota":     {reason: "A quota has class QuotaExceeded.", status: 403, message: "service quota of 10 exceeded", want: ClassQuotaExceeded, text: "ask Tailscale for a higher limit"},
+		"RateLimit": {reason: "Status 429 is not a quota of objects.", status: 429, message: "quota exceeded", want: ClassRateLimited},
+		"Revoked":   {reason: "A revoked key has class NotFound.", status: 410, message: "key was revoked", want: ClassNotFound},
+		"Conflict":  {reason: "Other conflicts have class Conflict.", status: 409, message: "taken", want: ClassConflict},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -140,9 +140,9 @@ func TestPolicyWarnings(t *testing.T) {
 		warnings []string
 		class    Class
 	}{
-		"Empty": {reason: "Nothing is a success."},
+		"Empty": {reason: "An empty response is a success."},
 		"Object": {
-			reason:  "So is an empty object.",
+			reason:  "An empty object is a success.",
 			verdict: `{}`,
 		},
 		"Warnings": {
@@ -151,16 +151,16 @@ func TestPolicyWarnings(t *testing.T) {
 			warnings: []string{"group:sec@example.com: group is not syncing from SCIM and will be ignored by rules in the policy file"},
 		},
 		"WarningsWithoutUser": {
-			reason:   "Their subject may be missing.",
+			reason:   "The subject of a warning may be missing.",
 			verdict:  `{"message":"warning(s) found","data":[{"warnings":["one","two"]}]}`,
 			warnings: []string{"one, two"},
 		},
 		"Errors": {
-			reason:  "Errors beside warnings are a refusal.",
+			reason:  "Errors together with warnings are a refusal.",
 			verdict: `{"message":"test(s) failed","data":[{"user":"ann@example.com","errors":["want: Drop, got: Accept"],"warnings":["w"]}]}`,
 			class:   ClassInvalid,
 		},
-		"Message": {reason: "So is a message alone.", verdict: `{"message":"line 1: no"}`, class: ClassInvalid},
+		"Message": {reason: "A message alone is a refusal.", verdict: `{"message":"line 1: no"}`, class: ClassInvalid},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -205,9 +205,9 @@ func TestPutServiceReadsBack(t *testing.T) {
 		put, get    string
 		annotations map[string]string
 	}{
-		"Complete":   {reason: "An answer with the annotations is believed.", put: stored, get: bare, annotations: map[string]string{"a": "b"}},
-		"NotInReply": {reason: "One without is read back.", put: bare, get: stored, annotations: map[string]string{"a": "b"}},
-		"Lost":       {reason: "What the tailnet does not keep is missing.", put: bare, get: bare},
+		"Complete":   {reason: "A response with the annotations is used.", put: stored, get: bare, annotations: map[string]string{"a": "b"}},
+		"NotInReply": {reason: "After a response without annotations the service is read again.", put: bare, get: stored, annotations: map[string]string{"a": "b"}},
+		"Lost":       {reason: "The result lacks annotations that the tailnet dropped.", put: bare, get: bare},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -230,10 +230,10 @@ func TestFreshClient(t *testing.T) {
 		api    canned
 		want   Class
 	}{
-		"Fresh":  {reason: "A credential that reaches nothing says nothing about an object.", api: canned{}, want: ClassUnavailable},
-		"Proven": {reason: "One that works does.", api: canned{list: {body: `{"vipServices":[]}`}}, want: ClassNotFound},
-		"Scope":  {reason: "A list that is refused shows that the API knows the credential.", api: canned{list: {status: 403, body: `{"message":"no"}`}}, want: ClassNotFound},
-		"Exists": {reason: "What exists is found.", api: canned{object: {body: `{"name":"svc:web"}`}}},
+		"Fresh":  {reason: "A credential without access cannot prove that an object is missing.", api: canned{}, want: ClassUnavailable},
+		"Proven": {reason: "A working credential proves that an object is missing.", api: canned{list: {body: `{"vipServices":[]}`}}, want: ClassNotFound},
+		"Scope":  {reason: "A refused list proves that the API knows the credential.", api: canned{list: {status: 403, body: `{"message":"no"}`}}, want: ClassNotFound},
+		"Exists": {reason: "An object that exists is found.", api: canned{object: {body: `{"name":"svc:web"}`}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -14,22 +14,22 @@ import (
 )
 
 const (
-	// maxReply bounds the answer about one object, in bytes.
+	// maxReply limits the response about one object, in bytes.
 	maxReply = 1 << 20
 
-	// maxList bounds a list of all objects of a kind, and the policy file, in bytes. Ten
-	// thousand devices with all fields take some thirty megabytes.
+	// maxList limits a list of all objects of a kind, and the policy file, in bytes. Ten thousand
+	// devices with all fields need about thirty megabytes.
 	maxList = 64 << 20
 
-	// maxDepth bounds how deep an answer nests. The policy file nests deepest, and about
-	// ten levels. Parsers call themselves for each, so an answer could end the process.
+	// maxDepth limits the nesting of a response. The policy file has the deepest nesting, about ten
+	// levels. Parsers recurse at each level, so a deeply nested response could crash the process.
 	maxDepth = 64
 )
 
-// lists are the last elements of paths whose answers are lists, or the policy file.
+// lists are the last elements of paths whose responses are lists, or the policy file.
 var lists = []string{"devices", "vip-services", "keys", "webhooks", "integrations", "tailnets", "users", "acl"}
 
-// replyLimit is how long the answer to a request may be, in bytes.
+// replyLimit returns the maximum length of the response to a request, in bytes.
 func replyLimit(req *http.Request) int64 {
 	path := strings.TrimSuffix(req.URL.Path, "/")
 	if slices.Contains(lists, path[strings.LastIndexByte(path, '/')+1:]) {
@@ -38,8 +38,7 @@ func replyLimit(req *http.Request) int64 {
 	return maxReply
 }
 
-// readReply reads an answer that is no longer and nests no deeper than what is asked for
-// takes.
+// readReply reads a response and returns an error if it is longer than limit or nested too deeply.
 func readReply(body io.Reader, limit int64) ([]byte, error) {
 	b, err := io.ReadAll(io.LimitReader(body, limit+1))
 	switch {
@@ -53,8 +52,8 @@ func readReply(body io.Reader, limit int64) ([]byte, error) {
 	return b, nil
 }
 
-// deeper reports whether JSON, or HuJSON, nests deeper than limit. What is neither may be
-// judged either way.
+// deeper reports whether JSON or HuJSON nests deeper than limit. For other input the result is
+// undefined.
 func deeper(b []byte, limit int) bool {
 	depth := 0
 	for i := 0; i < len(b); i++ {
@@ -74,7 +73,7 @@ func deeper(b []byte, limit int) bool {
 	return false
 }
 
-// endOfString returns the index of the quote that ends a string, or the last of all.
+// endOfString returns the index of the quote that ends a string, or the last index of b.
 func endOfString(b []byte, from int) int {
 	for i := from + 1; i < len(b); i++ {
 		switch b[i] {
@@ -87,8 +86,8 @@ func endOfString(b []byte, from int) int {
 	return len(b)
 }
 
-// endOfComment returns the index of the last byte of a comment of HuJSON, or from if none
-// begins there.
+// endOfComment returns the index of the last byte of the HuJSON comment at from, or from if there
+// is no comment.
 func endOfComment(b []byte, from int) int {
 	var end string
 	switch rest := b[from:]; {
@@ -106,8 +105,8 @@ func endOfComment(b []byte, from int) int {
 	return from + 2 + i + len(end) - 1
 }
 
-// visible replaces what would not show, or would show as something else: control
-// characters, those that change the direction of text, and broken UTF-8.
+// visible replaces characters that are invisible or change how text is displayed: control
+// characters, characters that change the direction of text, and invalid UTF-8.
 func visible(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -120,16 +119,16 @@ func visible(s string) string {
 	}, s)
 }
 
-// maxText bounds a text of the tailnet that reaches a status, in bytes.
+// maxText limits a text from the tailnet that is written to a status, in bytes.
 const maxText = 4096
 
-// Text makes a text of the tailnet fit for a status: bounded, and without control
-// characters.
+// Text returns a text from the tailnet in a form for a status: limited in length, and without
+// control characters.
 func Text(s string) string {
 	return cut(visible(s), maxText)
 }
 
-// cut a text to so many bytes.
+// cut returns the text, shortened to at most limit bytes.
 func cut(s string, limit int) string {
 	if len(s) <= limit {
 		return s

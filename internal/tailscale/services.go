@@ -14,25 +14,25 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// scopeHosts are the scopes of the calls on a service's hosts.
+// scopeHosts are the OAuth scopes of the calls on a service's hosts.
 const scopeHosts = scopeServices + " and " + scopeDevices
 
-// A Service of a tailnet, as the API has it under /vip-services: the spelling
-// that carries annotations. The client library's type lacks displayName.
+// A Service is a Tailscale Service as the API returns it under /vip-services, the endpoint whose
+// objects have annotations. The client library's type lacks displayName.
 type Service struct {
-	// Name is svc: and a DNS label.
+	// Name is svc: followed by a DNS label.
 	Name string `json:"name,omitempty"`
 
-	// DisplayName is what people see instead, 64 characters at most.
+	// DisplayName is shown to people instead of the name, 64 characters at most.
 	DisplayName string `json:"displayName,omitempty"`
 
-	// Addrs are an IPv4 and an IPv6 address. Who makes a service may ask for an
-	// IPv4 address; who updates one must give back all.
+	// Addrs are an IPv4 and an IPv6 address. A client that creates a service may request an IPv4
+	// address; a client that updates a service must send all its addresses.
 	Addrs []string `json:"addrs,omitempty"`
 
 	Comment string `json:"comment,omitempty"`
 
-	// Annotations belong to whoever writes them; the API only keeps them.
+	// Annotations are set by clients; the API only stores them.
 	Annotations map[string]string `json:"annotations,omitempty"`
 
 	// Ports are tcp:PORT, or do-not-validate.
@@ -47,8 +47,8 @@ func (c *Client) Services(ctx context.Context, staleness Staleness) ([]Service, 
 	return s, err
 }
 
-// ServicesAt returns what Services returns and the time of the list by the clock of
-// Tailscale's API. An answer without a Date has our time of the request.
+// ServicesAt returns the result of Services and the time of the list by the clock of Tailscale's
+// API. If the response has no Date, the time is when the request began by the local clock.
 func (c *Client) ServicesAt(ctx context.Context, staleness Staleness) ([]Service, time.Time, error) {
 	return c.services.get(ctx, c.maxAge(staleness))
 }
@@ -62,7 +62,7 @@ func (c *Client) loadServices(ctx context.Context) ([]Service, time.Time, error)
 
 func isService(s Service, name string) bool { return s.Name == name }
 
-// Service returns a service by name, fresh.
+// Service returns a service by name. It always sends a request.
 func (c *Client) Service(ctx context.Context, name string) (*Service, error) {
 	s := &Service{}
 	if err := c.raw(ctx, scopeServices, http.MethodGet, nil, s, "tailnet", c.tailnet, "vip-services", name); err != nil {
@@ -71,9 +71,9 @@ func (c *Client) Service(ctx context.Context, name string) (*Service, error) {
 	return s, nil
 }
 
-// PutService makes or replaces a service and returns it as it is then, with its
-// addresses. To replace a service its addresses must be given back. Whether the API
-// keeps all annotations is not documented: what it lost is missing in the result.
+// PutService creates or replaces a service and returns it with its addresses. A request that
+// replaces a service must include its addresses. The API does not document whether it stores all
+// annotations: the result lacks those that it dropped.
 func (c *Client) PutService(ctx context.Context, s Service) (*Service, error) {
 	if err := c.checkService(s.Name, s.Tags...); err != nil {
 		return nil, err
@@ -88,8 +88,8 @@ func (c *Client) PutService(ctx context.Context, s Service) (*Service, error) {
 		if _, err := c.rawJSON(ctx, r, out); err != nil {
 			return nil, err
 		}
-		// The documents promise the service in the answer, for /services, where they
-		// know no annotations. A list with an incomplete service would spoil it.
+		// The API's documents promise the service in the response only for /services, which has no
+		// annotations. An incomplete service would corrupt the list.
 		if out.Name != s.Name || len(out.Addrs) == 0 || !out.HasAnnotations(s.Annotations) {
 			if out, err = c.Service(ctx, s.Name); err != nil {
 				return nil, err
@@ -113,7 +113,7 @@ func (s *Service) HasAnnotations(annotations map[string]string) bool {
 	return true
 }
 
-// DeleteService removes a service. One that does not exist is no error.
+// DeleteService removes a service. It returns no error if the service does not exist.
 func (c *Client) DeleteService(ctx context.Context, name string) error {
 	if err := c.checkService(name); err != nil {
 		return err
@@ -123,37 +123,36 @@ func (c *Client) DeleteService(ctx context.Context, name string) error {
 	})
 }
 
-// HostReady is the state of a host that serves all that its service defines. It is
-// the one value that is known: the official client and programs that run against
-// real tailnets wait for it (tailscale-client-go-v2 services.go; "example: ready" in
-// the OpenAPI document, components.schemas.ServiceHostInfo).
+// HostReady is the state of a host that serves all ports of its service. It is the only value with
+// a known meaning: the official client and programs that run against real tailnets wait for it
+// (tailscale-client-go-v2 services.go; "example: ready" in the OpenAPI document,
+// components.schemas.ServiceHostInfo).
 const HostReady = "ready"
 
 // A Host is a device that advertises a service.
 type Host struct {
 	NodeID string
 
-	// State is how far the device is with serving the service, in the API's own
-	// word. Only HostReady has a known meaning.
+	// State is the device's progress in serving the service, as the API returns it. Only HostReady
+	// has a known meaning.
 	State string
 
 	// Approval is not-approved, approved:auto or approved:manual.
 	Approval string
 }
 
-// Ready reports whether the API says that the device serves all that the service
-// defines.
+// Ready reports whether the device serves all ports of the service according to the API.
 func (h Host) Ready() bool { return h.State == HostReady }
 
-// Approved reports whether the tailnet lets the device host the service.
+// Approved reports whether the tailnet permits the device to host the service.
 func (h Host) Approved() bool { return strings.HasPrefix(h.Approval, "approved") }
 
-// Hosts returns the devices that advertise a service, fresh. A service without hosts
-// may be answered by {} instead of an empty list.
+// Hosts returns the devices that advertise a service. It always sends a request. For a service
+// without hosts the API may return {} instead of an empty list.
 func (c *Client) Hosts(ctx context.Context, service string) ([]Host, error) {
 	var out struct {
 		Hosts []struct {
-			// The API answers nodeId. Its OpenAPI document says stableNodeID
+			// The API returns nodeId. Its OpenAPI document says stableNodeID
 			// (tailscale-client-go-v2 services.go, ServiceHostInfo).
 			NodeID       string    `json:"nodeId"`
 			StableNodeID string    `json:"stableNodeID"`
@@ -171,26 +170,25 @@ func (c *Client) Hosts(ctx context.Context, service string) ([]Host, error) {
 	return hosts, nil
 }
 
-// A HostApproval is whether a device may host a service, once it advertises it.
+// A HostApproval describes whether a device may host a service that it advertises.
 type HostApproval struct {
-	// Approved by a person, a program, or the policy file.
+	// Approved means approved by a user, a program, or the policy file.
 	Approved bool `json:"approved"`
 
-	// AutoApproved by autoApprovers of the policy file.
+	// AutoApproved means approved by autoApprovers of the policy file.
 	AutoApproved bool `json:"autoApproved"`
 }
 
-// HostApproval returns whether a device may host a service. The device does not need
-// to advertise the service for that.
+// HostApproval returns whether a device may host a service. The device does not need to advertise
+// the service yet.
 func (c *Client) HostApproval(ctx context.Context, service, nodeID string) (HostApproval, error) {
 	var out HostApproval
 	err := c.raw(ctx, scopeHosts, http.MethodGet, nil, &out, "tailnet", c.tailnet, "services", service, "device", nodeID, "approved")
 	return out, err
 }
 
-// ApproveHost lets a device host a service, whether the device advertises it already
-// or not. It returns whether the device may, because the API can answer that it may
-// not.
+// ApproveHost permits a device to host a service, even before the device advertises it. It returns
+// whether the device is approved, because the API can return that it is not.
 func (c *Client) ApproveHost(ctx context.Context, service, nodeID string) (bool, error) {
 	if err := c.checkService(service); err != nil {
 		return false, err
@@ -203,12 +201,12 @@ func (c *Client) ApproveHost(ctx context.Context, service, nodeID string) (bool,
 	return err == nil && (out.Approved == nil || *out.Approved), err
 }
 
-// A hostState is a string. A boolean, which no known version of the API sends, is
-// read as well.
+// A hostState is the state of a host. It is a string in all known versions of the API; a boolean is
+// accepted as well.
 type hostState string
 
-// UnmarshalJSON keeps a string as it is. It reads true as HostReady, and all else as
-// an empty string: a host of a state that nobody knows is still a host.
+// UnmarshalJSON keeps a string unchanged. It reads true as HostReady, and all other values as an
+// empty string, so that a host in an unknown state is not lost.
 func (s *hostState) UnmarshalJSON(b []byte) error {
 	var text string
 	if err := json.Unmarshal(b, &text); err == nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// Scopes that settings need, each alone. Source: the description of PATCH
+// OAuth scopes of settings, one for each. Source: the description of PATCH
 // /tailnet/{tailnet}/settings in Tailscale's OpenAPI document.
 const (
 	scopeSettings = "feature_settings"
@@ -23,9 +23,9 @@ const (
 	scopePolicy   = "policy_file"
 )
 
-// Settings of a tailnet, as the API calls them. A nil one is left alone when
-// written; read, it is one that the credential may not see. The client library
-// would make false of it.
+// Settings are the settings of a tailnet with their names in the API. In a write, a nil setting
+// stays unchanged; in a read, nil means that the credential has no access to the setting. The
+// client library would return false for it.
 type Settings struct {
 	HTTPSEnabled                           *bool   `json:"httpsEnabled,omitempty"`
 	DevicesApprovalOn                      *bool   `json:"devicesApprovalOn,omitempty"`
@@ -40,7 +40,7 @@ type Settings struct {
 	ACLsExternalLink                       *string `json:"aclsExternalLink,omitempty"`
 }
 
-// Settings returns the tailnet's settings from a shared answer.
+// Settings returns the tailnet's settings from a shared response.
 func (c *Client) Settings(ctx context.Context, staleness Staleness) (Settings, error) {
 	return c.values.settings.get(ctx, c.maxAge(staleness))
 }
@@ -48,16 +48,15 @@ func (c *Client) Settings(ctx context.Context, staleness Staleness) (Settings, e
 func (c *Client) loadSettings(ctx context.Context) (Settings, error) {
 	var s Settings
 	_, err := c.rawJSON(ctx, request{scope: scopeSettings + ":read", method: http.MethodGet, path: []string{"tailnet", c.tailnet, "settings"}, tailnet: true}, &s)
-	// A credential without access to settings is refused, so this was no answer.
+	// The API returns an empty object if the credential has no access to any setting.
 	if err == nil && s == (Settings{}) {
 		return s, &Error{Class: ClassUnavailable, Scope: scopeSettings + ":read", Message: "its answer has no settings"}
 	}
 	return s, err
 }
 
-// PatchSettings changes the settings that are not nil. Those that one scope
-// covers go in one call, so that a scope that the credential lacks keeps no
-// other setting from being changed. The first error is returned.
+// PatchSettings changes the settings that are not nil. It sends one call per scope, so that a scope
+// that the credential lacks does not prevent other changes. It returns the first error.
 func (c *Client) PatchSettings(ctx context.Context, s Settings) error {
 	all, err := s.named()
 	if err != nil {
@@ -81,7 +80,7 @@ func (c *Client) PatchSettings(ctx context.Context, s Settings) error {
 	return first
 }
 
-// Names of the settings that are not nil, as the API calls them, sorted.
+// Names returns the API names of the settings that are not nil, sorted.
 func (s Settings) Names() ([]string, error) {
 	all, err := s.named()
 	return slices.Sorted(maps.Keys(all)), err
@@ -99,8 +98,8 @@ func (s Settings) Without(names ...string) (Settings, error) {
 	return settingsOf(all)
 }
 
-// Change returns what must be written to make current as wanted, and the scopes
-// that are missing to read what is wanted, sorted.
+// Change returns the settings to write so that current becomes wanted, and the scopes that are
+// missing to read the wanted settings, sorted.
 func Change(wanted, current Settings) (Settings, []string, error) {
 	w, err := wanted.named()
 	if err != nil {

@@ -5,8 +5,8 @@ package tailscale
 
 import "slices"
 
-// Sorted returns a sorted copy without duplicates, as plain strings: neither order
-// nor duplicates mean anything to the API.
+// Sorted returns a sorted copy without duplicates, as plain strings. The API ignores order and
+// duplicates.
 func Sorted[S ~string](in []S) []string {
 	out := make([]string, 0, len(in))
 	for _, s := range in {

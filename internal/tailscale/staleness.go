@@ -5,30 +5,29 @@ package tailscale
 
 import "time"
 
-// A Staleness is how old a shared answer of the API may be when a caller gets it.
-// Writes of this process show in every answer at once, whatever its age: staleness is
-// about the writes of others.
+// A Staleness is the maximum age of a shared response that a caller gets. Every response includes
+// the writes of this process, whatever its age: staleness concerns the writes of other clients.
 type Staleness time.Duration
 
 const (
-	// Cached answers are as old as the client allows (Options.ListMaxAge). They are
+	// Cached responses are as old as the client permits (Options.ListMaxAge). They are recent
 	// enough to observe an object.
 	Cached Staleness = 0
 
-	// Recent answers are at most two seconds old, so that many objects that act at the
-	// same time share one. They decide whether an object is made or deleted, and show
-	// what has just joined.
+	// Recent responses are at most two seconds old, so that objects that reconcile at the same time
+	// share one. Use them to decide whether to create or delete an object, and to find devices that
+	// have just joined.
 	Recent = Staleness(2 * time.Second)
 
-	// Current answers come from a request that begins after the caller asked. Writes that
-	// replace a whole value depend on them.
+	// Current responses come from a request that begins after the call. Use them before writes that
+	// replace a whole value.
 	Current Staleness = -1
 )
 
-// AtMost returns the staleness of a caller that has an interval of its own.
+// AtMost returns the staleness of a caller with a separate interval.
 func AtMost(d time.Duration) Staleness { return Staleness(d) }
 
-// maxAge returns how old an answer of the staleness may be.
+// maxAge returns the maximum age of a response with the staleness.
 func (c *Client) maxAge(s Staleness) time.Duration {
 	if s == Cached {
 		return c.listMaxAge

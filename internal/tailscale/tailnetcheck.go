@@ -13,13 +13,13 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// messageFreshClient is the message of a 404 that is no answer.
+// messageFreshClient is the message for a 404 that does not mean that an object is missing.
 const messageFreshClient = "the credential reaches nothing in the tailnet yet; a new OAuth client takes up to a minute"
 
-// A provingTransport believes a 404 only of a credential that works. A new OAuth client
-// answers 404 to everything until its scopes have spread (live tests of Ansible's
-// collection abn.tailscale), and "not found" means "deleted" to those that clean up.
-// While no call has succeeded, a 404 of an object is checked by a list of its kind.
+// A provingTransport accepts a 404 only if the credential works. The API answers 404 to every
+// request of a new OAuth client until its scopes have propagated (live tests of Ansible's
+// collection abn.tailscale), and controllers read "not found" as "deleted". Until a call has
+// succeeded, the transport checks a 404 of an object with a list of its kind.
 type provingTransport struct {
 	base    http.RoundTripper
 	proven  *atomic.Bool
@@ -67,8 +67,8 @@ func (t *provingTransport) get(req *http.Request, list *url.URL) (int, error) {
 	return resp.StatusCode, errors.Join(err, resp.Body.Close())
 }
 
-// listFor returns the list that has the object of a URL, or nil if there is none, or
-// if the URL is that of a list.
+// listFor returns the URL of the list that contains the object of a URL. It returns nil if there is
+// none, or if the URL is that of a list.
 func (t *provingTransport) listFor(u *url.URL) *url.URL {
 	_, below, _ := strings.Cut(strings.TrimPrefix(u.EscapedPath(), t.api.EscapedPath()), "api/v2/")
 	path := strings.Split(below, "/")

@@ -21,34 +21,33 @@ import (
 )
 
 const (
-	// maxTries of one request, the first included.
+	// maxTries is the number of attempts of one request, including the first.
 	maxTries = 4
 
-	// maxRetryAfter bounds how long one request waits because the API says so.
-	// During longer pauses requests fail at once.
+	// maxRetryAfter limits how long one request waits for Retry-After. During longer pauses
+	// requests fail immediately.
 	maxRetryAfter = 20 * time.Second
 
-	// maxPause bounds how long no request of a credential is sent because the API says
-	// so. Who answers with a year is likely not the API.
+	// maxPause limits how long Retry-After stops all requests of a credential. A server that
+	// returns a year is probably not the API.
 	maxPause = 15 * time.Minute
 
 	baseBackoff = 200 * time.Millisecond
 )
 
-// A transport carries all requests of one credential: it keeps to a rate, obeys
-// Retry-After, repeats what is safe to repeat and keeps the status of answers
-// that are no JSON.
+// A transport sends all requests of one credential. It limits the rate, follows Retry-After,
+// repeats requests that are safe to repeat, and keeps the status of responses that are not JSON.
 type transport struct {
 	base      http.RoundTripper
 	limiter   *rate.Limiter
 	metrics   *Metrics
 	userAgent string
 
-	// silence is how long a try may wait for the next byte of its answer.
+	// silence is how long an attempt may wait for the next byte of its response.
 	silence time.Duration
 
 	mu     sync.Mutex
-	paused time.Time // No request is sent before.
+	paused time.Time // No request is sent before this time.
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -78,15 +77,14 @@ func (t *transport) try(req *http.Request) (*http.Response, error) {
 		if !again {
 			return resp, err
 		}
-		// The body of an answer was read whole and is in memory: there is
-		// nothing to close.
+		// The response's body was read completely and is in memory: there is nothing to close.
 		if err := t.sleep(req.Context(), delay); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// replay returns a copy of the request with a body of its own.
+// replay returns a copy of the request with a separate body.
 func replay(req *http.Request, try int) (*http.Request, error) {
 	c := req.Clone(req.Context())
 	if try == 1 || req.Body == nil || req.Body == http.NoBody {
@@ -100,7 +98,8 @@ func replay(req *http.Request, try int) (*http.Request, error) {
 	return c, errors.Wrap(err, "cannot repeat a request's body")
 }
 
-// send makes one request and reads its answer whole. It ends once the answer stops coming.
+// send makes one request and reads its response completely. It fails once the response stops
+// arriving.
 func (t *transport) send(req *http.Request) (*http.Response, error) {
 	start := time.Now()
 	resource := resourceOf(req.URL.Path)
@@ -126,9 +125,9 @@ func (t *transport) send(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// keepStatus gives an error without a JSON object a body that the client
-// library can read: it forgets the status of those that it cannot, and takes a
-// redirect for a success.
+// keepStatus replaces an error body that is not a JSON object with one that the client library can
+// read. The library drops the status of bodies that it cannot read, and treats a redirect as a
+// success.
 func keepStatus(resp *http.Response, body *[]byte) {
 	if resp.StatusCode < http.StatusMultipleChoices {
 		return
@@ -145,20 +144,20 @@ func keepStatus(resp *http.Response, body *[]byte) {
 	*body = []byte(`{"message":` + strconv.Quote(http.StatusText(resp.StatusCode)) + `}`)
 }
 
-// retry decides whether a request is sent again, and after which pause.
+// retry decides whether to repeat a request, and after which pause.
 func (t *transport) retry(req *http.Request, resp *http.Response, err error, try int) (time.Duration, bool) {
-	// Full jitter keeps clients that failed together from coming back together.
+	// Full jitter prevents clients that failed together from retrying together.
 	backoff := time.Duration(rand.Float64() * float64(baseBackoff<<try)) //nolint:gosec // No need for secure randomness.
 	switch {
 	case try == maxTries || req.Context().Err() != nil:
 		return 0, false
 	case ClassOf(err) != "":
-		// An answer came, and another would be like it.
+		// The server answered, and would give the same response again.
 		return 0, false
 	case err != nil:
 		return backoff, repeatable(req)
 	case resp.StatusCode == http.StatusTooManyRequests:
-		// A request that was turned away did nothing, whatever its method.
+		// A rate-limited request had no effect, whatever its method.
 		after := retryAfter(resp.Header, backoff)
 		t.pause(after)
 		return after, after <= maxRetryAfter
@@ -172,13 +171,11 @@ func (t *transport) retry(req *http.Request, resp *http.Response, err error, try
 	return 0, false
 }
 
-// repeatKey is set in the context of requests that may be sent twice though
-// their method does not say so.
+// repeatKey is set in the context of requests that are safe to repeat although their method is not.
 type repeatKey struct{}
 
-// repeatable says which requests may be sent twice blindly. PUT is not among
-// them: the one that makes a service must not carry addresses, and the one that
-// updates it must.
+// repeatable reports whether a request is safe to repeat. PUT is not: the request that creates a
+// service must not contain addresses, and the request that updates it must.
 func repeatable(req *http.Request) bool {
 	switch req.Method {
 	case http.MethodGet, http.MethodHead, http.MethodDelete:
@@ -199,7 +196,7 @@ func retryAfter(h http.Header, otherwise time.Duration) time.Duration {
 	return otherwise
 }
 
-// pause keeps every request of this credential back for a while.
+// pause delays every request of this credential.
 func (t *transport) pause(d time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -208,11 +205,11 @@ func (t *transport) pause(d time.Duration) {
 	}
 }
 
-// wait until the rate limit and pauses allow a request.
+// wait waits until the rate limit and pauses permit a request.
 func (t *transport) wait(ctx context.Context) error {
 	start := time.Now()
 	defer func() { t.metrics.waits.Add(time.Since(start).Seconds()) }()
-	// What fails in a long pause takes nobody's turn.
+	// A request that fails because of a long pause does not use the rate limit.
 	if _, err := t.pausedFor(); err != nil {
 		return err
 	}
@@ -229,8 +226,8 @@ func (t *transport) wait(ctx context.Context) error {
 	return t.sleep(ctx, left)
 }
 
-// pausedFor returns how long no request may be sent, and an error if that is too long to
-// wait for.
+// pausedFor returns how long to wait before the next request, and an error if the pause is too long
+// to wait for.
 func (t *transport) pausedFor() (time.Duration, error) {
 	t.mu.Lock()
 	left := time.Until(t.paused)
@@ -252,14 +249,14 @@ func (t *transport) sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// resources that may be metric labels.
+// resources are the kinds of resources that are metric labels.
 var resources = map[string]bool{
 	"devices": true, "device": true, "keys": true, "vip-services": true, "services": true,
 	"dns": true, "oauth": true, "settings": true, "acl": true, "webhooks": true, "logging": true,
 	"posture": true, "contacts": true, "users": true, "organizations": true,
 }
 
-// resourceOf returns the kind of resource that a path of the API is about.
+// resourceOf returns the kind of resource of a path of the API.
 func resourceOf(path string) string {
 	for _, e := range strings.Split(strings.TrimPrefix(path, "/api/v2/"), "/") {
 		if resources[e] {

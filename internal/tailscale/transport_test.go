@@ -23,7 +23,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
 )
 
-// answering makes a client with an API key of a server that a test scripts.
+// answering returns a client with an API key. Its server uses the handler of the test.
 func answering(t *testing.T, o Options, h http.HandlerFunc) *Client {
 	t.Helper()
 	s := httptest.NewServer(h)
@@ -49,13 +49,13 @@ func TestAnswersWithoutJSON(t *testing.T) {
 		want   Class
 		text   string
 	}{
-		"HTML404":   {reason: "A server that has nothing at all says nothing about an object.", status: 404, body: "<html>nginx</html>", want: ClassUnavailable, text: "reaches nothing"},
-		"HTML413":   {reason: "A page that says 413 is a refusal.", status: 413, body: "too large", want: ClassInvalid, text: "413"},
-		"Empty403":  {reason: "A refusal without a word names its scope.", status: 403, want: ClassForbidden, text: `"services"`},
-		"HTML502":   {reason: "A proxy's page is no answer of the API.", status: 502, body: "<html>", want: ClassUnavailable, text: "Bad Gateway"},
-		"Redirect":  {reason: "A redirect is not followed, nor taken for a success.", status: 302, want: ClassUnavailable, text: "redirect"},
-		"Array":     {reason: "JSON that is no error object keeps its status.", status: 409, body: `["x"]`, want: ClassConflict, text: "409"},
-		"Broken200": {reason: "A success that cannot be read is none.", status: 200, body: `{"name":`, want: ClassUnavailable},
+		"HTML404":   {reason: "A server that answers 404 to everything cannot prove that an object is missing.", status: 404, body: "<html>nginx</html>", want: ClassUnavailable, text: "reaches nothing"},
+		"HTML413":   {reason: "An HTML page with status 413 is a refusal.", status: 413, body: "too large", want: ClassInvalid, text: "413"},
+		"Empty403":  {reason: "The error of a refusal without a message names the OAuth scope.", status: 403, want: ClassForbidden, text: `"services"`},
+		"HTML502":   {reason: "An HTML page of a proxy is not a response of the API.", status: 502, body: "<html>", want: ClassUnavailable, text: "Bad Gateway"},
+		"Redirect":  {reason: "A redirect is not followed, and is not a success.", status: 302, want: ClassUnavailable, text: "redirect"},
+		"Array":     {reason: "The status of JSON that is not an error object is kept.", status: 409, body: `["x"]`, want: ClassConflict, text: "409"},
+		"Broken200": {reason: "A success that cannot be read is an error.", status: 200, body: `{"name":`, want: ClassUnavailable},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -112,7 +112,7 @@ func TestRetryAfter(t *testing.T) {
 		}
 		_, _ = w.Write([]byte(`{"name":"svc:a","addrs":["100.64.0.1"]}`))
 	})
-	// Even a write: one that was turned away did nothing.
+	// Writes are repeated as well: a rate-limited write had no effect.
 	if _, err := c.PutService(t.Context(), Service{Name: "svc:a"}); err != nil {
 		t.Fatalf("PutService(...): %v", err)
 	}
@@ -121,21 +121,21 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// TestPause shows that nothing is sent while the API wants that, whoever asks.
+// TestPause verifies that no call sends a request during a pause.
 func TestPause(t *testing.T) {
 	cases := map[string]struct {
 		reason     string
 		status     int
 		retryAfter string
-		want       time.Duration // How long nothing is sent, about.
-		class      Class         // Of calls meanwhile.
+		want       time.Duration // How long no request is sent, approximately.
+		class      Class         // Class of the errors of calls during the pause.
 		text       string
 		sent       int32 // Requests of three calls.
 	}{
-		"Short":       {reason: "A short pause is waited for.", status: 429, retryAfter: "1", sent: 4},
-		"Long":        {reason: "A long one is kept to its end, and callers hear of it at once.", status: 429, retryAfter: "60", want: time.Minute, class: ClassRateLimited, text: "asked for a pause", sent: 1},
-		"Unavailable": {reason: "So is one of an API that is down.", status: 503, retryAfter: "60", want: time.Minute, class: ClassRateLimited, text: "asked for a pause", sent: 1},
-		"Absurd":      {reason: "Nobody may stop the provider for a year.", status: 429, retryAfter: "31536000", want: maxPause, class: ClassRateLimited, text: "asked for a pause", sent: 1},
+		"Short":       {reason: "Calls wait for a short pause.", status: 429, retryAfter: "1", sent: 4},
+		"Long":        {reason: "During a long pause no request is sent, and calls fail immediately.", status: 429, retryAfter: "60", want: time.Minute, class: ClassRateLimited, text: "asked for a pause", sent: 1},
+		"Unavailable": {reason: "During a long pause of an unavailable API no request is sent.", status: 503, retryAfter: "60", want: time.Minute, class: ClassRateLimited, text: "asked for a pause", sent: 1},
+		"Absurd":      {reason: "The length of a pause is limited.", status: 429, retryAfter: "31536000", want: maxPause, class: ClassRateLimited, text: "asked for a pause", sent: 1},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -161,7 +161,7 @@ func TestPause(t *testing.T) {
 			for range 2 {
 				_, err := c.Service(t.Context(), "svc:a")
 				if ClassOf(err) != tc.class || err != nil && !strings.Contains(err.Error(), tc.text) {
-					t.Errorf("\n%s\nmeanwhile: want %q, got %v", tc.reason, tc.class, err)
+					t.Errorf("\n%s\nduring the pause: want %q, got %v", tc.reason, tc.class, err)
 				}
 			}
 			if took := time.Since(start); took > 10*time.Second || n.Load() != tc.sent {
@@ -202,9 +202,9 @@ func TestRateLimit(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Two at once, then one each 50 ms.
+	// Two requests immediately, then one every 50 ms.
 	if took := time.Since(start); took < 150*time.Millisecond {
-		t.Errorf("six calls: want them to wait for their turns, took %s", took)
+		t.Errorf("six calls: want them to wait for the rate limit, took %s", took)
 	}
 	if waited := metricOf(t, m, "tailscale_gateway_api_wait_seconds_total"); waited < 0.1 {
 		t.Errorf("want the wait to be counted, got %f s", waited)
@@ -212,7 +212,7 @@ func TestRateLimit(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
 	if _, err := c.Service(ctx, "svc:a"); ClassOf(err) != ClassRateLimited && ClassOf(err) != ClassUnavailable {
-		t.Errorf("a call whose turn comes too late: want an error at once, got: %v", err)
+		t.Errorf("a call that would wait too long: want an error immediately, got: %v", err)
 	}
 }
 
@@ -252,7 +252,7 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("%s: want %f, got %f", name, tc.want, got)
 		}
 	}
-	// The write that failed made the list worthless: it has no age.
+	// The failed write made the list invalid: it has no age.
 	if diff := cmp.Diff(map[string]int{"tailscale_gateway_api_budget_requests": 1}, series(t, p)); diff != "" {
 		t.Errorf("series of the pool: -want, +got:\n%s", diff)
 	}
@@ -264,15 +264,15 @@ func TestMetrics(t *testing.T) {
 		t.Errorf("series of the pool: -want, +got:\n%s", diff)
 	}
 	if got := metricOf(t, p, "tailscale_gateway_api_budget_requests", "ClusterProviderConfig/home"); got <= 0 || got > 1000 {
-		t.Errorf("budget: want what is left of 1000, got %f", got)
+		t.Errorf("budget: want the rest of 1000, got %f", got)
 	}
 	p.Forget("ClusterProviderConfig/home")
 	if diff := cmp.Diff(map[string]int{}, series(t, p)); diff != "" {
-		t.Errorf("series of a config that is gone: -want, +got:\n%s", diff)
+		t.Errorf("series of a deleted config: -want, +got:\n%s", diff)
 	}
 }
 
-// series counts what a collector has, by name.
+// series returns the number of a collector's series by name.
 func series(t *testing.T, c prometheus.Collector) map[string]int {
 	t.Helper()
 	out := map[string]int{}

@@ -12,14 +12,14 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// A value is something that a tailnet has only once, such as its settings. All
-// who need it share one answer, as they do that of a list.
+// A value is a single object of a tailnet, such as its settings. Callers share one response, like
+// that of a list.
 type value[T any] struct {
 	list[outcome[T]]
 }
 
-// An outcome is an answer or a refusal. Refusals are kept as answers are: who
-// may not read something need not ask for it more often.
+// An outcome is a response or a refusal. Refusals are cached like responses, so that a credential
+// without access does not send more requests.
 type outcome[T any] struct {
 	value T
 	err   error
@@ -35,8 +35,8 @@ func newValue[T any](now clock.PassiveClock, load func(ctx context.Context) (T, 
 	}}}
 }
 
-// get returns the value if it is no older than maxAge, else a new one. Nobody
-// may change it.
+// get returns the value if it is no older than maxAge, and otherwise requests it. Callers must not
+// modify it.
 func (v *value[T]) get(ctx context.Context, maxAge time.Duration) (T, error) {
 	var none T
 	all, _, err := v.list.get(ctx, maxAge)
@@ -58,7 +58,7 @@ type tailnetValues struct {
 	contacts      *value[Contacts]
 	tailnets      *value[[]orgTailnet]
 	policy        *value[PolicyFile]
-	expires       *value[time.Time] // Of the credential.
+	expires       *value[time.Time] // The expiry of the credential.
 
 	// policyEdits holds one token while the policy file is being edited.
 	policyEdits chan struct{}

@@ -12,8 +12,8 @@ import (
 
 const scopeWebhooks = "webhooks"
 
-// A Webhook sends events of a tailnet to a URL. Its secret is set in the answer
-// to the call that made it, and nowhere else.
+// A Webhook sends events of a tailnet to a URL. Only the response to the call that created it
+// contains its secret.
 type Webhook = tsclient.Webhook
 
 func isWebhook(w Webhook, id string) bool { return w.EndpointID == id }
@@ -29,14 +29,14 @@ func (c *Client) Webhooks(ctx context.Context, staleness Staleness) ([]Webhook, 
 	return l, err
 }
 
-// Webhook returns a webhook by its id, fresh.
+// Webhook returns a webhook by its ID. It always sends a request.
 func (c *Client) Webhook(ctx context.Context, id string) (*Webhook, error) {
 	w, err := c.api.Webhooks().Get(ctx, id)
 	return w, classify(err, scopeWebhooks, false)
 }
 
-// CreateWebhook makes a webhook. An empty provider type means Tailscale's own
-// form of events. The secret is in the answer only.
+// CreateWebhook creates a webhook. An empty provider type means Tailscale's own event format. Only
+// this response contains the secret.
 func (c *Client) CreateWebhook(ctx context.Context, url, providerType string, subscriptions []string) (*Webhook, error) {
 	w, err := c.api.Webhooks().Create(ctx, tsclient.CreateWebhookRequest{
 		EndpointURL:   url,
@@ -59,7 +59,7 @@ func (c *Client) SetWebhookSubscriptions(ctx context.Context, id string, subscri
 	})
 }
 
-// RotateWebhookSecret gives a webhook a new secret and returns it.
+// RotateWebhookSecret generates a new secret for a webhook and returns it.
 func (c *Client) RotateWebhookSecret(ctx context.Context, id string) (string, error) {
 	w, err := c.api.Webhooks().RotateSecret(ctx, id)
 	if err != nil {
@@ -71,14 +71,14 @@ func (c *Client) RotateWebhookSecret(ctx context.Context, id string) (string, er
 	return *w.Secret, nil
 }
 
-// DeleteWebhook removes a webhook. One that does not exist is no error.
+// DeleteWebhook removes a webhook. It returns no error if the webhook does not exist.
 func (c *Client) DeleteWebhook(ctx context.Context, id string) error {
 	return c.webhooks.write(id, func() (fold[Webhook], error) {
 		return removed[Webhook], ignoreNotFound(classify(c.api.Webhooks().Delete(ctx, id), scopeWebhooks, false))
 	})
 }
 
-// withoutSecret keeps secrets out of lists.
+// withoutSecret returns the webhook without its secret, so that lists contain no secrets.
 func withoutSecret(w Webhook) Webhook {
 	w.Secret = nil
 	return w

@@ -16,7 +16,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailnetsim/simtest"
 )
 
-// as is a simulator whose credential has the scopes alone.
+// as returns an option for a simulator whose credential has only the scopes.
 func as(scopes ...string) simtest.Option {
 	return func(o *tailnetsim.Options) { o.Clients[0].Scopes = scopes }
 }
@@ -33,20 +33,20 @@ func TestSettings(t *testing.T) {
 		want    Settings
 	}{
 		"All": {
-			reason: "Who may do all changes what is named and nothing else.",
+			reason: "A credential with all scopes changes only the named settings.",
 			scopes: []string{"all"},
 			wanted: Settings{HTTPSEnabled: pointer(true), DevicesKeyDurationDays: pointer(int32(90)), DevicesApprovalOn: pointer(false)},
 			want:   Settings{HTTPSEnabled: pointer(true), DevicesKeyDurationDays: pointer(int32(90)), DevicesApprovalOn: pointer(false), RegionalRoutingOn: pointer(false)},
 		},
 		"Hidden": {
-			reason: "What may not be read is nil, not false, and its scope is named.",
+			reason: "A setting without read access is nil, not false, and its scope is returned.",
 			scopes: []string{"feature_settings"},
 			wanted: Settings{HTTPSEnabled: pointer(true), RegionalRoutingOn: pointer(true)},
 			hidden: []string{"networking_settings"},
 			want:   Settings{RegionalRoutingOn: pointer(true), DevicesKeyDurationDays: pointer(int32(180)), DevicesApprovalOn: pointer(false)},
 		},
 		"ReadOnly": {
-			reason: "One scope that is missing keeps no other setting from being changed.",
+			reason: "A missing scope does not prevent changes of other settings.",
 			scopes: []string{"feature_settings", "networking_settings:read"},
 			wanted: Settings{HTTPSEnabled: pointer(true), RegionalRoutingOn: pointer(true)}, refused: "networking_settings",
 			want: Settings{HTTPSEnabled: pointer(false), RegionalRoutingOn: pointer(true), DevicesKeyDurationDays: pointer(int32(180)), DevicesApprovalOn: pointer(false)},
@@ -79,7 +79,7 @@ func TestSettings(t *testing.T) {
 			if err != nil {
 				t.Fatalf("\n%s\nSettings(...): %v", tc.reason, err)
 			}
-			// Those that no case touches.
+			// Settings that no case changes.
 			got.DevicesAutoUpdatesOn, got.UsersApprovalOn, got.UsersRoleAllowedToJoinExternalTailnets = nil, nil, nil
 			got.NetworkFlowLoggingOn, got.PostureIdentityCollectionOn, got.ACLsExternallyManagedOn, got.ACLsExternalLink = nil, nil, nil, nil
 			if diff := cmp.Diff(tc.want, got); diff != "" {
@@ -101,8 +101,8 @@ func TestSettingsWithoutNames(t *testing.T) {
 	}
 }
 
-// TestSharedValues has many ask at rest: each value costs one call, and so does
-// a refusal.
+// TestSharedValues verifies that many callers of unchanged values cost one call per value, and that
+// a refusal is shared as well.
 func TestSharedValues(t *testing.T) {
 	sim := simtest.StartAPI(t, as("devices:core", "dns", "account_settings"))
 	c := newClient(t, sim, nil)
@@ -121,7 +121,7 @@ func TestSharedValues(t *testing.T) {
 			t.Fatalf("Contacts(...): %v", err)
 		}
 		if o, err := c.Organization(ctx, "tail1234.ts.net"); err != nil || o != (Organization{}) {
-			t.Fatalf("Organization(...) without a scope: want nothing, got %v, %v", o, err)
+			t.Fatalf("Organization(...) without a scope: want an empty organization, got %v, %v", o, err)
 		}
 	}
 	calls := sim.Calls()
@@ -141,8 +141,8 @@ func TestSharedValues(t *testing.T) {
 func TestDNSLifecycle(t *testing.T) {
 	c := newClient(t, simtest.StartAPI(t), nil)
 	ctx := t.Context()
-	// Nameservers come first: without them the API refuses MagicDNS, which the call
-	// of SetOverrideLocalDNS writes too.
+	// Nameservers come first: without them the API rejects MagicDNS, which the call of
+	// SetOverrideLocalDNS writes as well.
 	for _, did := range []struct {
 		what string
 		err  error
@@ -167,7 +167,7 @@ func TestDNSLifecycle(t *testing.T) {
 	if on, err := c.OverrideLocalDNS(ctx, Cached); err != nil || !on {
 		t.Errorf("OverrideLocalDNS(...): %t, %v", on, err)
 	}
-	// A write is seen at once, and so is what it does beside.
+	// A write and its side effects are visible immediately.
 	if err := c.SetNameservers(ctx, nil); err != nil {
 		t.Fatalf("SetNameservers(...): %v", err)
 	}
@@ -187,7 +187,7 @@ func TestDNSLifecycle(t *testing.T) {
 		t.Errorf("DNS(...): %+v, %v", got, err)
 	}
 	if err := c.SetNameservers(ctx, []string{"nonsense"}); ClassOf(err) != ClassInvalid {
-		t.Errorf("SetNameservers(...) with nonsense: want Invalid, got: %v", err)
+		t.Errorf("SetNameservers(...) with an invalid address: want Invalid, got: %v", err)
 	}
 }
 
@@ -208,7 +208,7 @@ func TestContactsLifecycle(t *testing.T) {
 		t.Errorf("Contacts(...): %v: -want, +got:\n%s", err, diff)
 	}
 	if err := c.SetContact(ctx, "security", "nonsense"); ClassOf(err) != ClassInvalid {
-		t.Errorf("SetContact(...) with nonsense: want Invalid, got: %v", err)
+		t.Errorf("SetContact(...) with an invalid address: want Invalid, got: %v", err)
 	}
 }
 
@@ -223,10 +223,10 @@ func TestOrganization(t *testing.T) {
 		err    Class
 	}{
 		"Found":   {reason: "The tailnet is found by its DNS name.", domain: "tail1234.ts.net", want: true, all: true},
-		"Absent":  {reason: "A tailnet that is not listed has the owner of those that are.", domain: "tail9.ts.net", want: true},
-		"NoScope": {reason: "Who may not ask gets nothing.", sim: as("dns"), domain: "tail1234.ts.net"},
-		"NoCall":  {reason: "An API without the call tells nothing.", fault: tailnetsim.Fault{Path: "organizations", Status: http.StatusNotFound}, domain: "tail1234.ts.net"},
-		"Down":    {reason: "An API that is down is an error.", fault: tailnetsim.Fault{Path: "organizations", Status: http.StatusBadGateway}, err: ClassUnavailable},
+		"Absent":  {reason: "A tailnet that is not listed has the same owner as the listed tailnets.", domain: "tail9.ts.net", want: true},
+		"NoScope": {reason: "The result is empty for a credential without access.", sim: as("dns"), domain: "tail1234.ts.net"},
+		"NoCall":  {reason: "The result is empty if the API lacks the call.", fault: tailnetsim.Fault{Path: "organizations", Status: http.StatusNotFound}, domain: "tail1234.ts.net"},
+		"Down":    {reason: "An unavailable API is an error.", fault: tailnetsim.Fault{Path: "organizations", Status: http.StatusBadGateway}, err: ClassUnavailable},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -14,25 +14,25 @@ import (
 )
 
 const (
-	// maxSilence is how long a try may wait for the next byte of its answer. All tries
-	// of a request fit into RequestTimeout.
+	// maxSilence is how long an attempt may wait for the next byte of its response. All attempts of
+	// a request fit into RequestTimeout.
 	maxSilence = 10 * time.Second
 
-	// A connection that carried nothing for pingAfter is asked for a sign of life, and is
-	// closed if it gives none within pongWithin. HTTP/2 has all requests share one, so a
-	// connection of which a firewall has forgotten the state would fail the tries of all.
+	// After pingAfter without traffic, the transport pings a connection, and closes it if there is
+	// no response within pongWithin. With HTTP/2 all requests share one connection, so one whose
+	// state a firewall has dropped would make all attempts of all requests fail.
 	pingAfter  = 10 * time.Second
 	pongWithin = 5 * time.Second
 
-	// dialTimeout bounds a connection's first part, and its second, TLS.
+	// dialTimeout limits the TCP handshake of a connection, and separately the TLS handshake.
 	dialTimeout = maxSilence
 
-	// idleTimeout is how long a connection is kept that nobody uses.
+	// idleTimeout is how long an unused connection stays open.
 	idleTimeout = 90 * time.Second
 )
 
-// newWire returns a transport of which no connection can hang for long.
-// http.DefaultTransport sends no pings, and belongs to the whole process.
+// newWire returns a transport whose connections cannot hang for long. http.DefaultTransport sends
+// no pings, and the whole process shares it.
 func newWire() *http.Transport {
 	return &http.Transport{
 		Proxy:               http.ProxyFromEnvironment,
@@ -44,15 +44,15 @@ func newWire() *http.Transport {
 	}
 }
 
-// A watch ends a try whose answer has stopped coming.
+// A watch cancels an attempt whose response has stopped arriving.
 type watch struct {
 	timer  *time.Timer
 	allow  time.Duration
 	cancel context.CancelFunc
 }
 
-// watched returns a copy of a request that ends once its answer is silent for too long, or
-// the watch stops.
+// watched returns a copy of a request that is cancelled once its response is silent for too long,
+// or the watch stops.
 func watched(req *http.Request, allow time.Duration) (*http.Request, *watch) {
 	ctx, cancel := context.WithCancelCause(req.Context())
 	w := &watch{allow: allow, cancel: func() { cancel(nil) }}
@@ -60,13 +60,13 @@ func watched(req *http.Request, allow time.Duration) (*http.Request, *watch) {
 	return req.WithContext(ctx), w
 }
 
-// stop ends the watch and what is left of the try.
+// stop ends the watch and cancels the rest of the attempt.
 func (w *watch) stop() {
 	w.timer.Stop()
 	w.cancel()
 }
 
-// silent returns the error of a try: that nothing came in time, where that is why it ended.
+// silent returns the error of an attempt, or a timeout error if silence ended the attempt.
 func silent(req *http.Request, err error) error {
 	if errors.Is(err, context.Canceled) && errors.Is(context.Cause(req.Context()), context.DeadlineExceeded) {
 		return context.DeadlineExceeded
@@ -74,7 +74,7 @@ func silent(req *http.Request, err error) error {
 	return err
 }
 
-// reading returns a reader of an answer that has the watch see what comes.
+// reading returns a reader that reports each read to the watch.
 func (w *watch) reading(from io.Reader) io.Reader { return &heard{from: from, watch: w} }
 
 type heard struct {

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// A hole forwards connections to a server until it swallows those that there are: they stay
-// open, and nothing comes through any more. New ones are forwarded.
+// A hole forwards connections to a server until its existing connections are swallowed: they stay
+// open, but no more data passes. New connections are forwarded.
 type hole struct {
 	url string
 
@@ -26,7 +26,7 @@ type hole struct {
 	conns atomic.Int32
 }
 
-// startHole puts a hole before a server.
+// startHole starts a hole in front of a server.
 func startHole(t *testing.T, s *httptest.Server) *hole {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -61,7 +61,7 @@ func startHole(t *testing.T, s *httptest.Server) *hole {
 	return h
 }
 
-// forward copies until an end closes. What is swallowed is read, and goes nowhere.
+// forward copies until one end closes. It reads swallowed data and discards it.
 func forward(to io.WriteCloser, from io.Reader, swallowed *atomic.Bool) {
 	defer func() { _ = to.Close() }()
 	b := make([]byte, 32<<10)
@@ -78,7 +78,7 @@ func forward(to io.WriteCloser, from io.Reader, swallowed *atomic.Bool) {
 	}
 }
 
-// swallow what all connections carry from now on.
+// swallow discards the data of all current connections from now on.
 func (h *hole) swallow() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -87,8 +87,8 @@ func (h *hole) swallow() {
 	}
 }
 
-// TestHalfOpen has a connection that worked before swallow everything, as one does of
-// which a firewall has forgotten the state.
+// TestHalfOpen discards the data of a connection that worked before, like a firewall that has
+// dropped the connection's state.
 func TestHalfOpen(t *testing.T) {
 	t.Parallel()
 	const soon = 200 * time.Millisecond
@@ -101,18 +101,18 @@ func TestHalfOpen(t *testing.T) {
 		reason string
 		http2  bool
 		oauth  bool
-		// Zero means that it never comes to that.
+		// Zero means that the limit is never reached.
 		silence, ping time.Duration
 		do            func(ctx context.Context, c *Client) error
 		err           string
 	}{
-		"HTTP1":      {reason: "A try that nobody answers ends, and the next one has a connection of its own.", silence: soon, do: get},
-		"HTTP1Write": {reason: "A write is not repeated, for nobody knows what became of it; its caller soon hears that.", silence: soon, do: put, err: "no answer in time"},
-		"HTTP2":      {reason: "Pings find out which connection is dead before tries do.", http2: true, ping: soon / 2, do: get},
-		"HTTP2Write": {reason: "So they do for writes.", http2: true, ping: soon / 2, do: put, err: "not available"},
-		"HTTP2Both":  {reason: "The next try goes by another connection, for pings are no slower than tries.", http2: true, silence: soon, ping: soon / 2, do: get},
-		"Token":      {reason: "Requests for tokens go the same way.", oauth: true, silence: soon, do: get},
-		"TokenHTTP2": {reason: "With HTTP/2, too.", http2: true, oauth: true, silence: soon, ping: soon / 2, do: get},
+		"HTTP1":      {reason: "An attempt without a response ends, and the next attempt uses a new connection.", silence: soon, do: get},
+		"HTTP1Write": {reason: "A write with an unknown result is not repeated, and its caller soon gets an error.", silence: soon, do: put, err: "no answer in time"},
+		"HTTP2":      {reason: "Pings detect a dead connection before attempts do.", http2: true, ping: soon / 2, do: get},
+		"HTTP2Write": {reason: "Pings detect a dead connection before writes do.", http2: true, ping: soon / 2, do: put, err: "not available"},
+		"HTTP2Both":  {reason: "The next attempt uses another connection, because pings are no slower than attempts.", http2: true, silence: soon, ping: soon / 2, do: get},
+		"Token":      {reason: "Token requests behave in the same way.", oauth: true, silence: soon, do: get},
+		"TokenHTTP2": {reason: "The same applies with HTTP/2.", http2: true, oauth: true, silence: soon, ping: soon / 2, do: get},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -176,7 +176,7 @@ func TestHalfOpen(t *testing.T) {
 	}
 }
 
-// TestWire shows how long production waits: seconds.
+// TestWire verifies the production timeouts: seconds.
 func TestWire(t *testing.T) {
 	c, err := NewClient(Config{URL: "http://127.0.0.1:1", APIKey: "k"}, Options{Rate: 1, Burst: 1, Metrics: NewMetrics()})
 	if err != nil {
@@ -184,13 +184,13 @@ func TestWire(t *testing.T) {
 	}
 	wire, ok := c.login.limited.base.(*http.Transport)
 	if !ok || wire == http.DefaultTransport || wire.Proxy == nil || !wire.ForceAttemptHTTP2 {
-		t.Fatalf("want a transport of our own that knows proxies and HTTP/2, got %T", c.login.limited.base)
+		t.Fatalf("want a separate transport with proxies and HTTP/2, got %T", c.login.limited.base)
 	}
 	if dead := wire.HTTP2.SendPingTimeout + wire.HTTP2.PingTimeout; dead <= 0 || dead > 15*time.Second || c.login.limited.silence > 10*time.Second {
-		t.Errorf("want that a dead connection is known after seconds, got %s and %s", dead, c.login.limited.silence)
+		t.Errorf("want a dead connection to be detected after seconds, got %s and %s", dead, c.login.limited.silence)
 	}
 	if maxTries*c.login.limited.silence >= RequestTimeout {
-		t.Errorf("want time for all tries within %s", RequestTimeout)
+		t.Errorf("want time for all attempts within %s", RequestTimeout)
 	}
 	// Configs share connections.
 	p := NewPool(Options{Rate: 1, Burst: 1, Metrics: NewMetrics()})
@@ -207,7 +207,7 @@ func TestWire(t *testing.T) {
 	}
 }
 
-// TestSilence shows that a try may take long while its answer comes.
+// TestSilence verifies that an attempt may take long while its response arrives.
 func TestSilence(t *testing.T) {
 	c := answering(t, Options{}, func(w http.ResponseWriter, r *http.Request) {
 		for _, b := range []byte(`{"name":"svc:abcdefghij"}`) {

@@ -16,22 +16,22 @@ import (
 // requestTag is the tag of every request.
 const requestTag = "tag"
 
-// A cluster is what a function is called about.
+// A cluster is the input of a function's calls.
 type cluster struct {
 	composite *structpb.Struct
 
-	// input of the step. Nil in a pipeline of our own.
+	// input is the input of the step. It is nil in a pipeline of the product.
 	input *structpb.Struct
 
-	// desired by earlier steps. Nil if there are none.
+	// desired is the desired state of earlier steps. It is nil if there are none.
 	desired *fnv1.State
 
 	observed map[string]*structpb.Struct
 	objects  []*structpb.Struct
 }
 
-// call runs a function as Crossplane does: again and again with what it requires, until it
-// requires the same twice. A fatal result ends it.
+// call calls a function as Crossplane does: repeatedly with the required objects, until the
+// requirements no longer change. A fatal result ends it.
 func (c *cluster) call(t *testing.T, fn fnv1.FunctionRunnerServiceServer) *fnv1.RunFunctionResponse {
 	t.Helper()
 	var wants *fnv1.Requirements
@@ -51,9 +51,9 @@ func (c *cluster) call(t *testing.T, fn fnv1.FunctionRunnerServiceServer) *fnv1.
 	return nil
 }
 
-// settle calls a function until what it says of the composite changes no more, as
-// Crossplane does. It fails the test if a call changes conditions and status both,
-// or if they do not settle.
+// settle calls a function until the composite's conditions and status no longer change, as
+// Crossplane does. It fails the test if one call changes both conditions and status, or if they
+// keep changing.
 func (c *cluster) settle(t *testing.T, fn fnv1.FunctionRunnerServiceServer) *fnv1.RunFunctionResponse {
 	t.Helper()
 	first := c.call(t, fn)
@@ -87,8 +87,8 @@ func (c *cluster) with(composite *structpb.Struct, objects []*structpb.Struct) *
 	return &cluster{composite: composite, input: c.input, desired: c.desired, observed: c.observed, objects: objects}
 }
 
-// owns reports whether an observed composed resource is of the step that is
-// called: a function leaves those of others alone.
+// owns reports whether an observed composed resource belongs to the step: a function does not
+// change those of other steps.
 func (c *cluster) owns(name string) bool {
 	if c.input == nil {
 		return true
@@ -100,7 +100,7 @@ func (c *cluster) owns(name string) bool {
 	return strings.HasPrefix(name, prefix+".")
 }
 
-// withConditions returns the composite with conditions beside those that it has.
+// withConditions returns the composite with conditions in addition to its own.
 func withConditions(composite *structpb.Struct, conditions []*fnv1.Condition) *structpb.Struct {
 	names := map[fnv1.Status]string{
 		fnv1.Status_STATUS_CONDITION_TRUE:    "True",
@@ -130,8 +130,7 @@ func withConditions(composite *structpb.Struct, conditions []*fnv1.Condition) *s
 	return out
 }
 
-// withStatus returns the composite with the status of a response, beside the conditions that it
-// has.
+// withStatus returns the composite with the status of a response, and with its own conditions.
 func withStatus(composite *structpb.Struct, rsp *fnv1.RunFunctionResponse) *structpb.Struct {
 	out := proto.CloneOf(composite)
 	status := statusFields(out)
@@ -143,7 +142,7 @@ func withStatus(composite *structpb.Struct, rsp *fnv1.RunFunctionResponse) *stru
 	return out
 }
 
-// statusFields returns the fields of a composite's status, to be set.
+// statusFields returns the fields of a composite's status in a form that can be set.
 func statusFields(xr *structpb.Struct) map[string]*structpb.Value {
 	s := xr.GetFields()["status"].GetStructValue()
 	if s.GetFields() == nil {
@@ -153,7 +152,7 @@ func statusFields(xr *structpb.Struct) map[string]*structpb.Value {
 	return s.GetFields()
 }
 
-// callOnce calls a function with what it required before.
+// callOnce calls a function with the objects that it required before.
 func (c *cluster) callOnce(t *testing.T, fn fnv1.FunctionRunnerServiceServer, wants *fnv1.Requirements) *fnv1.RunFunctionResponse {
 	t.Helper()
 	req := &fnv1.RunFunctionRequest{

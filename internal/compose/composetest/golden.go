@@ -1,9 +1,8 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package composetest runs composition functions over files, as Crossplane runs
-// them over a cluster, and compares what comes out with other files. It is for
-// tests only.
+// Package composetest runs composition functions with files as Crossplane runs them with a cluster,
+// and compares the results with other files. It is for tests only.
 package composetest
 
 import (
@@ -24,27 +23,26 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/golden"
 )
 
-// annotationResourceName is how Crossplane knows a composed resource again.
+// annotationResourceName is the annotation by which Crossplane identifies a composed resource.
 const annotationResourceName = "crossplane.io/composition-resource-name"
 
-// inputGroup is that of our functions' inputs.
+// inputGroup is the API group of the functions' inputs.
 const inputGroup = "fn.gateway.tailscale.com/"
 
-// maxCalls is how often Crossplane calls a function for one reconcile while its
-// requirements change.
+// maxCalls is how often Crossplane calls a function in one reconciliation while its requirements
+// change.
 const maxCalls = 5
 
-// Golden runs a function over each file of testdata/in and compares the response
-// with the file of the same name in testdata/out. The first object of a file is
-// the composite; one of the group of inputs is the step's input; those with
-// Crossplane's annotation for it are observed composed resources; all others are
-// the cluster, from which requirements are met.
+// Golden runs a function with each file of testdata/in and compares the response with the file of
+// the same name in testdata/out. The first object of a file is the composite; an object of the
+// group of inputs is the step's input; objects with Crossplane's annotation are observed composed
+// resources; all others are the cluster, from which requirements are met.
 //
-// The files of the cases in full contain every resource. Those of the others contain digests
-// of the kinds of which package golden has digests.
+// The golden files of the cases in full contain every resource. Those of other cases contain
+// digests for the kinds that package golden supports.
 //
-// Golden runs each case twice more, with the cluster in another order. The response must
-// consist of the same bytes.
+// Golden runs each case twice more, with the cluster in another order. The response must consist of
+// the same bytes.
 func Golden(t *testing.T, fn fnv1.FunctionRunnerServiceServer, full ...string) {
 	t.Helper()
 	in, out := filepath.Join("testdata", "in"), filepath.Join("testdata", "out")
@@ -79,8 +77,8 @@ func Golden(t *testing.T, fn fnv1.FunctionRunnerServiceServer, full ...string) {
 	}
 }
 
-// checkStable calls again with the same input, and with the cluster's objects in
-// the opposite order.
+// checkStable repeats the call with the same input, and with the cluster's objects in the opposite
+// order.
 func checkStable(t *testing.T, c *cluster, fn fnv1.FunctionRunnerServiceServer, want *fnv1.RunFunctionResponse) {
 	t.Helper()
 	shuffled := c.with(c.composite, slices.Clone(c.objects))
@@ -92,8 +90,8 @@ func checkStable(t *testing.T, c *cluster, fn fnv1.FunctionRunnerServiceServer, 
 	}
 }
 
-// checkKeepsExisting makes the first call of a function, which has none of what it
-// requires: it must keep every child, and not fail.
+// checkKeepsExisting makes the first call of a function, without any required objects: the function
+// must keep every child, and not fail.
 func checkKeepsExisting(t *testing.T, c *cluster, fn fnv1.FunctionRunnerServiceServer) {
 	t.Helper()
 	rsp := c.callOnce(t, fn, nil)
@@ -111,8 +109,8 @@ func checkKeepsExisting(t *testing.T, c *cluster, fn fnv1.FunctionRunnerServiceS
 	c.checkRules(t, rsp)
 }
 
-// checkKeepsEarlier calls a function after a step of someone else's: what that
-// wants must stay as it is.
+// checkKeepsEarlier calls a function after a step of another function, whose desired state must not
+// change.
 func checkKeepsEarlier(t *testing.T, c *cluster, fn fnv1.FunctionRunnerServiceServer) {
 	t.Helper()
 	theirs, err := structpb.NewStruct(map[string]any{"apiVersion": "v1", "kind": "ConfigMap"})
@@ -137,7 +135,7 @@ func checkKeepsEarlier(t *testing.T, c *cluster, fn fnv1.FunctionRunnerServiceSe
 	}
 }
 
-// checkRules fails the test for a response that breaks a rule which holds for all of ours.
+// checkRules fails the test if a response breaks a rule for all functions.
 func (c *cluster) checkRules(t *testing.T, rsp *fnv1.RunFunctionResponse) {
 	t.Helper()
 	if tag := rsp.GetMeta().GetTag(); tag != requestTag {
@@ -171,7 +169,7 @@ func (c *cluster) checkRules(t *testing.T, rsp *fnv1.RunFunctionResponse) {
 	}
 }
 
-// allReady reports whether nothing that is desired is on its way.
+// allReady reports whether all desired resources are ready.
 func allReady(rsp *fnv1.RunFunctionResponse) bool {
 	for _, r := range rsp.GetDesired().GetResources() {
 		if r.GetReady() != fnv1.Ready_READY_TRUE {
@@ -207,8 +205,8 @@ func load(t *testing.T, path string) *cluster {
 	return c
 }
 
-// Settle calls a function about objects, as Crossplane does: until what it requires is met,
-// and its conditions are set. The objects have the roles that they have in a file for Golden.
+// Settle calls a function with objects as Crossplane does, until its requirements are met and its
+// conditions are set. The objects have the same roles as in a file for Golden.
 func Settle(t *testing.T, fn fnv1.FunctionRunnerServiceServer, of ...map[string]any) *fnv1.RunFunctionResponse {
 	t.Helper()
 	c := &cluster{observed: map[string]*structpb.Struct{}}
@@ -218,7 +216,7 @@ func Settle(t *testing.T, fn fnv1.FunctionRunnerServiceServer, of ...map[string]
 	return c.settle(t, fn)
 }
 
-// add adds an object where it belongs. It ignores an empty one.
+// add adds an object to the field for its role. It ignores an empty one.
 func (c *cluster) add(t *testing.T, m map[string]any) {
 	t.Helper()
 	if len(m) == 0 {

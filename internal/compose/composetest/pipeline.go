@@ -25,15 +25,14 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
 )
 
-// function is the name of our function once it is installed.
+// function is the name of the product's function once it is installed.
 var function = products.Object(products.Function)
 
-// Pipeline runs the steps of a Composition, composition.yaml of a folder, whose inputs are
-// of this function's kind, one after the other as Crossplane does, for the composite
-// app.yaml of the same folder. What the last one returns is compared with
-// testdata/pipeline/out.yaml; testdata/pipeline/cluster.yaml is the cluster, from
-// which requirements are met. The composite and what the steps set of it must be
-// as definition.yaml, the XRD, says.
+// Pipeline runs the steps of a Composition, composition.yaml of a folder, whose inputs are of this
+// function's kind, one after the other as Crossplane does, for the composite app.yaml of the same
+// folder. It compares the result of the last step with testdata/pipeline/out.yaml;
+// testdata/pipeline/cluster.yaml is the cluster, from which requirements are met. The composite and
+// the fields that the steps set in it must match definition.yaml, the XRD.
 func Pipeline(t *testing.T, fn fnv1.FunctionRunnerServiceServer, kind, dir string) {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(dir, "composition.yaml"))
@@ -80,7 +79,7 @@ func Pipeline(t *testing.T, fn fnv1.FunctionRunnerServiceServer, kind, dir strin
 	golden.Compare(t, filepath.Join(in, "out.yaml"), render(t, rsp, digests), digests)
 }
 
-// definition returns the schema that Crossplane makes of an XRD.
+// definition returns the schema that Crossplane creates for an XRD.
 func definition(t *testing.T, path string) *schema.Structural {
 	t.Helper()
 	b, err := os.ReadFile(path)
@@ -116,8 +115,8 @@ func definition(t *testing.T, path string) *schema.Structural {
 	return s
 }
 
-// checkKnown fails for fields that a schema lacks: the API server would refuse
-// them in what Crossplane applies.
+// checkKnown fails the test for fields that a schema lacks: the API server would reject them when
+// Crossplane applies the object.
 func checkKnown(t *testing.T, s *schema.Structural, o *structpb.Struct) {
 	t.Helper()
 	for _, f := range pruning.PruneWithOptions(o.AsMap(), s, true, schema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}) {

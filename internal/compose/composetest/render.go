@@ -19,12 +19,12 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/golden"
 )
 
-// target is where every condition of ours goes, as checkRules verifies.
+// target is the target of every condition, as checkRules verifies.
 const target = "TARGET_COMPOSITE_AND_CLAIM"
 
-// render returns a response as a golden file contains it: conditions and requirements take one
-// line each, and so do the resources that digests shortens. Nil digests shorten none. What
-// every response has alike is left out.
+// render returns a response in the form of a golden file: conditions and requirements take one line
+// each, as do the resources that digests shortens. Nil digests shorten none. Fields that all
+// responses have in common are omitted.
 func render(t *testing.T, rsp *fnv1.RunFunctionResponse, digests *golden.Digests) []byte {
 	t.Helper()
 	j, err := protojson.Marshal(rsp)
@@ -82,7 +82,7 @@ func render(t *testing.T, rsp *fnv1.RunFunctionResponse, digests *golden.Digests
 	return y
 }
 
-// selector returns a requirement on one line: what it selects, and by which name or labels.
+// selector returns a requirement on one line: the kind that it selects, and the name or labels.
 func selector(r map[string]any) string {
 	ref := map[string]any{"apiVersion": r["apiVersion"], "kind": r["kind"], "name": ""}
 	if n, ok := r["namespace"]; ok {

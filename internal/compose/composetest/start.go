@@ -21,19 +21,16 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/golden"
 )
 
-// maxRuns is how often Crossplane runs a function for one change before a test
-// takes it for a loop.
+// maxRuns is how often Crossplane runs a function for one change before a test treats it as a loop.
 const maxRuns = 20
 
-// Start follows composites of a function from their creation on, through the stages
-// of each file of testdata/start, and compares the writes of the composite that
-// Crossplane makes with the file of the same name in testdata/writes. Each counts
-// against the composite, and against what composed it, in Crossplane's circuit
-// breaker.
+// Start follows composites of a function from their creation through the stages of each file of
+// testdata/start, and compares Crossplane's writes of the composite with the file of the same name
+// in testdata/writes. Each write counts against the composite, and against the composite that
+// composed it, in Crossplane's circuit breaker.
 //
-// A file has a composite first, and objects as they are in each stage. A document
-// with nothing but "stage" begins one. Children are as they were composed until a
-// stage has them otherwise.
+// A file has a composite first, and then the objects of each stage. A document with only "stage"
+// begins a stage. Children stay as composed until a stage changes them.
 func Start(t *testing.T, fn fnv1.FunctionRunnerServiceServer) {
 	t.Helper()
 	in, out := filepath.Join("testdata", "start"), filepath.Join("testdata", "writes")
@@ -93,18 +90,17 @@ func follow(t *testing.T, fn fnv1.FunctionRunnerServiceServer, path string) stri
 	return out.String()
 }
 
-// crossplane does with a composite what Crossplane's reconciler does, as far as the
-// composite is written (crossplane v2.4 composite/reconciler.go, Reconcile, and
-// composition_functions.go, Compose).
+// A crossplane runs the steps of Crossplane's reconciler that write a composite (crossplane v2.4
+// composite/reconciler.go, Reconcile, and composition_functions.go, Compose).
 type crossplane struct {
-	// world has the composite as the API server has it.
+	// world holds the composite as the API server stores it.
 	world cluster
 
-	// refs are the resource names that the composite refers to.
+	// refs are the resource names in the composite's references.
 	refs []string
 
-	// owned are the conditions, as text, that the composite's own field manager has
-	// applied. It takes them back where another client has updated them.
+	// owned are the conditions, as text, that the composite's own field manager has applied. It
+	// reverts them if another client has updated them.
 	owned map[string]string
 }
 
@@ -125,9 +121,9 @@ func (c *crossplane) put(o *structpb.Struct) {
 	c.world.objects = append(c.world.objects, o)
 }
 
-// settle runs the function until nothing is written any more, and returns what was.
-// A run that writes twice is followed at once by one whose cache lacks the last write,
-// as it is in a cluster more often than not.
+// settle runs the function until it causes no more writes, and returns the writes. A run that
+// writes twice is followed immediately by one whose cache lacks the last write, as is common in
+// clusters.
 func (c *crossplane) settle(t *testing.T, fn fnv1.FunctionRunnerServiceServer) []string {
 	t.Helper()
 	var writes []string
@@ -151,8 +147,8 @@ func (c *crossplane) settle(t *testing.T, fn fnv1.FunctionRunnerServiceServer) [
 	return nil
 }
 
-// reconcile reconciles the composite as the cache has it. It returns what it wrote, and the
-// composite as it was before the update of conditions, which comes last.
+// reconcile reconciles the composite in the cache. It returns the writes, and the composite before
+// the update of conditions, which comes last.
 func (c *crossplane) reconcile(t *testing.T, fn fnv1.FunctionRunnerServiceServer, seen *structpb.Struct) (before *structpb.Struct, writes []string) {
 	t.Helper()
 	world := c.world
@@ -174,7 +170,7 @@ func (c *crossplane) reconcile(t *testing.T, fn fnv1.FunctionRunnerServiceServer
 	return before, writes
 }
 
-// compose creates the children that are new, and deletes those that are not wanted.
+// compose creates new children, and deletes those that are no longer wanted.
 func (c *crossplane) compose(rsp *fnv1.RunFunctionResponse) {
 	wanted := rsp.GetDesired().GetResources()
 	maps.DeleteFunc(c.world.observed, func(name string, _ *structpb.Struct) bool { return wanted[name] == nil })
@@ -185,7 +181,7 @@ func (c *crossplane) compose(rsp *fnv1.RunFunctionResponse) {
 	}
 }
 
-// apply applies the status of a response, with the conditions that the cache had.
+// apply applies the status of a response, with the conditions in the cache.
 func (c *crossplane) apply(seen *structpb.Struct, rsp *fnv1.RunFunctionResponse) string {
 	next := withStatus(c.world.composite, rsp)
 	var what []string
@@ -195,7 +191,7 @@ func (c *crossplane) apply(seen *structpb.Struct, rsp *fnv1.RunFunctionResponse)
 		}
 	}
 	conditions, old := conditionsOf(next), conditionsOf(seen)
-	// What the first run says of the circuit breaker is lost with its other writes.
+	// The first run's condition about the circuit breaker is lost together with its other writes.
 	if len(conditions) > 0 {
 		old["Responsive"] = map[string]any{"type": "Responsive", "status": "True"}
 	}
@@ -240,8 +236,8 @@ func (c *crossplane) update(rsp *fnv1.RunFunctionResponse) string {
 	return "update " + strings.Join(what, ", ")
 }
 
-// ready returns the readiness as Crossplane determines it. It names the children that are not
-// ready.
+// ready returns the readiness as Crossplane determines it, with the names of the children that are
+// not ready.
 func ready(rsp *fnv1.RunFunctionResponse) string {
 	if rsp.GetDesired().GetComposite().GetReady() == fnv1.Ready_READY_FALSE {
 		return "False"

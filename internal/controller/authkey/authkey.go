@@ -1,10 +1,10 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package authkey holds the controller of AuthKeys: keys for nodes that others
-// run. It mints a key into the connection Secret, replaces it before it expires
-// or when asked, and revokes it at the end. Keys of nodes that we run are their
-// Machine's; see internal/controller/machine.
+// Package authkey holds the controller of AuthKeys: auth keys for nodes that the product does not
+// run. The controller creates a key in the connection Secret, replaces it before it expires or on
+// request, and revokes it when the object is deleted. Keys of nodes that the product runs belong to
+// their Machine; see internal/controller/machine.
 package authkey
 
 import (
@@ -26,7 +26,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// AnnotationReissue asks for another key: one is minted for each new value.
+// AnnotationReissue requests another key: the controller creates one for each new value.
 const AnnotationReissue = "gateway.tailscale.com/reissue"
 
 // Reasons of events.
@@ -35,7 +35,7 @@ const (
 	reasonRevoked event.Reason = "RevokedAuthKey"
 )
 
-// api is what this controller needs of a tailnet.
+// An api is the part of a tailnet's client that this controller uses.
 type api interface {
 	AuthKeys(ctx context.Context, staleness tailscale.Staleness) ([]tailscale.Key, error)
 	AuthKey(ctx context.Context, id string) (*tailscale.Key, error)
@@ -48,13 +48,13 @@ type external struct {
 
 	api       api
 	clusterID string
-	tags      []string // Of the provider config.
+	tags      []string // Tags of the provider config.
 	kube      client.Client
 	record    event.Recorder
 	now       func() time.Time
 }
 
-// Observe the object's key in the shared list and in the connection Secret.
+// Observe compares the object with its key in the shared list and in the connection Secret.
 func (e *external) Observe(ctx context.Context, mg *v1alpha1.AuthKey) (managed.ExternalObservation, error) {
 	if xpmeta.WasDeleted(mg) {
 		ids, err := e.remaining(ctx, mg)
@@ -67,11 +67,11 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.AuthKey) (managed.E
 	p := makePlan(mg, f)
 	details := managed.ConnectionDetails{}
 	if f.secret != nil {
-		// What the Secret has already, so that it is not written again.
+		// Return the Secret's current data, so that it is not written again.
 		details = f.secret.Data
 	}
 	if p.current == nil {
-		// While the last key is too young, nothing is created.
+		// While the last key is too new, no other key is created.
 		exists := p.later && !observesOnly(mg)
 		if exists {
 			mg.SetConditions(xpv2.Unavailable().WithMessage("The key was revoked; another one is minted shortly"))
@@ -83,8 +83,8 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.AuthKey) (managed.E
 	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: p.done(), ConnectionDetails: details, Diff: p.issue}, nil
 }
 
-// facts gathers what a plan is made of. Keys come from the shared list, and
-// only the one that should be there and is not is asked for.
+// facts collects the inputs of a plan. Keys come from the shared list. Only a recorded key that is
+// missing from the list needs another request.
 func (e *external) facts(ctx context.Context, mg *v1alpha1.AuthKey) (facts, error) {
 	s, err := getSecret(ctx, e.kube, mg)
 	if err != nil {
@@ -107,11 +107,11 @@ func (e *external) facts(ctx context.Context, mg *v1alpha1.AuthKey) (facts, erro
 	return f, err
 }
 
-// recorded returns the key with the ID, nil if there is none. Tailscale tells of
-// keys that are no longer valid one by one only.
+// recorded returns the key with the ID, or nil if it does not exist. Tailscale returns keys that
+// are no longer valid only by their ID.
 func (e *external) recorded(ctx context.Context, mg *v1alpha1.AuthKey, valid []tailscale.Key, id string) (*tailscale.Key, error) {
 	if id == "" {
-		return nil, nil // None is an answer.
+		return nil, nil // No key is a valid result.
 	}
 	if i := slices.IndexFunc(valid, func(k tailscale.Key) bool { return k.ID == id }); i >= 0 {
 		return &valid[i], nil
@@ -121,7 +121,7 @@ func (e *external) recorded(ctx context.Context, mg *v1alpha1.AuthKey, valid []t
 	}
 	k, err := e.api.AuthKey(ctx, id)
 	if tailscale.IsNotFound(err) {
-		return nil, nil // None is an answer.
+		return nil, nil // No key is a valid result.
 	}
 	if err != nil {
 		return nil, errors.Wrapf(err, "cannot get auth key %q", id)
@@ -132,7 +132,7 @@ func (e *external) recorded(ctx context.Context, mg *v1alpha1.AuthKey, valid []t
 	return k, nil
 }
 
-// Create a key.
+// Create creates a key.
 func (e *external) Create(ctx context.Context, mg *v1alpha1.AuthKey) (managed.ExternalCreation, error) {
 	f, err := e.facts(ctx, mg)
 	if err != nil {
@@ -140,7 +140,7 @@ func (e *external) Create(ctx context.Context, mg *v1alpha1.AuthKey) (managed.Ex
 	}
 	p := makePlan(mg, f)
 	if p.current != nil {
-		// It came back meanwhile: the next observation sees to it.
+		// The key is valid again: the next observation handles it.
 		return managed.ExternalCreation{}, nil
 	}
 	k, err := e.issue(ctx, mg, f, p)
@@ -151,8 +151,8 @@ func (e *external) Create(ctx context.Context, mg *v1alpha1.AuthKey) (managed.Ex
 	return managed.ExternalCreation{ConnectionDetails: managed.ConnectionDetails{secretKey: []byte(k.Key)}}, err
 }
 
-// Update mints a key if it must, and revokes keys that nobody needs. It decides
-// from fresh facts: the object may have changed since it was observed.
+// Update creates a key if necessary, and revokes keys that are no longer needed. It collects the
+// facts again, because the object may have changed since it was observed.
 func (e *external) Update(ctx context.Context, mg *v1alpha1.AuthKey) (managed.ExternalUpdate, error) {
 	f, err := e.facts(ctx, mg)
 	if err != nil {
@@ -179,9 +179,9 @@ func (e *external) Update(ctx context.Context, mg *v1alpha1.AuthKey) (managed.Ex
 	return u, e.revoke(ctx, mg, p.revoke)
 }
 
-// issue mints a key, records it in the connection Secret, and then revokes those
-// before it. A key whose record was lost is found again by its description, and revoked
-// before another one is minted. With an error it returns the key if that was recorded.
+// issue creates a key, records it in the connection Secret, and then revokes the previous keys. A
+// key that could not be recorded is found by its description, and revoked before another one is
+// created. If an error occurs after the key was recorded, issue returns the key and the error.
 func (e *external) issue(ctx context.Context, mg *v1alpha1.AuthKey, f facts, p plan) (*tailscale.Key, error) {
 	if mg.GetWriteConnectionSecretToReference() == nil {
 		return nil, errors.New("spec.writeConnectionSecretToRef is not set: Tailscale shows a key only once, and it would be lost")
@@ -192,7 +192,7 @@ func (e *external) issue(ctx context.Context, mg *v1alpha1.AuthKey, f facts, p p
 		reissued: mg.GetAnnotations()[AnnotationReissue],
 		replaced: f.externalName,
 	}
-	// A key that cannot be written down is not minted, else each retry makes another.
+	// Do not create a key that cannot be recorded, because each retry would create another one.
 	if err := writeSecret(ctx, client.NewDryRunClient(e.kube), mg, &tailscale.Key{}, in); err != nil {
 		return nil, err
 	}
@@ -204,18 +204,19 @@ func (e *external) issue(ctx context.Context, mg *v1alpha1.AuthKey, f facts, p p
 		return nil, errors.Wrap(err, "cannot create auth key")
 	}
 	if err := writeSecret(ctx, e.kube, mg, k, in); err != nil {
-		// Nobody knows the key. If it cannot be revoked now, the next attempt finds it.
+		// The key's secret is not recorded. If revoking fails, the next attempt finds the key.
 		return nil, errors.Join(err, e.revoke(ctx, mg, []string{k.ID}))
 	}
 	report(mg, *k, false, in.reissued)
 	mg.SetConditions(xpv2.Available())
 	e.record.Event(mg, event.Normal(reasonIssued, "Issued auth key "+k.ID+": "+p.issue))
-	// The list of before lacks the new key, so all of ours in it can go.
+	// The old list lacks the new key, so all keys of the object in the list can be revoked.
 	return k, e.revoke(ctx, mg, others(f, k.ID, issuedIn(f.secret)))
 }
 
-// rename makes a key's ID the external name. It writes it at once: an update's
-// changes to an object are dropped. The status is kept, which is written later.
+// rename sets the external name to a key's ID. It patches the object, because the managed
+// reconciler drops changes that Update makes to an object. It keeps the status, which is written
+// later.
 func (e *external) rename(ctx context.Context, mg *v1alpha1.AuthKey, id string) error {
 	if xpmeta.GetExternalName(mg) == id {
 		return nil
@@ -249,8 +250,8 @@ func (e *external) Delete(ctx context.Context, mg *v1alpha1.AuthKey) (managed.Ex
 	return managed.ExternalDelete{}, e.revoke(ctx, mg, ids)
 }
 
-// remaining returns the valid keys of an object that is being deleted. Others need no
-// revoking.
+// remaining returns the valid keys of an object that is being deleted. Other keys need no
+// revocation.
 func (e *external) remaining(ctx context.Context, mg *v1alpha1.AuthKey) ([]string, error) {
 	s, err := getSecret(ctx, e.kube, mg)
 	if err != nil {
@@ -264,7 +265,7 @@ func (e *external) remaining(ctx context.Context, mg *v1alpha1.AuthKey) ([]strin
 	return others(f, "", issuedIn(s)), nil
 }
 
-// report fills in the status.
+// report sets the status.
 func report(mg *v1alpha1.AuthKey, k tailscale.Key, used bool, reissued string) {
 	tags := slices.Clone(k.Capabilities.Devices.Create.Tags)
 	if len(tags) == 0 {
@@ -281,7 +282,7 @@ func report(mg *v1alpha1.AuthKey, k tailscale.Key, used bool, reissued string) {
 	mg.Status.AtProvider = o
 }
 
-// remembered returns the used key that a status names.
+// remembered returns the used key in a status.
 func remembered(o v1alpha1.AuthKeyObservation) *tailscale.Key {
 	k := &tailscale.Key{ID: o.ID, Invalid: true}
 	k.Capabilities.Devices.Create.Tags = o.Tags
@@ -304,7 +305,7 @@ func ready(mg *v1alpha1.AuthKey, p plan) xpv2.Condition {
 	return xpv2.Available()
 }
 
-// observesOnly reports whether the object must not mint keys.
+// observesOnly reports whether the object must not create keys.
 func observesOnly(mg *v1alpha1.AuthKey) bool {
 	minting := []xpv2.ManagementAction{xpv2.ManagementActionAll, xpv2.ManagementActionCreate, xpv2.ManagementActionUpdate}
 	return len(mg.GetManagementPolicies()) > 0 && !slices.ContainsFunc(mg.GetManagementPolicies(), func(a xpv2.ManagementAction) bool {

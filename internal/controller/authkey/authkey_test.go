@@ -32,14 +32,14 @@ import (
 
 var errBoom = errors.New("boom")
 
-// fakeAPI is a tailnet's keys in memory.
+// A fakeAPI holds a tailnet's keys in memory.
 type fakeAPI struct {
 	w      *world
 	keys   map[string]*tailscale.Key
 	minted int
 	gets   int
 
-	lostReply bool // The next key is minted and not told of.
+	lostReply bool // The next key is created, but the response is lost.
 	errRevoke error
 }
 
@@ -90,7 +90,7 @@ func (f *fakeAPI) RevokeAuthKey(_ context.Context, id string) error {
 	return nil
 }
 
-// A world is a cluster, a tailnet and an object between them.
+// A world is a cluster, a tailnet and an object.
 type world struct {
 	t    *testing.T
 	kube client.Client
@@ -117,7 +117,7 @@ func (w *world) external() *external {
 	return &external{api: w.api, clusterID: "cluster", kube: w.kube, record: event.NewNopRecorder(), now: func() time.Time { return w.now }}
 }
 
-// reconcile does what the managed reconciler would, and reports whether there was
+// reconcile runs one reconciliation of the managed reconciler, and reports whether there was
 // nothing to do.
 func (w *world) reconcile() (bool, error) {
 	w.t.Helper()
@@ -160,7 +160,7 @@ func (w *world) settle() {
 			return
 		}
 	}
-	w.t.Fatal("the object does not come to rest")
+	w.t.Fatal("the object is not up to date after all reconciliations")
 }
 
 func (w *world) change(f func(*v1alpha1.AuthKey)) {
@@ -180,8 +180,8 @@ func (w *world) secret() *corev1.Secret {
 	return s
 }
 
-// holds fails the test unless the key with the ID is the only valid one, in the
-// Secret, and recorded.
+// holds fails the test unless the key with the ID is the only valid one, in the Secret, and
+// recorded.
 func (w *world) holds(id string) {
 	w.t.Helper()
 	type seen struct {
@@ -211,10 +211,10 @@ func TestLifecycle(t *testing.T) {
 	w.settle()
 	w.holds("k1")
 	if !metav1.IsControlledBy(w.secret(), w.mg) {
-		t.Error("the Secret is not the object's")
+		t.Error("the Secret is not controlled by the object")
 	}
 
-	// Time passes, and nothing happens until rotation is due.
+	// Nothing happens until rotation is due.
 	w.now = now.Add(20*24*time.Hour - time.Second)
 	w.settle()
 	w.holds("k1")
@@ -230,7 +230,7 @@ func TestLifecycle(t *testing.T) {
 	if w.mg.Status.AtProvider.Reissued != "again" || w.api.minted != 3 {
 		t.Errorf("want one key for one token, got %d keys, token %q", w.api.minted, w.mg.Status.AtProvider.Reissued)
 	}
-	// Another token comes too soon, and is answered later.
+	// The controller handles another token later, because it comes too soon.
 	w.change(func(m *v1alpha1.AuthKey) { m.SetAnnotations(withToken(m, "and again")) })
 	w.settle()
 	w.holds("k3")
@@ -238,7 +238,7 @@ func TestLifecycle(t *testing.T) {
 	w.settle()
 	w.holds("k4")
 
-	// Somebody revokes the key.
+	// The key is revoked.
 	w.now = w.now.Add(time.Hour)
 	if err := w.api.RevokeAuthKey(t.Context(), "k4"); err != nil {
 		t.Fatal(err)
@@ -246,7 +246,7 @@ func TestLifecycle(t *testing.T) {
 	w.settle()
 	w.holds("k5")
 
-	// Somebody deletes the Secret.
+	// The Secret is deleted.
 	w.now = w.now.Add(time.Hour)
 	if err := w.kube.Delete(t.Context(), w.secret()); err != nil {
 		t.Fatal(err)
@@ -273,7 +273,7 @@ func TestLifecycle(t *testing.T) {
 	delete(w.api.keys, "k7")
 	w.settle()
 	if w.api.minted != 7 || w.api.gets != gets || !w.mg.Status.AtProvider.Used {
-		t.Errorf("want a used key to stay used without a call, got %d keys and %d calls", w.api.minted, w.api.gets-gets)
+		t.Errorf("want a used key to stay used without a request, got %d keys and %d calls", w.api.minted, w.api.gets-gets)
 	}
 	w.change(func(m *v1alpha1.AuthKey) { m.Spec.ForProvider.RenewWhenUsed = true })
 	w.settle()
@@ -306,20 +306,20 @@ func TestLostReply(t *testing.T) {
 	w.holds("k4")
 }
 
-// TestSecretNotWritable is an object whose connection Secret cannot be written for a while.
+// TestSecretNotWritable uses an object whose connection Secret cannot be written for some time.
 func TestSecretNotWritable(t *testing.T) {
 	cases := map[string]struct {
 		reason string
-		// dry reports that the API server says so before the key is minted.
+		// dry means that the dry run fails, before the key is created.
 		dry       bool
 		errRevoke error
 		minted    int
 		valid     int
 	}{
-		"Forbidden": {reason: "No key is minted that cannot be written down.", dry: true},
-		"Fails":     {reason: "A key that could not be written down is revoked.", minted: 30},
+		"Forbidden": {reason: "A key that cannot be recorded is not created.", dry: true},
+		"Fails":     {reason: "A key that could not be recorded is revoked.", minted: 30},
 		"FailsAndRevokeFails": {
-			reason: "One that could not be revoked either keeps others from being minted.", errRevoke: errBoom, minted: 1, valid: 1,
+			reason: "No other key is created until an unrecorded key is revoked.", errRevoke: errBoom, minted: 1, valid: 1,
 		},
 	}
 	for name, tc := range cases {
@@ -344,7 +344,7 @@ func TestSecretNotWritable(t *testing.T) {
 			}
 			valid, err := w.api.AuthKeys(t.Context(), tailscale.Cached)
 			if err != nil || w.api.minted != tc.minted || len(valid) != tc.valid {
-				t.Errorf("\n%s\nwant %d keys minted and %d valid, got %d and %d, %v", tc.reason, tc.minted, tc.valid, w.api.minted, len(valid), err)
+				t.Errorf("\n%s\nwant %d keys created and %d valid, got %d and %d, %v", tc.reason, tc.minted, tc.valid, w.api.minted, len(valid), err)
 			}
 			w.kube, w.api.errRevoke = whole, nil
 			w.settle()
@@ -373,11 +373,11 @@ func TestDelete(t *testing.T) {
 		reason string
 		before func(w *world)
 	}{
-		"OneKey":    {reason: "The key goes.", before: func(*world) {}},
-		"OrphanKey": {reason: "So does one that was never recorded.", before: func(w *world) { w.api.keys["k8"] = key("k8") }},
-		"KeyUsed":   {reason: "A used key needs nothing.", before: func(w *world) { w.api.keys["k1"].Invalid = true }},
-		"KeyGone":   {reason: "Neither does one that is gone.", before: func(w *world) { delete(w.api.keys, "k1") }},
-		"SecretGone": {reason: "The key goes without its Secret.", before: func(w *world) {
+		"OneKey":    {reason: "The key is revoked.", before: func(*world) {}},
+		"OrphanKey": {reason: "A key that was never recorded is revoked.", before: func(w *world) { w.api.keys["k8"] = key("k8") }},
+		"KeyUsed":   {reason: "A used key needs no revocation.", before: func(w *world) { w.api.keys["k1"].Invalid = true }},
+		"KeyGone":   {reason: "A deleted key needs no revocation.", before: func(w *world) { delete(w.api.keys, "k1") }},
+		"SecretGone": {reason: "The key is revoked without its Secret.", before: func(w *world) {
 			if err := w.kube.Delete(w.t.Context(), w.secret()); err != nil {
 				w.t.Fatal(err)
 			}
@@ -405,7 +405,7 @@ func TestDelete(t *testing.T) {
 			}
 			left, err := w.api.AuthKeys(t.Context(), tailscale.Cached)
 			if err != nil || len(left) != 1 || left[0].ID != "k0" {
-				t.Errorf("\n%s\nwant the key of somebody else alone to be left, got %v, %v", tc.reason, left, err)
+				t.Errorf("\n%s\nwant only the key of another owner to remain, got %v, %v", tc.reason, left, err)
 			}
 		})
 	}
@@ -420,13 +420,13 @@ func TestRefusals(t *testing.T) {
 		want   string
 	}{
 		"ForeignSecret": {
-			reason: "A Secret of somebody else is not overwritten.",
+			reason: "A Secret of another owner is not overwritten.",
 			mg:     authKey(),
 			more:   []client.Object{&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "node-key"}}},
 			want:   "not this AuthKey's",
 		},
 		"NoSecretWanted": {
-			reason: "A key that nobody would ever see is not minted.",
+			reason: "A key without a connection Secret is not created.",
 			mg:     authKey(func(m *v1alpha1.AuthKey) { m.SetWriteConnectionSecretToReference(nil) }),
 			want:   "writeConnectionSecretToRef is not set",
 		},
@@ -447,7 +447,7 @@ func TestRefusals(t *testing.T) {
 				t.Errorf("\n%s\nwant an error with %q, got: %v", tc.reason, tc.want, err)
 			}
 			if w.api.minted != 0 {
-				t.Errorf("\n%s\n%d keys were minted", tc.reason, w.api.minted)
+				t.Errorf("\n%s\n%d keys were created", tc.reason, w.api.minted)
 			}
 		})
 	}
@@ -466,6 +466,6 @@ func TestObserveOnly(t *testing.T) {
 	}
 	delete(w.api.keys, "k9")
 	if o, err := w.external().Observe(t.Context(), w.mg); err != nil || o.ResourceExists {
-		t.Errorf("Observe(...): want nothing, got %+v, %v", o, err)
+		t.Errorf("Observe(...): want no key, got %+v, %v", o, err)
 	}
 }

@@ -17,25 +17,25 @@ import (
 )
 
 const (
-	// maxExpiry is how long a key can be used, and is by default.
+	// maxExpiry is the maximum and default expiry of a key.
 	maxExpiry = 90 * 24 * time.Hour
 
-	// maxDescription of a key, in bytes: the API takes letters, digits, dashes
-	// and spaces.
+	// maxDescription is the maximum length of a key's description in bytes. The API accepts
+	// letters, digits, dashes and spaces.
 	maxDescription = 50
 )
 
-// notAllowed are the characters that a key's description cannot have.
+// notAllowed matches characters that a key's description cannot contain.
 var notAllowed = regexp.MustCompile(`[^A-Za-z0-9-]`)
 
-// descriptionPrefix is what descriptions of an object's keys begin with, and
-// those of no other object of any cluster.
+// descriptionPrefix returns the prefix of the descriptions of an object's keys. It is unique to the
+// object among all clusters.
 func descriptionPrefix(clusterID string, mg *v1alpha1.AuthKey) string {
 	sum := sha256.Sum256([]byte("authkey/" + clusterID + "/" + mg.GetNamespace() + "/" + mg.GetName()))
 	return "tsgw " + hex.EncodeToString(sum[:7]) + " "
 }
 
-// wanted returns the key that an object asks for.
+// wanted returns the request for the key that an object describes.
 func wanted(clusterID string, configTags []string, mg *v1alpha1.AuthKey) tailscale.AuthKeyRequest {
 	p := mg.Spec.ForProvider
 	description := p.Description
@@ -61,8 +61,8 @@ func wanted(clusterID string, configTags []string, mg *v1alpha1.AuthKey) tailsca
 	}
 }
 
-// fingerprint distinguishes requests. Keys cannot be changed, so it is all that
-// must be known of the request that a key was minted by.
+// fingerprint returns a value that distinguishes requests. Keys cannot be changed, so the
+// fingerprint of a key's request is all that the controller records of it.
 func fingerprint(r tailscale.AuthKeyRequest) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %d %t %t %t", r.Description, strings.Join(r.Tags, ","),
 		int64(r.Expiry.Seconds()), r.Reusable, r.Ephemeral, r.Preauthorized))

@@ -14,10 +14,10 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// reissueInterval is the shortest time between two keys of one object.
+// reissueInterval is the minimum time between two keys of one object.
 const reissueInterval = 30 * time.Second
 
-// Why a key is minted.
+// Reasons to create a key.
 const (
 	becauseNew      = "there was none"
 	becauseLost     = "the connection Secret lacked it"
@@ -27,60 +27,58 @@ const (
 	becauseExpiring = "the last one is about to expire"
 )
 
-// facts are what a plan is made of.
+// facts are the inputs of a plan.
 type facts struct {
 	externalName string
 
-	// secret is the connection Secret, nil if there is none.
+	// secret is the connection Secret, or nil if it does not exist.
 	secret *corev1.Secret
 
 	// valid are the tailnet's valid auth keys.
 	valid []tailscale.Key
 
-	// recorded is the key that is recorded, valid or not, nil if there is none.
+	// recorded is the recorded key, valid or not. It is nil if there is none.
 	recorded *tailscale.Key
 
-	// prefix is what descriptions of the object's keys begin with.
+	// prefix is the prefix of the descriptions of the object's keys.
 	prefix string
 
-	// request is the key that is wanted.
+	// request describes the desired key.
 	request tailscale.AuthKeyRequest
 
 	now time.Time
 }
 
-// A plan is what is to be done about an object's keys.
+// A plan describes what to do with an object's keys.
 type plan struct {
-	// current is the key that the object stands for: a valid one, or one that
-	// was used. Nil if it has none.
+	// current is the object's key: a valid key, or one that was used. It is nil if there is none.
 	current *tailscale.Key
 
-	// used reports that the current key has logged in its node.
+	// used means that a node has logged in with the current key.
 	used bool
 
-	// lost reports that nobody knows the current key's secret.
+	// lost means that the secret of the current key is lost.
 	lost bool
 
-	// issue says why a key is to be minted, or is empty.
+	// issue is the reason to create a key, or empty.
 	issue string
 
-	// later says that the last key is too young for the next one.
+	// later means that the last key is too new for another one.
 	later bool
 
-	// rename says that the external name is not yet the current key's.
+	// rename means that the external name is not yet the ID of the current key.
 	rename bool
 
-	// revoke has the IDs of keys of the object that nobody needs, sorted.
+	// revoke holds the IDs of the object's keys that are no longer needed, sorted.
 	revoke []string
 }
 
 // done reports whether there is nothing to do now.
 func (p plan) done() bool { return (p.issue == "" || p.later) && !p.rename && len(p.revoke) == 0 }
 
-// recordedID returns the ID of the key that an object stands for, or "", and
-// whether its secret is in the connection Secret. A key is in the Secret before
-// its ID is the external name. Any other external name is a key to adopt, whose
-// secret nobody knows.
+// recordedID returns the ID of an object's key, or "", and whether the key's secret is in the
+// connection Secret. A key is written to the Secret before its ID becomes the external name. Any
+// other external name is a key to adopt, whose secret is unknown.
 func recordedID(externalName string, s *corev1.Secret) (id string, known bool) {
 	in := issuedIn(s)
 	if in.id != "" && (externalName == "" || externalName == in.id || externalName == in.replaced) {
@@ -89,7 +87,7 @@ func recordedID(externalName string, s *corev1.Secret) (id string, known bool) {
 	return externalName, false
 }
 
-// makePlan decides what an object's keys need.
+// makePlan decides what to do with an object's keys.
 func makePlan(mg *v1alpha1.AuthKey, f facts) plan {
 	in := issuedIn(f.secret)
 	id, known := recordedID(f.externalName, f.secret)
@@ -101,17 +99,17 @@ func makePlan(mg *v1alpha1.AuthKey, f facts) plan {
 		}
 	}
 	p.issue = reason(mg, f, p, in)
-	// What a person changed waits for nothing.
+	// A change of the spec takes effect immediately.
 	p.later = p.issue != "" && p.issue != becauseChanged && recentlyIssued(f, in)
 	if known && p.current != nil {
-		// A key that is to be replaced stays until its successor is in the Secret.
+		// The current key stays valid until its successor is in the Secret.
 		p.rename = f.externalName != id
 		p.revoke = others(f, id, in)
 	}
 	return p
 }
 
-// reason returns why a key is to be minted, or "".
+// reason returns the reason to create a key, or "".
 func reason(mg *v1alpha1.AuthKey, f facts, p plan, in issued) string {
 	token := mg.GetAnnotations()[AnnotationReissue]
 	switch {
@@ -133,18 +131,18 @@ func reason(mg *v1alpha1.AuthKey, f facts, p plan, in issued) string {
 	return ""
 }
 
-// isSpent reports whether a key is invalid because it was used. The API does not say
-// why a key is invalid.
+// isSpent reports whether a key is invalid because it was used. The API does not return why a key
+// is invalid.
 func isSpent(k tailscale.Key, now time.Time) bool {
 	return k.Invalid && k.Revoked.IsZero() && now.Before(k.Expires) && !k.Capabilities.Devices.Create.Reusable
 }
 
-// remembersUse reports whether an object knows that a key was used.
+// remembersUse reports whether an object's status records that a key was used.
 func remembersUse(mg *v1alpha1.AuthKey, id string) bool {
 	return mg.Status.AtProvider.Used && mg.Status.AtProvider.ID == id
 }
 
-// others returns the valid keys of the object beside the one with the ID.
+// others returns the valid keys of the object except for the key with the ID.
 func others(f facts, id string, in issued) []string {
 	var out []string
 	for _, k := range f.valid {
@@ -157,8 +155,7 @@ func others(f facts, id string, in issued) []string {
 	return out
 }
 
-// orphanedKeys returns the valid keys of the object that are recorded nowhere: nobody knows
-// their secrets.
+// orphanedKeys returns the valid keys of the object that are not recorded: their secrets are lost.
 func orphanedKeys(f facts) []string {
 	in := issuedIn(f.secret)
 	var out []string
@@ -171,11 +168,11 @@ func orphanedKeys(f facts) []string {
 	return out
 }
 
-// recentlyIssued reports whether the last key is too young for another one. Times from
-// the future are another clock's.
+// recentlyIssued reports whether the last key is too new for another one. It ignores times in the
+// future, which come from another clock.
 func recentlyIssued(f facts, in issued) bool {
 	at := in.at
-	// The Secret may be gone. A key to adopt was not minted by us.
+	// The Secret may have been deleted. A key to adopt was not created by this controller.
 	if k := f.recorded; at.IsZero() && k != nil && strings.HasPrefix(k.Description, f.prefix) {
 		at = k.Created
 	}
@@ -183,7 +180,7 @@ func recentlyIssued(f facts, in issued) bool {
 	return age >= 0 && age < reissueInterval
 }
 
-// expiry of the keys of an object.
+// expiry returns the expiry of an object's keys.
 func expiry(mg *v1alpha1.AuthKey) time.Duration {
 	if e := mg.Spec.ForProvider.Expiry; e != nil {
 		return e.Duration
@@ -191,7 +188,7 @@ func expiry(mg *v1alpha1.AuthKey) time.Duration {
 	return maxExpiry
 }
 
-// rotateBefore its expiry a key is replaced.
+// rotateBefore returns how long before its expiry a key is replaced.
 func rotateBefore(mg *v1alpha1.AuthKey) time.Duration {
 	if r := mg.Spec.ForProvider.RotateBefore; r != nil {
 		return r.Duration

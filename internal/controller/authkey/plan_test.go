@@ -45,7 +45,7 @@ func key(id string, change ...func(*tailscale.Key)) *tailscale.Key {
 	return k
 }
 
-// holding is a connection Secret that a key was written to some time ago.
+// holding returns a connection Secret that a key was written to some time ago.
 func holding(id string, age time.Duration, change ...func(map[string]string)) *corev1.Secret {
 	a := map[string]string{
 		annotationID:      id,
@@ -74,17 +74,17 @@ func TestMakePlan(t *testing.T) {
 			want:   plan{issue: becauseNew},
 		},
 		"AtRest": {
-			reason: "A key that is as wanted is left alone, and so are the keys of others.",
+			reason: "A key that matches the spec and keys of other owners are left unchanged.",
 			facts:  facts{externalName: "k1", secret: holding("k1", time.Hour), recorded: key("k1"), valid: []tailscale.Key{*key("k1"), *key("k0", foreign)}},
 			want:   plan{current: key("k1")},
 		},
 		"CrashedBeforeRecord": {
-			reason: "A key of ours whose secret nobody knows is revoked.",
+			reason: "A key of the object whose secret is lost is revoked.",
 			facts:  facts{externalName: "k1", secret: holding("k1", time.Hour), recorded: key("k1"), valid: []tailscale.Key{*key("k1"), *key("k2")}},
 			want:   plan{current: key("k1"), revoke: []string{"k2"}},
 		},
 		"CrashedBeforeRename": {
-			reason: "What the Secret says counts while the external name is that of the key before.",
+			reason: "The Secret takes precedence while the external name is that of the previous key.",
 			facts: facts{
 				externalName: "k0", secret: holding("k1", time.Hour, func(a map[string]string) { a[annotationReplaced] = "k0" }),
 				recorded: key("k1"), valid: []tailscale.Key{*key("k0"), *key("k1")},
@@ -92,38 +92,38 @@ func TestMakePlan(t *testing.T) {
 			want: plan{current: key("k1"), rename: true, revoke: []string{"k0"}},
 		},
 		"Adopted": {
-			reason: "Nobody knows the secret of a key that the user names, so that another one takes its place, at once.",
+			reason: "The secret of a key in the user's annotation is unknown, so another key replaces it immediately.",
 			facts: facts{externalName: "k9", recorded: key("k9", foreign, func(k *tailscale.Key) { k.Created = now }),
 				valid: []tailscale.Key{*key("k9", foreign)}},
 			want: plan{current: key("k9", foreign, func(k *tailscale.Key) { k.Created = now }), lost: true, issue: becauseLost},
 		},
 		"SecretGone": {
-			reason: "A key whose Secret is gone is replaced.",
+			reason: "A key whose Secret was deleted is replaced.",
 			facts:  facts{externalName: "k1", recorded: key("k1"), valid: []tailscale.Key{*key("k1")}},
 			want:   plan{current: key("k1"), lost: true, issue: becauseLost},
 		},
 		"SecretGoneAgain": {
-			reason: "But no more often than every 30 seconds.",
+			reason: "A key is not replaced more often than every 30 seconds.",
 			facts:  facts{externalName: "k1", recorded: key("k1", func(k *tailscale.Key) { k.Created = now.Add(-time.Second) })},
 			want:   plan{current: key("k1", func(k *tailscale.Key) { k.Created = now.Add(-time.Second) }), lost: true, issue: becauseLost, later: true},
 		},
 		"Revoked": {
-			reason: "A key that somebody revoked does not exist.",
+			reason: "A revoked key does not exist.",
 			facts:  facts{externalName: "k1", secret: holding("k1", time.Hour), recorded: key("k1", used, func(k *tailscale.Key) { k.Revoked = now })},
 			want:   plan{issue: becauseNew},
 		},
 		"Expired": {
-			reason: "A key that expired unused does not exist either.",
+			reason: "A key that expired unused does not exist.",
 			facts:  facts{externalName: "k1", secret: holding("k1", time.Hour), recorded: key("k1", used, func(k *tailscale.Key) { k.Expires = now })},
 			want:   plan{issue: becauseNew},
 		},
 		"Used": {
-			reason: "A used key is not replaced by itself.",
+			reason: "A used key is not replaced by default.",
 			facts:  facts{externalName: "k1", secret: holding("k1", time.Hour), recorded: key("k1", used)},
 			want:   plan{current: key("k1", used), used: true},
 		},
 		"UsedLongAgo": {
-			reason: "Not even when it expires.",
+			reason: "A used key is not replaced when it expires.",
 			mg: authKey(func(m *v1alpha1.AuthKey) {
 				m.Status.AtProvider = v1alpha1.AuthKeyObservation{ID: "k1", Used: true}
 			}),
@@ -131,49 +131,49 @@ func TestMakePlan(t *testing.T) {
 			want:  plan{current: key("k1", used, func(k *tailscale.Key) { k.Expires = now }), used: true},
 		},
 		"UsedAndRenewed": {
-			reason: "Unless the object says so.",
+			reason: "A used key is replaced with renewWhenUsed.",
 			mg:     authKey(func(m *v1alpha1.AuthKey) { m.Spec.ForProvider.RenewWhenUsed = true }),
 			facts:  facts{externalName: "k1", secret: holding("k1", time.Hour), recorded: key("k1", used)},
 			want:   plan{current: key("k1", used), used: true, issue: becauseUsed},
 		},
 		"Asked": {
-			reason: "Another token asks for another key.",
+			reason: "Another token requests another key.",
 			mg:     authKey(asks),
 			facts:  facts{externalName: "k1", secret: holding("k1", time.Minute, func(a map[string]string) { a[annotationReissued] = "1" }), recorded: key("k1")},
 			want:   plan{current: key("k1"), issue: becauseAsked},
 		},
 		"AskedOnce": {
-			reason: "A token is answered once.",
+			reason: "A token causes one key.",
 			mg:     authKey(asks),
 			facts:  facts{externalName: "k1", secret: holding("k1", time.Minute, func(a map[string]string) { a[annotationReissued] = "2" }), recorded: key("k1")},
 			want:   plan{current: key("k1")},
 		},
 		"AskedTooSoon": {
-			reason: "Keys are not minted faster than allowed.",
+			reason: "Keys are not created faster than permitted.",
 			mg:     authKey(asks),
 			facts:  facts{externalName: "k1", secret: holding("k1", 29*time.Second), recorded: key("k1")},
 			want:   plan{current: key("k1"), issue: becauseAsked, later: true},
 		},
 		"Changed": {
-			reason: "A key cannot be changed, so that another kind of key is another key, at once.",
+			reason: "A key cannot be changed, so a changed spec causes another key immediately.",
 			mg:     authKey(func(m *v1alpha1.AuthKey) { m.Spec.ForProvider.Ephemeral = true }),
 			facts:  facts{externalName: "k1", secret: holding("k1", time.Second), recorded: key("k1")},
 			want:   plan{current: key("k1"), issue: becauseChanged},
 		},
 		"Expiring": {
-			reason: "A third of its life before its end a key is replaced.",
+			reason: "A key is replaced a third of its lifetime before it expires.",
 			facts: facts{externalName: "k1", secret: holding("k1", time.Hour),
 				recorded: key("k1", func(k *tailscale.Key) { k.Expires = now.Add(10 * 24 * time.Hour) })},
 			want: plan{current: key("k1", func(k *tailscale.Key) { k.Expires = now.Add(10 * 24 * time.Hour) }), issue: becauseExpiring},
 		},
 		"NotExpiringYet": {
-			reason: "Not a second sooner.",
+			reason: "A key is not replaced a second sooner.",
 			facts: facts{externalName: "k1", secret: holding("k1", time.Hour),
 				recorded: key("k1", func(k *tailscale.Key) { k.Expires = now.Add(10*24*time.Hour + time.Second) })},
 			want: plan{current: key("k1", func(k *tailscale.Key) { k.Expires = now.Add(10*24*time.Hour + time.Second) })},
 		},
 		"RotateBefore": {
-			reason: "Or as long before as the object says.",
+			reason: "A key is replaced as long before its expiry as the spec says.",
 			mg: authKey(func(m *v1alpha1.AuthKey) {
 				m.Spec.ForProvider.RotateBefore = &metav1.Duration{Duration: 29 * 24 * time.Hour}
 			}),
@@ -201,7 +201,7 @@ func TestWanted(t *testing.T) {
 	long := authKey(func(m *v1alpha1.AuthKey) { m.Name = strings.Repeat("x", 60) + ".0" })
 	r := wanted("cluster", []string{"tag:z", "tag:k8s"}, long)
 	if len(r.Description) > maxDescription || notAllowed.MatchString(strings.ReplaceAll(r.Description, " ", "")) {
-		t.Errorf("wanted(...): the API does not take the description %q", r.Description)
+		t.Errorf("wanted(...): the API does not accept the description %q", r.Description)
 	}
 	if diff := cmp.Diff([]string{"tag:k8s", "tag:z"}, r.Tags); diff != "" {
 		t.Errorf("wanted(...): the provider config's tags are added: -want, +got:\n%s", diff)
@@ -230,11 +230,11 @@ func TestPoll(t *testing.T) {
 		mg     *v1alpha1.AuthKey
 		want   time.Duration
 	}{
-		"NotReady": {reason: "What is not settled is looked at soon.", mg: authKey(), want: pollUnsettled},
-		"AtRest":   {reason: "What is settled waits.", mg: authKey(ready, expires(30*24*time.Hour)), want: time.Minute},
+		"NotReady": {reason: "An object that is not ready is observed soon.", mg: authKey(), want: pollUnsettled},
+		"AtRest":   {reason: "An object that is ready is observed at the usual interval.", mg: authKey(ready, expires(30*24*time.Hour)), want: time.Minute},
 		"Due":      {reason: "A key is replaced when that is due.", mg: authKey(ready, expires(10*24*time.Hour+time.Second)), want: 2 * time.Second},
 		"Asked": {
-			reason: "A request is answered as soon as that is allowed.",
+			reason: "A request for another key is handled as soon as permitted.",
 			mg:     authKey(ready, func(m *v1alpha1.AuthKey) { m.SetAnnotations(map[string]string{AnnotationReissue: "1"}) }),
 			want:   pollUnsettled,
 		},

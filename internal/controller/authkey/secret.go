@@ -21,15 +21,14 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// secretKey is where the connection Secret has the key.
+// secretKey is the key of the auth key in the connection Secret.
 const secretKey = "authkey"
 
-// secretType is the value of meta.LabelSecretType that makes the provider watch
-// a connection Secret.
+// secretType is the value of meta.LabelSecretType for connection Secrets that the provider watches.
 const secretType = "auth-key"
 
-// Annotations of a connection Secret. They change in the same write as the key,
-// so none of them can be lost alone.
+// Annotations of a connection Secret. They are written together with the key, so none of them can
+// be lost alone.
 const (
 	annotationID       = "gateway.tailscale.com/auth-key-id"
 	annotationIssued   = "gateway.tailscale.com/auth-key-issued"
@@ -38,26 +37,26 @@ const (
 	annotationReissued = "gateway.tailscale.com/auth-key-reissued"
 )
 
-// issued is what a connection Secret says about the key in it.
+// An issued describes the key in a connection Secret.
 type issued struct {
-	// id of the key, "" if the Secret has none.
+	// id is the ID of the key, or "" if the Secret has none.
 	id string
 
-	// at is when the key was minted, by our clock.
+	// at is when the key was created, by the local clock.
 	at time.Time
 
-	// replaced is the ID of the key before.
+	// replaced is the ID of the previous key.
 	replaced string
 
-	// request is the fingerprint of what was asked for.
+	// request is the fingerprint of the request.
 	request string
 
-	// reissued is the token that the key was last minted for.
+	// reissued is the token for which the last key was created.
 	reissued string
 }
 
-// issuedIn reads a connection Secret, which may be nil. Without the key itself
-// only its age and the token count.
+// issuedIn reads a connection Secret, which may be nil. Without the key itself it returns only its
+// age and the token.
 func issuedIn(s *corev1.Secret) issued {
 	if s == nil {
 		return issued{}
@@ -74,17 +73,17 @@ func issuedIn(s *corev1.Secret) issued {
 	return in
 }
 
-// getSecret reads an object's connection Secret: nil if there is none, or none is
-// wanted. It refuses that of somebody else.
+// getSecret returns an object's connection Secret, or nil if it does not exist or the object has
+// none. It returns an error for a Secret of another owner.
 func getSecret(ctx context.Context, kube client.Client, mg *v1alpha1.AuthKey) (*corev1.Secret, error) {
 	ref := mg.GetWriteConnectionSecretToReference()
 	if ref == nil {
-		return nil, nil // None is an answer.
+		return nil, nil // No Secret is a valid result.
 	}
 	s := &corev1.Secret{}
 	err := kube.Get(ctx, types.NamespacedName{Namespace: mg.GetNamespace(), Name: ref.Name}, s)
 	if kerrors.IsNotFound(err) {
-		return nil, nil // None is an answer.
+		return nil, nil // No Secret is a valid result.
 	}
 	if err != nil {
 		return nil, errors.Wrapf(err, "cannot get connection Secret %q", ref.Name)
@@ -93,14 +92,13 @@ func getSecret(ctx context.Context, kube client.Client, mg *v1alpha1.AuthKey) (*
 		return s, nil
 	}
 	if mg.GetDeletionTimestamp() != nil {
-		// Whatever it is, it is not ours to read.
-		return nil, nil // None is an answer.
+		// A Secret of another owner is not used.
+		return nil, nil // No Secret is a valid result.
 	}
 	return nil, errors.Errorf("Secret %q exists and is not this AuthKey's; delete it, or name another in spec.writeConnectionSecretToRef", ref.Name)
 }
 
-// writeSecret puts a key into the connection Secret, together with what must be
-// known of it.
+// writeSecret writes a key and its annotations to the connection Secret.
 func writeSecret(ctx context.Context, kube client.Client, mg *v1alpha1.AuthKey, k *tailscale.Key, in issued) error {
 	s := resource.LocalConnectionSecretFor(mg, v1alpha1.AuthKeyGroupVersionKind)
 	s.SetLabels(map[string]string{meta.LabelSecretType: secretType})

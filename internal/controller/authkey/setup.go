@@ -22,8 +22,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/setup"
 )
 
-// pollUnsettled is how soon an object is looked at again that waits for another
-// key.
+// pollUnsettled is the poll interval of an object that waits for another key.
 const pollUnsettled = 10 * time.Second
 
 // Kind returns how AuthKey objects are managed.
@@ -36,7 +35,7 @@ func Kind(_ setup.Options) kinds.Kind[*v1alpha1.AuthKey] {
 			return &external{api: c.Client, clusterID: c.ClusterID, tags: c.Tags, kube: env.Kube, record: env.Record, now: time.Now}, nil
 		},
 		Poll: func(mg resource.Managed, interval time.Duration) time.Duration { return poll(mg, interval, time.Now()) },
-		// A connection Secret that was deleted must be filled at once.
+		// A deleted connection Secret must be written again immediately.
 		Watch: func(b *builder.Builder, env kinds.Env) *builder.Builder {
 			owner := handler.EnqueueRequestForOwner(env.Kube.Scheme(), env.Kube.RESTMapper(), &v1alpha1.AuthKey{}, handler.OnlyControllerOwner())
 			return b.Watches(&corev1.Secret{}, owner, builder.WithPredicates(secrets.OfType(secretType)))
@@ -44,8 +43,8 @@ func Kind(_ setup.Options) kinds.Kind[*v1alpha1.AuthKey] {
 	}
 }
 
-// poll decides when an AuthKey is observed again: when its key is due to be
-// replaced, if that is before the next poll.
+// poll returns when an AuthKey is observed again: when its key must be replaced, if that is before
+// the next poll.
 func poll(mg resource.Managed, interval time.Duration, now time.Time) time.Duration {
 	k, ok := mg.(*v1alpha1.AuthKey)
 	if !ok {

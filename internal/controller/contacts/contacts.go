@@ -1,8 +1,8 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package contacts holds the controller of Contacts: whom Tailscale writes to
-// about a tailnet. It changes what an object names, and deletes nothing.
+// Package contacts holds the controller of Contacts: the addresses to which Tailscale sends email
+// about a tailnet. The controller changes only contacts that the object names, and deletes none.
 package contacts
 
 import (
@@ -24,14 +24,14 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// Types of contacts, as the API and the spec call them.
+// Types of contacts with their names in the API and the spec.
 const (
 	account  = "account"
 	support  = "support"
 	security = "security"
 )
 
-// api is what this controller needs of a tailnet.
+// An api is the part of a tailnet's client that this controller uses.
 type api interface {
 	Domain(ctx context.Context) (string, error)
 	Contacts(ctx context.Context, staleness tailscale.Staleness) (tailscale.Contacts, error)
@@ -45,20 +45,19 @@ type external struct {
 	kube client.Client
 }
 
-// A change is a contact that is to get another address.
+// A change is a contact with its desired address.
 type change struct{ contact, email string }
 
-// A view is what was seen of a tailnet's contacts, and what follows.
+// A view describes a tailnet's contacts, and the resulting changes.
 type view struct {
 	changes []change
 	lost    map[string]claims.Claimant
 
-	// Unverified are addresses that somebody must confirm, with the contact's
-	// type, sorted.
+	// unverified are the addresses that must be verified, with the contact's type, sorted.
 	unverified []string
 }
 
-// Observe the contacts.
+// Observe compares the contacts with the spec.
 func (e *external) Observe(ctx context.Context, mg *v1alpha1.Contacts) (managed.ExternalObservation, error) {
 	v, err := e.look(ctx, mg, 0)
 	if err != nil {
@@ -81,13 +80,13 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Contacts) (managed.
 	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, nil
 }
 
-// Create changes the contacts for the first time. What keeps some from being
-// changed is told by the next observation.
+// Create changes the contacts for the first time. The next observation reports contacts that it
+// could not change.
 func (e *external) Create(ctx context.Context, mg *v1alpha1.Contacts) (managed.ExternalCreation, error) {
 	return managed.ExternalCreation{}, e.put(ctx, mg)
 }
 
-// Update changes the contacts that are not as wanted.
+// Update changes the contacts that differ from the spec.
 func (e *external) Update(ctx context.Context, mg *v1alpha1.Contacts) (managed.ExternalUpdate, error) {
 	if err := e.put(ctx, mg); err != nil {
 		return managed.ExternalUpdate{}, err
@@ -100,8 +99,7 @@ func (e *external) Update(ctx context.Context, mg *v1alpha1.Contacts) (managed.E
 	return managed.ExternalUpdate{}, v.blocked()
 }
 
-// put writes what is not as wanted, and nothing else: Tailscale sends an email
-// for each change.
+// put writes only contacts that differ, because Tailscale sends an email for each change.
 func (e *external) put(ctx context.Context, mg *v1alpha1.Contacts) error {
 	v, err := e.look(ctx, mg, tailscale.Current)
 	if err != nil {
@@ -115,7 +113,7 @@ func (e *external) put(ctx context.Context, mg *v1alpha1.Contacts) error {
 	return nil
 }
 
-// Delete leaves the contacts as they are: a tailnet must have them.
+// Delete leaves the contacts unchanged, because a tailnet must have them.
 func (e *external) Delete(context.Context, *v1alpha1.Contacts) (managed.ExternalDelete, error) {
 	return managed.ExternalDelete{}, nil
 }
@@ -128,8 +126,8 @@ func (e *external) look(ctx context.Context, mg *v1alpha1.Contacts, staleness ta
 	}
 	o := &mg.Status.AtProvider
 	o.Account, o.Support, o.Security = observation(all.Account), observation(all.Support), observation(all.Security)
-	// A credential that may not list devices can do without: it only helps to find objects that
-	// reach the same tailnet by another config.
+	// The domain is optional, because the credential may have no access to devices. It is used only
+	// to find objects that reach the same tailnet through another config.
 	if domain, err := e.api.Domain(ctx); err == nil && domain != "" {
 		o.Tailnet = domain
 	}
@@ -154,7 +152,7 @@ func (e *external) look(ctx context.Context, mg *v1alpha1.Contacts, staleness ta
 	return v, nil
 }
 
-// conflicts returns the contacts that older objects have.
+// conflicts returns the contacts that belong to older objects.
 func (e *external) conflicts(ctx context.Context, mg *v1alpha1.Contacts) (map[string]claims.Claimant, error) {
 	l := &v1alpha1.ContactsList{}
 	if err := e.kube.List(ctx, l, client.UnsafeDisableDeepCopy); err != nil {
@@ -177,7 +175,7 @@ func names(mg *v1alpha1.Contacts) []string {
 	return out
 }
 
-// wanted are the contacts that a spec names, in a fixed order.
+// wanted returns the contacts in a spec, in a fixed order.
 func wanted(p v1alpha1.ContactsParameters) []change {
 	var out []change
 	for _, c := range []struct {
@@ -195,7 +193,7 @@ func observation(c tailscale.Contact) *v1alpha1.ContactObservation {
 	return &v1alpha1.ContactObservation{Email: c.Email, FallbackEmail: c.FallbackEmail, NeedsVerification: c.NeedsVerification}
 }
 
-// blocked says why not all that is wanted is done, or nil.
+// blocked returns an error if some contacts belong to older objects.
 func (v view) blocked() error {
 	if m := claims.Message(v1alpha1.ContactsKind, v.lost); m != "" {
 		return errors.New(m)
@@ -203,8 +201,8 @@ func (v view) blocked() error {
 	return nil
 }
 
-// ready is the condition of an object for which nothing is left to do here. An
-// address that nobody confirmed is no fault of the object.
+// ready returns the Ready condition of an object without further changes. An address that is not
+// verified does not make the object unready.
 func (v view) ready() xpv2.Condition {
 	if err := v.blocked(); err != nil {
 		return claims.NotReady(meta.ReasonConflict, err.Error())

@@ -27,7 +27,7 @@ import (
 
 var errBoom = errors.New("boom")
 
-// fakeAPI is a tailnet's contacts in memory.
+// A fakeAPI holds a tailnet's contacts in memory.
 type fakeAPI struct {
 	all        tailscale.Contacts
 	err, write error
@@ -102,18 +102,18 @@ func TestReconcile(t *testing.T) {
 		message string
 	}{
 		"Different": {
-			reason: "A contact that is different is changed, and somebody must confirm it.",
+			reason: "A contact that differs is changed, and must be verified.",
 			api:    fakeAPI{all: start}, mg: object("a", 0, wantsSupport(now)),
 			want: managed.ExternalObservation{ResourceExists: true}, writes: []string{support},
 			ready: xpv2.ReasonAvailable, message: "Somebody must follow the link in the email that Tailscale sent to the address of: support",
 		},
 		"First": {
-			reason: "A new object is created, so that one that may not update is written once.",
+			reason: "A new object is created, so that an object without the Update policy is written once.",
 			api:    fakeAPI{all: start}, mg: object("a", 0, wantsSupport(now), unmade),
 			writes: []string{support}, ready: "",
 		},
 		"Same": {
-			reason: "Case is no difference: each change sends an email.",
+			reason: "Case is ignored, because each change sends an email.",
 			api:    fakeAPI{all: start}, mg: object("a", 0, wantsSupport("Old@Example.com")),
 			want: fine, ready: xpv2.ReasonAvailable,
 		},
@@ -123,14 +123,14 @@ func TestReconcile(t *testing.T) {
 			want: fine, ready: xpv2.ReasonAvailable,
 		},
 		"OlderHasIt": {
-			reason: "What an older object names is its own, the rest is done.",
+			reason: "A contact of an older object is not changed; the others are.",
 			api:    fakeAPI{all: start}, mg: object("a", 0, wantsSupport(now), wantsSecurity(now)),
 			others: []*v1alpha1.Contacts{object("old", time.Hour, wantsSupport(old))},
 			want:   managed.ExternalObservation{ResourceExists: true}, writes: []string{security}, blocked: true,
 			ready: meta.ReasonConflict, message: "Managed already: support by Contacts default/old; remove it from one of the objects",
 		},
 		"OlderObserves": {
-			reason: "An older object that only observes has nothing.",
+			reason: "An older object that only observes has no contacts.",
 			api:    fakeAPI{all: start}, mg: object("a", 0, wantsSupport(now)),
 			others: []*v1alpha1.Contacts{object("old", time.Hour, wantsSupport(old), observeOnly)},
 			want:   managed.ExternalObservation{ResourceExists: true}, writes: []string{support}, ready: xpv2.ReasonAvailable,
@@ -165,7 +165,7 @@ func TestReconcile(t *testing.T) {
 				if err == nil || err.Error() != tc.message {
 					t.Errorf("\n%s\nwant error %q, got %v", tc.reason, tc.message, err)
 				}
-				// At rest it stays like this, without another write.
+				// Further observations give the same result, without another write.
 				if _, err := e.Observe(t.Context(), tc.mg); err == nil {
 					t.Errorf("\n%s\nObserve(...): want an error", tc.reason)
 				}

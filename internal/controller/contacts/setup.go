@@ -24,7 +24,7 @@ func Kind(_ setup.Options) kinds.Kind[*v1alpha1.Contacts] {
 		Connect: func(_ context.Context, env kinds.Env, c *clients.Connection, _ *v1alpha1.Contacts) (managed.TypedExternalClient[*v1alpha1.Contacts], error) {
 			return &external{api: c.Client, kube: env.Kube}, nil
 		},
-		// Contacts stay when their object goes.
+		// Contacts remain when their object is deleted.
 		LeavesNothing: true,
 		Claims:        &v1alpha1.Contacts{},
 	}

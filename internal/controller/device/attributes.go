@@ -21,30 +21,30 @@ import (
 )
 
 const (
-	// annotationAttributes lists the posture attributes that a Device has set, or was
-	// about to, separated by commas: those to remove when it names them no more.
+	// annotationAttributes lists the posture attributes that a Device has set, or was about to set,
+	// separated by commas. They are removed when the spec no longer has them.
 	annotationAttributes = "tailnet.gateway.tailscale.com/posture-attributes"
 
-	// attributesMaxAge is how long posture attributes are believed. The API has
-	// them per device only, so asking at each poll would cost a call each.
+	// attributesMaxAge is how long posture attributes are cached. The API returns them only per
+	// device, so reading them at each poll would need one call per device.
 	attributesMaxAge = 10 * time.Minute
 
-	// attributesInterval and attributesBurst bound how often they are read again
-	// that are as wanted, over all devices: what somebody else changed of them
-	// may be seen later than attributesMaxAge if there are many.
+	// attributesInterval and attributesBurst limit how often attributes without changes are read
+	// again, over all devices. With many devices, a change of another client may be detected later
+	// than attributesMaxAge.
 	attributesInterval = 6 * time.Second
 	attributesBurst    = 5
 )
 
-// attributesAPI is what attributes need of a tailnet.
+// An attributesAPI is the part of a tailnet's client that attributes use.
 type attributesAPI interface {
 	DeviceAttributes(ctx context.Context, nodeID string) (map[string]any, error)
 	SetDeviceAttribute(ctx context.Context, nodeID, key string, value any) error
 	DeleteDeviceAttribute(ctx context.Context, nodeID, key string) error
 }
 
-// attributes remembers which devices' posture attributes were read, and when.
-// What they were is in the objects' status.
+// attributes records when each device's posture attributes were read. Their values are in the
+// objects' status.
 type attributes struct {
 	limiter *rate.Limiter
 
@@ -56,7 +56,7 @@ func newAttributes() *attributes {
 	return &attributes{limiter: rate.NewLimiter(rate.Every(attributesInterval), attributesBurst), read: map[string]time.Time{}}
 }
 
-// due reports whether a device's attributes, which are as wanted, are to be read.
+// due reports whether to read a device's attributes again although they match the spec.
 func (a *attributes) due(nodeID string, now time.Time) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -66,7 +66,7 @@ func (a *attributes) due(nodeID string, now time.Time) bool {
 func (a *attributes) setRead(nodeID string, now time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	// Devices that are gone are forgotten now and then.
+	// Drop old entries, which may be those of deleted devices.
 	for id, at := range a.read {
 		if now.Sub(at) > 24*time.Hour {
 			delete(a.read, id)
@@ -75,8 +75,8 @@ func (a *attributes) setRead(nodeID string, now time.Time) {
 	a.read[nodeID] = now
 }
 
-// observeAttributes reads the attributes that an object manages, or managed until
-// now, if they are not as wanted or have not been read for a while.
+// observeAttributes reads the attributes that an object manages, or managed until now, if they
+// differ from the spec or are due.
 func (e *external) observeAttributes(ctx context.Context, mg *v1alpha1.Device) error {
 	want, have := byKey(mg.Spec.ForProvider.PostureAttributes), byKey(mg.Status.AtProvider.PostureAttributes)
 	ours := union(want, owned(mg))
@@ -85,7 +85,7 @@ func (e *external) observeAttributes(ctx context.Context, mg *v1alpha1.Device) e
 		return nil
 	}
 	id := mg.Status.AtProvider.NodeID
-	// What may not be put right need not be looked at oftener either.
+	// Attributes that the object may not change are not read more often either.
 	asWanted := equality.Semantic.DeepEqual(want, have) && len(ours) == len(want)
 	if (asWanted || !updates(mg)) && !e.attributes.due(id, e.now()) {
 		return nil
@@ -105,9 +105,9 @@ func (e *external) observeAttributes(ctx context.Context, mg *v1alpha1.Device) e
 	return nil
 }
 
-// attributeChanges returns what is to be set, and what to be removed since the
-// object does not name it any more. It also notes the keys that the object owns from
-// then on, with those that it may be about to make.
+// attributeChanges returns the attributes to set, and those to remove because the spec no longer
+// has them. It also records the keys that the object owns from then on, including those that it is
+// about to set.
 func (e *external) attributeChanges(mg *v1alpha1.Device) []change {
 	want, have := byKey(mg.Spec.ForProvider.PostureAttributes), byKey(mg.Status.AtProvider.PostureAttributes)
 	id := mg.Status.AtProvider.NodeID
@@ -138,7 +138,7 @@ func byKey(in []v1alpha1.PostureAttribute) map[string]v1alpha1.PostureAttribute 
 	return out
 }
 
-// owned are the keys of attributes that the object has set, or was about to.
+// owned returns the keys of attributes that the object has set, or was about to set.
 func owned(mg *v1alpha1.Device) []string {
 	v := mg.GetAnnotations()[annotationAttributes]
 	if v == "" {
@@ -147,12 +147,12 @@ func owned(mg *v1alpha1.Device) []string {
 	return strings.Split(v, ",")
 }
 
-// union of the wanted keys and others, sorted.
+// union returns the wanted keys and others, sorted.
 func union(want map[string]v1alpha1.PostureAttribute, others []string) []string {
 	return plain(slices.AppendSeq(slices.Clone(others), maps.Keys(want)))
 }
 
-// value of an attribute for the API.
+// value returns the value of an attribute for the API.
 func value(a v1alpha1.PostureAttribute) any {
 	switch {
 	case a.String != nil:
@@ -165,7 +165,7 @@ func value(a v1alpha1.PostureAttribute) any {
 	return nil
 }
 
-// decode a value of the API. Values that we cannot have set are ignored.
+// decode converts a value of the API. It ignores values that this controller cannot have set.
 func decode(key string, v any) (v1alpha1.PostureAttribute, bool) {
 	a := v1alpha1.PostureAttribute{Key: key}
 	switch v := v.(type) {

@@ -1,10 +1,9 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package device holds the controller of Devices: nodes of the tailnet that
-// others run. It changes what an object names and leaves all else alone; it
-// never makes a device. Nodes that we run are Machines; see
-// internal/controller/machine.
+// Package device holds the controller of Devices: nodes of the tailnet that the product does not
+// run. The controller changes only fields that the object names; it never creates a device. Nodes
+// that the product runs are Machines; see internal/controller/machine.
 package device
 
 import (
@@ -32,10 +31,10 @@ import (
 // ReasonConflict of Ready means that another, older object manages the device.
 const ReasonConflict xpv2.ConditionReason = "Conflict"
 
-// indexNodeID finds Devices by the node ID that they stand for.
+// indexNodeID indexes Devices by their node ID.
 const indexNodeID = "nodeID"
 
-// api is what this controller needs of a tailnet.
+// An api is the part of a tailnet's client that this controller uses.
 type api interface {
 	attributesAPI
 
@@ -57,17 +56,17 @@ type external struct {
 	attributes *attributes
 	now        func() time.Time
 
-	changes []change // What Observe found for Update to do.
-	own     []string // Keys of attributes that are the object's from then on.
+	changes []change // The changes that Observe found for Update.
+	own     []string // Keys of the attributes that the object owns from then on.
 }
 
-// A change brings one part of a device in line.
+// A change updates one part of a device.
 type change struct {
 	what string
 	do   func(ctx context.Context) error
 }
 
-// nodeID of the device that an object stands for, or "".
+// nodeID returns the node ID of the object's device, or "".
 func nodeID(mg *v1alpha1.Device) string {
 	if id := mg.Spec.ForProvider.NodeID; id != "" {
 		return id
@@ -75,8 +74,8 @@ func nodeID(mg *v1alpha1.Device) string {
 	return xpmeta.GetExternalName(mg)
 }
 
-// Observe the device in the shared list. One that does not exist is waited for:
-// it counts as existing, for nothing can create it.
+// Observe compares the device in the shared list with the spec. It reports a missing device as
+// existing, because the controller cannot create devices, and waits for it.
 func (e *external) Observe(ctx context.Context, mg *v1alpha1.Device) (managed.ExternalObservation, error) {
 	rest := managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}
 	id := nodeID(mg)
@@ -124,7 +123,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Device) (managed.Ex
 	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: upToDate, Diff: strings.Join(what, ", ")}, nil
 }
 
-// diff returns the changes that a device needs, of the fields that are set.
+// diff returns the changes of a device to match the fields that are set.
 func (e *external) diff(mg *v1alpha1.Device, d tailscale.Device) []change {
 	p, id := mg.Spec.ForProvider, d.NodeID
 	var out []change
@@ -148,13 +147,12 @@ func (e *external) diff(mg *v1alpha1.Device, d tailscale.Device) []change {
 	return out
 }
 
-// Create is never called: Observe says that every device exists.
+// Create does nothing. It is never called, because Observe reports every device as existing.
 func (e *external) Create(context.Context, *v1alpha1.Device) (managed.ExternalCreation, error) {
 	return managed.ExternalCreation{}, errors.New("devices join a tailnet by themselves and cannot be created")
 }
 
-// Update makes the changes that Observe found. One that is refused does not keep
-// the others from being made.
+// Update makes the changes that Observe found. It continues after a change fails.
 func (e *external) Update(ctx context.Context, mg *v1alpha1.Device) (managed.ExternalUpdate, error) {
 	if err := kinds.Annotate(ctx, e.kube, mg, annotationAttributes, strings.Join(e.own, ",")); err != nil {
 		return managed.ExternalUpdate{}, errors.Wrap(err, "cannot record which attributes are set")
@@ -166,18 +164,18 @@ func (e *external) Update(ctx context.Context, mg *v1alpha1.Device) (managed.Ext
 	return managed.ExternalUpdate{}, errors.Join(errs...)
 }
 
-// Delete removes the device from the tailnet. Observe saw that the object says so.
+// Delete removes the device from the tailnet. Observe has checked the deletion policy.
 func (e *external) Delete(ctx context.Context, mg *v1alpha1.Device) (managed.ExternalDelete, error) {
 	mg.SetConditions(xpv2.Deleting())
 	return managed.ExternalDelete{}, errors.Wrapf(e.api.DeleteDevice(ctx, nodeID(mg)), "cannot delete device %q", nodeID(mg))
 }
 
-// exists reports whether a device is left that goes with its object.
+// exists reports whether there is a device to delete together with the object.
 func (e *external) exists(ctx context.Context, mg *v1alpha1.Device, id string) (bool, error) {
 	if leavesDevice(mg) {
 		return false, nil
 	}
-	// An object that was not in charge may not end the device either.
+	// An object that did not manage the device must not delete it.
 	if older, err := e.older(ctx, mg, id); err != nil || older != "" {
 		return false, err
 	}
@@ -188,14 +186,14 @@ func (e *external) exists(ctx context.Context, mg *v1alpha1.Device, id string) (
 	return err == nil, errors.Wrap(err, "cannot get device")
 }
 
-// leavesDevice reports whether an object leaves the tailnet as it is when it goes: as its
-// policy says, or since it never saw a device.
+// leavesDevice reports whether the deletion of an object leaves the tailnet unchanged: because of
+// its deletion policy, or because it never had a device.
 func leavesDevice(mg *v1alpha1.Device) bool {
 	return mg.Spec.ForProvider.DeletionPolicy != v1alpha1.DeviceDelete || mg.Status.AtProvider.NodeID == ""
 }
 
-// older returns the oldest other object that manages the same device, if it is
-// older than mg, as NAMESPACE/NAME, or "".
+// older returns the oldest other object that manages the same device, if it is older than mg, as
+// NAMESPACE/NAME, or "".
 func (e *external) older(ctx context.Context, mg *v1alpha1.Device, id string) (string, error) {
 	l := &v1alpha1.DeviceList{}
 	if err := e.kube.List(ctx, l, client.MatchingFields{indexNodeID: id}); err != nil {
@@ -217,13 +215,12 @@ func (e *external) older(ctx context.Context, mg *v1alpha1.Device, id string) (s
 	return first.GetNamespace() + "/" + first.GetName(), nil
 }
 
-// compareAge compares objects by when they were made, and then by something that does
-// not change.
+// compareAge compares objects by their creation time, and then by a value that does not change.
 func compareAge(a, b *v1alpha1.Device) int {
 	return cmp.Or(a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time), cmp.Compare(a.GetUID(), b.GetUID()))
 }
 
-// observesOnly reports whether an object must neither change nor end the device.
+// observesOnly reports whether an object must neither change nor delete the device.
 func observesOnly(mg *v1alpha1.Device) bool {
 	return !updates(mg) && !slices.Contains(mg.GetManagementPolicies(), xpv2.ManagementActionDelete)
 }
@@ -234,7 +231,7 @@ func updates(mg *v1alpha1.Device) bool {
 	return len(p) == 0 || slices.Contains(p, xpv2.ManagementActionAll) || slices.Contains(p, xpv2.ManagementActionUpdate)
 }
 
-// report fills in the status, except for the attributes, which no list has.
+// report sets the status, except for the attributes, which lists do not include.
 func report(mg *v1alpha1.Device, d tailscale.Device) {
 	o := v1alpha1.DeviceObservation{
 		NodeID:            d.NodeID,

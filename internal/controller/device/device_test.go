@@ -34,12 +34,12 @@ var (
 	errBoom = errors.New("boom")
 )
 
-// fakeAPI is a tailnet in memory. It notes what is written.
+// A fakeAPI is a tailnet in memory. It records writes.
 type fakeAPI struct {
 	devices    map[string]*tailscale.Device
 	attributes map[string]any
 	writes     []string
-	reads      int // Of attributes.
+	reads      int // Reads of attributes.
 	errTags    error
 }
 
@@ -106,7 +106,7 @@ func (f *fakeAPI) DeviceAttributes(context.Context, string) (map[string]any, err
 func (f *fakeAPI) SetDeviceAttribute(_ context.Context, _, key string, value any) error {
 	f.writes = append(f.writes, key)
 	if n, ok := value.(int64); ok {
-		value = float64(n) // As JSON has it.
+		value = float64(n) // As JSON decodes it.
 	}
 	f.attributes[key] = value
 	return nil
@@ -118,7 +118,7 @@ func (f *fakeAPI) DeleteDeviceAttribute(_ context.Context, _, key string) error 
 	return nil
 }
 
-// theirs is a device as its owner left it.
+// theirs returns a device with the settings of its owner.
 func theirs(change ...func(*tailscale.Device)) *tailscale.Device {
 	d := &tailscale.Device{
 		NodeID: "n1CNTRL", Name: "printer.tail1234.ts.net", Hostname: "printer", User: "ann@example.com", OS: "linux",
@@ -186,16 +186,16 @@ func TestReconcile(t *testing.T) {
 		ready  xpv2.Condition
 	}{
 		"NothingWanted": {
-			reason: "What is not named is left alone.",
+			reason: "Fields that are not set are left unchanged.",
 			mg:     object(), device: theirs(), ready: xpv2.Available(),
 		},
 		"Everything": {
-			reason: "What is named is put right.",
+			reason: "Fields that are set are corrected.",
 			mg:     object(everything), device: theirs(), ready: xpv2.Available(),
 			writes: []string{"authorized", "tags", "key", "name", "routes", "custom:level", "custom:ok", "custom:tier"},
 		},
 		"NoRoutes": {
-			reason: "An empty list approves none.",
+			reason: "An empty list approves no routes.",
 			mg:     object(func(m *v1alpha1.Device) { m.Spec.ForProvider.Routes = &[]string{} }), device: theirs(), ready: xpv2.Available(),
 			writes: []string{"routes"},
 		},
@@ -211,7 +211,7 @@ func TestReconcile(t *testing.T) {
 			ready: xpv2.Available(),
 		},
 		"LockedOut": {
-			reason: "A device that the tailnet's lock does not trust reaches nobody, and says so.",
+			reason: "A device that Tailnet Lock does not trust is not ready, with a message.",
 			mg:     object(), device: theirs(func(d *tailscale.Device) { d.TailnetLockError, d.NodeKey = "not signed", "nodekey:abc" }),
 			ready: func() xpv2.Condition {
 				c := xpv2.Unavailable().WithMessage("Tailnet Lock does not trust the device: not signed; on a trusted signing device run: tailscale lock sign nodekey:abc")
@@ -220,17 +220,17 @@ func TestReconcile(t *testing.T) {
 			}(),
 		},
 		"NoDevice": {
-			reason: "A device that does not exist is waited for, and never made.",
+			reason: "The controller waits for a missing device, and never creates it.",
 			mg:     object(tags),
 			ready:  xpv2.Unavailable().WithMessage("The tailnet has no device with node ID n1CNTRL; it is looked for again"),
 		},
 		"NoNodeID": {
-			reason: "Without a node ID the object says what to do.",
+			reason: "Without a node ID the condition says what to do.",
 			mg:     object(func(m *v1alpha1.Device) { m.Spec.ForProvider.NodeID = "" }), device: theirs(),
 			ready: xpv2.Unavailable().WithMessage("Set spec.forProvider.nodeID, or the annotation crossplane.io/external-name, to the device's node ID"),
 		},
 		"ByExternalName": {
-			reason: "The external name is as good as the field.",
+			reason: "The external name can replace the field.",
 			mg: object(tags, func(m *v1alpha1.Device) {
 				m.Spec.ForProvider.NodeID = ""
 				xpmeta.SetExternalName(m, "n1CNTRL")
@@ -243,33 +243,33 @@ func TestReconcile(t *testing.T) {
 			ready: xpv2.Unavailable().WithMessage("The device's node key has expired; log the device in again"),
 		},
 		"ObserveOnly": {
-			reason: "An object that only observes changes nothing, whoever else manages the device.",
+			reason: "An object that only observes changes nothing, also if another object manages the device.",
 			mg: object(everything, func(m *v1alpha1.Device) {
 				m.SetManagementPolicies(xpv2.ManagementPolicies{xpv2.ManagementActionObserve})
 			}),
 			device: theirs(), others: []client.Object{rival()}, ready: xpv2.Available(),
 		},
 		"OlderRival": {
-			reason: "Of two objects for one device the younger changes nothing and says so.",
+			reason: "Of two objects for one device the younger changes nothing and reports the conflict.",
 			mg:     object(tags), device: theirs(), others: []client.Object{rival()}, ready: conflict("other/rival"),
 		},
 		"YoungerRival": {
-			reason: "And the older carries on.",
+			reason: "The older object continues to manage the device.",
 			mg:     object(tags), device: theirs(), ready: xpv2.Available(), writes: []string{"tags"},
 			others: []client.Object{rival(func(m *v1alpha1.Device) { m.CreationTimestamp = metav1.NewTime(now.Add(time.Hour)) })},
 		},
 		"SameAge": {
-			reason: "Objects of the same second are told apart by their UIDs.",
+			reason: "Objects of the same second are distinguished by their UIDs.",
 			mg:     object(tags), device: theirs(), ready: conflict("other/rival"),
 			others: []client.Object{rival(func(m *v1alpha1.Device) { m.CreationTimestamp = metav1.NewTime(now) })},
 		},
 		"RivalOfAnotherDevice": {
-			reason: "An object for another device is no rival.",
+			reason: "An object for another device causes no conflict.",
 			mg:     object(tags), device: theirs(), ready: xpv2.Available(), writes: []string{"tags"},
 			others: []client.Object{rival(func(m *v1alpha1.Device) { m.Spec.ForProvider.NodeID = "n2CNTRL" })},
 		},
 		"RivalObserves": {
-			reason: "Neither is one that only observes.",
+			reason: "An object that only observes causes no conflict.",
 			mg:     object(tags), device: theirs(), ready: xpv2.Available(), writes: []string{"tags"},
 			others: []client.Object{rival(func(m *v1alpha1.Device) {
 				m.SetManagementPolicies(xpv2.ManagementPolicies{xpv2.ManagementActionObserve})
@@ -289,7 +289,7 @@ func TestReconcile(t *testing.T) {
 					t.Fatalf("\n%s\nObserve(...): %+v, %v", tc.reason, o, err)
 				}
 				if i == 1 && !o.ResourceUpToDate {
-					t.Errorf("\n%s\nObserve(...): want rest after an update, got %q", tc.reason, o.Diff)
+					t.Errorf("\n%s\nObserve(...): want no changes after an update, got %q", tc.reason, o.Diff)
 				}
 				if _, err := e.Update(t.Context(), tc.mg); err != nil {
 					t.Fatalf("\n%s\nUpdate(...): %v", tc.reason, err)
@@ -350,27 +350,28 @@ func TestAttributes(t *testing.T) {
 		reconcile()
 	}
 	if f.reads != 2 {
-		t.Errorf("want no read at rest, got %d", f.reads-2)
+		t.Errorf("want no read without changes, got %d", f.reads-2)
 	}
-	// Somebody changes one.
+	// Another client changes an attribute.
 	f.attributes["custom:level"] = float64(4)
 	at = at.Add(attributesMaxAge + time.Second)
 	reconcile()
 	reconcile()
 	if f.attributes["custom:level"] != float64(3) {
-		t.Errorf("want drift to be put right, got %v", f.attributes)
+		t.Errorf("want drift to be corrected, got %v", f.attributes)
 	}
-	// The object names one less.
+	// The spec has one attribute less.
 	mg.Spec.ForProvider.PostureAttributes = mg.Spec.ForProvider.PostureAttributes[1:]
 	reconcile()
 	reconcile()
 	want := map[string]any{"node:os": "linux", "custom:theirs": true, "custom:level": float64(3), "custom:ok": true}
 	if diff := cmp.Diff(want, f.attributes); diff != "" {
-		t.Errorf("want what is not named any more to go, and what is others' to stay: -want, +got:\n%s", diff)
+		t.Errorf("want unlisted attributes to be removed, and others to stay: -want, +got:\n%s", diff)
 	}
 }
 
-// An attribute must not be forgotten that was set and never seen since.
+// TestAttributeIsOwnedBeforeItIsSeen verifies that an attribute is removed that was set but never
+// observed.
 func TestAttributeIsOwnedBeforeItIsSeen(t *testing.T) {
 	f := newAPI(theirs())
 	mg := object(everything)
@@ -385,17 +386,17 @@ func TestAttributeIsOwnedBeforeItIsSeen(t *testing.T) {
 		}
 	}
 	reconcile()
-	// The provider ends before it has written the status.
+	// The provider stops before it has written the status.
 	mg.Status = v1alpha1.DeviceStatus{}
 	mg.Spec.ForProvider.PostureAttributes = nil
 	reconcile()
 	reconcile()
 	want := map[string]any{"node:os": "linux", "custom:theirs": true}
 	if diff := cmp.Diff(want, f.attributes); diff != "" {
-		t.Errorf("want what was set to go: -want, +got:\n%s", diff)
+		t.Errorf("want the attribute to be removed: -want, +got:\n%s", diff)
 	}
 	if got := mg.GetAnnotations()[annotationAttributes]; got != "" {
-		t.Errorf("want nothing to be owned in the end, got %q", got)
+		t.Errorf("want no owned attributes at the end, got %q", got)
 	}
 }
 
@@ -424,7 +425,7 @@ func TestUpdateGoesOn(t *testing.T) {
 		t.Errorf("Update(...): want the error, got: %v", err)
 	}
 	if !slices.Contains(f.writes, "routes") {
-		t.Errorf("Update(...): one change that is refused must not keep others from being made: %v", f.writes)
+		t.Errorf("Update(...): a refused change must not prevent others: %v", f.writes)
 	}
 }
 
@@ -441,15 +442,15 @@ func TestDelete(t *testing.T) {
 		want   []string
 	}{
 		"Orphan": {
-			reason: "Others run the device, so it stays by default.",
+			reason: "The product does not run the device, so it stays by default.",
 			mg:     object(deleting, func(m *v1alpha1.Device) { m.Spec.ForProvider.DeletionPolicy = "" }),
 		},
 		"Delete": {
-			reason: "It goes if the object says so.",
+			reason: "The deletion policy Delete removes the device.",
 			mg:     object(deleting), want: []string{"delete"},
 		},
 		"NotInCharge": {
-			reason: "But not with an object that was not in charge of it.",
+			reason: "An object that did not manage the device does not delete it.",
 			mg:     object(deleting),
 			others: []client.Object{object(func(m *v1alpha1.Device) {
 				m.Name, m.UID, m.CreationTimestamp = "older", types.UID("0"), metav1.NewTime(now.Add(-time.Hour))

@@ -23,8 +23,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/setup"
 )
 
-// pollUnsettled is how soon an object is looked at again that has no device, or
-// is not in charge of it. It costs nothing while the shared list is young.
+// pollUnsettled is the poll interval of an object without a device, or whose device another object
+// manages. A poll costs no call while the shared list is recent.
 const pollUnsettled = 15 * time.Second
 
 // Kind returns how Device objects are managed.
@@ -54,8 +54,7 @@ func byNodeID(o client.Object) []string {
 	return []string{nodeID(d)}
 }
 
-// externalName returns the node ID of the spec. An object that is being deleted keeps the
-// name that it has.
+// externalName returns the node ID of the spec. An object that is being deleted keeps its name.
 func externalName(d *v1alpha1.Device) string {
 	if xpmeta.WasDeleted(d) {
 		return xpmeta.GetExternalName(d)
@@ -63,7 +62,7 @@ func externalName(d *v1alpha1.Device) string {
 	return nodeID(d)
 }
 
-// poll decides when a Device is observed again.
+// poll returns when a Device is observed again.
 func poll(mg resource.Managed, interval time.Duration) time.Duration {
 	if mg.GetCondition(xpv2.TypeReady).Status == corev1.ConditionTrue {
 		return interval

@@ -1,9 +1,9 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dns holds the controller of DNS objects: parts of a tailnet's DNS
-// settings. What to do is decided purely (plan.go) over parts (parts.go) and the
-// record of what an object has set (record.go).
+// Package dns holds the controller of DNS objects: parts of a tailnet's DNS settings. A pure
+// function (plan.go) decides what to do from the parts (parts.go) and the record of the values that
+// an object has set (record.go).
 package dns
 
 import (
@@ -32,11 +32,11 @@ const (
 	reasonAdopting        event.Reason = "AdoptingDNS"
 	reasonMagicDNSRefused event.Reason = "MagicDNSRefused"
 
-	// maxShownDomains bounds the status.
+	// maxShownDomains limits the status.
 	maxShownDomains = 256
 )
 
-// api is what this controller needs of a tailnet.
+// An api is the part of a tailnet's client that this controller uses.
 type api interface {
 	Domain(ctx context.Context) (string, error)
 	DNS(ctx context.Context, staleness tailscale.Staleness) (tailscale.DNS, error)
@@ -57,11 +57,11 @@ type external struct {
 	events event.Recorder
 }
 
-// Observe the tailnet's DNS settings and what is to be done about them. An object
-// that is being deleted exists as long as something of its own is left.
+// Observe reads the tailnet's DNS settings and plans the changes. An object that is being deleted
+// exists as long as some of its parts are left.
 func (e *external) Observe(ctx context.Context, mg *v1alpha1.DNS) (managed.ExternalObservation, error) {
 	if xpmeta.WasDeleted(mg) {
-		// What is overlooked now stays for ever.
+		// This check uses current facts, because parts that it misses are never removed.
 		left := false
 		err := e.exclusively(ctx, mg, func(p plan) error {
 			left = len(p.set) > 0
@@ -90,14 +90,13 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.DNS) (managed.Exter
 	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, nil
 }
 
-// Create writes the parts for the first time. What keeps some from being written
-// is told by the next observation.
+// Create writes the parts for the first time. The next observation reports parts that it could not
+// write.
 func (e *external) Create(ctx context.Context, mg *v1alpha1.DNS) (managed.ExternalCreation, error) {
 	return managed.ExternalCreation{}, e.put(ctx, mg)
 }
 
-// Update writes the parts that are not as wanted, and removes those that are not
-// wanted any more.
+// Update writes the parts that differ from the spec, and removes those that are no longer wanted.
 func (e *external) Update(ctx context.Context, mg *v1alpha1.DNS) (managed.ExternalUpdate, error) {
 	if err := e.put(ctx, mg); err != nil {
 		return managed.ExternalUpdate{}, err
@@ -110,8 +109,8 @@ func (e *external) Update(ctx context.Context, mg *v1alpha1.DNS) (managed.Extern
 	return managed.ExternalUpdate{}, p.blocked()
 }
 
-// exclusively calls do with a plan of current facts, while no other object of the
-// tailnet reads or writes them.
+// exclusively calls do with a plan from current facts, while no other object of the tailnet reads
+// or writes them.
 func (e *external) exclusively(ctx context.Context, mg *v1alpha1.DNS, do func(p plan) error) error {
 	return claims.Exclusively(ctx, claims.New(mg, mg.Status.AtProvider.Tailnet), func() error {
 		p, err := e.plan(ctx, mg, e.live, tailscale.Current)
@@ -144,7 +143,7 @@ func (e *external) write(ctx context.Context, mg *v1alpha1.DNS, p plan) error {
 	return record.Save(ctx, e.kube, mg, annotationRecord, p.after)
 }
 
-// Delete what the object has set and nobody changed since.
+// Delete removes the values that the object has set and that were not changed since.
 func (e *external) Delete(ctx context.Context, mg *v1alpha1.DNS) (managed.ExternalDelete, error) {
 	mg.SetConditions(xpv2.Deleting())
 	return managed.ExternalDelete{}, e.exclusively(ctx, mg, func(p plan) error {
@@ -155,15 +154,15 @@ func (e *external) Delete(ctx context.Context, mg *v1alpha1.DNS) (managed.Extern
 		if err := e.putBack(ctx, mg, p); err != nil {
 			return err
 		}
-		// What is put back is nobody's from now on, so that the object can go.
+		// A restored part no longer belongs to the object, so that the object can be deleted.
 		return record.Save(ctx, e.kube, mg, annotationRecord, p.after)
 	})
 }
 
-// putBack gives the tailnet back the nameservers that were removed, and MagicDNS.
-// Removing the last nameserver turns MagicDNS off, and the names of all devices and
-// services with it. Tailscale's documents say that it is not turned on again without a
-// nameserver; tailnets have been seen with MagicDNS and none.
+// putBack restores the nameservers that were removed, and MagicDNS. Removing the last nameserver
+// turns MagicDNS off, and with it the names of all devices and services. Tailscale's documents say
+// that MagicDNS cannot be turned on again without a nameserver; some tailnets have MagicDNS without
+// one.
 func (e *external) putBack(ctx context.Context, mg *v1alpha1.DNS, p plan) error {
 	if len(p.removed) == 0 {
 		e.events.Event(mg, event.Warning(reasonMagicDNSRefused, errMagicDNS))
@@ -180,7 +179,7 @@ func (e *external) putBack(ctx context.Context, mg *v1alpha1.DNS, p plan) error 
 	return nil
 }
 
-// plan reads the settings into the object's status and plans what to do.
+// plan reads the settings into the object's status and plans the changes.
 func (e *external) plan(ctx context.Context, mg *v1alpha1.DNS, kube client.Reader, staleness tailscale.Staleness) (plan, error) {
 	r, err := readRecord(mg)
 	if err != nil {
@@ -211,14 +210,14 @@ func (e *external) plan(ctx context.Context, mg *v1alpha1.DNS, kube client.Reade
 	return decide(s), nil
 }
 
-// findConflicts returns the parts that older objects have, and the records of all that
-// are for the same tailnet.
+// findConflicts returns the parts that belong to older objects, and the records of all objects of
+// the same tailnet.
 func findConflicts(ctx context.Context, kube client.Reader, mg *v1alpha1.DNS, s situation) (map[string]claims.Claimant, []values, error) {
 	l := &v1alpha1.DNSList{}
 	if err := kube.List(ctx, l, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, nil, errors.Wrap(err, "cannot list DNS objects")
 	}
-	// What is ours counts as well: an older object may want it now.
+	// Parts in the record count as well: an older object may want them now.
 	mine := append(slices.Collect(maps.Keys(s.wanted)), slices.Collect(maps.Keys(s.record))...)
 	self := claims.New(mg, mg.Status.AtProvider.Tailnet, mine...)
 	var others []claims.Claimant
@@ -227,7 +226,7 @@ func findConflicts(ctx context.Context, kube client.Reader, mg *v1alpha1.DNS, s 
 		if claims.Writes(o) {
 			others = append(others, c)
 		}
-		// One that cannot be read is the other object's to complain about.
+		// The controller reports a record that is not valid on the other object.
 		if r, err := readRecord(o); err == nil {
 			records = append(records, r)
 		}
@@ -240,8 +239,8 @@ func claimant(o *v1alpha1.DNS) claims.Claimant {
 	return claims.New(o, o.Status.AtProvider.Tailnet, slices.Collect(maps.Keys(wantedParts(o.Spec.ForProvider)))...)
 }
 
-// carryOut records a plan and writes its parts. MagicDNS is the last: nameservers
-// may change it.
+// carryOut records a plan and writes its parts. MagicDNS is last, because nameservers may change
+// it.
 func (e *external) carryOut(ctx context.Context, mg *v1alpha1.DNS, p plan) error {
 	if err := record.Save(ctx, e.kube, mg, annotationRecord, p.before); err != nil {
 		return err
@@ -284,18 +283,18 @@ func (e *external) carryOut(ctx context.Context, mg *v1alpha1.DNS, p plan) error
 	return nil
 }
 
-// asksForMagicDNS reports whether the object itself wants MagicDNS to be on.
+// asksForMagicDNS reports whether the object itself turns MagicDNS on.
 func asksForMagicDNS(mg *v1alpha1.DNS) bool {
 	want, ok := wantedParts(mg.Spec.ForProvider)[partMagicDNS]
 	return ok && isOn(want)
 }
 
-// errMagicDNS says that Tailscale refused to change MagicDNS. It needs a nameserver for
+// errMagicDNS means that Tailscale refused to turn MagicDNS on. Tailscale requires a nameserver for
 // that: "need at least one nameserver to enable MagicDNS".
 var errMagicDNS = errors.New("Tailscale does not turn MagicDNS on: add nameservers, or set magicDNS to false")
 
-// observe copies: the settings are shared, and the API server's answers are
-// decoded into the status.
+// observe copies the settings: they are shared, and the API server's responses are decoded into the
+// status.
 func observe(o *v1alpha1.DNSObservation, d tailscale.DNS, override *bool) {
 	o.Nameservers, o.SearchPaths = slices.Clone(d.Nameservers), slices.Clone(d.SearchPaths)
 	o.MagicDNS, o.OverrideLocalDNS = &d.MagicDNS, override

@@ -33,15 +33,15 @@ var errBoom = errors.New("boom")
 
 const finalizer = "test/finalizer"
 
-// fakeAPI is a tailnet's DNS settings in memory.
+// A fakeAPI holds a tailnet's DNS settings in memory.
 type fakeAPI struct {
 	tailscale.DNS
 	override bool
 
-	// strict refuses MagicDNS without nameservers, as Tailscale's documents say.
+	// strict refuses MagicDNS without nameservers, as Tailscale documents.
 	strict bool
 
-	// faults are what calls by name come to: before or after they took effect.
+	// refuse and loseReply are the errors of calls by name: before or after they took effect.
 	refuse, loseReply map[string]error
 
 	writes []string
@@ -77,7 +77,7 @@ func (f fakeTailnet) OverrideLocalDNS(context.Context, tailscale.Staleness) (boo
 func (f fakeTailnet) SetNameservers(_ context.Context, a []string) error {
 	return f.write("SetNameservers", func() {
 		f.Nameservers = a
-		// As Tailscale does.
+		// Like Tailscale.
 		if len(a) == 0 {
 			f.MagicDNS = false
 		}
@@ -113,7 +113,7 @@ func (f fakeTailnet) SetOverrideLocalDNS(_ context.Context, on bool) error {
 	return f.write("SetOverrideLocalDNS", func() { f.override = on })
 }
 
-// cluster runs what the runtime does with an external client.
+// A cluster runs an external client like the managed reconciler.
 type cluster struct {
 	kube client.Client
 	api  *fakeAPI
@@ -141,7 +141,8 @@ func (c *cluster) get(t *testing.T, name string) *v1alpha1.DNS {
 	return mg
 }
 
-// reconcile once. It returns what the runtime would show as Synced.
+// reconcile runs one reconciliation. It returns the error that the managed reconciler would report
+// as Synced.
 func (c *cluster) reconcile(t *testing.T, name string) error {
 	t.Helper()
 	ctx := t.Context()
@@ -191,7 +192,7 @@ func (c *cluster) annotate(t *testing.T, mg *v1alpha1.DNS) {
 	mg.SetResourceVersion(o.GetResourceVersion())
 }
 
-// settle reconciles all until nothing can change any more.
+// settle reconciles all objects until nothing changes any more.
 func (c *cluster) settle(t *testing.T, names ...string) map[string]error {
 	t.Helper()
 	out := map[string]error{}
@@ -269,7 +270,7 @@ func TestReconcile(t *testing.T) {
 		writes   []string
 	}{
 		"Everything": {
-			reason:   "All parts are set, and domains of others stay.",
+			reason:   "All parts are set, and other domains stay.",
 			start:    fakeAPI{DNS: tailscale.DNS{SplitDNS: others}},
 			objects:  []*v1alpha1.DNS{object("a", 0, everything())},
 			want:     tailscale.DNS{Nameservers: []string{"1.1.1.1", "2606:4700:4700::1111"}, SearchPaths: []string{"a.example", "b.example"}, SplitDNS: map[string][]string{"corp.example": {"10.0.0.1"}, "theirs.example": {"10.9.9.9"}}, MagicDNS: true},
@@ -278,7 +279,7 @@ func TestReconcile(t *testing.T) {
 			writes:   []string{"PatchSplitDNS", "SetSearchPaths", "SetNameservers", "SetOverrideLocalDNS", "SetMagicDNS"},
 		},
 		"OnlyWhatIsNamed": {
-			reason:  "Parts that are not named are left alone.",
+			reason:  "Parts that are not set are left unchanged.",
 			start:   fakeAPI{DNS: tailscale.DNS{Nameservers: []string{"9.9.9.9"}, SearchPaths: []string{"x"}, SplitDNS: others, MagicDNS: true}},
 			objects: []*v1alpha1.DNS{object("a", 0, split("corp.example"))},
 			want:    tailscale.DNS{Nameservers: []string{"9.9.9.9"}, SearchPaths: []string{"x"}, SplitDNS: map[string][]string{"corp.example": {"10.0.0.1"}, "theirs.example": {"10.9.9.9"}}, MagicDNS: true},
@@ -286,14 +287,14 @@ func TestReconcile(t *testing.T) {
 			writes:  []string{"PatchSplitDNS"},
 		},
 		"ForeignRefused": {
-			reason:  "What somebody else set is not touched.",
+			reason:  "Parts that another client set are not changed.",
 			start:   fakeAPI{DNS: tailscale.DNS{Nameservers: []string{"9.9.9.9"}, SplitDNS: others}},
 			objects: []*v1alpha1.DNS{object("a", 0, nameservers("1.1.1.1")), object("b", 0, split("theirs.example"))},
 			want:    tailscale.DNS{Nameservers: []string{"9.9.9.9"}, SplitDNS: others},
 			ready:   map[string]xpv2.ConditionReason{"a": meta.ReasonForeignObject, "b": meta.ReasonForeignObject},
 		},
 		"ForeignAdopted": {
-			reason:  "It is taken over where the object says so.",
+			reason:  "The adoption policy takes over a part that another client set.",
 			start:   fakeAPI{DNS: tailscale.DNS{Nameservers: []string{"9.9.9.9"}}},
 			objects: []*v1alpha1.DNS{object("a", 0, adopting(nameservers("1.1.1.1")))},
 			want:    tailscale.DNS{Nameservers: []string{"1.1.1.1"}},
@@ -301,14 +302,14 @@ func TestReconcile(t *testing.T) {
 			writes:  []string{"SetNameservers"},
 		},
 		"SameIsOurs": {
-			reason:  "What is as wanted already needs no write and no adoption.",
+			reason:  "A part that matches the spec needs no write and no adoption.",
 			start:   fakeAPI{DNS: tailscale.DNS{Nameservers: []string{"1.1.1.1"}}},
 			objects: []*v1alpha1.DNS{object("a", 0, nameservers("1.1.1.1"))},
 			want:    tailscale.DNS{Nameservers: []string{"1.1.1.1"}},
 			ready:   map[string]xpv2.ConditionReason{"a": xpv2.ReasonAvailable},
 		},
 		"OlderWins": {
-			reason:  "Of two objects the older has the part; the younger has the rest of its own.",
+			reason:  "The older of two objects owns the part; the younger owns its other parts.",
 			objects: []*v1alpha1.DNS{object("young", 0, split("corp.example", "young.example")), object("old", time.Hour, split("corp.example"))},
 			want:    tailscale.DNS{SplitDNS: map[string][]string{"corp.example": {"10.0.0.1"}, "young.example": {"10.0.0.1"}}},
 			ready:   map[string]xpv2.ConditionReason{"young": meta.ReasonConflict, "old": xpv2.ReasonAvailable},
@@ -322,14 +323,14 @@ func TestReconcile(t *testing.T) {
 			writes:  []string{"SetNameservers"},
 		},
 		"CreateOnly": {
-			reason:  "An object that may not update is written once.",
+			reason:  "An object without the Update policy is written once.",
 			objects: []*v1alpha1.DNS{object("a", 0, nameservers("1.1.1.1"), policies(xpv2.ManagementActionObserve, xpv2.ManagementActionCreate))},
 			want:    tailscale.DNS{Nameservers: []string{"1.1.1.1"}},
 			ready:   map[string]xpv2.ConditionReason{"a": xpv2.ReasonAvailable},
 			writes:  []string{"SetNameservers"},
 		},
 		"NoDevicesScope": {
-			reason:  "A credential for DNS alone is enough.",
+			reason:  "A credential with only DNS access is enough.",
 			start:   fakeAPI{refuse: map[string]error{"Domain": errBoom}},
 			objects: []*v1alpha1.DNS{object("a", 0, nameservers("1.1.1.1"))},
 			want:    tailscale.DNS{Nameservers: []string{"1.1.1.1"}},
@@ -406,13 +407,14 @@ func TestDriftUpdateDelete(t *testing.T) {
 	delete(want.SplitDNS, "two.example")
 	check("RemovedDomainGoes", want)
 
-	// Somebody changes the search paths after the last poll: they are theirs now.
+	// Another client changes the search paths after the last poll: they no longer belong to the
+	// object.
 	api.SearchPaths = []string{"theirs"}
 	c.remove(t, "a")
 	start.SearchPaths = []string{"theirs"}
 	check("Deleted", start)
 	if c.get(t, "a").GetName() != "" {
-		t.Error("Deleted: the object is still there")
+		t.Error("Deleted: the object still exists")
 	}
 }
 
@@ -423,10 +425,10 @@ func TestReleased(t *testing.T) {
 	c.remove(t, "old")
 	c.settle(t, "old", "young")
 	if diff := cmp.Diff([]string{"8.8.8.8"}, api.Nameservers); diff != "" {
-		t.Errorf("the younger object must get what the older one left: -want, +got:\n%s", diff)
+		t.Errorf("the younger object must get the parts of the deleted older one: -want, +got:\n%s", diff)
 	}
-	// An older object that begins to want a part takes it over from the younger,
-	// and the younger one's deletion leaves it alone.
+	// An older object that begins to want a part takes it over from the younger one, whose deletion
+	// does not remove it.
 	c = newCluster(t, api, object("young", 0, adopting(nameservers("8.8.8.8"))), object("old", time.Hour, split("corp.example")))
 	c.settle(t, "young", "old")
 	old := c.get(t, "old")
@@ -442,8 +444,8 @@ func TestReleased(t *testing.T) {
 	}
 }
 
-// TestFaults fails each write once, before and after its effect, while an object
-// is made and while it is deleted. It must recover, and leave nothing.
+// TestFaults makes each write fail once, before and after its effect, while an object is created
+// and deleted. The controller must recover, and leave no parts.
 func TestFaults(t *testing.T) {
 	for _, call := range []string{"DNS", "OverrideLocalDNS", "PatchSplitDNS", "SetSearchPaths", "SetNameservers", "SetOverrideLocalDNS", "SetMagicDNS"} {
 		for _, lost := range []bool{false, true} {
@@ -470,16 +472,16 @@ func TestFaults(t *testing.T) {
 				}
 				fail()
 				if errs := c.settle(t, "a"); errs["a"] != nil || len(api.Nameservers) != 2 || len(api.SplitDNS) != 1 || !api.override {
-					t.Errorf("it does not recover: %v, %+v", errs["a"], api.state())
+					t.Errorf("the object does not recover: %v, %+v", errs["a"], api.state())
 				}
 				c.remove(t, "a")
 				fail()
 				c.settle(t, "a")
 				if diff := cmp.Diff(tailscale.DNS{MagicDNS: true}, api.state(), cmpopts.EquateEmpty()); diff != "" {
-					t.Errorf("something is left, or lost: -want, +got:\n%s", diff)
+					t.Errorf("settings remain or are lost: -want, +got:\n%s", diff)
 				}
 				if c.get(t, "a").GetName() != "" {
-					t.Error("the object is still there")
+					t.Error("the object still exists")
 				}
 			})
 		}

@@ -16,8 +16,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// TestMagicDNSStaysOn removes the last nameservers of a tailnet with MagicDNS, where
-// Tailscale turns it on again without any and where it does not.
+// TestMagicDNSStaysOn removes the last nameservers of a tailnet with MagicDNS. Tailscale turns
+// MagicDNS on again without nameservers in some cases, and refuses in others.
 func TestMagicDNSStaysOn(t *testing.T) {
 	both := nameservers("1.1.1.1")
 	both.SearchPaths = &[]string{"a.example"}
@@ -29,10 +29,10 @@ func TestMagicDNSStaysOn(t *testing.T) {
 		want   tailscale.DNS
 	}{
 		"Deleted":       {reason: "MagicDNS is turned on again.", want: tailscale.DNS{MagicDNS: true}},
-		"DeletedStrict": {reason: "Where that is refused the nameservers stay, and nothing keeps the object.", strict: true, want: tailscale.DNS{MagicDNS: true, Nameservers: []string{"1.1.1.1"}}},
-		"CrashedStrict": {reason: "So do they after a crash in between.", strict: true, crash: true, want: tailscale.DNS{MagicDNS: true, Nameservers: []string{"1.1.1.1"}}},
+		"DeletedStrict": {reason: "If Tailscale refuses this, the nameservers stay, and the object is deleted.", strict: true, want: tailscale.DNS{MagicDNS: true, Nameservers: []string{"1.1.1.1"}}},
+		"CrashedStrict": {reason: "The nameservers stay after a crash during the deletion.", strict: true, crash: true, want: tailscale.DNS{MagicDNS: true, Nameservers: []string{"1.1.1.1"}}},
 		"EditedStrict": {
-			reason: "So do they when the object does not want them any more.", strict: true,
+			reason: "The nameservers stay when the spec no longer has them.", strict: true,
 			edit: func(p *v1alpha1.DNSParameters) { p.Nameservers = nil },
 			want: tailscale.DNS{MagicDNS: true, Nameservers: []string{"1.1.1.1"}, SearchPaths: []string{"a.example"}},
 		},
@@ -65,13 +65,13 @@ func TestMagicDNSStaysOn(t *testing.T) {
 				t.Errorf("\n%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 			if gone := c.get(t, "a").GetName() == ""; gone != (tc.edit == nil) {
-				t.Errorf("\n%s\nthe object is gone: %t", tc.reason, gone)
+				t.Errorf("\n%s\nthe object is deleted: %t", tc.reason, gone)
 			}
 		})
 	}
 }
 
-// TestMagicDNSRefused asks for MagicDNS without a nameserver.
+// TestMagicDNSRefused turns MagicDNS on without a nameserver.
 func TestMagicDNSRefused(t *testing.T) {
 	api := &fakeAPI{strict: true}
 	c := newCluster(t, api, object("a", 0, v1alpha1.DNSParameters{Preferences: &v1alpha1.DNSPreferences{MagicDNS: true}, SearchPaths: &[]string{"a.example"}}))
@@ -81,6 +81,6 @@ func TestMagicDNSRefused(t *testing.T) {
 	}
 	c.remove(t, "a")
 	if errs := c.settle(t, "a"); errs["a"] != nil || c.get(t, "a").GetName() != "" {
-		t.Errorf("the object must go: %v", errs["a"])
+		t.Errorf("the object must be deleted: %v", errs["a"])
 	}
 }

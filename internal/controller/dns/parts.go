@@ -12,27 +12,27 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// Names of parts, for people as well.
+// Names of parts, which messages also use.
 const (
 	partNameservers      = "nameservers"
 	partOverrideLocalDNS = "nameservers.overrideLocalDNS"
 	partSearchPaths      = "searchPaths"
 	partMagicDNS         = "preferences.magicDNS"
-	prefixSplitDNS       = "splitDNS/" // And a domain.
+	prefixSplitDNS       = "splitDNS/" // Followed by a domain.
 )
 
-// parts of a tailnet's DNS settings by name: each has one owner. A switch has
-// one value, true or false. A part that is set to nothing has no values.
+// parts are parts of a tailnet's DNS settings by name. Each part has one owner. A switch has one
+// value, true or false. An empty part has no values.
 type parts map[string][]string
 
-// isSwitch reports whether a part is a preference. Preferences always have a value:
-// they are nobody's, and stay when an object goes.
+// isSwitch reports whether a part is a preference. Preferences always have a value: they have no
+// owner, and remain when an object is deleted.
 func isSwitch(part string) bool { return part == partOverrideLocalDNS || part == partMagicDNS }
 
 // splitDomain returns the domain of a split DNS part.
 func splitDomain(part string) (string, bool) { return strings.CutPrefix(part, prefixSplitDNS) }
 
-// wantedParts are the parts that an object names.
+// wantedParts returns the parts that an object sets.
 func wantedParts(p v1alpha1.DNSParameters) parts {
 	out := parts{}
 	if n := p.Nameservers; n != nil {
@@ -53,8 +53,7 @@ func wantedParts(p v1alpha1.DNSParameters) parts {
 	return out
 }
 
-// currentParts are the parts that a tailnet has. The override is nil if nobody
-// asked for it.
+// currentParts returns the parts of a tailnet. override is nil if it was not read.
 func currentParts(d tailscale.DNS, override *bool) parts {
 	out := parts{
 		partNameservers: canonical(d.Nameservers),
@@ -70,7 +69,7 @@ func currentParts(d tailscale.DNS, override *bool) parts {
 	return out
 }
 
-// canonical writes addresses as netip does: an IPv6 address has many spellings.
+// canonical returns addresses in the form of netip, because an IPv6 address has several spellings.
 func canonical(addresses []string) []string {
 	out := make([]string, 0, len(addresses))
 	for _, a := range addresses {

@@ -18,42 +18,42 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// A situation is all that a plan depends on.
+// A situation holds all inputs of a plan.
 type situation struct {
-	// Wanted is empty for an object that is being deleted.
+	// wanted is empty for an object that is being deleted.
 	wanted  parts
 	current parts
 	record  values
 
-	// Lost are the parts that an older object has.
+	// lost are the parts that belong to an older object.
 	lost map[string]claims.Claimant
 
-	// Siblings are the records of other objects for the same tailnet.
+	// siblings are the records of other objects of the same tailnet.
 	siblings []values
 
 	adopt bool
 }
 
-// A plan is what is to be done about an object, and why not all can be.
+// A plan describes the changes for an object, and what prevents others.
 type plan struct {
-	// Set are parts to write; those without values are removed.
+	// set are the parts to write; those without values are removed.
 	set parts
 
-	// Before and after are the records to keep before and after that.
+	// before and after are the records to save before and after the write.
 	before, after values
 
 	current values
 	lost    map[string]claims.Claimant
 
-	// Removed are the nameservers that the plan removes, or has removed before a crash.
+	// removed are the nameservers that the plan removes, or has removed before a crash.
 	removed []string
 
-	// Foreign are parts that somebody else set, adopted those that are taken
-	// over nevertheless. Both are sorted.
+	// foreign are parts that another client set; adopted are such parts that the object takes over.
+	// Both are sorted.
 	foreign, adopted []string
 }
 
-// decide what is to be done.
+// decide returns the plan for a situation.
 func decide(s situation) plan {
 	p := plan{set: parts{}, before: values{}, after: values{}, current: s.record, lost: map[string]claims.Claimant{}}
 	for _, part := range slices.Sorted(maps.Keys(s.wanted)) {
@@ -74,7 +74,7 @@ func decide(s situation) plan {
 	return p
 }
 
-// planWanted plans for a part that is wanted.
+// planWanted plans a part that is wanted.
 func (s situation) planWanted(p *plan, part string) {
 	want, current := s.wanted[part], s.current[part]
 	if holder, ok := s.lost[part]; ok {
@@ -96,8 +96,8 @@ func (s situation) planWanted(p *plan, part string) {
 	}
 }
 
-// isForeign reports whether a part has other values than those that are wanted,
-// and none of this cluster's objects has set it.
+// isForeign reports whether a part has other values than the wanted ones, and none of this
+// cluster's objects has set them.
 func (s situation) isForeign(part string) bool {
 	current := s.current[part]
 	if _, ours := s.record[part]; ours || len(current) == 0 || slices.Equal(current, s.wanted[part]) {
@@ -106,8 +106,8 @@ func (s situation) isForeign(part string) bool {
 	return !slices.ContainsFunc(s.siblings, func(r values) bool { return r.hasSet(part, current) })
 }
 
-// planUnwanted plans for a part that is ours and may not be wanted any more. It is
-// removed unless it has another owner now or somebody has changed it.
+// planUnwanted plans a part that belongs to the object and may no longer be wanted. It is removed
+// unless it has another owner now or another client has changed it.
 func (s situation) planUnwanted(p *plan, part string) {
 	_, wanted := s.wanted[part]
 	_, lost := s.lost[part]
@@ -118,7 +118,7 @@ func (s situation) planUnwanted(p *plan, part string) {
 		return
 	}
 	if wanted {
-		// Until the new owner has taken it over, the record shows it that an object of
+		// Until the new owner takes the part over, the record shows the new owner that an object of
 		// the cluster has set the part.
 		p.after[part] = s.record[part]
 		return
@@ -128,8 +128,8 @@ func (s situation) planUnwanted(p *plan, part string) {
 	}
 }
 
-// restoreMagicDNS turns MagicDNS on again where removing the last nameserver turns
-// it off, or has done so before a crash.
+// restoreMagicDNS turns MagicDNS on again if removing the last nameserver turns it off, or has done
+// so before a crash.
 func (s situation) restoreMagicDNS(p *plan) {
 	if want, ok := s.wanted[partMagicDNS]; ok && !isOn(want) {
 		return
@@ -148,7 +148,7 @@ func (s situation) restoreMagicDNS(p *plan) {
 	p.before[partMagicDNS] = [][]string{toggle(true)}
 }
 
-// join returns the values of both without repetitions.
+// join returns the values of both without duplicates.
 func join(a, b [][]string) [][]string {
 	out := slices.Clone(a)
 	for _, v := range b {
@@ -159,10 +159,10 @@ func join(a, b [][]string) [][]string {
 	return out
 }
 
-// done reports whether nothing can be done any more.
+// done reports whether there are no more changes.
 func (p plan) done() bool { return len(p.set) == 0 && reflect.DeepEqual(p.after, p.current) }
 
-// diff names what is to be written.
+// diff returns the names of the parts to write.
 func (p plan) diff() string {
 	var out []string
 	for _, part := range slices.Sorted(maps.Keys(p.set)) {
@@ -171,7 +171,7 @@ func (p plan) diff() string {
 	return strings.Join(out, "; ")
 }
 
-// blocked says why not all that is wanted is done, or nil.
+// blocked returns an error if some wanted parts cannot be set.
 func (p plan) blocked() error {
 	var why []string
 	if m := claims.Message(v1alpha1.DNSKind, p.lost); m != "" {
@@ -191,7 +191,7 @@ func (p plan) blocked() error {
 	return errors.New(strings.Join(why, ". "))
 }
 
-// ready is the condition of an object for which nothing is left to do.
+// ready returns the Ready condition of an object without further changes.
 func (p plan) ready() xpv2.Condition {
 	err := p.blocked()
 	switch {

@@ -1,9 +1,9 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package federatedidentity holds the controller of FederatedIdentities: other
-// issuers' tokens that Tailscale's API takes. An identity is found by a marker in
-// its description, and has no secret.
+// Package federatedidentity holds the controller of FederatedIdentities: other issuers' tokens that
+// Tailscale's API accepts. The controller finds an identity by a marker in its description. An
+// identity has no secret.
 package federatedidentity
 
 import (
@@ -28,11 +28,11 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// keyAudience is where the connection Secret, beside the client ID, has the
-// audience that tokens must be for.
+// keyAudience is the key of the required audience of tokens in the connection Secret. The
+// Secret also has the client ID.
 const keyAudience = "audience"
 
-// api is what this controller needs of a tailnet.
+// An api is the part of a tailnet's client that this controller uses.
 type api interface {
 	ownership.CredentialsAPI
 
@@ -49,7 +49,7 @@ type external struct {
 	clusterID string
 }
 
-// Observe the identity in the shared list.
+// Observe compares the identity in the shared list with the spec.
 func (e *external) Observe(ctx context.Context, mg *v1alpha1.FederatedIdentity) (managed.ExternalObservation, error) {
 	err := ownership.ClaimConflict(ctx, e.kube, &v1alpha1.FederatedIdentityList{}, v1alpha1.FederatedIdentityKind, mg, ownership.ByExternalName)
 	if err != nil {
@@ -96,8 +96,8 @@ func observe(mg *v1alpha1.FederatedIdentity, k *tailscale.Key) {
 	}
 }
 
-// wanted returns the identity that the object describes. It keeps the current audience,
-// unless the object names one.
+// wanted returns the identity that the object describes. It keeps the current audience, unless the
+// spec sets one.
 func (e *external) wanted(mg *v1alpha1.FederatedIdentity, audience string) tailscale.FederatedIdentityRequest {
 	p := mg.Spec.ForProvider
 	if p.Audience != "" {
@@ -135,7 +135,7 @@ func diff(have *tailscale.Key, want tailscale.FederatedIdentityRequest) string {
 	return ""
 }
 
-// Create an identity, or record the one that an earlier attempt made.
+// Create creates an identity, or records one that an earlier attempt created.
 func (e *external) Create(ctx context.Context, mg *v1alpha1.FederatedIdentity) (managed.ExternalCreation, error) {
 	ours, err := e.identities().Remaining(ctx, mg)
 	if err != nil {
@@ -153,7 +153,7 @@ func (e *external) Create(ctx context.Context, mg *v1alpha1.FederatedIdentity) (
 	return managed.ExternalCreation{ConnectionDetails: connection(k)}, nil
 }
 
-// Update all of the identity but its id.
+// Update replaces all fields of the identity except for its ID.
 func (e *external) Update(ctx context.Context, mg *v1alpha1.FederatedIdentity) (managed.ExternalUpdate, error) {
 	id := xpmeta.GetExternalName(mg)
 	want := e.wanted(mg, mg.Status.AtProvider.Audience)
@@ -163,7 +163,7 @@ func (e *external) Update(ctx context.Context, mg *v1alpha1.FederatedIdentity) (
 	return managed.ExternalUpdate{ConnectionDetails: connection(&tailscale.Key{ID: id, Audience: want.Audience})}, nil
 }
 
-// Delete every identity of the object.
+// Delete deletes every identity of the object.
 func (e *external) Delete(ctx context.Context, mg *v1alpha1.FederatedIdentity) (managed.ExternalDelete, error) {
 	mg.SetConditions(xpv2.Deleting())
 	ours, err := e.identities().Remaining(ctx, mg)

@@ -1,9 +1,8 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package logstreamconfiguration holds the controller of LogstreamConfigurations.
-// A tailnet has one for each type of logs, known by that type: it is the external
-// name.
+// Package logstreamconfiguration holds the controller of LogstreamConfigurations. A tailnet has one
+// for each type of logs, and the type is the external name.
 package logstreamconfiguration
 
 import (
@@ -26,7 +25,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// api is what this controller needs of a tailnet.
+// An api is the part of a tailnet's client that this controller uses.
 type api interface {
 	LogstreamConfiguration(ctx context.Context, logType string) (*tailscale.LogstreamConfiguration, error)
 	SetLogstreamConfiguration(ctx context.Context, logType string, r tailscale.LogstreamRequest) error
@@ -39,11 +38,11 @@ type external struct {
 	api  api
 	kube client.Reader
 
-	ours bool // What Observe found to be ours, or there to be adopted.
+	ours bool // Set by Observe if Create must record or adopt the configuration.
 }
 
-// Observe the configuration of the object's type of logs: there are two at most,
-// so this is no call an object.
+// Observe compares the configuration of the object's type of logs with the spec. It requests it
+// directly, because a tailnet has at most two.
 func (e *external) Observe(ctx context.Context, mg *v1alpha1.LogstreamConfiguration) (managed.ExternalObservation, error) {
 	if err := e.claimConflict(ctx, mg); err != nil {
 		return managed.ExternalObservation{}, ownership.IgnoreConflict(mg, err)
@@ -73,7 +72,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.LogstreamConfigurat
 		if err := mayManage(mg); err != nil {
 			return managed.ExternalObservation{}, err
 		}
-		// Only a Create can record that it is ours.
+		// Only Create can record the configuration as the object's.
 		e.ours = true
 		return managed.ExternalObservation{}, nil
 	}
@@ -105,7 +104,7 @@ func (e *external) claimConflict(ctx context.Context, mg *v1alpha1.LogstreamConf
 	})
 }
 
-// mayManage returns an error if a configuration that exists is not the object's.
+// mayManage returns an error if an existing configuration does not belong to the object.
 func mayManage(mg *v1alpha1.LogstreamConfiguration) error {
 	if mg.Spec.ForProvider.AdoptionPolicy == v1alpha1.AdoptionPolicyAdopt || ownership.Attempted(mg, logType(mg)) {
 		return nil
@@ -113,7 +112,8 @@ func mayManage(mg *v1alpha1.LogstreamConfiguration) error {
 	return ownership.NotOwned(mg, "%s logs are sent somewhere already, and not by this object; stop that, or set adoptionPolicy to Adopt", logType(mg))
 }
 
-// observe keeps the values that were sent last: Tailscale does not return them.
+// observe sets the status. It keeps the last values that were sent, because Tailscale does not
+// return them.
 func observe(mg *v1alpha1.LogstreamConfiguration, l *tailscale.LogstreamConfiguration) {
 	mg.Status.AtProvider = v1alpha1.LogstreamConfigurationObservation{
 		LogType:         logType(mg),
@@ -123,7 +123,8 @@ func observe(mg *v1alpha1.LogstreamConfiguration, l *tailscale.LogstreamConfigur
 	}
 }
 
-// hash reports whether the same was sent before, secrets and all.
+// hash returns a hash of the request, including its secrets, to detect changes since the last
+// write.
 func hash(mg *v1alpha1.LogstreamConfiguration, r tailscale.LogstreamRequest) (string, error) {
 	b, err := json.Marshal(r)
 	if err != nil {
@@ -132,7 +133,7 @@ func hash(mg *v1alpha1.LogstreamConfiguration, r tailscale.LogstreamRequest) (st
 	return secrets.Fingerprint(mg, string(b))
 }
 
-// wanted is where logs are to be sent, with secrets.
+// wanted returns the desired configuration with secrets.
 func (e *external) wanted(ctx context.Context, mg *v1alpha1.LogstreamConfiguration) (tailscale.LogstreamRequest, error) {
 	r := request(mg.Spec.ForProvider)
 	p := mg.Spec.ForProvider
@@ -156,7 +157,7 @@ func (e *external) wanted(ctx context.Context, mg *v1alpha1.LogstreamConfigurati
 	return r, nil
 }
 
-// Create a configuration, or record the one that is ours already.
+// Create creates a configuration, or records one that already belongs to the object.
 func (e *external) Create(ctx context.Context, mg *v1alpha1.LogstreamConfiguration) (managed.ExternalCreation, error) {
 	t := logType(mg)
 	l, err := e.api.LogstreamConfiguration(ctx, t)
@@ -192,7 +193,7 @@ func (e *external) Update(ctx context.Context, mg *v1alpha1.LogstreamConfigurati
 	return managed.ExternalUpdate{}, err
 }
 
-// Delete the configuration.
+// Delete deletes the configuration.
 func (e *external) Delete(ctx context.Context, mg *v1alpha1.LogstreamConfiguration) (managed.ExternalDelete, error) {
 	mg.SetConditions(xpv2.Deleting())
 	t := logType(mg)
@@ -213,8 +214,8 @@ func gcsSecretRef(p *v1alpha1.LogstreamGCS) *xpv2.LocalSecretKeySelector {
 	return &p.CredentialsSecretRef
 }
 
-// diff names the field of a configuration that is not as wanted. What the object
-// does not say, Tailscale chooses.
+// diff returns the name of a field that differs from the spec. Tailscale chooses the fields that
+// the spec does not set.
 func diff(have *tailscale.LogstreamConfiguration, want tailscale.LogstreamRequest) string {
 	switch {
 	case have.DestinationType != want.DestinationType:

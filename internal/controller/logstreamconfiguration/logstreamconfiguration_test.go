@@ -24,7 +24,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// tailnet sends logs somewhere, or nowhere.
+// A tailnet holds a log streaming configuration, or none.
 type tailnet struct {
 	current *tailscale.LogstreamConfiguration
 	sent    []tailscale.LogstreamRequest
@@ -45,8 +45,8 @@ func (n *tailnet) DeleteLogstreamConfiguration(context.Context, string) error {
 	return nil
 }
 
-// TestSecretChanges follows one object from its creation through a change of the
-// secret that Tailscale does not give back.
+// TestSecretChanges follows one object from its creation to a change of the secret, which Tailscale
+// does not return.
 func TestSecretChanges(t *testing.T) {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
@@ -81,7 +81,7 @@ func TestSecretChanges(t *testing.T) {
 			if _, err := e.Create(t.Context(), mg); err != nil {
 				t.Fatal(err)
 			}
-			// The managed reconciler drops what Create does to the status.
+			// The managed reconciler drops changes of the status in Create.
 			mg.Status.AtProvider = v1alpha1.LogstreamConfigurationObservation{}
 		case !upToDate:
 			if _, err := e.Update(t.Context(), mg); err != nil {
@@ -104,8 +104,8 @@ func TestSecretChanges(t *testing.T) {
 	if strings.Contains(mg.Status.AtProvider.SecretHash, "notasecret") {
 		t.Error("the status holds the token")
 	}
-	// A field that the spec no longer has is taken back, though Tailscale chooses
-	// what is absent.
+	// A field that was removed from the spec is reset, although Tailscale chooses fields that the
+	// spec does not set.
 	mg.Spec.ForProvider.User = "me"
 	observe(true, false)
 	mg.Spec.ForProvider.User = ""

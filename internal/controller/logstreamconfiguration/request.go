@@ -12,7 +12,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// request is what parameters ask for, without secrets.
+// request returns the request for the parameters, without secrets.
 func request(p v1alpha1.LogstreamConfigurationParameters) tailscale.LogstreamRequest {
 	r := tailscale.LogstreamRequest{
 		DestinationType:   tsclient.LogstreamEndpointType(p.DestinationType),

@@ -1,10 +1,10 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package oauthclient holds the controller of OAuthClients: credentials to
-// Tailscale's API that are made through the API. A client is found by a marker in
-// its description; one whose secret was lost is replaced, for Tailscale shows a
-// secret only once.
+// Package oauthclient holds the controller of OAuthClients: credentials for Tailscale's API that
+// the controller creates through the API. The controller finds a client by a marker in its
+// description. It replaces a client whose secret was lost, because Tailscale returns a secret only
+// once.
 package oauthclient
 
 import (
@@ -31,7 +31,7 @@ import (
 
 const reasonReplacing event.Reason = "ReplacingOAuthClient"
 
-// api is what this controller needs of a tailnet.
+// An api is the part of a tailnet's client that this controller uses.
 type api interface {
 	ownership.CredentialsAPI
 
@@ -48,10 +48,10 @@ type external struct {
 	record    event.Recorder
 	clusterID string
 
-	lost bool // What Observe found: the secret of the client is nowhere.
+	lost bool // Set by Observe if the secret of the client is lost.
 }
 
-// Observe the client in the shared list.
+// Observe compares the client in the shared list with the spec.
 func (e *external) Observe(ctx context.Context, mg *v1alpha1.OAuthClient) (managed.ExternalObservation, error) {
 	if err := e.claimConflict(ctx, mg); err != nil {
 		return managed.ExternalObservation{}, ownership.IgnoreConflict(mg, err)
@@ -131,8 +131,8 @@ func diff(have *tailscale.Key, want tailscale.OAuthClientRequest) string {
 	return ""
 }
 
-// Create a client. Clients of the object that exist already go first: nobody
-// knows their secrets.
+// Create creates a client. It first deletes existing clients of the object, because their secrets
+// are lost.
 func (e *external) Create(ctx context.Context, mg *v1alpha1.OAuthClient) (managed.ExternalCreation, error) {
 	if e.lost {
 		e.record.Event(mg, event.Normal(reasonReplacing, "Replacing OAuth client "+xpmeta.GetExternalName(mg)+", whose secret the connection Secret lacks"))
@@ -151,7 +151,7 @@ func (e *external) Create(ctx context.Context, mg *v1alpha1.OAuthClient) (manage
 	}}, nil
 }
 
-// Update description, scopes and tags.
+// Update replaces the description, scopes and tags.
 func (e *external) Update(ctx context.Context, mg *v1alpha1.OAuthClient) (managed.ExternalUpdate, error) {
 	id := xpmeta.GetExternalName(mg)
 	if err := e.api.SetOAuthClient(ctx, id, e.wanted(mg)); err != nil {
@@ -161,7 +161,7 @@ func (e *external) Update(ctx context.Context, mg *v1alpha1.OAuthClient) (manage
 	return managed.ExternalUpdate{ConnectionDetails: details}, err
 }
 
-// Delete every client of the object.
+// Delete deletes every client of the object.
 func (e *external) Delete(ctx context.Context, mg *v1alpha1.OAuthClient) (managed.ExternalDelete, error) {
 	mg.SetConditions(xpv2.Deleting())
 	return managed.ExternalDelete{}, e.deleteAll(ctx, mg)

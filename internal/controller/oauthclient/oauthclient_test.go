@@ -26,7 +26,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// world is a simulated tailnet and objects of a cluster.
+// A world is a simulated tailnet and objects of a cluster.
 type world struct {
 	t    *testing.T
 	sim  *simtest.Running
@@ -56,7 +56,7 @@ func (w world) external() *external {
 	return &external{api: w.api, kube: w.kube, record: event.NewNopRecorder(), clusterID: "cluster"}
 }
 
-// clients are the ids of the tailnet's OAuth clients.
+// clients returns the IDs of the tailnet's OAuth clients.
 func (w world) clients() []string {
 	w.t.Helper()
 	all, err := w.sim.Client(w.t).Keys().List(w.t.Context(), true)
@@ -110,7 +110,7 @@ func TestLostAnswer(t *testing.T) {
 	if diff := cmp.Diff([]string{xpmeta.GetExternalName(mg)}, w.clients()); diff != "" {
 		t.Errorf("one client must be left: -want, +got:\n%s", diff)
 	}
-	// What the connection Secret gets must work.
+	// The credentials in the connection Secret must work.
 	k := &tsclient.OAuth{ClientID: string(c.ConnectionDetails["client_id"]), ClientSecret: string(c.ConnectionDetails["client_secret"])}
 	used := w.sim.Client(t)
 	used.Auth = k
@@ -130,7 +130,7 @@ func TestSecretLost(t *testing.T) {
 	e = w.external()
 	o, err := e.Observe(t.Context(), mg)
 	if err != nil || o.ResourceExists || mg.GetCondition(xpv2.TypeReady).Status != corev1.ConditionFalse {
-		t.Fatalf("a client whose secret is nowhere: exists %t, error %v, condition %v", o.ResourceExists, err, mg.GetCondition(xpv2.TypeReady))
+		t.Fatalf("a client whose secret is lost: exists %t, error %v, condition %v", o.ResourceExists, err, mg.GetCondition(xpv2.TypeReady))
 	}
 	if _, err := e.Create(t.Context(), mg); err != nil {
 		t.Fatal(err)
@@ -173,6 +173,6 @@ func TestAtRest(t *testing.T) {
 		}
 	}
 	if n := w.sim.Calls()["GET /api/v2/tailnet/{tailnet}/keys"]; n > 1 || len(w.sim.Calls()) > 1 {
-		t.Errorf("objects at rest cost more than one list: %v", w.sim.Calls())
+		t.Errorf("unchanged objects need more than one list call: %v", w.sim.Calls())
 	}
 }

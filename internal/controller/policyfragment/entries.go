@@ -13,7 +13,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/policyfile"
 )
 
-// entries of a fragment.
+// entries returns the entries of a fragment.
 func entries(p *v1alpha1.PolicyFragmentParameters) ([]policyfile.Entry, error) {
 	var out []policyfile.Entry
 	lists := []struct {
@@ -51,7 +51,7 @@ func entries(p *v1alpha1.PolicyFragmentParameters) ([]policyfile.Entry, error) {
 	}
 	for _, t := range tables {
 		for k, v := range t.lists {
-			// The API server may have null for an empty list.
+			// The API server may store null for an empty list.
 			if v == nil {
 				v = []string{}
 			}
@@ -77,7 +77,7 @@ func entry(section, key string, value any) (policyfile.Entry, error) {
 	return policyfile.Entry{Section: section, Key: key, Value: b}, errors.Wrapf(err, "cannot encode %s", path(section, key))
 }
 
-// path of an entry, for people.
+// path returns the path of an entry in messages.
 func path(section, key string) string {
 	if key == "" {
 		return section

@@ -1,9 +1,8 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package policyfragment holds the controller of PolicyFragments: pieces of a
-// tailnet's policy file. How a piece gets into the file is the business of
-// internal/policyfile.
+// Package policyfragment holds the controller of PolicyFragments: parts of a tailnet's policy file.
+// Package internal/policyfile merges a fragment into the file.
 package policyfragment
 
 import (
@@ -27,8 +26,7 @@ import (
 )
 
 const (
-	// maxConflicts that the status lists, and maxShown of them that a condition
-	// names.
+	// maxConflicts limits the conflicts in the status, and maxShown those in a condition.
 	maxConflicts = 64
 	maxShown     = 3
 )
@@ -36,7 +34,7 @@ const (
 // reasonPolicyWarnings of events.
 const reasonPolicyWarnings event.Reason = "PolicyWarnings"
 
-// api is what this controller needs of a tailnet.
+// An api is the part of a tailnet's client that this controller uses.
 type api interface {
 	PolicyFile(ctx context.Context, staleness tailscale.Staleness) (tailscale.PolicyFile, error)
 	EditPolicyFile(ctx context.Context, edit func(text string) (string, error)) (warnings []string, err error)
@@ -51,7 +49,7 @@ type external struct {
 	warned    *warned
 }
 
-// Observe how the fragment stands in the shared copy of the policy file.
+// Observe compares the fragment with the shared copy of the policy file.
 func (e *external) Observe(ctx context.Context, mg *v1alpha1.PolicyFragment) (managed.ExternalObservation, error) {
 	deleted := xpmeta.WasDeleted(mg)
 	owner, err := e.owner(mg)
@@ -98,7 +96,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.PolicyFragment) (ma
 	case upToDate:
 		mg.SetConditions(xpv2.Available())
 	}
-	// A fragment that others' entries satisfy or keep out has nothing to make.
+	// A fragment has nothing to create if other owners' entries satisfy it or conflict with it.
 	return managed.ExternalObservation{ResourceExists: owned > 0 || upToDate, ResourceUpToDate: upToDate, Diff: diff(upToDate)}, nil
 }
 
@@ -109,7 +107,7 @@ func (e *external) Create(ctx context.Context, mg *v1alpha1.PolicyFragment) (man
 	if err != nil {
 		return managed.ExternalCreation{}, err
 	}
-	// An owner stays what it was when entries were first marked with it.
+	// The owner stays the one with which the entries were first marked.
 	xpmeta.SetExternalName(mg, owner)
 	return managed.ExternalCreation{}, e.write(ctx, mg)
 }
@@ -119,8 +117,8 @@ func (e *external) Update(ctx context.Context, mg *v1alpha1.PolicyFragment) (man
 	return managed.ExternalUpdate{}, e.write(ctx, mg)
 }
 
-// write merges the fragment into the policy file as it is now. Tailscale
-// refuses the whole file if it would not work with the fragment.
+// write merges the fragment into the current policy file. Tailscale rejects the whole file if it is
+// not valid with the fragment.
 func (e *external) write(ctx context.Context, mg *v1alpha1.PolicyFragment) error {
 	owner, err := e.owner(mg)
 	if err != nil {
@@ -133,7 +131,7 @@ func (e *external) write(ctx context.Context, mg *v1alpha1.PolicyFragment) error
 		return out, err
 	})
 	if err == nil && written {
-		// A text that is not written is not validated either.
+		// Tailscale validates a text only if it is written.
 		e.warned.set(mg.GetUID(), warnings)
 		warn(mg, warnings)
 		if c := mg.GetCondition(meta.TypePolicyWarnings); c.Status == corev1.ConditionTrue {
@@ -146,7 +144,7 @@ func (e *external) write(ctx context.Context, mg *v1alpha1.PolicyFragment) error
 	return errors.Wrap(err, "cannot change the policy file")
 }
 
-// Delete takes the object's entries out of the policy file, and nothing else.
+// Delete removes only the object's entries from the policy file.
 func (e *external) Delete(ctx context.Context, mg *v1alpha1.PolicyFragment) (managed.ExternalDelete, error) {
 	mg.SetConditions(xpv2.Deleting())
 	owner, err := e.owner(mg)
@@ -169,8 +167,8 @@ func observesOnly(mg *v1alpha1.PolicyFragment) bool {
 	return len(ps) == 1 && ps[0] == xpv2.ManagementActionObserve
 }
 
-// owner is what the object's entries are marked with: its external name. One
-// that another object's entries have is taken only if that is asked for.
+// owner returns the mark of the object's entries: its external name. A mark that other objects'
+// entries have is used only if the spec permits adoption.
 func (e *external) owner(mg *v1alpha1.PolicyFragment) (string, error) {
 	object := mg.GetNamespace() + "/" + mg.GetName()
 	name := xpmeta.GetExternalName(mg)

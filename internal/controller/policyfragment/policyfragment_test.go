@@ -59,7 +59,7 @@ func hosts(k, v string) func(*v1alpha1.PolicyFragment) {
 	}
 }
 
-// A tailnet is a simulated one with a client of it.
+// A tailnet is a simulated tailnet with a client.
 type tailnet struct {
 	*simtest.Running
 
@@ -90,7 +90,7 @@ func (n tailnet) policy(t *testing.T) string {
 	return p.HuJSON
 }
 
-// edit changes the policy file behind the controller's back.
+// edit changes the policy file without the controller.
 func (n tailnet) edit(t *testing.T, from, to string) {
 	t.Helper()
 	text := n.policy(t)
@@ -105,7 +105,7 @@ func (n tailnet) edit(t *testing.T, from, to string) {
 	}
 }
 
-// reconcile does what the managed reconciler does until nothing is left to do.
+// reconcile runs the managed reconciler's steps until nothing is left to do.
 func (n tailnet) reconcile(t *testing.T, mg *v1alpha1.PolicyFragment) error {
 	t.Helper()
 	for range 5 {
@@ -128,7 +128,7 @@ func (n tailnet) reconcile(t *testing.T, mg *v1alpha1.PolicyFragment) error {
 			return err
 		}
 	}
-	t.Fatal("the object does not come to rest")
+	t.Fatal("the object is not up to date after all reconciliations")
 	return nil
 }
 
@@ -161,7 +161,7 @@ func TestLifecycle(t *testing.T) {
 		t.Errorf("external name: %q", got)
 	}
 
-	// At rest nothing is asked of the API.
+	// An unchanged object needs no requests.
 	n.ResetCalls()
 	for range 10 {
 		if err := n.reconcile(t, mg); err != nil {
@@ -169,10 +169,10 @@ func TestLifecycle(t *testing.T) {
 		}
 	}
 	if calls := n.Calls(); len(calls) > 0 {
-		t.Errorf("calls at rest: %v", calls)
+		t.Errorf("calls without changes: %v", calls)
 	}
 
-	// Drift is put right, what others write is kept.
+	// Drift is corrected, and entries of others are kept.
 	n.edit(t, `"db": "10.0.0.1"`, `"db": "10.0.0.2", "other": "10.0.0.3"`)
 	if err := n.reconcile(t, mg); err != nil {
 		t.Fatal(err)
@@ -181,7 +181,7 @@ func TestLifecycle(t *testing.T) {
 		t.Errorf("drift was not corrected:\n%s", p)
 	}
 
-	// What is no longer wanted goes, what is new comes.
+	// Entries that are no longer wanted are removed, and new ones are added.
 	mg.Spec.ForProvider.AutoApprovers = nil
 	mg.Spec.ForProvider.Groups = map[string][]string{"group:ops": {"ann@example.com"}}
 	if err := n.reconcile(t, mg); err != nil {
@@ -191,7 +191,7 @@ func TestLifecycle(t *testing.T) {
 		t.Errorf("the update was not written:\n%s", p)
 	}
 
-	// In the end the file is what it was, except for what others wrote.
+	// In the end the file is unchanged, except for the entries of others.
 	n.edit(t, `"db": "10.0.0.1", "other": "10.0.0.3",`, `"db": "10.0.0.1",`)
 	if err := n.reconcile(t, deleted(mg)); err != nil {
 		t.Fatal(err)
@@ -210,7 +210,8 @@ func TestShared(t *testing.T) {
 		}
 		wantReady(t, mg, corev1.ConditionTrue, "", "")
 	}
-	// The first goes; its tag is still owned, or the second's grant would break.
+	// After the first object is deleted, its tag still has an owner; otherwise the second object's
+	// grant would be invalid.
 	if err := n.reconcile(t, deleted(one)); err != nil {
 		t.Fatal(err)
 	}
@@ -239,23 +240,23 @@ func TestConflict(t *testing.T) {
 		has     string
 	}{
 		"ByHand": {
-			reason: "What a person wrote is left and shown.",
+			reason: "An entry written by hand stays and is reported.",
 			policy: byHand, mg: object(hosts("db", "10.0.0.1")),
 			ready: corev1.ConditionFalse, because: meta.ReasonConflict, message: `hosts "db" is set to something else by hand`,
 			want: []v1alpha1.PolicyConflict{{Path: `hosts["db"]`}}, has: `"db": "10.9.9.9"`,
 		},
 		"Owned": {
-			reason: "What another object owns is left and shown, also if asked to adopt.",
+			reason: "An entry of another object stays and is reported, even with adoption.",
 			policy: "{}", first: object(named("first"), hosts("db", "10.9.9.9")), mg: object(hosts("db", "10.0.0.1"), adopt),
 			ready: corev1.ConditionFalse, because: meta.ReasonConflict, message: "by c1/default/first",
 			want: []v1alpha1.PolicyConflict{{Path: `hosts["db"]`, Owner: "c1/default/first"}}, has: `"db": "10.9.9.9"`,
 		},
 		"Satisfied": {
-			reason: "What is there as wanted is enough, and nothing is written.",
+			reason: "An entry that matches the spec is enough, and nothing is written.",
 			policy: byHand, mg: object(hosts("db", "10.9.9.9")), ready: corev1.ConditionTrue, has: `"db": "10.9.9.9"`,
 		},
 		"Adopted": {
-			reason: "What a person wrote is taken over if asked to.",
+			reason: "An entry written by hand is taken over with adoption.",
 			policy: byHand, mg: object(hosts("db", "10.0.0.1"), adopt), ready: corev1.ConditionTrue, has: `"db": "10.0.0.1"`,
 		},
 	}
@@ -290,10 +291,10 @@ func TestRefused(t *testing.T) {
 	}
 	wantReady(t, mg, corev1.ConditionFalse, meta.ReasonPolicyRefused, `tag not found: "tag:web"`)
 	if diff := cmp.Diff(tailnetsim.DefaultPolicy, n.policy(t)); diff != "" {
-		t.Errorf("something was written: -want, +got:\n%s", diff)
+		t.Errorf("the policy file changed: -want, +got:\n%s", diff)
 	}
 
-	// What others need cannot be deleted, and the object says so.
+	// Entries that others need cannot be deleted, and the object reports this.
 	owner := object(func(mg *v1alpha1.PolicyFragment) {
 		mg.Spec.ForProvider = v1alpha1.PolicyFragmentParameters{TagOwners: map[string][]string{"tag:web": {"tag:k8s-operator"}}}
 	}, named("owner"))
@@ -323,7 +324,7 @@ func TestLostReply(t *testing.T) {
 	if err := n.reconcile(t, mg); tailscale.ClassOf(err) != tailscale.ClassUnavailable {
 		t.Errorf("want a lost reply, got %v", err)
 	}
-	// A crash lost the annotations too.
+	// A crash also lost the annotations.
 	again := object()
 	if err := n.reconcile(t, again); err != nil {
 		t.Fatal(err)
@@ -345,7 +346,7 @@ func TestExternalName(t *testing.T) {
 	if err := n.reconcile(t, first); err != nil {
 		t.Fatal(err)
 	}
-	// A cluster that was given another id keeps its entries.
+	// A cluster keeps its entries after its ID changes.
 	e := &external{api: n.client, clusterID: "c2", record: event.NewNopRecorder(), warned: &warned{}}
 	if o, err := e.Observe(t.Context(), first); err != nil || !o.ResourceExists || !o.ResourceUpToDate {
 		t.Errorf("Observe(...): %+v, %v", o, err)

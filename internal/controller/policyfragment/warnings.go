@@ -17,9 +17,9 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// warned remembers what Tailscale warned of when an object last wrote the policy file.
-// A condition that Create sets is lost: the managed reconciler writes an annotation
-// after it, and takes the answer, with the status of before, for the object.
+// warned holds Tailscale's warnings about the policy file when each object last wrote it. A
+// condition that Create sets is lost: the managed reconciler then writes an annotation, and
+// replaces the object with the response, which has the previous status.
 type warned struct {
 	mu sync.Mutex
 	by map[types.UID][]string
@@ -34,8 +34,8 @@ func (w *warned) set(uid types.UID, warnings []string) {
 	w.by[uid] = warnings
 }
 
-// get returns the warnings of the object's last write, and whether there was one since
-// the process started.
+// get returns the warnings of the object's last write, and whether there was one since the process
+// started.
 func (w *warned) get(uid types.UID) ([]string, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -49,8 +49,8 @@ func (w *warned) forget(uid types.UID) {
 	delete(w.by, uid)
 }
 
-// warn says what Tailscale warns of in the policy file that the object wrote. The
-// warnings may be about any part of the file.
+// warn sets a condition with Tailscale's warnings about the policy file that the object wrote. The
+// warnings may concern any part of the file.
 func warn(mg *v1alpha1.PolicyFragment, warnings []string) {
 	c := xpv2.Condition{Type: meta.TypePolicyWarnings, LastTransitionTime: metav1.Now()}
 	switch {

@@ -1,9 +1,9 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package postureintegration holds the controller of PostureIntegrations.
-// Tailscale takes one for each provider of device attributes, so one is known by
-// its id, and before that is recorded, by its provider.
+// Package postureintegration holds the controller of PostureIntegrations. Tailscale permits one for
+// each provider of device attributes. So the controller finds an integration by its ID, and by its
+// provider until the ID is recorded.
 package postureintegration
 
 import (
@@ -26,10 +26,10 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// maxError bounds what is shown of a provider's error, in bytes.
+// maxError limits the length of a provider's error in the status, in bytes.
 const maxError = 200
 
-// api is what this controller needs of a tailnet.
+// An api is the part of a tailnet's client that this controller uses.
 type api interface {
 	PostureIntegrations(ctx context.Context, staleness tailscale.Staleness) ([]tailscale.PostureIntegration, error)
 	PostureIntegration(ctx context.Context, id string) (*tailscale.PostureIntegration, error)
@@ -44,10 +44,10 @@ type external struct {
 	api  api
 	kube client.Reader
 
-	ours string // What Observe found to be ours, of which Create must record the id.
+	ours string // Set by Observe: the ID of the object's integration that Create must record.
 }
 
-// Observe the integration in the shared list.
+// Observe compares the integration in the shared list with the spec.
 func (e *external) Observe(ctx context.Context, mg *v1alpha1.PostureIntegration) (managed.ExternalObservation, error) {
 	if err := e.claimConflict(ctx, mg); err != nil {
 		return managed.ExternalObservation{}, ownership.IgnoreConflict(mg, err)
@@ -72,7 +72,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.PostureIntegration)
 		if err := e.integrations(mg).MayManage(mg, p.ID); err != nil {
 			return managed.ExternalObservation{}, err
 		}
-		// Only a Create can record the id.
+		// Only Create can record the ID.
 		e.ours = p.ID
 		return managed.ExternalObservation{}, nil
 	}
@@ -100,8 +100,8 @@ func (e *external) claimConflict(ctx context.Context, mg *v1alpha1.PostureIntegr
 	})
 }
 
-// integrations returns the finder of the integration with the object's external name, else
-// of the one with its provider.
+// integrations returns the finder of the integration with the object's external name, or otherwise
+// with its provider.
 func (e *external) integrations(mg *v1alpha1.PostureIntegration) ownership.Lookup[tailscale.PostureIntegration] {
 	return ownership.Lookup[tailscale.PostureIntegration]{
 		What:     "posture integration",
@@ -116,8 +116,9 @@ func (e *external) integrations(mg *v1alpha1.PostureIntegration) ownership.Looku
 	}
 }
 
-// observe keeps the hash of the secret that was sent last: Tailscale does not return it. The
-// time of the last synchronisation is omitted, because it changes by time alone.
+// observe sets the status. It keeps the hash of the last secret that was sent, because Tailscale
+// does not return the secret. It omits the time of the last synchronization, which changes with
+// each synchronization.
 func observe(mg *v1alpha1.PostureIntegration, p *tailscale.PostureIntegration) {
 	failure := firstLine(p.Status.Error)
 	mg.Status.AtProvider = v1alpha1.PostureIntegrationObservation{
@@ -134,8 +135,8 @@ func observe(mg *v1alpha1.PostureIntegration, p *tailscale.PostureIntegration) {
 	mg.SetConditions(xpv2.Available())
 }
 
-// firstLine returns the first line of an error: the others are about one request, and differ
-// each time.
+// firstLine returns the first line of an error. The other lines describe a single request, and
+// differ each time.
 func firstLine(s string) string {
 	s, _, _ = strings.Cut(strings.TrimSpace(s), "\n")
 	if len(s) > maxError {
@@ -144,7 +145,7 @@ func firstLine(s string) string {
 	return s
 }
 
-// diff names the field of an integration that is not as wanted.
+// diff returns the name of a field that differs from the spec.
 func diff(mg *v1alpha1.PostureIntegration, have *tailscale.PostureIntegration) string {
 	want := mg.Spec.ForProvider
 	switch {
@@ -158,8 +159,7 @@ func diff(mg *v1alpha1.PostureIntegration, have *tailscale.PostureIntegration) s
 	return ""
 }
 
-// secret returns the provider's secret and a hash that reports whether the same was
-// sent before.
+// secret returns the provider's secret and a hash to detect changes since the last write.
 func (e *external) secret(ctx context.Context, mg *v1alpha1.PostureIntegration) (value, hash string, err error) {
 	value, err = secrets.Value(ctx, e.kube, mg, mg.Spec.ForProvider.ClientSecretSecretRef)
 	if err != nil {
@@ -169,7 +169,7 @@ func (e *external) secret(ctx context.Context, mg *v1alpha1.PostureIntegration) 
 	return value, hash, err
 }
 
-// Create an integration, or record the one that is ours already.
+// Create creates an integration, or records one that already belongs to the object.
 func (e *external) Create(ctx context.Context, mg *v1alpha1.PostureIntegration) (managed.ExternalCreation, error) {
 	// The next observation of a recorded integration sends the secret.
 	if recorded, err := e.integrations(mg).Record(ctx, mg, e.ours); recorded || err != nil {
@@ -194,7 +194,7 @@ func (e *external) Create(ctx context.Context, mg *v1alpha1.PostureIntegration) 
 	return managed.ExternalCreation{}, nil
 }
 
-// Update all of the integration but its provider.
+// Update replaces all fields of the integration except for its provider.
 func (e *external) Update(ctx context.Context, mg *v1alpha1.PostureIntegration) (managed.ExternalUpdate, error) {
 	secret, h, err := e.secret(ctx, mg)
 	if err != nil {
@@ -208,7 +208,7 @@ func (e *external) Update(ctx context.Context, mg *v1alpha1.PostureIntegration) 
 	return managed.ExternalUpdate{}, nil
 }
 
-// Delete the integration.
+// Delete deletes the integration.
 func (e *external) Delete(ctx context.Context, mg *v1alpha1.PostureIntegration) (managed.ExternalDelete, error) {
 	mg.SetConditions(xpv2.Deleting())
 	id, err := e.integrations(mg).FindOwned(ctx, mg)

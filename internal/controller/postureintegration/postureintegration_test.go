@@ -23,14 +23,14 @@ func TestObserveStatus(t *testing.T) {
 		ready  corev1.ConditionStatus
 		err    string
 	}{
-		"Synchronised": {reason: "It works.", status: tailscale.PostureStatus{MatchedCount: 3}, ready: corev1.ConditionTrue},
+		"Synchronised": {reason: "An integration without an error is ready.", status: tailscale.PostureStatus{MatchedCount: 3}, ready: corev1.ConditionTrue},
 		"Failing": {
-			reason: "Of an error only what stays the same is told.",
+			reason: "Only the first line of an error is reported.",
 			status: tailscale.PostureStatus{Error: "Invalid Tenant ID.\nTrace ID: 1 Timestamp: 2"},
 			ready:  corev1.ConditionFalse, err: "Invalid Tenant ID.",
 		},
 		"LongError": {
-			reason: "A status is bounded.", status: tailscale.PostureStatus{Error: strings.Repeat("a", 500)},
+			reason: "The length of an error is limited.", status: tailscale.PostureStatus{Error: strings.Repeat("a", 500)},
 			ready: corev1.ConditionFalse, err: strings.Repeat("a", maxError) + "...",
 		},
 	}

@@ -33,51 +33,51 @@ func readRecord(o metav1.Object) (servers, error) {
 	return r, annotationRecord.Read(o, &r)
 }
 
-// A situation is all that a plan depends on.
+// A situation holds all inputs of a plan.
 type situation struct {
-	// Wanted is empty for an object that is being deleted.
+	// wanted is empty for an object that is being deleted.
 	wanted  servers
 	current servers
 
-	// Record is what the object has added.
+	// record holds the nameservers that the object has added.
 	record servers
 
-	// Siblings are other objects of the cluster for the same tailnet.
+	// siblings are other objects of the cluster for the same tailnet.
 	siblings []sibling
 
-	// Lost are domains that DNS objects name.
+	// lost are domains that DNS objects name.
 	lost map[string]claims.Claimant
 }
 
 // A sibling is another object for the same tailnet.
 type sibling struct {
-	// object, or nil if its record cannot be read.
+	// object is nil if its record is not valid.
 	object *v1alpha1.SplitDNS
 
-	// wanted is empty for one that writes nothing or is being deleted.
+	// wanted is empty for an object that writes nothing or is being deleted.
 	wanted servers
 
-	// record is what it has added.
+	// record holds the nameservers that it has added.
 	record servers
 }
 
-// A plan is what is to be done about an object.
+// A plan describes the changes for an object.
 type plan struct {
-	// Set are the nameservers of domains that are to change, those of others included.
+	// set holds all nameservers of the domains to write, including those of others.
 	set servers
 
-	// Before and after are the records to keep before and after that.
+	// before and after are the records to save before and after the write.
 	before, after servers
 
 	current servers
 	lost    map[string]claims.Claimant
 
-	// handOver are siblings that want what the object leaves for them, with the records
-	// that say so.
+	// handOver are siblings that want nameservers which the object leaves, with their new records.
 	handOver []sibling
 }
 
-// decide what is to be done. What others gave a domain stays, and so does its order.
+// decide returns the plan for a situation. It keeps the nameservers that others have set for a
+// domain, and their order.
 func decide(s situation) plan {
 	p := plan{set: servers{}, before: servers{}, after: servers{}, current: s.record, lost: map[string]claims.Claimant{}}
 	domains := maps.Clone(s.record)
@@ -102,8 +102,9 @@ func decide(s situation) plan {
 	return p
 }
 
-// handOverRecord returns the record of a sibling with what the object has added, wants no more,
-// and leaves because the sibling wants it, and whether that is more than it has.
+// handOverRecord returns the record of a sibling together with the nameservers that the object has
+// added, no longer wants, and leaves because the sibling wants them. It also returns whether the
+// record has changed.
 func (s situation) handOverRecord(o sibling, kept servers) (servers, bool) {
 	if o.object == nil {
 		return nil, false
@@ -135,7 +136,7 @@ func (s situation) planDomain(p *plan, domain string, want []string) {
 		if missing {
 			next = append(next, a)
 		}
-		// One that a stranger gave the domain stays when the object goes.
+		// A nameserver that another client has set remains when the object is deleted.
 		if missing || slices.Contains(added, a) || s.otherAdded(domain, a) {
 			ours = append(ours, a)
 		}
@@ -148,7 +149,7 @@ func (s situation) planDomain(p *plan, domain string, want []string) {
 	}
 	before := ours
 	if _, writes := p.set[domain]; writes {
-		// After a crash in between either may be in the tailnet.
+		// After a crash during the write, either may be in the tailnet.
 		before = canonical(append(slices.Clone(ours), added...))
 	}
 	if len(before) > 0 {
@@ -156,17 +157,17 @@ func (s situation) planDomain(p *plan, domain string, want []string) {
 	}
 }
 
-// otherWants reports whether another object wants a domain to have an address.
+// otherWants reports whether another object wants an address for a domain.
 func (s situation) otherWants(domain, address string) bool {
 	return slices.ContainsFunc(s.siblings, func(o sibling) bool { return slices.Contains(o.wanted[domain], address) })
 }
 
-// otherAdded reports whether another object has given a domain an address.
+// otherAdded reports whether another object has added an address to a domain.
 func (s situation) otherAdded(domain, address string) bool {
 	return slices.ContainsFunc(s.siblings, func(o sibling) bool { return slices.Contains(o.record[domain], address) })
 }
 
-// wantedServers of an object.
+// wantedServers returns the nameservers of an object's spec.
 func wantedServers(p v1alpha1.SplitDNSParameters) servers {
 	out := servers{}
 	for _, d := range p.Domains {
@@ -175,7 +176,7 @@ func wantedServers(p v1alpha1.SplitDNSParameters) servers {
 	return out
 }
 
-// currentServers of a tailnet.
+// currentServers returns the nameservers of a tailnet.
 func currentServers(in map[string][]string) servers {
 	out := servers{}
 	for d, ns := range in {
@@ -184,8 +185,8 @@ func currentServers(in map[string][]string) servers {
 	return out
 }
 
-// canonical writes addresses as netip does, each once: an IPv6 address has many
-// spellings.
+// canonical returns addresses in the form of netip without duplicates, because an IPv6 address has
+// several spellings.
 func canonical(addresses []string) []string {
 	var out []string
 	for _, a := range addresses {
@@ -199,12 +200,12 @@ func canonical(addresses []string) []string {
 	return out
 }
 
-// done reports whether nothing can be done any more.
+// done reports whether there are no more changes.
 func (p plan) done() bool {
 	return len(p.set) == 0 && (len(p.after) == 0 && len(p.current) == 0 || reflect.DeepEqual(p.after, p.current))
 }
 
-// diff names what is to be written.
+// diff returns the names of the domains to write.
 func (p plan) diff() string {
 	var out []string
 	for _, d := range slices.Sorted(maps.Keys(p.set)) {
@@ -213,7 +214,7 @@ func (p plan) diff() string {
 	return strings.Join(out, "; ")
 }
 
-// ready is the condition of an object for which nothing is left to do.
+// ready returns the Ready condition of an object without further changes.
 func (p plan) ready() xpv2.Condition {
 	if m := claims.Message(v1alpha1.DNSKind, p.lost); m != "" {
 		return claims.NotReady(meta.ReasonConflict, m)

@@ -1,9 +1,9 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package splitdns holds the controller of SplitDNS objects: nameservers that they add
-// to domains of a tailnet, beside those of others. What to do is decided purely
-// (plan.go), over the record of what an object has added (record.go).
+// Package splitdns holds the controller of SplitDNS objects: nameservers that they add to domains
+// of a tailnet, in addition to those of others. A pure function (plan.go) decides what to do from
+// the record of the nameservers that an object has added.
 package splitdns
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// api is what this controller needs of a tailnet.
+// An api is the part of a tailnet's client that this controller uses.
 type api interface {
 	Domain(ctx context.Context) (string, error)
 	DNS(ctx context.Context, staleness tailscale.Staleness) (tailscale.DNS, error)
@@ -39,11 +39,11 @@ type external struct {
 	live client.Reader
 }
 
-// Observe the nameservers of the object's domains. An object that is being deleted
-// exists as long as one of its own is left.
+// Observe compares the nameservers of the object's domains with the spec. An object that is being
+// deleted exists as long as some of its nameservers are left.
 func (e *external) Observe(ctx context.Context, mg *v1alpha1.SplitDNS) (managed.ExternalObservation, error) {
 	if xpmeta.WasDeleted(mg) {
-		// What is overlooked now stays for ever.
+		// This check uses current facts, because nameservers that it misses are never removed.
 		left := false
 		err := e.exclusively(ctx, mg, func(p plan) error {
 			left = len(p.set)+len(p.handOver) > 0
@@ -71,8 +71,7 @@ func (e *external) Create(ctx context.Context, mg *v1alpha1.SplitDNS) (managed.E
 	return managed.ExternalCreation{}, e.put(ctx, mg)
 }
 
-// Update adds nameservers that are missing, and takes away those of its own that are
-// not wanted any more.
+// Update adds missing nameservers, and removes the object's nameservers that are no longer wanted.
 func (e *external) Update(ctx context.Context, mg *v1alpha1.SplitDNS) (managed.ExternalUpdate, error) {
 	if err := e.put(ctx, mg); err != nil {
 		return managed.ExternalUpdate{}, err
@@ -94,9 +93,9 @@ func (e *external) put(ctx context.Context, mg *v1alpha1.SplitDNS) error {
 	})
 }
 
-// exclusively calls do with a plan of current facts, while no other object of the
-// tailnet reads or writes them. Tailscale's API has no precondition for a write by
-// another program in between: the next observation corrects a lost update.
+// exclusively calls do with a plan from current facts, while no other object of the tailnet reads
+// or writes them. Tailscale's API has no precondition against concurrent writes of other programs:
+// the next observation corrects a lost update.
 func (e *external) exclusively(ctx context.Context, mg *v1alpha1.SplitDNS, do func(p plan) error) error {
 	return claims.Exclusively(ctx, claims.New(mg, mg.Status.AtProvider.Tailnet), func() error {
 		p, err := e.plan(ctx, mg, e.live, tailscale.Current)
@@ -107,8 +106,8 @@ func (e *external) exclusively(ctx context.Context, mg *v1alpha1.SplitDNS, do fu
 	})
 }
 
-// Delete what the object has added. What another object wants, which has not recorded it
-// yet, is that one's from now on.
+// Delete removes the nameservers that the object has added. A nameserver that another object wants,
+// but has not recorded yet, belongs to that object from now on.
 func (e *external) Delete(ctx context.Context, mg *v1alpha1.SplitDNS) (managed.ExternalDelete, error) {
 	mg.SetConditions(xpv2.Deleting())
 	return managed.ExternalDelete{}, e.exclusively(ctx, mg, func(p plan) error {
@@ -116,7 +115,7 @@ func (e *external) Delete(ctx context.Context, mg *v1alpha1.SplitDNS) (managed.E
 	})
 }
 
-// plan reads the settings into the object's status and plans what to do.
+// plan reads the settings into the object's status and plans the changes.
 func (e *external) plan(ctx context.Context, mg *v1alpha1.SplitDNS, kube client.Reader, staleness tailscale.Staleness) (plan, error) {
 	r, err := readRecord(mg)
 	if err != nil {
@@ -138,8 +137,9 @@ func (e *external) plan(ctx context.Context, mg *v1alpha1.SplitDNS, kube client.
 	return decide(s), nil
 }
 
-// readSiblings finds out what other objects of the cluster want in the same tailnet. A DNS has
-// its domains to itself, whatever its age: it sets all nameservers of a domain.
+// readSiblings reads the nameservers that other objects of the cluster want in the same tailnet.
+// The domains of a DNS object belong to it alone, whatever its age, because it sets all nameservers
+// of a domain.
 func readSiblings(ctx context.Context, kube client.Reader, mg *v1alpha1.SplitDNS, s *situation) error {
 	self := claims.New(mg, mg.Status.AtProvider.Tailnet)
 	siblings := &v1alpha1.SplitDNSList{}
@@ -151,7 +151,7 @@ func readSiblings(ctx context.Context, kube client.Reader, mg *v1alpha1.SplitDNS
 		if claims.Writes(o) && !xpmeta.WasDeleted(o) {
 			sib.wanted = wantedServers(o.Spec.ForProvider)
 		}
-		// One that cannot be read is the other object's to complain about.
+		// The controller reports a record that is not valid on the other object.
 		if r, err := readRecord(o); err == nil {
 			sib.record = r
 		} else {
@@ -175,12 +175,12 @@ func readSiblings(ctx context.Context, kube client.Reader, mg *v1alpha1.SplitDNS
 	return nil
 }
 
-// claimant returns an object as one of its tailnet.
+// claimant returns the claimant of an object.
 func claimant(o *v1alpha1.SplitDNS) claims.Claimant {
 	return claims.New(o, o.Status.AtProvider.Tailnet)
 }
 
-// ownerOf returns a DNS object as one of its tailnet.
+// ownerOf returns the claimant of a DNS object.
 func ownerOf(o *v1alpha1.DNS) claims.Claimant { return claims.New(o, o.Status.AtProvider.Tailnet) }
 
 // carryOut records a plan and writes it.
@@ -199,8 +199,8 @@ func (e *external) carryOut(ctx context.Context, mg *v1alpha1.SplitDNS, p plan) 
 	return errors.Wrap(e.api.PatchSplitDNS(ctx, p.set), "cannot write split DNS")
 }
 
-// observe copies: the settings are shared, and the API server's answers are decoded
-// into the status.
+// observe copies the settings: they are shared, and the API server's responses are decoded into the
+// status.
 func observe(mg *v1alpha1.SplitDNS, d tailscale.DNS) {
 	mg.Status.AtProvider.Domains = nil
 	for _, domain := range slices.Sorted(slices.Values(mg.Spec.ForProvider.Domains)) {

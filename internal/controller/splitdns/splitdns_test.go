@@ -28,14 +28,14 @@ import (
 
 var errBoom = errors.New("boom")
 
-// fakeAPI is a tailnet's split DNS in memory.
+// A fakeAPI holds a tailnet's split DNS in memory.
 type fakeAPI struct {
 	split map[string][]string
 
-	// stale is what is read in place of what there is, until something is written.
+	// stale is the result of reads until the next write.
 	stale map[string][]string
 
-	// loseReply is what a write that took effect comes to.
+	// loseReply is the error of a write that took effect.
 	loseReply error
 
 	writes int
@@ -62,7 +62,7 @@ func (f *fakeAPI) PatchSplitDNS(_ context.Context, domains map[string][]string) 
 	return f.loseReply
 }
 
-// A cluster runs what the runtime does with an external client. Several may share a
+// A cluster runs an external client like the managed reconciler. Several clusters may share a
 // tailnet.
 type cluster struct {
 	kube client.Client
@@ -87,7 +87,7 @@ func (c *cluster) get(t *testing.T, name string) *v1alpha1.SplitDNS {
 	return mg
 }
 
-// reconcile once.
+// reconcile runs one reconciliation.
 func (c *cluster) reconcile(t *testing.T, name string) {
 	t.Helper()
 	mg := c.get(t, name)
@@ -126,7 +126,7 @@ func (c *cluster) reconcile(t *testing.T, name string) {
 	}
 }
 
-// settle reconciles until nothing can change any more.
+// settle reconciles until nothing changes any more.
 func (c *cluster) settle(t *testing.T, names ...string) {
 	t.Helper()
 	for range 4 {
@@ -143,7 +143,7 @@ func (c *cluster) remove(t *testing.T, name string) {
 	}
 	c.settle(t, name)
 	if c.get(t, name).GetName() != "" {
-		t.Errorf("%s is still there", name)
+		t.Errorf("%s still exists", name)
 	}
 }
 
@@ -157,7 +157,7 @@ func object(name string, domains []string, nameservers ...string) *v1alpha1.Spli
 	return mg
 }
 
-// owner is a DNS object that names a domain.
+// owner returns a DNS object that names a domain.
 func owner(domain string) *v1alpha1.DNS {
 	mg := &v1alpha1.DNS{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "owner", UID: "owner"},
@@ -181,14 +181,14 @@ func TestReconcile(t *testing.T) {
 		writes int
 	}{
 		"Adds": {
-			reason: "All domains get the nameservers by one write; domains of others stay, and what is set already is not written.",
+			reason: "One write sets the nameservers of all domains; other domains stay, and nameservers that are set are not written.",
 			start:  split{"theirs.example": {"10.9.9.9"}},
 			run:    func(t *testing.T, _ *fakeAPI, here, _ *cluster) { here.settle(t, "a") },
 			want:   split{"a.example": {"100.64.0.1", "100.64.0.2"}, "b.example": {"100.64.0.1", "100.64.0.2"}, "theirs.example": {"10.9.9.9"}},
 			writes: 1,
 		},
 		"Shares": {
-			reason: "What others gave a domain stays, before and after.",
+			reason: "The other nameservers of a domain stay, before and after.",
 			start:  split{"a.example": {"10.9.9.9"}},
 			run: func(t *testing.T, _ *fakeAPI, here, there *cluster) {
 				here.settle(t, "a")
@@ -200,7 +200,7 @@ func TestReconcile(t *testing.T) {
 			writes: 3,
 		},
 		"Rolls": {
-			reason: "A nameserver that is not wanted any more goes, and no one else's.",
+			reason: "Only a nameserver that is no longer wanted is removed.",
 			start:  split{"a.example": {"10.9.9.9"}},
 			run: func(t *testing.T, _ *fakeAPI, here, _ *cluster) {
 				here.settle(t, "a")
@@ -215,7 +215,7 @@ func TestReconcile(t *testing.T) {
 			writes: 2,
 		},
 		"Drift": {
-			reason: "What somebody took away comes back.",
+			reason: "A nameserver that another client removed is added again.",
 			run: func(t *testing.T, api *fakeAPI, here, _ *cluster) {
 				here.settle(t, "a")
 				delete(api.split, "a.example")
@@ -225,7 +225,7 @@ func TestReconcile(t *testing.T) {
 			writes: 2,
 		},
 		"Strangers": {
-			reason: "A nameserver that was there before is not the object's to take away.",
+			reason: "A nameserver that existed before the object is not removed.",
 			start:  split{"a.example": {"100.64.0.1"}},
 			run: func(t *testing.T, _ *fakeAPI, here, _ *cluster) {
 				here.settle(t, "a")
@@ -235,7 +235,7 @@ func TestReconcile(t *testing.T) {
 			writes: 2,
 		},
 		"Siblings": {
-			reason: "What another object of the cluster wants stays, and goes with the last of them.",
+			reason: "A nameserver of several objects stays until the last of them is deleted.",
 			more:   []client.Object{object("same", []string{"a.example"}, "100.64.0.1")},
 			run: func(t *testing.T, api *fakeAPI, here, _ *cluster) {
 				here.settle(t, "a", "same")
@@ -249,7 +249,7 @@ func TestReconcile(t *testing.T) {
 			writes: 3,
 		},
 		"LostWrite": {
-			reason: "A write that another cluster's overtook is made again.",
+			reason: "A write that another cluster has overwritten is repeated.",
 			run: func(t *testing.T, api *fakeAPI, here, there *cluster) {
 				there.settle(t, "far")
 				api.stale = split{}
@@ -261,7 +261,7 @@ func TestReconcile(t *testing.T) {
 			writes: 3,
 		},
 		"LostReply": {
-			reason: "What was written without an answer is taken away with the object.",
+			reason: "A nameserver whose write had no response is removed with the object.",
 			run: func(t *testing.T, api *fakeAPI, here, _ *cluster) {
 				api.loseReply = errBoom
 				here.reconcile(t, "a")
@@ -272,7 +272,7 @@ func TestReconcile(t *testing.T) {
 			writes: 2,
 		},
 		"Owned": {
-			reason: "A domain that a DNS object names is left to it, and comes back when that goes.",
+			reason: "A domain of a DNS object is not changed until the DNS object is deleted.",
 			run: func(t *testing.T, api *fakeAPI, here, _ *cluster) {
 				here.settle(t, "a")
 				if err := here.kube.Create(t.Context(), owner("a.example")); err != nil {
@@ -294,7 +294,7 @@ func TestReconcile(t *testing.T) {
 			writes: 3,
 		},
 		"ObserveOnly": {
-			reason: "An object that may only observe writes nothing, and wants nothing.",
+			reason: "An object that may only observe writes nothing, and claims nothing.",
 			run: func(t *testing.T, _ *fakeAPI, here, _ *cluster) {
 				mg := here.get(t, "a")
 				mg.SetManagementPolicies(xpv2.ManagementPolicies{xpv2.ManagementActionObserve})

@@ -21,14 +21,14 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// slowAPI is a tailnet whose settings are read by all who ask at the same time before any
-// of them writes, unless somebody keeps them from that.
+// A slowAPI is a tailnet whose concurrent readers all read the settings before any of them writes,
+// unless a lock excludes them.
 type slowAPI struct {
 	fakeAPI
 
 	mu      sync.Mutex
 	readers int
-	crowd   chan struct{} // Closed when as many have read as there are.
+	crowd   chan struct{} // Closed when all readers have read.
 	all     int
 }
 
@@ -50,14 +50,14 @@ func (s *slowAPI) PatchSplitDNS(ctx context.Context, domains map[string][]string
 	select {
 	case <-s.crowd:
 	case <-time.After(20 * time.Millisecond):
-		// The others are kept out.
+		// A lock excludes the other readers.
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.fakeAPI.PatchSplitDNS(ctx, domains)
 }
 
-// TestTogether has objects of one tailnet change it at once.
+// TestTogether changes one tailnet with several objects concurrently.
 func TestTogether(t *testing.T) {
 	const n = 8
 	api := &slowAPI{fakeAPI: fakeAPI{split: map[string][]string{}}}
@@ -105,12 +105,12 @@ func TestTogether(t *testing.T) {
 		return err
 	})
 	if len(api.split) != 0 {
-		t.Errorf("nameservers are left that nobody wants: %v", api.split)
+		t.Errorf("unwanted nameservers remain: %v", api.split)
 	}
 }
 
-// TestLaggingCache deletes two objects while each sees in the cache that the other one
-// still wants what both have.
+// TestLaggingCache deletes two objects while the cache still shows each of them that the other one
+// wants their common nameservers.
 func TestLaggingCache(t *testing.T) {
 	api := &fakeAPI{split: map[string][]string{}}
 	c := newCluster(t, api, object("a", []string{"a.example"}, "100.64.0.1"), object("b", []string{"a.example"}, "100.64.0.1"))
@@ -132,11 +132,11 @@ func TestLaggingCache(t *testing.T) {
 		}
 	}
 	if len(api.split) != 0 {
-		t.Errorf("nameservers are left that nobody wants: %v", api.split)
+		t.Errorf("unwanted nameservers remain: %v", api.split)
 	}
 }
 
-// readsFrom lists what another client has.
+// A readsFrom lists the objects of another client.
 type readsFrom struct {
 	client.Client
 
@@ -147,8 +147,8 @@ func (r readsFrom) List(ctx context.Context, l client.ObjectList, opts ...client
 	return r.lists.List(ctx, l, opts...)
 }
 
-// TestHandOver deletes an object while another one wants its nameserver, and has not
-// recorded it yet.
+// TestHandOver deletes an object while another one wants its nameserver, and has not recorded it
+// yet.
 func TestHandOver(t *testing.T) {
 	api := &fakeAPI{split: map[string][]string{}}
 	c := newCluster(t, api, object("a", []string{"a.example"}, "100.64.0.1"))
@@ -166,6 +166,6 @@ func TestHandOver(t *testing.T) {
 	}
 	c.remove(t, "b")
 	if len(api.split) != 0 {
-		t.Errorf("nameservers are left that nobody wants: %v", api.split)
+		t.Errorf("unwanted nameservers remain: %v", api.split)
 	}
 }

@@ -1,9 +1,8 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package webhook holds the controller of Webhooks. Tailscale's webhooks carry
-// nothing to mark them with, so one is known by its id, and before that is
-// recorded, by its URL.
+// Package webhook holds the controller of Webhooks. Tailscale's webhooks have no field for a
+// marker. So the controller finds a webhook by its ID, and by its URL until the ID is recorded.
 package webhook
 
 import (
@@ -36,7 +35,7 @@ const (
 
 const reasonRotated event.Reason = "RotatedWebhookSecret"
 
-// api is what this controller needs of a tailnet.
+// An api is the part of a tailnet's client that this controller uses.
 type api interface {
 	Webhooks(ctx context.Context, staleness tailscale.Staleness) ([]tailscale.Webhook, error)
 	Webhook(ctx context.Context, id string) (*tailscale.Webhook, error)
@@ -53,11 +52,11 @@ type external struct {
 	kube   client.Reader
 	record event.Recorder
 
-	rotate bool   // What Observe found: the connection Secret lacks the secret.
-	ours   string // What Observe found to be ours, of which Create must record the id.
+	rotate bool   // Set by Observe if the connection Secret lacks the secret.
+	ours   string // Set by Observe: the ID of the object's webhook that Create must record.
 }
 
-// Observe the webhook in the shared list.
+// Observe compares the webhook in the shared list with the spec.
 func (e *external) Observe(ctx context.Context, mg *v1alpha1.Webhook) (managed.ExternalObservation, error) {
 	if xpmeta.WasDeleted(mg) {
 		return e.observeDeleted(ctx, mg)
@@ -81,7 +80,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Webhook) (managed.E
 		if err := e.webhooks(mg).MayManage(mg, w.EndpointID); err != nil {
 			return managed.ExternalObservation{}, err
 		}
-		// Only a Create can record the id.
+		// Only Create can record the ID.
 		e.ours = w.EndpointID
 		return managed.ExternalObservation{ConnectionDetails: details}, nil
 	}
@@ -115,8 +114,8 @@ func (e *external) claimConflict(ctx context.Context, mg *v1alpha1.Webhook) erro
 	})
 }
 
-// webhooks returns the finder of the webhook with the object's external name, else of the
-// one with its URL.
+// webhooks returns the finder of the webhook with the object's external name, or otherwise with its
+// URL.
 func (e *external) webhooks(mg *v1alpha1.Webhook) ownership.Lookup[tailscale.Webhook] {
 	return ownership.Lookup[tailscale.Webhook]{
 		What:     "webhook",
@@ -131,8 +130,7 @@ func (e *external) webhooks(mg *v1alpha1.Webhook) ownership.Lookup[tailscale.Web
 	}
 }
 
-// unchangeable returns an error if the webhook differs in what Tailscale cannot
-// change.
+// unchangeable returns an error if the webhook differs in fields that Tailscale cannot change.
 func unchangeable(mg *v1alpha1.Webhook, w *tailscale.Webhook) error {
 	p := mg.Spec.ForProvider
 	if !ownership.Manages(mg) || (w.EndpointURL == p.EndpointURL && string(w.ProviderType) == p.ProviderType) {
@@ -153,7 +151,7 @@ func observe(mg *v1alpha1.Webhook, w *tailscale.Webhook) {
 	}
 }
 
-// Create a webhook, or record the one that is ours already.
+// Create creates a webhook, or records one that already belongs to the object.
 func (e *external) Create(ctx context.Context, mg *v1alpha1.Webhook) (managed.ExternalCreation, error) {
 	if recorded, err := e.webhooks(mg).Record(ctx, mg, e.ours); recorded || err != nil {
 		return managed.ExternalCreation{}, err
@@ -170,7 +168,7 @@ func (e *external) Create(ctx context.Context, mg *v1alpha1.Webhook) (managed.Ex
 	return managed.ExternalCreation{ConnectionDetails: connection(w.EndpointID, *w.Secret)}, nil
 }
 
-// Update the subscriptions, and the secret if it was lost.
+// Update replaces the subscriptions, and the secret if it was lost.
 func (e *external) Update(ctx context.Context, mg *v1alpha1.Webhook) (managed.ExternalUpdate, error) {
 	id := xpmeta.GetExternalName(mg)
 	if !slices.Equal(subscriptions(mg), mg.Status.AtProvider.Subscriptions) {
@@ -190,7 +188,7 @@ func (e *external) Update(ctx context.Context, mg *v1alpha1.Webhook) (managed.Ex
 	return managed.ExternalUpdate{ConnectionDetails: connection(id, secret)}, nil
 }
 
-// Delete the webhook.
+// Delete deletes the webhook.
 func (e *external) Delete(ctx context.Context, mg *v1alpha1.Webhook) (managed.ExternalDelete, error) {
 	mg.SetConditions(xpv2.Deleting())
 	id, err := e.webhooks(mg).FindOwned(ctx, mg)

@@ -31,13 +31,13 @@ const url = "https://hooks.example.com"
 
 var errBoom = errors.New("boom")
 
-// tailnet is a tailnet with webhooks.
+// A tailnet holds webhooks.
 type tailnet struct {
 	hooks   []tailscale.Webhook
 	created int
 	rotated int
 	deleted []string
-	err     error // Of every list.
+	err     error // Error of every list call.
 }
 
 func (n *tailnet) Webhooks(context.Context, tailscale.Staleness) ([]tailscale.Webhook, error) {
@@ -133,15 +133,15 @@ func TestObserve(t *testing.T) {
 		objects []client.Object
 		want    want
 	}{
-		"ErrList":    {reason: "An error is no missing webhook.", mg: object(), tailnet: tailnet{err: errBoom}, want: want{Err: "cannot list webhooks"}},
-		"None":       {reason: "There is none.", mg: object()},
-		"UpToDate":   {reason: "Order means nothing.", mg: object(named("a")), tailnet: tailnet{hooks: []tailscale.Webhook{hook("a", "nodeCreated", "policyUpdate")}}, want: want{Exists: true, UpToDate: true, Ready: xpv2.ReasonAvailable}},
-		"Drifted":    {reason: "Other events are put right.", mg: object(named("a")), tailnet: tailnet{hooks: []tailscale.Webhook{hook("a", "nodeCreated")}}, want: want{Exists: true, Ready: xpv2.ReasonAvailable}},
-		"SecretLost": {reason: "A connection Secret without the secret gets one.", mg: object(named("a"), connected), tailnet: tailnet{hooks: []tailscale.Webhook{hook("a", "nodeCreated", "policyUpdate")}}, want: want{Exists: true, Ready: xpv2.ReasonAvailable}},
-		"Foreign":    {reason: "What others made is refused.", mg: object(), tailnet: tailnet{hooks: []tailscale.Webhook{hook("a")}}, want: want{Ready: meta.ReasonForeignObject, Err: "adoptionPolicy"}},
-		"Unrecorded": {reason: "What an unanswered create made is recorded by the next one.", mg: object(pending), tailnet: tailnet{hooks: []tailscale.Webhook{hook("a")}}},
+		"ErrList":    {reason: "An error does not mean that the webhook is missing.", mg: object(), tailnet: tailnet{err: errBoom}, want: want{Err: "cannot list webhooks"}},
+		"None":       {reason: "The webhook does not exist.", mg: object()},
+		"UpToDate":   {reason: "The order of events is ignored.", mg: object(named("a")), tailnet: tailnet{hooks: []tailscale.Webhook{hook("a", "nodeCreated", "policyUpdate")}}, want: want{Exists: true, UpToDate: true, Ready: xpv2.ReasonAvailable}},
+		"Drifted":    {reason: "Other events are corrected.", mg: object(named("a")), tailnet: tailnet{hooks: []tailscale.Webhook{hook("a", "nodeCreated")}}, want: want{Exists: true, Ready: xpv2.ReasonAvailable}},
+		"SecretLost": {reason: "A connection Secret without the secret is updated.", mg: object(named("a"), connected), tailnet: tailnet{hooks: []tailscale.Webhook{hook("a", "nodeCreated", "policyUpdate")}}, want: want{Exists: true, Ready: xpv2.ReasonAvailable}},
+		"Foreign":    {reason: "A webhook of another owner is refused.", mg: object(), tailnet: tailnet{hooks: []tailscale.Webhook{hook("a")}}, want: want{Ready: meta.ReasonForeignObject, Err: "adoptionPolicy"}},
+		"Unrecorded": {reason: "A webhook whose creation had no response is recorded by the next Create.", mg: object(pending), tailnet: tailnet{hooks: []tailscale.Webhook{hook("a")}}},
 		"Adopt": {
-			reason: "What others made is taken over by a create.", tailnet: tailnet{hooks: []tailscale.Webhook{hook("a")}},
+			reason: "Create adopts a webhook of another owner.", tailnet: tailnet{hooks: []tailscale.Webhook{hook("a")}},
 			mg: object(func(mg *v1alpha1.Webhook) { mg.Spec.ForProvider.AdoptionPolicy = v1alpha1.AdoptionPolicyAdopt }),
 		},
 		"Unchangeable": {
@@ -149,14 +149,14 @@ func TestObserve(t *testing.T) {
 			mg:   object(named("a"), func(mg *v1alpha1.Webhook) { mg.Spec.ForProvider.ProviderType = "slack" }),
 			want: want{Ready: meta.ReasonForeignObject, Err: "cannot change"},
 		},
-		"WrongName":      {reason: "Nothing is made for a name that was mistyped.", mg: object(named("typo")), want: want{Err: "correct or remove the annotation"}},
-		"DeletedByHand":  {reason: "What was deleted by hand is made again.", mg: object(named("a"), pending)},
-		"Conflict":       {reason: "The older object has it.", mg: object(young), objects: []client.Object{older}, want: want{Ready: meta.ReasonConflict, Err: "Webhook ns/older"}},
-		"DeletedRival":   {reason: "What the older object manages stays.", mg: object(young, named("a"), deleted), objects: []client.Object{older}, tailnet: tailnet{hooks: []tailscale.Webhook{hook("a")}}, want: want{Ready: meta.ReasonConflict}},
-		"DeletedOurs":    {reason: "Ours is deleted.", mg: object(named("a"), deleted), tailnet: tailnet{hooks: []tailscale.Webhook{hook("a")}}, want: want{Exists: true, UpToDate: true}},
-		"DeletedForeign": {reason: "What others made stays.", mg: object(named("b"), deleted), tailnet: tailnet{hooks: []tailscale.Webhook{hook("a")}}, want: want{UpToDate: true}},
+		"WrongName":      {reason: "No webhook is created for a wrong external name.", mg: object(named("typo")), want: want{Err: "correct or remove the annotation"}},
+		"DeletedByHand":  {reason: "A webhook that was deleted by hand is created again.", mg: object(named("a"), pending)},
+		"Conflict":       {reason: "The older object owns the webhook.", mg: object(young), objects: []client.Object{older}, want: want{Ready: meta.ReasonConflict, Err: "Webhook ns/older"}},
+		"DeletedRival":   {reason: "The older object's webhook stays.", mg: object(young, named("a"), deleted), objects: []client.Object{older}, tailnet: tailnet{hooks: []tailscale.Webhook{hook("a")}}, want: want{Ready: meta.ReasonConflict}},
+		"DeletedOurs":    {reason: "The object's webhook is deleted.", mg: object(named("a"), deleted), tailnet: tailnet{hooks: []tailscale.Webhook{hook("a")}}, want: want{Exists: true, UpToDate: true}},
+		"DeletedForeign": {reason: "A webhook of another owner stays.", mg: object(named("b"), deleted), tailnet: tailnet{hooks: []tailscale.Webhook{hook("a")}}, want: want{UpToDate: true}},
 		"ObserveOnly": {
-			reason: "What others made can be observed.", tailnet: tailnet{hooks: []tailscale.Webhook{hook("a")}},
+			reason: "A webhook of another owner can be observed.", tailnet: tailnet{hooks: []tailscale.Webhook{hook("a")}},
 			mg: object(connected, func(mg *v1alpha1.Webhook) {
 				mg.SetManagementPolicies(xpv2.ManagementPolicies{xpv2.ManagementActionObserve})
 			}),
@@ -189,8 +189,8 @@ func TestCreate(t *testing.T) {
 		created int
 		name    string
 	}{
-		"Made":       {reason: "The id is recorded.", mg: object(), created: 1, name: "new"},
-		"Unrecorded": {reason: "What an unanswered create made is not made again.", mg: object(pending), tailnet: tailnet{hooks: []tailscale.Webhook{hook("a")}}, name: "a"},
+		"Made":       {reason: "The ID is recorded.", mg: object(), created: 1, name: "new"},
+		"Unrecorded": {reason: "A webhook whose creation had no response is not created again.", mg: object(pending), tailnet: tailnet{hooks: []tailscale.Webhook{hook("a")}}, name: "a"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -216,11 +216,11 @@ func TestCreate(t *testing.T) {
 		n.hooks = []tailscale.Webhook{hook("theirs")}
 		pending(mg)
 		if _, err := e.Create(t.Context(), mg); err == nil {
-			t.Fatal("what others made meanwhile was taken")
+			t.Fatal("a webhook that another client created meanwhile was adopted")
 		}
-		// The attempt must not make it ours.
+		// The failed attempt must not record the webhook as the object's.
 		if _, err := e.Observe(t.Context(), mg); err == nil || n.created > 0 {
-			t.Errorf("what others made meanwhile was taken: %v, %d created", err, n.created)
+			t.Errorf("a webhook that another client created meanwhile was adopted: %v, %d created", err, n.created)
 		}
 	})
 }
