@@ -226,7 +226,7 @@ func (a *Agent) Run(ctx context.Context, l, hooks net.Listener) error {
 	if err := lp.terminator.Restore(ctx); err != nil {
 		a.log.Info("Ignoring certificates of an earlier run", "error", err)
 	}
-	a.health.setWaiting("Waiting for the API server to tell of Secret " + a.opts.configSecret().String())
+	a.health.setWaiting("Waiting to read Secret " + a.opts.configSecret().String())
 
 	wg.Go(func() { lp.run(ctx, a.commands) })
 	wg.Go(func() { watcher.Run(ctx) })

@@ -74,7 +74,7 @@ func TestTLS(t *testing.T) {
 			fn:     tailscales,
 			in:     Input{HTTPS: HTTPSOn, Certificates: map[CertificateRef]Certificate{ref: {Problem: "key web.tail1234.ts.net.crt is missing or empty"}}, Advertised: []string{"svc:web"}},
 			want: by(tailscale, false,
-				"Waiting for the certificate of web.tail1234.ts.net, which machine set-0 gets from Tailscale; status.agent of that Machine tells what is in the way"),
+				"Waiting for the certificate of web.tail1234.ts.net, which machine set-0 gets from Tailscale; status.agent of that Machine shows the cause of a delay"),
 		},
 		"CannotIssue": {
 			reason: "The issuer reports why it cannot get a certificate.",
@@ -93,7 +93,7 @@ func TestTLS(t *testing.T) {
 			fn:     tailscales,
 			in:     Input{HTTPS: HTTPSOn},
 			want: by(tailscale, false,
-				"Waiting for the certificate of web.tail1234.ts.net, which machine set-0 gets from Tailscale; status.agent of that Machine tells what is in the way"),
+				"Waiting for the certificate of web.tail1234.ts.net, which machine set-0 gets from Tailscale; status.agent of that Machine shows the cause of a delay"),
 		},
 		"IssuedUnknownAdvertised": {
 			reason: "A restarted agent changes nothing before it has read the Secret.",

@@ -115,7 +115,7 @@ func (s *Server) identify(ctx context.Context, addr string) http.Header {
 	defer cancel()
 	who, err := s.opts.WhoIs(ctx, addr)
 	if err != nil {
-		s.opts.Log.Debug("Cannot tell who asks", "error", err)
+		s.opts.Log.Debug("Cannot identify the client", "error", err)
 		return nil
 	}
 	return headersOf(who)

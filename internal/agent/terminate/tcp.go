@@ -103,7 +103,7 @@ func writeProxyHeader(conn, backend net.Conn, version int) error {
 	from := pc.ProxyHeader()
 	src, dst, ok := from.TCPAddrs()
 	if !ok {
-		return errors.New("the connection's client is not told by TCP addresses")
+		return errors.New("the connection has no TCP addresses that identify its client")
 	}
 	to, ok := backend.RemoteAddr().(*net.TCPAddr)
 	if !ok {

@@ -66,7 +66,7 @@ func (c *Connector) credentials(ctx context.Context, pc config, deleted bool) (t
 	}
 	// Otherwise, any user who may write a config could use any namespace's Secret.
 	if pc.namespace != "" && ref.Namespace != pc.namespace {
-		return tailscale.Config{}, errors.Errorf("ProviderConfig %q must use a Secret of its own namespace", pc.name)
+		return tailscale.Config{}, errors.Errorf("ProviderConfig %q must use a Secret in its namespace", pc.name)
 	}
 	s := &corev1.Secret{}
 	err := c.kube.Get(ctx, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}, s)

@@ -44,7 +44,7 @@ func (c *Connector) identity(pc config) (tailscale.Config, error) {
 	// Otherwise, any user who may write a config could log in as the provider, or as any
 	// namespace's service account.
 	if pc.namespace != "" && t.account.Namespace != pc.namespace {
-		return tailscale.Config{}, errors.Errorf("ProviderConfig %q must use a service account of its own namespace", pc.name)
+		return tailscale.Config{}, errors.Errorf("ProviderConfig %q must use a service account in its namespace", pc.name)
 	}
 	return tailscale.Config{
 		ClientID:     w.ClientID,

@@ -158,7 +158,7 @@ func isForStatus(err error) bool {
 func (r *reconciler) sync(ctx context.Context, set *v1alpha1.MachineSet, want *unstructured.Unstructured, o client.Object) (bool, error) {
 	gvk, err := r.kube.GroupVersionKindFor(o)
 	if err != nil {
-		return false, errors.Wrap(err, "cannot tell the kind of an object")
+		return false, errors.Wrap(err, "cannot find the kind of an object")
 	}
 	there, err := r.find(ctx, set, want != nil, o)
 	if err != nil {
