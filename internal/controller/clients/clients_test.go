@@ -102,7 +102,7 @@ func TestConnect(t *testing.T) {
 		},
 		"Thief": {
 			reason: "A namespaced config must not use another namespace's Secret.", objects: objects(good),
-			namespace: "apps", kind: v1alpha1.ProviderConfigKind, name: "thief", err: "own namespace", usages: 1,
+			namespace: "apps", kind: v1alpha1.ProviderConfigKind, name: "thief", err: "in its namespace", usages: 1,
 		},
 		"Deleted": {
 			reason: "A resource that is being deleted makes no usage and adds no finalizer.", objects: objects(good),
@@ -160,7 +160,7 @@ func TestConnect(t *testing.T) {
 		"APIKeyThief": {
 			reason:    "A namespaced config must not use another namespace's API key.",
 			objects:   withCredentials(objects(nil), apiKeyRef("team", "")),
-			namespace: "apps", kind: v1alpha1.ProviderConfigKind, name: "thief", err: "own namespace", usages: 1,
+			namespace: "apps", kind: v1alpha1.ProviderConfigKind, name: "thief", err: "in its namespace", usages: 1,
 		},
 		"Workload": {
 			reason: "A workload identity needs no Secret.", objects: withCredentials(objects(nil), workload(nil)),
@@ -174,11 +174,11 @@ func TestConnect(t *testing.T) {
 		"WorkloadThief": {
 			reason:    "A namespaced config must not log in as another namespace's service account.",
 			objects:   withCredentials(objects(nil), workload(&v1alpha1.ServiceAccountReference{Namespace: "team", Name: "robot"})),
-			namespace: "apps", kind: v1alpha1.ProviderConfigKind, name: "thief", err: "own namespace", usages: 1,
+			namespace: "apps", kind: v1alpha1.ProviderConfigKind, name: "thief", err: "in its namespace", usages: 1,
 		},
 		"NamespacedProviderIdentity": {
 			reason: "A namespaced config must not log in as the provider.", objects: withCredentials(objects(nil), workload(nil)),
-			namespace: "team", kind: v1alpha1.ProviderConfigKind, name: "home", err: "own namespace", usages: 1,
+			namespace: "team", kind: v1alpha1.ProviderConfigKind, name: "home", err: "in its namespace", usages: 1,
 		},
 		"NoCredentials": {
 			reason: "A config without credentials is refused.", objects: withCredentials(objects(nil), v1alpha1.Credentials{}),
