@@ -64,7 +64,7 @@ func (gp *gatewayPlan) condition(t xpv2.ConditionType) compose.Condition {
 	c := conditions[t]()
 	c.Type = t
 	if !gp.permitted() && slices.Contains(sharedTypes, t) {
-		c.Status, c.Reason, c.Message = compose.False, meta.ReasonRefNotPermitted, "The Gateway may not be shared from here; "+string(meta.TypeGatewayValid)+" tells the ReferenceGrant to make"
+		c.Status, c.Reason, c.Message = compose.False, meta.ReasonRefNotPermitted, "The Gateway may not be shared from here; "+string(meta.TypeGatewayValid)+" names the missing ReferenceGrant"
 	}
 	return c
 }
@@ -113,7 +113,7 @@ func (gp *gatewayPlan) gatewayVIPReady() compose.Condition {
 			c.Message = fmt.Sprintf("%s in tailnet %q: %s", v.vip, v.tailnet.ref, p)
 			return c
 		}
-		c.Message = "Waiting for proxies to host the Gateway's Tailscale Service; status.services tells in which tailnets"
+		c.Message = "Waiting for proxies to host the Gateway's Tailscale Service; status.services lists them by tailnet"
 	}
 	return c
 }
@@ -151,7 +151,7 @@ func (gp *gatewayPlan) servicesReady() compose.Condition {
 		return c
 	}
 	if waiting {
-		c.Reason, c.Message = meta.ReasonServicesCreating, "Waiting for Tailscale Services; status.services tells of each"
+		c.Reason, c.Message = meta.ReasonServicesCreating, "Waiting for Tailscale Services; status.services has the state of each"
 		return c
 	}
 	return compose.Condition{Status: compose.True, Reason: meta.ReasonServicesConfigured, Message: "All Tailscale Services are configured"}
@@ -180,7 +180,7 @@ func (gp *gatewayPlan) routesReady() compose.Condition {
 		}
 	}
 	if gp.report == nil {
-		return compose.Condition{Reason: compose.ReasonWaiting, Message: "Waiting for the extension to tell of the routes that it makes"}
+		return compose.Condition{Reason: compose.ReasonWaiting, Message: "Waiting for the extension to report the routes that it generates"}
 	}
 	for _, state := range []tailnetv1alpha1.GeneratedRouteState{
 		tailnetv1alpha1.GeneratedRouteConflict, tailnetv1alpha1.GeneratedRouteRefused, tailnetv1alpha1.GeneratedRoutePending,
@@ -199,7 +199,7 @@ func (gp *gatewayPlan) routesNotReady(in []tailnetv1alpha1.ReportedGeneratedRout
 	c := compose.Condition{Status: compose.False, Message: fmt.Sprintf("%s of tailnet %q: %s", first.Service, first.Tailnet, first.Message)}
 	switch {
 	case first.State == tailnetv1alpha1.GeneratedRoutePending:
-		c.Reason, c.Message = meta.ReasonRoutesPending, "Waiting for the Gateway to accept generated routes; status.generatedRoutes tells which"
+		c.Reason, c.Message = meta.ReasonRoutesPending, "Waiting for the Gateway to accept generated routes; status.generatedRoutes lists them"
 		return c
 	case first.State == tailnetv1alpha1.GeneratedRouteRefused:
 		c.Reason = meta.ReasonRouteRefused
@@ -247,7 +247,7 @@ func (gp *gatewayPlan) withoutReport() string {
 		out = append(out, "no hostname of a route resolves")
 	}
 	if gp.identifiesElsewhere() {
-		out = append(out, "headers that tell who asks can be made up")
+		out = append(out, "clients can forge identity headers")
 	}
 	return strings.Join(out, " and ")
 }

@@ -47,7 +47,7 @@ func (gp *gatewayPlan) discoveryPrivate() compose.Condition {
 	if at := publicAddress(front); at != "" {
 		return compose.Condition{
 			Status: compose.False, Reason: meta.ReasonPublicAddress,
-			Message: fmt.Sprintf("Service %s/%s in front of Gateway %s has the public address %s: who reaches that reaches what is found in tailnets. If that is not meant, give the Gateway an address in a private network alone, or deny such requests by a SecurityPolicy or a TailscaleRoutePolicy",
+			Message: fmt.Sprintf("Service %s/%s in front of Gateway %s has the public address %s: clients that reach the address also reach the discovered services of tailnets. If you do not want this, give the Gateway an address in a private network alone, or deny such requests by a SecurityPolicy or a TailscaleRoutePolicy",
 				front.GetNamespace(), front.GetName(), gp.gateway.name(), at),
 		}
 	}

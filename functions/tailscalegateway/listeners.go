@@ -83,7 +83,7 @@ func (gp *gatewayPlan) gatewayValid() compose.Condition {
 		return c
 	}
 	if told := gp.identityListeners(); len(told) > 0 {
-		c.Message += fmt.Sprintf("; it is of type %s, and whoever reaches one of the listeners %s past the proxies can say to be anyone: have a NetworkPolicy let these alone in, or make it one of type ClusterIP",
+		c.Message += fmt.Sprintf("; it is of type %s, and a client that reaches one of the listeners %s without the proxies can claim any identity: admit only the proxies with a NetworkPolicy, or use a Service of type ClusterIP",
 			front.Spec.Type, compose.List(told...))
 	}
 	return c
@@ -122,7 +122,7 @@ func (gp *gatewayPlan) missingIdentity() string {
 	if gp.report == nil || len(gp.report.Untold) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("Listener %q of Gateway %s is not told who asks: make a ReferenceGrant in namespace %s, from kind TailscaleGateway (group %s) of namespace %s to kind %s (group %s)",
+	return fmt.Sprintf("Listener %q of Gateway %s does not receive the client's identity: create a ReferenceGrant in namespace %s, from kind TailscaleGateway (group %s) of namespace %s to kind %s (group %s)",
 		gp.report.Untold[0], gp.gateway.name(), gp.gateway.ref.Namespace, gatewayv1alpha1.Group, gp.owner.Namespace, gp.gateway.ref.Kind, gwapiv1.GroupName)
 }
 

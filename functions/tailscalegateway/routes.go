@@ -124,7 +124,7 @@ func (gp *gatewayPlan) unpublished(policy string) string {
 	case gp.spec.PublishBackends == gatewayv1alpha1.PublishBackendsAll:
 		return ""
 	case policy != "":
-		return policy + " is for requests by the Gateway, and those to a Tailscale Service of its own would pass it by; set publishBackends All to publish it nevertheless"
+		return policy + " is for requests by the Gateway, and does not apply to requests to a separate Tailscale Service; set publishBackends: All to publish the backend anyway"
 	case !gp.report.PoliciesKnown:
 		return "Whether a policy protects it is not known; " + string(meta.TypeServicesReady) + " says why"
 	}

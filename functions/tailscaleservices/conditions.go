@@ -169,7 +169,7 @@ func (s *service) advertised() compose.Condition {
 		c.Reason, c.Message = p.Reason, p.Message
 	default:
 		c.Reason = meta.ReasonNoHealthyBackend
-		c.Message = fmt.Sprintf("No machine offers %s: each does once it is in the tailnet and its backends answer; check that %s exists and serves its port; status.agent of the Machines tells what they see", s.serviceName(), s.backends())
+		c.Message = fmt.Sprintf("No machine offers %s: each does once it is in the tailnet and its backends answer; check that %s exists and serves its port; status.agent of the Machines shows what is missing", s.serviceName(), s.backends())
 	}
 	return c
 }

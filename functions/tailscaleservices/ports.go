@@ -109,7 +109,7 @@ func assignPorts(spec gatewayv1alpha1.TailscaleServicesSpec, routed bool) ([]ass
 	out := make([]assignment, 0, len(takers))
 	for _, t := range takers {
 		if len(t.backends) > 1 && !routed {
-			return nil, needsGateway("%s all answer port tcp:%d; a port takes one backend, so give each a vipPort of its own", fields(t.backends), t.port)
+			return nil, needsGateway("%s all answer port tcp:%d; a port takes one backend, so give each a different vipPort", fields(t.backends), t.port)
 		}
 		out = append(out, assignment{port: t.port, backend: spec.Backends[preferred(spec, t.backends)], alone: len(t.backends) > 1})
 	}

@@ -76,7 +76,7 @@ func TestAssignPorts(t *testing.T) {
 			backends: []gatewayv1alpha1.Backend{web, web},
 			want: want{
 				reason: meta.ReasonUnsupported,
-				err:    "spec.backends[0], spec.backends[1] all answer port tcp:80; a port takes one backend, so give each a vipPort of its own, let a Gateway balance them and name its TailscaleGateway as the one backend, or set spec.vipService.enabled to false if routes alone use them",
+				err:    "spec.backends[0], spec.backends[1] all answer port tcp:80; a port takes one backend, so give each a different vipPort, let a Gateway balance them and name its TailscaleGateway as the one backend, or set spec.vipService.enabled to false if routes alone use them",
 			},
 		},
 		"Unknown": {

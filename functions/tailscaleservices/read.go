@@ -308,7 +308,7 @@ func (f facts) checkInput() error {
 		return errors.New("cannot do without a Tailscale Service: routes name no step of a pipeline; remove spec.vipService.enabled of the input, or compose a TailscaleServices")
 	}
 	if slices.Contains(reserved, f.serviceName()) {
-		return errors.Errorf("cannot name the Tailscale Service %q: resolvers or clients give the name a meaning of their own; set spec.vipService.name in the input", f.serviceName())
+		return errors.Errorf("cannot name the Tailscale Service %q: the name has a special meaning for resolvers or clients; set spec.vipService.name in the input", f.serviceName())
 	}
 	if f.spec.VIPService.Name == "" && len(validation.IsDNS1123Label(f.owner.Name)) > 0 {
 		return errors.Errorf("cannot name the Tailscale Service %q: set spec.vipService.name in the input", f.serviceName())

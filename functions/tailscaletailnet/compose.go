@@ -112,7 +112,7 @@ func noClusterID() compose.Condition {
 	return compose.Condition{
 		Type:    meta.TypeAuthenticated,
 		Reason:  compose.ReasonWaiting,
-		Message: "Crossplane cannot read namespace kube-system, whose UID tells this cluster from others; let it get, list and watch namespaces, or set spec.clusterID",
+		Message: "Crossplane cannot read namespace kube-system, whose UID identifies this cluster; let it get, list and watch namespaces, or set spec.clusterID",
 	}
 }
 

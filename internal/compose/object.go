@@ -47,7 +47,7 @@ func init() {
 func toStruct(o runtime.Object) (*structpb.Struct, error) {
 	gvk, err := apiutil.GVKForObject(o, scheme)
 	if err != nil {
-		return nil, errors.Wrapf(err, "cannot tell the kind of a %T", o)
+		return nil, errors.Wrapf(err, "cannot find the kind of a %T", o)
 	}
 	m, err := toMap(o)
 	if err != nil {
