@@ -27,7 +27,19 @@ var ErrOutside = errors.New("address is not in the tailnet")
 // maxMessage bounds the part of tailscaled's answer that goes into an error.
 const maxMessage = 200
 
-// A Dialer opens TCP connections through tailscaled, only to addresses in the tailnet. It uses
+// redialAfter are the pauses before a dial that has not ended is repeated from another port. The
+// first attempt continues: its result counts, too, if it comes first. The first pause is the initial
+// timeout of TCP's own retransmission (RFC 6298).
+//
+// The other side can ignore a port: the network stack of a tailscaled with userspace networking
+// drops a SYN from a port whose last connection it closed itself less than 60 s ago. It passes the
+// SYN of a connection in TIME_WAIT only to a listening socket (gvisor.dev/gvisor
+// pkg/tcpip/transport/tcp/connect.go, handleTimeWaitSegments), and tailscaled has a Forwarder
+// instead (tailscale.com wgengine/netstack/netstack.go). The tailscaled that dials chooses its ports
+// at random, so with 25 connections per second, about one in a hundred does not get an answer.
+var redialAfter = []time.Duration{time.Second, 2 * time.Second}
+
+// A Dialer opens connections through tailscaled, only to addresses in the tailnet. It uses
 // the LocalAPI directly: local.Client.UserDial dials from the host when tailscaled refuses to
 // dial.
 type Dialer struct {
@@ -38,12 +50,64 @@ type Dialer struct {
 // NewDialer returns a Dialer for the tailscaled that listens on socket.
 func NewDialer(socket string) *Dialer { return &Dialer{socket: socket} }
 
-// Dial connects to addr. ctx bounds the dialling, not the connection. The error is ErrOutside
-// when no device of the tailnet has the address.
+// Dial connects to addr. ctx bounds the dialling, not the connection. A dial that takes long is
+// repeated, and the first connection is used. The error is ErrOutside when no device of the tailnet
+// has the address.
 //
 // A connection cannot be half-closed: tailscaled closes it as soon as one side has ended
 // (tailscale.com ipn/localapi, serveDial).
 func (d *Dialer) Dial(ctx context.Context, addr netip.AddrPort) (*Conn, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type result struct {
+		conn *Conn
+		err  error
+	}
+	results, done := make(chan result), make(chan struct{})
+	defer close(done)
+	attempt := func() {
+		c, err := d.dial(ctx, "tcp", addr)
+		select {
+		case results <- result{conn: c, err: err}:
+		case <-done:
+			if c != nil {
+				_ = c.Close() // Another attempt was faster.
+			}
+		}
+	}
+	go attempt()
+	for _, pause := range redialAfter {
+		select {
+		case r := <-results:
+			return r.conn, r.err
+		case <-time.After(pause):
+			go attempt()
+		}
+	}
+	r := <-results
+	return r.conn, r.err
+}
+
+// DialContext does the same as Dial with the signature that package net uses. The address must
+// not be a name. A network other than "tcp" is dialled only once.
+func (d *Dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	addr, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return nil, errors.Wrapf(err, "cannot parse address %q", address)
+	}
+	dial := d.Dial
+	if network != "tcp" {
+		dial = func(ctx context.Context, addr netip.AddrPort) (*Conn, error) { return d.dial(ctx, network, addr) }
+	}
+	c, err := dial(ctx, addr)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// dial dials once.
+func (d *Dialer) dial(ctx context.Context, network string, addr netip.AddrPort) (*Conn, error) {
 	raw, err := d.unix.DialContext(ctx, "unix", d.socket)
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot connect to tailscaled")
@@ -54,7 +118,7 @@ func (d *Dialer) Dial(ctx context.Context, addr netip.AddrPort) (*Conn, error) {
 	}
 	// Tailscaled stops dialling when its client disconnects.
 	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(0, 1)) })
-	head, err := upgrade(ctx, conn, addr)
+	head, err := upgrade(ctx, conn, network, addr)
 	if !stop() && err == nil {
 		err = context.Cause(ctx)
 	}
@@ -67,23 +131,9 @@ func (d *Dialer) Dial(ctx context.Context, addr netip.AddrPort) (*Conn, error) {
 	return &Conn{UnixConn: conn, head: head}, nil
 }
 
-// DialContext does the same as Dial with the signature that package net uses. The address must
-// not be a name.
-func (d *Dialer) DialContext(ctx context.Context, _, address string) (net.Conn, error) {
-	addr, err := netip.ParseAddrPort(address)
-	if err != nil {
-		return nil, errors.Wrapf(err, "cannot parse address %q", address)
-	}
-	c, err := d.Dial(ctx, addr)
-	if err != nil {
-		return nil, err
-	}
-	return c, nil
-}
-
 // upgrade requests that tailscaled turns conn into a connection to addr. It returns the bytes
 // that the other side has already sent.
-func upgrade(ctx context.Context, conn net.Conn, addr netip.AddrPort) ([]byte, error) {
+func upgrade(ctx context.Context, conn net.Conn, network string, addr netip.AddrPort) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+apitype.LocalAPIHost+"/localapi/v0/dial", nil)
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot make request")
@@ -93,7 +143,7 @@ func upgrade(ctx context.Context, conn net.Conn, addr netip.AddrPort) ([]byte, e
 		"Connection":   {"upgrade"},
 		"Dial-Host":    {addr.Addr().String()},
 		"Dial-Port":    {strconv.Itoa(int(addr.Port()))},
-		"Dial-Network": {"tcp"},
+		"Dial-Network": {network},
 	}
 	if err := req.Write(conn); err != nil {
 		return nil, errors.Wrap(err, "cannot ask tailscaled")

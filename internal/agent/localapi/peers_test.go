@@ -5,6 +5,7 @@ package localapi_test
 
 import (
 	"context"
+	"io"
 	"net"
 	"net/netip"
 	"sync/atomic"
@@ -183,5 +184,43 @@ func TestDial(t *testing.T) {
 	s.Stop()
 	if _, err := d.Dial(t.Context(), addr); err == nil {
 		t.Error("Dial must fail without tailscaled")
+	}
+}
+
+func TestDialRepeats(t *testing.T) {
+	addr := netip.MustParseAddrPort("100.64.0.9:5432")
+	s := localapitest.New(t, func() {})
+	d := localapi.NewDialer(s.Socket)
+
+	// The target ignores the port of the first attempt.
+	var attempts atomic.Int32
+	release := make(chan struct{})
+	s.SetDial(func(string) (net.Conn, error) {
+		if attempts.Add(1) == 1 {
+			<-release
+			return nil, errors.New("connection timed out")
+		}
+		target, here := net.Pipe()
+		go func() {
+			_, _ = target.Write([]byte("hello"))
+			_ = target.Close()
+		}()
+		return here, nil
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	c, err := d.Dial(ctx, addr)
+	if err != nil {
+		t.Fatalf("The second attempt must connect, got: %v", err)
+	}
+	if b, err := io.ReadAll(c); err != nil || string(b) != "hello" {
+		t.Errorf("The first attempt must not disturb the connection of the second, got: %q, %v", b, err)
+	}
+	close(release)
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	if n := attempts.Load(); n != 2 {
+		t.Errorf("A dial must not be repeated after it has connected, got %d attempts", n)
 	}
 }

@@ -6,9 +6,7 @@
 package tailnet
 
 import (
-	"bufio"
 	"context"
-	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -18,6 +16,8 @@ import (
 	"tailscale.com/client/local"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
 )
 
 // Transport returns an HTTP transport whose connections all go through the
@@ -31,10 +31,8 @@ func Transport(socket string) *http.Transport {
 	}
 }
 
-// Dial connects to an address of the tailnet by tailscaled's LocalAPI. It is
-// not tailscale.com's client, as that one dials by itself what tailscaled finds
-// not to be of the tailnet: here, that is an error. Like any program it tries all
-// addresses of a name, IPv4 first; tailscaled alone would know one of a Service.
+// Dial connects to an address in the tailnet. Like any program it tries all addresses of a name,
+// IPv4 first: tailscaled alone would use only one address of a Service.
 func Dial(ctx context.Context, socket, network, addr string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -46,17 +44,16 @@ func Dial(ctx context.Context, socket, network, addr string) (net.Conn, error) {
 	}
 	var failed error
 	for _, a := range addresses {
-		c, err := dial(ctx, socket, network, a, port)
+		c, err := localapi.NewDialer(socket).DialContext(ctx, network, net.JoinHostPort(a, port))
 		if err == nil {
 			return c, nil
 		}
-		failed = errors.Join(failed, errors.Wrapf(err, "cannot dial %q by the tailnet", net.JoinHostPort(a, port)))
+		failed = errors.Join(failed, err)
 	}
 	return nil, failed
 }
 
-// resolve resolves a name as tailscaled does for programs of its machine. It leaves unknown
-// names to dial, which returns an error.
+// resolve resolves a name as tailscaled does for programs of its machine.
 func resolve(ctx context.Context, socket, host string) ([]string, error) {
 	if net.ParseIP(host) != nil {
 		return []string{host}, nil
@@ -87,68 +84,7 @@ func resolve(ctx context.Context, socket, host string) ([]string, error) {
 		}
 	}
 	if len(out) == 0 {
-		return []string{host}, nil
+		return nil, errors.New("the tailnet has no such name")
 	}
 	return out, nil
 }
-
-func dial(ctx context.Context, socket, network, host, port string) (net.Conn, error) {
-	c, err := (&net.Dialer{}).DialContext(ctx, "unix", socket)
-	if err != nil {
-		return nil, errors.Wrap(err, "cannot reach tailscaled")
-	}
-	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
-	defer stop()
-	out, err := upgrade(ctx, c, network, host, port)
-	if err != nil {
-		_ = c.Close() // The other error has the cause.
-		return nil, err
-	}
-	return out, nil
-}
-
-func upgrade(ctx context.Context, c net.Conn, network, host, port string) (net.Conn, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://local-tailscaled.sock/localapi/v0/dial", nil)
-	if err != nil {
-		return nil, err
-	}
-	req.Header = http.Header{
-		"Upgrade":      {"ts-dial"},
-		"Connection":   {"upgrade"},
-		"Dial-Host":    {host},
-		"Dial-Port":    {port},
-		"Dial-Network": {network},
-	}
-	if err := req.Write(c); err != nil {
-		return nil, err
-	}
-	r := bufio.NewReader(c)
-	rsp, err := http.ReadResponse(r, req)
-	if err != nil {
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		return nil, err
-	}
-	if rsp.StatusCode == http.StatusSwitchingProtocols {
-		return buffered{Conn: c, r: r}, nil
-	}
-	defer rsp.Body.Close() // The connection is closed anyway.
-	if rsp.Header.Get("Dial-Self") != "" {
-		return nil, errors.New("no machine of the tailnet holds that address")
-	}
-	b, err := io.ReadAll(io.LimitReader(rsp.Body, 4096))
-	if err != nil {
-		return nil, err
-	}
-	return nil, errors.Errorf("tailscaled says: %s", strings.TrimSpace(string(b)))
-}
-
-// buffered reads first what came with the answer.
-type buffered struct {
-	net.Conn
-
-	r *bufio.Reader
-}
-
-func (b buffered) Read(p []byte) (int, error) { return b.r.Read(p) }

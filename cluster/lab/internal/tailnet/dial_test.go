@@ -107,7 +107,7 @@ func TestDial(t *testing.T) {
 				w.Header().Set("Dial-Self", "true")
 				w.Header().Set("Dial-Addr", "127.0.0.1:1")
 			},
-			err: "no machine of the tailnet holds that address",
+			err: "address is not in the tailnet",
 		},
 		"ErrDial": {
 			reason: "The error should contain tailscaled's message.",
