@@ -112,6 +112,10 @@ type Pauses struct {
 	// is being stopped can end its streams and still answer for a moment.
 	Settle time.Duration
 
+	// Warm is how long an egress pod that has joined waits for connections to the devices of its
+	// targets before it is ready.
+	Warm time.Duration
+
 	// Begin is how long the hook of the tailscale container waits for the agent's hook, which
 	// kubelet runs at the same time (k8s.io/kubernetes pkg/kubelet/kuberuntime,
 	// killContainersWithSyncResult). When kubelet only restarts the tailscale container, it does
@@ -121,7 +125,7 @@ type Pauses struct {
 
 // DefaultPauses returns the pauses of an agent in a pod.
 func DefaultPauses() Pauses {
-	return Pauses{Retry: 5 * time.Second, Report: kube.DefaultSettle, Settle: 3 * time.Second, Begin: 10 * time.Second}
+	return Pauses{Retry: 5 * time.Second, Report: kube.DefaultSettle, Settle: 3 * time.Second, Warm: 10 * time.Second, Begin: 10 * time.Second}
 }
 
 // An Agent serves one proxy pod.

@@ -82,6 +82,10 @@ type egressLoop struct {
 
 	// joined reports whether tailscaled has had peers before.
 	joined bool
+
+	// warm connects the pod to the devices of its targets, for up to warmFor.
+	warm    warmup
+	warmFor time.Duration
 }
 
 type leavingTarget struct {
@@ -101,6 +105,8 @@ func (a *Agent) newEgress(ctx context.Context, peers *localapi.Peers, k *kernelL
 		file:    atomicdir.New(a.opts.Egress.Dir, egress.ConfigMapKey),
 		kernel:  k,
 		leaving: make(map[plan.EgressKey]leavingTarget),
+		warm:    warmup{ping: a.local.Ping, do: func(ctx context.Context, fn func()) { a.do(ctx, func(*loop) { fn() }) }},
+		warmFor: a.opts.Pauses.Warm,
 	}
 	if !k.on {
 		e.server = carrier.NewServer(a.dialer.Dial, a.metrics.egress, a.log, tell, carrier.WithListen(carrier.ListenAt(e.opts.Address)), carrier.WithIdleTimeout(e.opts.Idle))
@@ -188,6 +194,7 @@ func (e *egressLoop) step(ctx context.Context, now time.Time, l *loop) time.Time
 		e.closed = closed
 	}
 	e.prober.Set(ctx, plan.EgressTargets(e.ports))
+	e.join(ctx, l.tailnet)
 	if len(e.closed) > 0 {
 		next = earliest(now, next, now.Add(e.retry))
 	}
@@ -276,14 +283,26 @@ func (e *egressLoop) busy() bool {
 // started reports whether the targets are known.
 func (e *egressLoop) started() bool { return e.known }
 
-// unready returns why the pod cannot carry anything yet. Once the pod has joined, problems
-// affect single targets and not the pod.
-func (e *egressLoop) unready(l *loop) string {
-	e.joined = e.joined || l.tailnet.Running && l.tailnet.Peers > 0
-	if e.joined {
-		return ""
+// join connects the pod to the devices of its targets once it has joined the tailnet.
+func (e *egressLoop) join(ctx context.Context, tn localapi.State) {
+	e.joined = e.joined || tn.Running && tn.Peers > 0
+	if !e.joined || !e.known || e.warm.begun {
+		return
 	}
-	return "Waiting for tailscaled to join the tailnet"
+	var devices []localapi.Device
+	for _, t := range e.targets {
+		devices = append(devices, e.find(t.Host).Devices...)
+	}
+	e.warm.begin(ctx, devices, e.warmFor)
+}
+
+// unready returns why the pod cannot carry anything yet. Once the pod has joined and has had time
+// to connect, problems affect single targets and not the pod.
+func (e *egressLoop) unready(*loop) string {
+	if !e.joined {
+		return "Waiting for tailscaled to join the tailnet"
+	}
+	return e.warm.unready()
 }
 
 // drain gives clients time to move to other pods, and open connections time to end.

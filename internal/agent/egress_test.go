@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"tailscale.com/ipn"
+	"tailscale.com/tailcfg"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
@@ -239,6 +241,70 @@ func TestEgressHealth(t *testing.T) {
 	eventually(t, "A target that answers through the tailnet must be ready.", []v1alpha1.EgressPort{ready}, p.ports)
 	p.local.SetDial(func(string) (net.Conn, error) { return nil, errors.New("connection was refused") })
 	eventually(t, "It must be reported that a target does not answer.", []v1alpha1.EgressPort{sick}, p.ports)
+}
+
+func TestEgressWarmup(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		reason string
+		warm   time.Duration
+		mute   bool
+		peer   *tailcfg.Node
+		want   string
+	}{
+		"Answers": {
+			reason: "A pod must be ready when the devices of its targets have answered.",
+			warm:   time.Hour,
+		},
+		"Silent": {
+			reason: "A pod must not be ready before the devices of its targets have answered: connections would hang.",
+			warm:   time.Hour,
+			mute:   true,
+			want:   "Waiting for a connection to device db.example.ts.net",
+		},
+		"GivesUp": {
+			reason: "A device that never answers must not keep the pod from being ready.",
+			warm:   100 * time.Millisecond,
+			mute:   true,
+		},
+		"Offline": {
+			reason: "A pod must not wait for an offline device.",
+			warm:   time.Hour,
+			mute:   true,
+			peer:   offline(localapitest.Peer(1, "db", []string{"tag:db"}, []string{"100.64.0.9"})),
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newEgressPod(t, configMap(t, target(freePort(t), "100.64.0.9")))
+			if tc.peer != nil {
+				p.local.SetPeers(tc.peer)
+			}
+			p.warm = tc.warm
+			p.local.SetMute(tc.mute)
+			p.start()
+			eventually(t, tc.reason, tc.want, func() string {
+				_, body := p.get(proxy.PathReadiness)
+				return strings.TrimSpace(body)
+			})
+			eventually(t, "An online device must be pinged through WireGuard, and no other.", tc.peer == nil, func() bool {
+				return slices.Contains(p.local.Pinged(), "TSMP 100.64.0.9")
+			})
+			p.local.SetMute(false)
+			eventually(t, "The pod must be ready in the end.", http.StatusOK, func() int {
+				code, _ := p.get(proxy.PathReadiness)
+				return code
+			})
+		})
+	}
+}
+
+// offline returns a node that control reports as offline.
+func offline(n *tailcfg.Node) *tailcfg.Node {
+	online, seen := false, time.Now()
+	n.Online, n.LastSeen = &online, &seen
+	return n
 }
 
 func TestEgressRestart(t *testing.T) {

@@ -76,6 +76,9 @@ type pod struct {
 	// begin is ten seconds, unless a test sets it.
 	begin time.Duration
 
+	// warm is ten seconds, unless a test sets it.
+	warm time.Duration
+
 	// grace is zero, unless a test sets it.
 	grace time.Duration
 
@@ -95,7 +98,7 @@ func newPod(t *testing.T, objs ...client.Object) *pod {
 	if err != nil {
 		t.Fatalf("NewScheme(): %v", err)
 	}
-	p := &pod{t: t, dir: t.TempDir(), statePatience: time.Minute, begin: 10 * time.Second}
+	p := &pod{t: t, dir: t.TempDir(), statePatience: time.Minute, begin: 10 * time.Second, warm: 10 * time.Second}
 	c := fake.NewClientBuilder().WithScheme(s).WithObjects(objs...).WithStatusSubresource(&v1alpha1.Machine{}).
 		WithIndex(&corev1.Secret{}, "metadata.name", byName).WithIndex(&corev1.ConfigMap{}, "metadata.name", byName).Build()
 	p.kube = &apiServer{WithWatch: c, away: &p.away}
@@ -228,7 +231,7 @@ func (p *pod) start() {
 		Drain:               drainTime,
 		Grace:               p.grace,
 		StatePatience:       p.statePatience,
-		Pauses:              Pauses{Retry: 50 * time.Millisecond, Report: 10 * time.Millisecond, Settle: 50 * time.Millisecond, Begin: p.begin},
+		Pauses:              Pauses{Retry: 50 * time.Millisecond, Report: 10 * time.Millisecond, Settle: 50 * time.Millisecond, Warm: p.warm, Begin: p.begin},
 		Kernel:              p.kernel,
 		Egress: EgressOptions{
 			ConfigMap: p.egress,

@@ -22,6 +22,9 @@ type Device struct {
 	// Name is the device's DNS name without a trailing dot.
 	Name string
 
+	// Addr is the device's own address, IPv4 if it has one.
+	Addr netip.Addr
+
 	// Tags are the device's tags.
 	Tags []string
 
@@ -308,6 +311,7 @@ func deviceOf(n *tailcfg.Node) device {
 	if !n.Expired {
 		d.allowed = n.AllowedIPs
 	}
+	d.Addr = first(d.addrs)
 	return d
 }
 
@@ -323,7 +327,16 @@ func deviceOfStatus(ps *ipnstate.PeerStatus) device {
 	if ps.AllowedIPs != nil && !ps.Expired {
 		d.allowed = ps.AllowedIPs.AsSlice()
 	}
+	d.Addr = first(d.addrs)
 	return d
+}
+
+// first returns the first address, IPv4 before IPv6, or an invalid address if there is none.
+func first(addrs []netip.Prefix) netip.Addr {
+	if len(addrs) == 0 {
+		return netip.Addr{}
+	}
+	return slices.MinFunc(addrs, func(a, b netip.Prefix) int { return cmp.Compare(a.Addr().BitLen(), b.Addr().BitLen()) }).Addr()
 }
 
 func canonical(name string) string {

@@ -64,9 +64,9 @@ func host(addr string, devices ...localapi.Device) localapi.Host {
 }
 
 func TestPeers(t *testing.T) {
-	db := localapi.Device{Name: "db.example.ts.net", Tags: []string{"tag:db"}}
-	router := localapi.Device{Name: "router.example.ts.net"}
-	router2 := localapi.Device{Name: "router2.example.ts.net"}
+	db := localapi.Device{Name: "db.example.ts.net", Addr: netip.MustParseAddr("100.64.0.9"), Tags: []string{"tag:db"}}
+	router := localapi.Device{Name: "router.example.ts.net", Addr: netip.MustParseAddr("100.64.0.2")}
+	router2 := localapi.Device{Name: "router2.example.ts.net", Addr: netip.MustParseAddr("100.64.0.3")}
 	nobody := localapi.Host{}
 
 	s := localapitest.New(t, func() {})
@@ -111,7 +111,7 @@ func TestPeers(t *testing.T) {
 	eventually("A service that nobody hosts has no host.", "gone.example.ts.net", nobody)
 
 	s.ChangePeers([]*tailcfg.Node{localapitest.Peer(1, "db", []string{"tag:new"}, []string{"100.64.0.10"})})
-	renumbered := localapi.Device{Name: "db.example.ts.net", Tags: []string{"tag:new"}}
+	renumbered := localapi.Device{Name: "db.example.ts.net", Addr: netip.MustParseAddr("100.64.0.10"), Tags: []string{"tag:new"}}
 	eventually("A device may get other addresses and tags.", "db", host("100.64.0.10", renumbered))
 	eventually("Its old address is nobody's.", "100.64.0.9", nobody)
 	eventually("A service goes with its host.", "web.example.ts.net", nobody)
@@ -123,12 +123,12 @@ func TestPeers(t *testing.T) {
 
 	s.SetPeers(localapitest.Peer(9, "other", nil, []string{"100.64.0.99"}))
 	eventually("In a whole new netmap those that are not named have gone.", "router.example.ts.net", nobody)
-	eventually("Those that are named are there.", "other", host("100.64.0.99", localapi.Device{Name: "other.example.ts.net"}))
+	eventually("Those that are named are there.", "other", host("100.64.0.99", localapi.Device{Name: "other.example.ts.net", Addr: netip.MustParseAddr("100.64.0.99")}))
 
 	s.Stop()
 	s.Start()
 	s.Set(ipn.Running)
-	eventually("A restarted tailscaled must report the same peers.", "other", host("100.64.0.99", localapi.Device{Name: "other.example.ts.net"}))
+	eventually("A restarted tailscaled must report the same peers.", "other", host("100.64.0.99", localapi.Device{Name: "other.example.ts.net", Addr: netip.MustParseAddr("100.64.0.99")}))
 }
 
 // BenchmarkFind looks up an address in a tailnet of 10,000 devices.

@@ -77,6 +77,7 @@ type Client interface {
 	WhoIs(ctx context.Context, addr string) (*apitype.WhoIsResponse, error)
 	DNSConfig(ctx context.Context) (*tailcfg.DNSConfig, error)
 	CertDomains(ctx context.Context) ([]string, error)
+	Ping(ctx context.Context, addr netip.Addr, t tailcfg.PingType) (*ipnstate.PingResult, error)
 	CertPair(ctx context.Context, domain string) (cert, key []byte, err error)
 }
 

@@ -48,6 +48,8 @@ type Server struct {
 	routes   bool
 	dial     func(addr string) (net.Conn, error)
 	dialled  []string
+	mute     bool
+	pinged   []string
 	domains  []string
 	addrs    []netip.Addr
 	issue    func(domain string) error
@@ -81,6 +83,7 @@ func (s *Server) Start() {
 	mux.HandleFunc("POST /localapi/v0/reload-config", s.reload)
 	mux.HandleFunc("POST /localapi/v0/logout", s.logout)
 	mux.HandleFunc("POST /localapi/v0/dial", s.serveDial)
+	mux.HandleFunc("POST /localapi/v0/ping", s.ping)
 	mux.HandleFunc("GET /localapi/v0/dns-config", s.dnsConfig)
 	mux.HandleFunc("GET /localapi/v0/cert-domains", s.certDomains)
 	mux.HandleFunc("GET /localapi/v0/cert/{domain}", s.cert)
@@ -353,6 +356,44 @@ func (s *Server) Dialled() []string {
 	return slices.Clone(s.dialled)
 }
 
+// SetMute sets whether devices do not answer pings.
+func (s *Server) SetMute(mute bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.mute = mute
+}
+
+// Pinged returns the types and addresses of the pings.
+func (s *Server) Pinged() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.pinged)
+}
+
+// ping answers for devices that the tailnet has, as tailscaled does. The request of a ping without
+// an answer lasts until the client ends it.
+func (s *Server) ping(w http.ResponseWriter, r *http.Request) {
+	ip := r.FormValue("ip")
+	s.mu.Lock()
+	s.pinged = append(s.pinged, r.FormValue("type")+" "+ip)
+	mute := s.mute
+	known := slices.ContainsFunc(s.peers, func(n *tailcfg.Node) bool {
+		return slices.ContainsFunc(n.Addresses, func(p netip.Prefix) bool { return p.Addr().String() == ip })
+	})
+	s.mu.Unlock()
+	if mute {
+		<-r.Context().Done()
+		return
+	}
+	res := ipnstate.PingResult{IP: ip}
+	if !known {
+		res.Err = "no matching peer"
+	}
+	if err := json.NewEncoder(w).Encode(res); err != nil {
+		s.t.Logf("cannot answer: %v", err)
+	}
+}
+
 func (s *Server) dnsConfig(w http.ResponseWriter, _ *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -413,6 +454,12 @@ func peerStatus(n *tailcfg.Node) *ipnstate.PeerStatus {
 	ps := &ipnstate.PeerStatus{NodeID: n.ID, DNSName: n.Name, Tags: &tags, AllowedIPs: &allowed, Expired: n.Expired}
 	for _, a := range n.Addresses {
 		ps.TailscaleIPs = append(ps.TailscaleIPs, a.Addr())
+	}
+	if n.Online != nil {
+		ps.Online = *n.Online
+	}
+	if n.LastSeen != nil {
+		ps.LastSeen = *n.LastSeen
 	}
 	return ps
 }
