@@ -23,9 +23,11 @@ ANGRYJET := go tool -modfile=hack/tools/angryjet/go.mod angryjet
 GOLANGCI_LINT := go tool -modfile=hack/tools/golangci-lint/go.mod golangci-lint
 ACTIONLINT := go tool -modfile=hack/tools/actionlint/go.mod actionlint
 GOVULNCHECK := go tool -modfile=hack/tools/govulncheck/go.mod govulncheck
+COMMA := ,
 # Runs go test, and names what failed at the end.
 GO_TEST := go tool -modfile=hack/tools/gotestsum/go.mod gotestsum --format=pkgname-and-test-fails --hide-summary=skipped,output --
-GO_TEST_VERBOSE := $(subst pkgname-and-test-fails,standard-verbose,$(GO_TEST))
+# Shows the output of all tests as they run, and that of the failed ones again at the end.
+GO_TEST_VERBOSE := $(subst pkgname-and-test-fails,standard-verbose,$(subst skipped$(COMMA)output,skipped,$(GO_TEST)))
 LAB := go run ./cluster/lab
 DEMO := go run ./cluster/demo
 
