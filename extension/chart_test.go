@@ -124,7 +124,7 @@ var variants = map[string][]string{
 		"certificates.mode=Existing", "fullnameOverride=web-extension", "image.tag=v1.2.3", "hooks.trafficPolicy=Cluster",
 		"eds.target=10.96.0.6:5006", "eds.mode=GoogleGRPC", "extraArgs[0]=--only-gateway=envoy-gateway-system/eg",
 	},
-	"bare": {"certificates.mode=Existing", "anchors=false", "gateways=false", "discoveries=false", "networkPolicy.enabled=false", "replicas=1", "eds.target=dns:///eds.example:5006"},
+	"bare": {"certificates.mode=Existing", "placeholders=false", "gateways=false", "discoveries=false", "networkPolicy.enabled=false", "replicas=1", "eds.target=dns:///eds.example:5006"},
 	// For the time of an upgrade.
 	"upgrading": {"certificates.mode=Existing", "hooks.clientCertificates=false", "eds.clientCertificates=false"},
 }
@@ -158,16 +158,16 @@ func TestChartRefuses(t *testing.T) {
 		reason string
 		values []string
 	}{
-		"UnknownValue": {reason: "A misspelt value must not be ignored.", values: []string{"replica=3"}},
-		"NoReplicas":   {reason: "Envoy Gateway would wait for ever.", values: []string{"replicas=0"}},
-		"LongName":     {reason: "Names of Services need room for a suffix.", values: []string{"fullnameOverride=" + strings.Repeat("a", 60)}},
-		"OpenHooks":    {reason: "Any pod could get private keys.", values: []string{"hooks.clientCertificates=false", "networkPolicy.enabled=false"}},
-		"OpenEDS":      {reason: "Any pod could subscribe to endpoints.", values: []string{"eds.clientCertificates=false", "networkPolicy.enabled=false"}},
-		"OpenFlag":     {reason: "A removed value must not be ignored.", values: []string{"hooks.clientCASecret=envoy-gateway"}},
-		"ShortDigest":  {reason: "A truncated digest identifies nothing.", values: []string{"image.digest=sha256:0123"}},
-		"OtherPolicy":  {reason: "Kubernetes supports two address families.", values: []string{"hooks.trafficPolicy=local"}},
-		"AllSecrets":   {reason: "The extension reads Secrets by name only.", values: []string{"clientCertificates[0].namespace=shop"}},
-		"NoPodLabels":  {reason: "All pods could call hooks.", values: []string{"envoyGateway.podLabels.control-plane=null"}},
+		"UnknownValue":      {reason: "A misspelt value must not be ignored.", values: []string{"replica=3"}},
+		"NoReplicas":        {reason: "Envoy Gateway would wait for ever.", values: []string{"replicas=0"}},
+		"LongName":          {reason: "Names of Services need room for a suffix.", values: []string{"fullnameOverride=" + strings.Repeat("a", 60)}},
+		"OpenHooks":         {reason: "Any pod could get private keys.", values: []string{"hooks.clientCertificates=false", "networkPolicy.enabled=false"}},
+		"OpenEDS":           {reason: "Any pod could subscribe to endpoints.", values: []string{"eds.clientCertificates=false", "networkPolicy.enabled=false"}},
+		"OpenFlag":          {reason: "A removed value must not be ignored.", values: []string{"hooks.clientCASecret=envoy-gateway"}},
+		"ShortDigest":       {reason: "A truncated digest identifies nothing.", values: []string{"image.digest=sha256:0123"}},
+		"ConflictingPolicy": {reason: "Kubernetes supports two address families.", values: []string{"hooks.trafficPolicy=local"}},
+		"AllSecrets":        {reason: "The extension reads Secrets by name only.", values: []string{"clientCertificates[0].namespace=shop"}},
+		"NoPodLabels":       {reason: "All pods could call hooks.", values: []string{"envoyGateway.podLabels.control-plane=null"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -238,8 +238,8 @@ func TestChartRoles(t *testing.T) {
 		}
 		want[resource(gvk)] = []string{"get", "list", "watch"}
 	}
-	if diff := cmp.Diff(want, allowed(t, "anchors=false", "gateways=false", "discoveries=false", "eds.mode=GoogleGRPC")); diff != "" {
-		t.Errorf("what the extension does without anchors, TailscaleGateways, Discoveries and EnvoyProxies: -want allowed, +allowed:\n%s", diff)
+	if diff := cmp.Diff(want, allowed(t, "placeholders=false", "gateways=false", "discoveries=false", "eds.mode=GoogleGRPC")); diff != "" {
+		t.Errorf("what the extension does without placeholders, TailscaleGateways, Discoveries and EnvoyProxies: -want allowed, +allowed:\n%s", diff)
 	}
 	for _, o := range parse.BootstrapKinds() {
 		gvk, err := apiutil.GVKForObject(o, s)
@@ -248,13 +248,13 @@ func TestChartRoles(t *testing.T) {
 		}
 		want[resource(gvk)] = []string{"get", "list", "watch"}
 	}
-	if diff := cmp.Diff(want, allowed(t, "anchors=false", "gateways=false", "discoveries=false")); diff != "" {
-		t.Errorf("what the extension does without anchors, TailscaleGateways and Discoveries: -want allowed, +allowed:\n%s", diff)
+	if diff := cmp.Diff(want, allowed(t, "placeholders=false", "gateways=false", "discoveries=false")); diff != "" {
+		t.Errorf("what the extension does without placeholders, TailscaleGateways and Discoveries: -want allowed, +allowed:\n%s", diff)
 	}
 	written := []string{"create", "delete", "get", "list", "patch", "watch"}
 	want["discoveries.tailnet.gateway.tailscale.com"] = written
-	if diff := cmp.Diff(want, allowed(t, "anchors=false", "gateways=false")); diff != "" {
-		t.Errorf("what the extension does without anchors and TailscaleGateways: -want allowed, +allowed:\n%s", diff)
+	if diff := cmp.Diff(want, allowed(t, "placeholders=false", "gateways=false")); diff != "" {
+		t.Errorf("what the extension does without placeholders and TailscaleGateways: -want allowed, +allowed:\n%s", diff)
 	}
 	want["httproutes.gateway.networking.k8s.io"] = written
 	if diff := cmp.Diff(want, allowed(t, "gateways=false")); diff != "" {

@@ -59,5 +59,5 @@ func reportedHooks(h observe.Hooks) *tailnetv1alpha1.ReportedHooks {
 		return nil
 	}
 	last := metav1.NewTime(h.Last).Rfc3339Copy()
-	return &tailnetv1alpha1.ReportedHooks{Total: int64(h.Total), Failed: int64(h.Failed), Last: &last}
+	return &tailnetv1alpha1.ReportedHooks{Total: int64(h.Total), Failed: int64(h.Failed), LastCall: &last}
 }

@@ -75,7 +75,7 @@ type CLI struct {
 	Kubeconfig string `help:"Kubeconfig file. Without it the extension must run in a pod." env:"KUBECONFIG" placeholder:"FILE" group:"Objects" xor:"source"`
 	FromFiles  string `help:"Folder of YAML files to read objects from instead of the Kubernetes API; read again after changes. Use the same folder for an Envoy Gateway in standalone mode to try routes without a cluster." env:"FROM_FILES" type:"existingdir" placeholder:"DIR" group:"Objects" xor:"source"`
 
-	Anchors bool `help:"Keep a placeholder HTTPRoute for each Gateway with TCPRoutes, UDPRoutes or TLSRoutes that name a TailscaleServices or TailscaleEndpoints. It is in the routes' namespace, names the same backends and attaches to no listener. Without it Envoy Gateway reports BackendNotFound in the status of such routes, although it serves their traffic." default:"true" negatable:"" env:"ANCHORS" group:"Objects"`
+	Placeholders bool `help:"Keep a placeholder HTTPRoute for each Gateway with TCPRoutes, UDPRoutes or TLSRoutes that name a TailscaleServices or TailscaleEndpoints. It is in the routes' namespace, names the same backends and attaches to no listener. Without it Envoy Gateway reports BackendNotFound in the status of such routes, although it serves their traffic." default:"true" negatable:"" env:"PLACEHOLDERS" group:"Objects"`
 
 	Gateways bool `help:"For each TailscaleGateway with tailnets, write a GatewayReport of the routes that its Gateway has accepted, and the HTTPRoutes that it generates. One replica writes them, as with HealthReports. Without this flag the routes of TailscaleGateways are not shared." default:"true" negatable:"" env:"GATEWAYS" group:"Objects"`
 
@@ -148,8 +148,8 @@ func (c *CLI) kinds() map[string]client.Object {
 	return out
 }
 
-// dialPolicy returns the addresses that Envoys may connect to directly. With files the extension and
-// Envoys run on a developer's machine.
+// dialPolicy returns the addresses that Envoys may connect to directly. With files the extension
+// and Envoys run on a developer's machine.
 func (c *CLI) dialPolicy() index.DialPolicy {
 	return index.DialPolicy{Direct: c.DirectTargets, Loopback: c.FromFiles != ""}
 }

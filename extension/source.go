@@ -112,7 +112,7 @@ func newSource(c *CLI, store *index.Store, log logging.Logger) (source, error) {
 		resync:    resync.New(w, store, log),
 		events:    events.New(store, events.NewEventRecorder(w, informers), log),
 	}
-	if c.Anchors {
+	if c.Placeholders {
 		out.placeholders = placeholder.New(w, store, log)
 	}
 	return out, nil

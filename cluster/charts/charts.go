@@ -15,7 +15,7 @@ const Name = "tailscale-gateway-extension"
 //go:embed tailscale-gateway-extension/files/extension-rules.yaml
 var Extension []byte
 
-// Anchors, Gateways, Discoveries and Bootstrap are those that it has unless the chart's values
+// Placeholders, Gateways, Discoveries and Bootstrap are those that it has unless the chart's values
 // turn them off.
 var (
 	//go:embed tailscale-gateway-extension/files/bootstrap-rules.yaml
@@ -24,8 +24,8 @@ var (
 	//go:embed tailscale-gateway-extension/files/discovery-rules.yaml
 	Discoveries []byte
 
-	//go:embed tailscale-gateway-extension/files/anchor-rules.yaml
-	Anchors []byte
+	//go:embed tailscale-gateway-extension/files/placeholder-rules.yaml
+	Placeholders []byte
 
 	//go:embed tailscale-gateway-extension/files/gateway-rules.yaml
 	Gateways []byte

@@ -42,12 +42,12 @@ func (c *statusCmd) Run(r runtime) error {
 	}
 	w := tabwriter.NewWriter(os.Stdout, 0, 4, 2, ' ', 0)
 	fmt.Fprintln(w, "COMPONENT\tVERSION\tHEALTH\tPID\tRESTARTS\tDETAIL")
-	sick := 0
+	unhealthy := 0
 	for _, s := range st.Components {
 		health := "ok"
 		if !s.Healthy {
-			health = "SICK"
-			sick++
+			health = "UNHEALTHY"
+			unhealthy++
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%s\n", s.Name, versions[s.Program], health, s.PID, s.Restarts, s.Detail)
 	}
@@ -68,8 +68,8 @@ func (c *statusCmd) Run(r runtime) error {
 		return errors.New("the lab did not come up")
 	case !st.Ready:
 		return errors.Errorf("the lab is still coming up: %s", waitingFor(st.Steps))
-	case sick > 0:
-		return errors.Errorf("%d components are unhealthy", sick)
+	case unhealthy > 0:
+		return errors.Errorf("%d components are unhealthy", unhealthy)
 	}
 	return nil
 }

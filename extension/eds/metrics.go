@@ -50,7 +50,7 @@ func newMetrics() *Metrics {
 			Help: "Names that stayed unknown. Envoys without endpoints for them get an empty list.",
 		}),
 		refreshed: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name:    "tailscale_gateway_eds_refresh_seconds",
+			Name:    "tailscale_gateway_eds_refresh_duration_seconds",
 			Help:    "Time from a new snapshot until the streams have all changes.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 12),
 		}),

@@ -71,7 +71,7 @@ func (w *desiredRoute) setConflict(to holder, o *gatewayv1alpha1.TailscaleGatewa
 	if to.peer {
 		target = w.withGateway(o)
 	}
-	w.State, w.Collides = tailnetv1alpha1.GeneratedRouteConflict, to.service
+	w.State, w.ConflictsWithGenerated = tailnetv1alpha1.GeneratedRouteConflict, to.service
 	w.Message = capitalize(to.description) + " has " + w.Hostname + w.PathPrefix + " already; no route is generated for " + target
 }
 

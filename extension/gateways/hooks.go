@@ -100,7 +100,7 @@ func newHooks(reported tailnetv1alpha1.ReportedHooks, now *tailnetv1alpha1.Repor
 	if now.Total < reported.Total {
 		return now
 	}
-	return &tailnetv1alpha1.ReportedHooks{Total: now.Total - reported.Total, Failed: now.Failed - reported.Failed, Last: now.Last}
+	return &tailnetv1alpha1.ReportedHooks{Total: now.Total - reported.Total, Failed: now.Failed - reported.Failed, LastCall: now.LastCall}
 }
 
 // addedHooks returns the sum of the hooks of a report and further hooks.
@@ -110,8 +110,8 @@ func addedHooks(current *tailnetv1alpha1.ReportedHooks, added tailnetv1alpha1.Re
 	}
 	added.Total += current.Total
 	added.Failed += current.Failed
-	if current.Last != nil && added.Last.Before(current.Last) {
-		added.Last = current.Last
+	if current.LastCall != nil && added.LastCall.Before(current.LastCall) {
+		added.LastCall = current.LastCall
 	}
 	return &added
 }

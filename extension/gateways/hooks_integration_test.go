@@ -73,10 +73,10 @@ func TestCountHooks(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := r.Spec.Extension.Hooks
-		if got != nil && got.Last != nil {
-			got.Last = ptr.To(metav1.NewTime(got.Last.UTC()))
+		if got != nil && got.LastCall != nil {
+			got.LastCall = ptr.To(metav1.NewTime(got.LastCall.UTC()))
 		}
-		if diff := cmp.Diff(&tailnetv1alpha1.ReportedHooks{Total: total, Failed: failed, Last: &last}, got); diff != "" {
+		if diff := cmp.Diff(&tailnetv1alpha1.ReportedHooks{Total: total, Failed: failed, LastCall: &last}, got); diff != "" {
 			t.Fatalf("%s: -want, +got:\n%s", reason, diff)
 		}
 		return r
@@ -85,7 +85,7 @@ func TestCountHooks(t *testing.T) {
 	first := known()
 	for range 5 {
 		for i, r := range replicas {
-			r.answered = tailnetv1alpha1.ReportedHooks{Total: r.answered.Total + 1 + int64(i), Failed: r.answered.Failed + int64(i), Last: &last}
+			r.answered = tailnetv1alpha1.ReportedHooks{Total: r.answered.Total + 1 + int64(i), Failed: r.answered.Failed + int64(i), LastCall: &last}
 		}
 		countAll()
 	}

@@ -19,7 +19,7 @@ func TestHooks(t *testing.T) {
 		return ptr.To(metav1.NewTime(time.Date(2026, 1, 2, 3, 4, second, 0, time.UTC)))
 	}
 	hooks := func(total, failed int64, last *metav1.Time) *tailnetv1alpha1.ReportedHooks {
-		return &tailnetv1alpha1.ReportedHooks{Total: total, Failed: failed, Last: last}
+		return &tailnetv1alpha1.ReportedHooks{Total: total, Failed: failed, LastCall: last}
 	}
 	type args struct {
 		reported      tailnetv1alpha1.ReportedHooks

@@ -25,7 +25,7 @@ func TestReportUnverifiedListeners(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			if diff := cmp.Diff(want, r.Spec.Untold); diff != "" {
+			if diff := cmp.Diff(want, r.Spec.ListenersWithoutIdentity); diff != "" {
 				return errors.Errorf("listeners without verified identity: -want, +got:\n%s", diff)
 			}
 			return nil

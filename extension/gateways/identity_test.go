@@ -48,7 +48,7 @@ func TestUnverifiedListeners(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, plan(inputOf(t, objects(t, tc.objects...)...)).report.Untold); diff != "" {
+			if diff := cmp.Diff(tc.want, plan(inputOf(t, objects(t, tc.objects...)...)).report.ListenersWithoutIdentity); diff != "" {
 				t.Errorf("\n%s\nplan(...): -want, +got:\n%s", tc.reason, diff)
 			}
 		})

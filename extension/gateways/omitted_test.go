@@ -34,7 +34,7 @@ func wide(name string, ports, hosts, backends int) *route {
 
 // TestOmitted checks that a report counts the routes that it omits.
 func TestOmitted(t *testing.T) {
-	type omitted = tailnetv1alpha1.ReportedLeftOut
+	type omitted = tailnetv1alpha1.ReportedOmissions
 	many := func(n int) []*route {
 		var out []*route
 		for i := range n {
@@ -52,10 +52,10 @@ func TestOmitted(t *testing.T) {
 		"Full":        {reason: "A report at its limit omits nothing.", routes: many(maxRoutes), routesWant: maxRoutes},
 		"Routes":      {reason: "Routes beyond the limit are counted.", routes: many(maxRoutes + 3), routesWant: maxRoutes, want: omitted{Routes: 3}},
 		"Wide":        {reason: "A route at its limits is complete.", routes: []*route{wide("a", maxPorts, maxHosts, maxBackends)}, hosts: true, routesWant: 1},
-		"Ports":       {reason: "Routes with too many ports are counted.", routes: []*route{wide("a", maxPorts+1, 1, 1), wide("b", 1, 1, 1)}, routesWant: 2, want: omitted{RoutesInPart: 1}},
-		"Hostnames":   {reason: "Routes with too many host names are counted.", routes: []*route{wide("a", 1, maxHosts+1, 1)}, hosts: true, routesWant: 1, want: omitted{RoutesInPart: 1}},
+		"Ports":       {reason: "Routes with too many ports are counted.", routes: []*route{wide("a", maxPorts+1, 1, 1), wide("b", 1, 1, 1)}, routesWant: 2, want: omitted{TruncatedRoutes: 1}},
+		"Hostnames":   {reason: "Routes with too many host names are counted.", routes: []*route{wide("a", 1, maxHosts+1, 1)}, hosts: true, routesWant: 1, want: omitted{TruncatedRoutes: 1}},
 		"NotResolved": {reason: "Host names that are not reported do not count.", routes: []*route{wide("a", 1, maxHosts+1, 1)}, routesWant: 1},
-		"Backends":    {reason: "Routes with too many backends are counted, once each.", routes: []*route{wide("a", maxPorts+1, 1, maxBackends+1)}, routesWant: 1, want: omitted{RoutesInPart: 1}},
+		"Backends":    {reason: "Routes with too many backends are counted, once each.", routes: []*route{wide("a", maxPorts+1, 1, maxBackends+1)}, routesWant: 1, want: omitted{TruncatedRoutes: 1}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -73,7 +73,7 @@ func TestOmitted(t *testing.T) {
 // TestGeneratedOmitted checks that a report with too many generated routes omits accepted
 // routes first, and stays sorted.
 func TestGeneratedOmitted(t *testing.T) {
-	r := result{omitted: tailnetv1alpha1.ReportedLeftOut{Routes: 1}}
+	r := result{omitted: tailnetv1alpha1.ReportedOmissions{Routes: 1}}
 	for i := range maxRoutes + 5 {
 		w := &desiredRoute{ReportedGeneratedRoute: tailnetv1alpha1.ReportedGeneratedRoute{Service: fmt.Sprintf("s%05d", i), State: tailnetv1alpha1.GeneratedRouteAccepted}}
 		if i%1000 == 999 {
@@ -92,14 +92,14 @@ func TestGeneratedOmitted(t *testing.T) {
 		if got := of[len(of)-1]; got.Service != last.Service {
 			t.Errorf("%s is last, want %s, which is not accepted", got.Service, last.Service)
 		}
-		want := &tailnetv1alpha1.ReportedLeftOut{Routes: 1, GeneratedRoutes: 5}
-		if diff := cmp.Diff(want, r.report.LeftOut); diff != "" {
+		want := &tailnetv1alpha1.ReportedOmissions{Routes: 1, GeneratedRoutes: 5}
+		if diff := cmp.Diff(want, r.report.Omitted); diff != "" {
 			t.Errorf("-want, +got:\n%s", diff)
 		}
 	}
 	r.routes, r.omitted.Routes = r.routes[:maxRoutes], 0
-	if r.fillReport(); r.report.LeftOut != nil {
-		t.Errorf("omitted: got %v, want nothing", r.report.LeftOut)
+	if r.fillReport(); r.report.Omitted != nil {
+		t.Errorf("omitted: got %v, want nothing", r.report.Omitted)
 	}
 }
 
@@ -158,9 +158,9 @@ func TestReportSize(t *testing.T) {
 			if most := (3 << 19) * 9 / 10; len(b) > most {
 				t.Errorf("\n%s\nwant %d bytes at most, got %d", tc.reason, most, len(b))
 			}
-			left := tailnetv1alpha1.ReportedLeftOut{}
-			if r.report.LeftOut != nil {
-				left = *r.report.LeftOut
+			left := tailnetv1alpha1.ReportedOmissions{}
+			if r.report.Omitted != nil {
+				left = *r.report.Omitted
 			}
 			if got := left.Routes > 0; got != tc.omitted || len(r.report.Routes)+int(left.Routes) != len(tc.userRoutes) || len(r.report.GeneratedRoutes)+int(left.GeneratedRoutes) != len(tc.generated) {
 				t.Errorf("\n%s\n%d routes and %d generated routes are reported, and %+v omitted", tc.reason, len(r.report.Routes), len(r.report.GeneratedRoutes), left)

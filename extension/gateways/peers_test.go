@@ -245,7 +245,7 @@ func TestCollides(t *testing.T) {
 			}
 			var got []bool
 			for _, r := range plan(inputFor(t, web, all...)).report.GeneratedRoutes {
-				got = append(got, r.Collides)
+				got = append(got, r.ConflictsWithGenerated)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("\n%s\nplan(...): -want, +got:\n%s", tc.reason, diff)

@@ -87,7 +87,7 @@ type result struct {
 	// userRoutes are the routes of users, up to the maximum. omitted counts those that are left
 	// out.
 	userRoutes []tailnetv1alpha1.ReportedRoute
-	omitted    tailnetv1alpha1.ReportedLeftOut
+	omitted    tailnetv1alpha1.ReportedOmissions
 }
 
 // plan returns the desired objects for a TailscaleGateway with tailnets. The result does not
@@ -112,7 +112,7 @@ func plan(in input) result {
 			w.State, w.Message = routeState(existing[w.id()])
 		}
 	}
-	out.report = tailnetv1alpha1.GatewayReportSpec{Gateway: in.object.Name, Extension: in.extension, Untold: unverifiedListeners(in), PoliciesKnown: in.policiesKnown}
+	out.report = tailnetv1alpha1.GatewayReportSpec{Gateway: in.object.Name, Extension: in.extension, ListenersWithoutIdentity: unverifiedListeners(in), PoliciesKnown: in.policiesKnown}
 	out.userRoutes, out.omitted = reportRoutes(userRoutes, in.permitted, needsHostnames(in.object))
 	protect(out.userRoutes, in.protected(userRoutes, ls))
 	out.fillReport()
@@ -138,9 +138,9 @@ func (r *result) fillReport() {
 	}
 	n, _ = fits(r.userRoutes, maxBytes-size)
 	left.Routes += int32(len(r.userRoutes) - n)
-	r.report.Routes, r.report.GeneratedRoutes, r.report.LeftOut = r.userRoutes[:n:n], of, nil
-	if left != (tailnetv1alpha1.ReportedLeftOut{}) {
-		r.report.LeftOut = &left
+	r.report.Routes, r.report.GeneratedRoutes, r.report.Omitted = r.userRoutes[:n:n], of, nil
+	if left != (tailnetv1alpha1.ReportedOmissions{}) {
+		r.report.Omitted = &left
 	}
 }
 

@@ -71,7 +71,7 @@ func isGenerated(o metav1.Object) bool {
 func accepted(of []client.Object, ls []listener) []*route {
 	var out []*route
 	for _, o := range of {
-		if ir.IsAnchor(o) || isGenerated(o) {
+		if ir.IsPlaceholder(o) || isGenerated(o) {
 			continue
 		}
 		kind, status := statusOf(o)
@@ -171,9 +171,9 @@ func needsHostnames(o *gatewayv1alpha1.TailscaleGateway) bool {
 }
 
 // reportRoutes returns the reports of routes, and the numbers of routes that exceed the limits.
-func reportRoutes(of []*route, permitted func(ir.RouteKey, ir.BackendRef) bool, hosts bool) ([]tailnetv1alpha1.ReportedRoute, tailnetv1alpha1.ReportedLeftOut) {
+func reportRoutes(of []*route, permitted func(ir.RouteKey, ir.BackendRef) bool, hosts bool) ([]tailnetv1alpha1.ReportedRoute, tailnetv1alpha1.ReportedOmissions) {
 	var out []tailnetv1alpha1.ReportedRoute
-	omitted := tailnetv1alpha1.ReportedLeftOut{Routes: int32(max(len(of)-maxRoutes, 0))}
+	omitted := tailnetv1alpha1.ReportedOmissions{Routes: int32(max(len(of)-maxRoutes, 0))}
 	for _, r := range of[:min(len(of), maxRoutes)] {
 		to := tailnetv1alpha1.ReportedRoute{Kind: r.kind, Namespace: r.Key.Namespace, Name: r.Key.Name}
 		for _, l := range r.listeners {
@@ -192,7 +192,7 @@ func reportRoutes(of []*route, permitted func(ir.RouteKey, ir.BackendRef) bool, 
 		})
 		to.Backends = slices.Compact(to.Backends)
 		if len(to.Ports) > maxPorts || len(to.Hostnames) > maxHosts || len(to.Backends) > maxBackends {
-			omitted.RoutesInPart++
+			omitted.TruncatedRoutes++
 		}
 		to.Ports = to.Ports[:min(len(to.Ports), maxPorts)]
 		to.Hostnames = to.Hostnames[:min(len(to.Hostnames), maxHosts)]

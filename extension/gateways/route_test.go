@@ -145,14 +145,14 @@ spec:
 		route  string
 		want   []string
 	}{
-		"NotAskedFor": {reason: "A report has no host names if no tailnet resolves them.", object: tailscaleGateway, route: routeTo("HTTPRoute", "shop", "app", "{name: web}", "True", "hostnames: [a.example.com]")},
-		"Own":         {reason: "Host names of a route are reported in lower case, once each.", object: resolving, route: routeTo("HTTPRoute", "shop", "app", "{name: web}", "True", "hostnames: [b.example.com, a.example.com]"), want: []string{"a.example.com", "b.example.com"}},
-		"Listeners":   {reason: "A route without host names has those of its listeners.", object: resolving, route: routeTo("HTTPRoute", "shop", "app", "{name: web}", "True", ""), want: []string{"*.example.com", "*.shop.example.com", "one.example.com"}},
-		"Any":         {reason: "A route for any host has none.", object: resolving, route: routeTo("HTTPRoute", "shop", "app", "{name: web, sectionName: any}", "True", "")},
-		"Narrower":    {reason: "Of two patterns the more specific one counts.", object: resolving, route: routeTo("HTTPRoute", "shop", "app", "{name: web, sectionName: one}", "True", `hostnames: ["*.example.com"]`), want: []string{"one.example.com"}},
-		"BothWild":    {reason: "Of two wildcards the more specific one counts.", object: resolving, route: routeTo("HTTPRoute", "shop", "app", "{name: web, sectionName: deep}", "True", `hostnames: ["*.example.com"]`), want: []string{"*.shop.example.com"}},
-		"Beside":      {reason: "Host names that the listener does not accept are not reported.", object: resolving, route: routeTo("HTTPRoute", "shop", "app", "{name: web, sectionName: deep}", "True", "hostnames: [a.shop.example.com, a.example.com]"), want: []string{"a.shop.example.com"}},
-		"TLS":         {reason: "Host names of TLSRoutes are reported.", object: resolving, route: routeTo("TLSRoute", "shop", "app", "{name: web}", "True", "hostnames: [a.tls.example.com]"), want: []string{"a.tls.example.com"}},
+		"NotRequested": {reason: "A report has no host names if no tailnet resolves them.", object: tailscaleGateway, route: routeTo("HTTPRoute", "shop", "app", "{name: web}", "True", "hostnames: [a.example.com]")},
+		"Own":          {reason: "Host names of a route are reported in lower case, once each.", object: resolving, route: routeTo("HTTPRoute", "shop", "app", "{name: web}", "True", "hostnames: [b.example.com, a.example.com]"), want: []string{"a.example.com", "b.example.com"}},
+		"Listeners":    {reason: "A route without host names has those of its listeners.", object: resolving, route: routeTo("HTTPRoute", "shop", "app", "{name: web}", "True", ""), want: []string{"*.example.com", "*.shop.example.com", "one.example.com"}},
+		"Any":          {reason: "A route for any host has none.", object: resolving, route: routeTo("HTTPRoute", "shop", "app", "{name: web, sectionName: any}", "True", "")},
+		"Narrower":     {reason: "Of two patterns the more specific one counts.", object: resolving, route: routeTo("HTTPRoute", "shop", "app", "{name: web, sectionName: one}", "True", `hostnames: ["*.example.com"]`), want: []string{"one.example.com"}},
+		"BothWild":     {reason: "Of two wildcards the more specific one counts.", object: resolving, route: routeTo("HTTPRoute", "shop", "app", "{name: web, sectionName: deep}", "True", `hostnames: ["*.example.com"]`), want: []string{"*.shop.example.com"}},
+		"Beside":       {reason: "Host names that the listener does not accept are not reported.", object: resolving, route: routeTo("HTTPRoute", "shop", "app", "{name: web, sectionName: deep}", "True", "hostnames: [a.shop.example.com, a.example.com]"), want: []string{"a.shop.example.com"}},
+		"TLS":          {reason: "Host names of TLSRoutes are reported.", object: resolving, route: routeTo("TLSRoute", "shop", "app", "{name: web}", "True", "hostnames: [a.tls.example.com]"), want: []string{"a.tls.example.com"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -170,7 +170,7 @@ spec:
 // TestReportedWithoutGenerated checks that generated routes are not reported as routes of
 // users.
 func TestReportedWithoutGenerated(t *testing.T) {
-	for _, label := range []string{ir.AnchorLabel, meta.LabelGenerated} {
+	for _, label := range []string{ir.PlaceholderLabel, meta.LabelGenerated} {
 		of := objects(t, tailscaleGateway, gateway, routeTo("HTTPRoute", "shop", "app", "{name: web}", "True", ""))
 		of[2].SetLabels(map[string]string{label: "x"})
 		if got := plan(inputOf(t, of...)).report.Routes; len(got) > 0 {

@@ -12,7 +12,7 @@ var (
 		"Probed endpoints, by status.", []string{"status"}, nil)
 	scoresInfo = prometheus.NewDesc("tailscale_gateway_health_scores",
 		"Scores of the probed endpoints, from 0 to 100. Endpoints below 70 are used last.", nil, nil)
-	lateInfo = prometheus.NewDesc("tailscale_gateway_health_late_seconds",
+	lateInfo = prometheus.NewDesc("tailscale_gateway_health_probe_lag_seconds",
 		"Delay of the most overdue probe.", nil, nil)
 )
 

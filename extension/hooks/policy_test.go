@@ -123,11 +123,11 @@ func policyCases() map[string]policyCase {
 			contents: of(policy("p", []ir.PolicyTarget{{Route: ir.KindGRPCRoute, NamespacedName: nn("default", "app")}}, denies("a"))),
 			want:     []string{plain},
 		},
-		"Gateway":       {reason: "A Gateway's policy should apply to its routes.", contents: of(policy("p", toGateway(""), denies("a", under("/x")))), want: []string{at + "a/0/" + match0 + ": 403", plain}},
-		"Listener":      {reason: "A listener's policy should apply to its routes.", contents: of(policy("p", toGateway("http"), denies("a", under("/x")))), want: []string{at + "a/0/" + match0 + ": 403", plain}},
-		"OtherListener": {reason: "A policy of another listener should change nothing.", contents: of(policy("p", toGateway("https"), denies("a"))), want: []string{plain}},
-		"Rule":          {reason: "A policy for one rule should apply to that rule.", contents: of(policy("p", toRoute("first"), denies("a", under("/x")))), want: []string{at + "a/0/" + match0 + ": 403", plain}},
-		"OtherRule":     {reason: "A policy of another rule should change nothing.", contents: of(policy("p", toRoute("second"), denies("a"))), want: []string{plain}},
+		"Gateway":         {reason: "A Gateway's policy should apply to its routes.", contents: of(policy("p", toGateway(""), denies("a", under("/x")))), want: []string{at + "a/0/" + match0 + ": 403", plain}},
+		"Listener":        {reason: "A listener's policy should apply to its routes.", contents: of(policy("p", toGateway("http"), denies("a", under("/x")))), want: []string{at + "a/0/" + match0 + ": 403", plain}},
+		"OtherListener":   {reason: "A policy of another listener should change nothing.", contents: of(policy("p", toGateway("https"), denies("a"))), want: []string{plain}},
+		"Rule":            {reason: "A policy for one rule should apply to that rule.", contents: of(policy("p", toRoute("first"), denies("a", under("/x")))), want: []string{at + "a/0/" + match0 + ": 403", plain}},
+		"ConflictingRule": {reason: "A policy of another rule should change nothing.", contents: of(policy("p", toRoute("second"), denies("a"))), want: []string{plain}},
 		"Nearest": {
 			reason: "The more specific policy should come first, whatever its priority.",
 			contents: of(

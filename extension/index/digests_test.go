@@ -159,16 +159,16 @@ func TestGatewayDigests(t *testing.T) {
 	}
 }
 
-// TestAnchorIsNoRoute checks that anchors, which exist only for the status of other routes,
-// are not known as routes.
-func TestAnchorIsNoRoute(t *testing.T) {
+// TestPlaceholderIsNoRoute checks that placeholders, which exist only for the status of other
+// routes, are not known as routes.
+func TestPlaceholderIsNoRoute(t *testing.T) {
 	s := NewStore()
-	anchor := decode(t, routeToWeb)[0]
-	anchor.SetLabels(map[string]string{ir.AnchorLabel: "gw"})
-	if err := s.Apply(Change{Object: anchor}); err != nil {
+	placeholder := decode(t, routeToWeb)[0]
+	placeholder.SetLabels(map[string]string{ir.PlaceholderLabel: "gw"})
+	if err := s.Apply(Change{Object: placeholder}); err != nil {
 		t.Fatal(err)
 	}
 	if got := s.Snapshot().Counts()["routes"]; got != 0 {
-		t.Errorf("an anchor should not be known as a route, got %d", got)
+		t.Errorf("a placeholder should not be known as a route, got %d", got)
 	}
 }

@@ -109,16 +109,16 @@ func place(sources []source, p ir.Placement) []source {
 			out = append(out, s)
 			continue
 		}
-		well, sick := divide(p, s.endpoints)
+		healthy, unhealthy := divide(p, s.endpoints)
 		switch {
-		case len(sick) == 0:
+		case len(unhealthy) == 0:
 		case behind || s.priority < first:
-			s.endpoints = sortedByAddress(append(well, sick...))
+			s.endpoints = sortedByAddress(append(healthy, unhealthy...))
 		default:
 			gone := s
-			gone.priority, gone.endpoints = end, sick
+			gone.priority, gone.endpoints = end, unhealthy
 			moved = append(moved, gone)
-			s.endpoints = well
+			s.endpoints = healthy
 		}
 		out = append(out, s)
 	}
@@ -138,16 +138,16 @@ func isUnhealthy(p ir.Placement, e zonedEndpoint) bool {
 
 // divide separates healthy endpoints from unhealthy ones, which it marks as degraded. A
 // draining endpoint keeps that health.
-func divide(p ir.Placement, in []zonedEndpoint) (well, sick []zonedEndpoint) {
+func divide(p ir.Placement, in []zonedEndpoint) (healthy, unhealthy []zonedEndpoint) {
 	for _, e := range in {
 		if e.Health != ir.Draining && isUnhealthy(p, e) {
 			e.Health = ir.Degraded
-			sick = append(sick, e)
+			unhealthy = append(unhealthy, e)
 			continue
 		}
-		well = append(well, e)
+		healthy = append(healthy, e)
 	}
-	return well, sick
+	return healthy, unhealthy
 }
 
 // sortedByAddress sorts the endpoints by address and port.

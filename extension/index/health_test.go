@@ -28,7 +28,7 @@ func hosts(addresses ...string) []zonedEndpoint {
 	return out
 }
 
-func sickAt(addresses ...string) map[ir.Address]bool {
+func unhealthyAt(addresses ...string) map[ir.Address]bool {
 	out := map[ir.Address]bool{}
 	for _, a := range addresses {
 		out[ir.Address{Host: a}] = true
@@ -46,21 +46,21 @@ func TestPlace(t *testing.T) {
 		want    []string
 	}{
 		"Well":    {reason: "Healthy endpoints should stay in place.", sources: []source{local, other}, want: []string{"0 app a", "0 app b", "1 other x"}},
-		"Gradual": {reason: "With other clusters in reserve, traffic should move gradually as endpoints fail: Envoy must see the number of all endpoints.", sources: []source{local, other}, p: ir.Placement{Unhealthy: sickAt("a")}, want: []string{"0 app a degraded", "0 app b", "1 other x"}},
+		"Gradual": {reason: "With other clusters in reserve, traffic should move gradually as endpoints fail: Envoy must see the number of all endpoints.", sources: []source{local, other}, p: ir.Placement{Unhealthy: unhealthyAt("a")}, want: []string{"0 app a degraded", "0 app b", "1 other x"}},
 		"AllLocal": {
 			reason:  "Other clusters should get traffic when all local endpoints are unhealthy. The local ones keep their place, to answer until Envoy has checked the new endpoints.",
-			sources: []source{local, other}, p: ir.Placement{Unhealthy: sickAt("a", "b")},
+			sources: []source{local, other}, p: ir.Placement{Unhealthy: unhealthyAt("a", "b")},
 			want: []string{"0 app a degraded", "0 app b degraded", "1 other x"},
 		},
-		"Alone":     {reason: "Without other clusters, the healthy endpoints should get all traffic.", sources: []source{local}, p: ir.Placement{Unhealthy: sickAt("a")}, want: []string{"0 app b", "2 app a degraded"}},
-		"AllAlone":  {reason: "Nothing should change if all endpoints are unhealthy.", sources: []source{local}, p: ir.Placement{Unhealthy: sickAt("a", "b")}, want: []string{"0 app a", "0 app b"}},
-		"All":       {reason: "Nothing should change if the endpoints of other clusters are unhealthy too.", sources: []source{local, other}, p: ir.Placement{Unhealthy: sickAt("a", "b", "x")}, want: []string{"0 app a", "0 app b", "1 other x"}},
-		"Remote":    {reason: "Unhealthy endpoints of other clusters should come after healthy local ones.", sources: []source{local, other}, p: ir.Placement{Unhealthy: sickAt("x")}, want: []string{"0 app a", "0 app b", "1 other -", "2 other x degraded"}},
-		"LocalOnly": {reason: "Other clusters should be excluded until failoverTimeout is over.", sources: []source{local, other}, p: ir.Placement{LocalOnly: true, Unhealthy: sickAt("a", "b")}, want: []string{"0 app a", "0 app b", "1 other -"}},
+		"Alone":     {reason: "Without other clusters, the healthy endpoints should get all traffic.", sources: []source{local}, p: ir.Placement{Unhealthy: unhealthyAt("a")}, want: []string{"0 app b", "2 app a degraded"}},
+		"AllAlone":  {reason: "Nothing should change if all endpoints are unhealthy.", sources: []source{local}, p: ir.Placement{Unhealthy: unhealthyAt("a", "b")}, want: []string{"0 app a", "0 app b"}},
+		"All":       {reason: "Nothing should change if the endpoints of other clusters are unhealthy too.", sources: []source{local, other}, p: ir.Placement{Unhealthy: unhealthyAt("a", "b", "x")}, want: []string{"0 app a", "0 app b", "1 other x"}},
+		"Remote":    {reason: "Unhealthy endpoints of other clusters should come after healthy local ones.", sources: []source{local, other}, p: ir.Placement{Unhealthy: unhealthyAt("x")}, want: []string{"0 app a", "0 app b", "1 other -", "2 other x degraded"}},
+		"LocalOnly": {reason: "Other clusters should be excluded until failoverTimeout is over.", sources: []source{local, other}, p: ir.Placement{LocalOnly: true, Unhealthy: unhealthyAt("a", "b")}, want: []string{"0 app a", "0 app b", "1 other -"}},
 		"NoLocal":   {reason: "Other clusters should be included if there is no local endpoint.", sources: []source{{name: "app", weight: 1}, other}, p: ir.Placement{LocalOnly: true}, want: []string{"0 app -", "1 other x"}},
 		"Failback":  {reason: "Endpoints that are healthy again should wait behind other clusters.", sources: []source{local, other}, p: ir.Placement{Local: true}, want: []string{"0 app -", "1 other x", "2 app a", "2 app b"}},
 		"FailbackToNobody": {
-			reason: "Endpoints that are healthy again should not wait if other clusters are unhealthy.", sources: []source{local, other}, p: ir.Placement{Local: true, Unhealthy: sickAt("x")},
+			reason: "Endpoints that are healthy again should not wait if other clusters are unhealthy.", sources: []source{local, other}, p: ir.Placement{Local: true, Unhealthy: unhealthyAt("x")},
 			want: []string{"0 app a", "0 app b", "1 other x"},
 		},
 		"Primary": {
@@ -70,13 +70,13 @@ func TestPlace(t *testing.T) {
 		},
 		"WeightZero": {
 			reason:  "A backend of weight 0 should not replace another one.",
-			sources: []source{local, {name: "none", priority: 1, endpoints: hosts("n")}}, p: ir.Placement{Unhealthy: sickAt("a", "b")},
+			sources: []source{local, {name: "none", priority: 1, endpoints: hosts("n")}}, p: ir.Placement{Unhealthy: unhealthyAt("a", "b")},
 			want: []string{"0 app a", "0 app b"},
 		},
 		"Draining": {
 			reason:  "A draining endpoint should not move, and not replace another one.",
 			sources: []source{{name: "app", weight: 1, endpoints: append(hosts("a"), zonedEndpoint{Endpoint: ir.Endpoint{Address: "d", Health: ir.Draining}})}},
-			p:       ir.Placement{Unhealthy: sickAt("a", "d")},
+			p:       ir.Placement{Unhealthy: unhealthyAt("a", "d")},
 			want:    []string{"0 app a", "0 app d draining"},
 		},
 	}
@@ -124,8 +124,8 @@ func TestPlaceLosesNobody(t *testing.T) {
 			}
 			in = append(in, s)
 		}
-		for a, sick := range p.Unhealthy {
-			if !sick {
+		for a, unhealthy := range p.Unhealthy {
+			if !unhealthy {
 				delete(p.Unhealthy, a)
 			}
 		}
@@ -160,17 +160,17 @@ func TestSetHealth(t *testing.T) {
 	if len(well.Candidates) == 0 {
 		t.Fatal("want candidates to probe")
 	}
-	sick := map[ir.Address]bool{}
+	unhealthy := map[ir.Address]bool{}
 	for _, c := range well.Candidates {
 		if !c.Remote {
-			sick[c.Address] = true
+			unhealthy[c.Address] = true
 		}
 	}
 	sub := s.Subscribe()
 	defer sub.Close()
 	unknown := k
 	unknown.Name = "unknown"
-	s.SetHealth(map[ir.TargetKey]ir.Placement{k: {Unhealthy: sick}, unknown: {Local: true}})
+	s.SetHealth(map[ir.TargetKey]ir.Placement{k: {Unhealthy: unhealthy}, unknown: {Local: true}})
 	after := s.Snapshot()
 	if n := len(s.objects.placements); n != 1 {
 		t.Errorf("%d targets have a placement, want only the one that a route names", n)
@@ -187,7 +187,7 @@ func TestSetHealth(t *testing.T) {
 	if diff := cmp.Diff(well.Candidates, after.Target(k).Candidates); diff != "" {
 		t.Errorf("unhealthy endpoints should stay candidates: -want, +got\n%s", diff)
 	}
-	s.SetHealth(map[ir.TargetKey]ir.Placement{k: {Unhealthy: sick}})
+	s.SetHealth(map[ir.TargetKey]ir.Placement{k: {Unhealthy: unhealthy}})
 	if s.Snapshot() != after {
 		t.Error("the same health again changed the Snapshot")
 	}
@@ -195,7 +195,7 @@ func TestSetHealth(t *testing.T) {
 	if diff := cmp.Diff(well.Localities, s.Snapshot().Target(k).Localities); diff != "" {
 		t.Errorf("endpoints that are healthy again should return to their place: -want, +got\n%s", diff)
 	}
-	s.SetHealth(map[ir.TargetKey]ir.Placement{k: {Unhealthy: sick}})
+	s.SetHealth(map[ir.TargetKey]ir.Placement{k: {Unhealthy: unhealthy}})
 	apply(t, s, true, all[0])
 	if len(s.objects.placements) > 0 {
 		t.Error("want no placement of a target that no route names")

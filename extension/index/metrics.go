@@ -22,7 +22,7 @@ type Metrics struct {
 func newMetrics() *Metrics {
 	return &Metrics{
 		updates: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name:    "tailscale_gateway_extension_index_update_seconds",
+			Name:    "tailscale_gateway_extension_index_update_duration_seconds",
 			Help:    "Time that a new snapshot took, from the first changed object in it.",
 			Buckets: prometheus.ExponentialBuckets(0.00025, 2, 12),
 		}),

@@ -35,14 +35,14 @@ func TestNamedRules(t *testing.T) {
 		docs   []string
 		want   string
 	}{
-		"Fine":       {reason: "An existing rule should have no notice.", docs: []string{p, routeToWeb, strictRoute}},
-		"Earlier":    {reason: "The order of the objects should not matter.", docs: []string{strictRoute, routeToWeb, p}},
-		"Gone":       {reason: "A missing route should be reported.", docs: []string{p, routeToWeb}, want: answers + "HTTPRoute shop/strict does not exist"},
-		"OtherRule":  {reason: "A missing rule of the route should be reported.", docs: []string{p, routeToWeb, strings.Replace(strictRoute, "careful", "careless", 1)}, want: answers + "HTTPRoute shop/strict has no rule careful"},
-		"OtherKind":  {reason: "A GRPCRoute with the same name should be another route.", docs: []string{p, routeToWeb, strings.Replace(strictRoute, "HTTPRoute", "GRPCRoute", 1)}, want: answers + "HTTPRoute shop/strict does not exist"},
-		"GRPCRoute":  {reason: "A GRPCRoute should be found if the policy names one.", docs: []string{strings.Replace(p, "rule: {", "rule: {kind: GRPCRoute, ", 1), routeToWeb, strings.Replace(strictRoute, "HTTPRoute", "GRPCRoute", 1)}},
-		"Elsewhere":  {reason: "A route that is not attached to the Gateway should be reported.", docs: []string{p, routeToWeb, strings.Replace(strictRoute, "name: gw", "name: other", 1)}, want: answers + "HTTPRoute shop/strict is not attached to Gateway infra/gw"},
-		"OtherSpace": {reason: "A route of another namespace should be another route.", docs: []string{p, routeToWeb, strings.Replace(strictRoute, "name: strict", "name: strict, namespace: other", 1)}, want: answers + "HTTPRoute shop/strict does not exist"},
+		"Fine":            {reason: "An existing rule should have no notice.", docs: []string{p, routeToWeb, strictRoute}},
+		"Earlier":         {reason: "The order of the objects should not matter.", docs: []string{strictRoute, routeToWeb, p}},
+		"Gone":            {reason: "A missing route should be reported.", docs: []string{p, routeToWeb}, want: answers + "HTTPRoute shop/strict does not exist"},
+		"ConflictingRule": {reason: "A missing rule of the route should be reported.", docs: []string{p, routeToWeb, strings.Replace(strictRoute, "careful", "careless", 1)}, want: answers + "HTTPRoute shop/strict has no rule careful"},
+		"OtherKind":       {reason: "A GRPCRoute with the same name should be another route.", docs: []string{p, routeToWeb, strings.Replace(strictRoute, "HTTPRoute", "GRPCRoute", 1)}, want: answers + "HTTPRoute shop/strict does not exist"},
+		"GRPCRoute":       {reason: "A GRPCRoute should be found if the policy names one.", docs: []string{strings.Replace(p, "rule: {", "rule: {kind: GRPCRoute, ", 1), routeToWeb, strings.Replace(strictRoute, "HTTPRoute", "GRPCRoute", 1)}},
+		"Elsewhere":       {reason: "A route that is not attached to the Gateway should be reported.", docs: []string{p, routeToWeb, strings.Replace(strictRoute, "name: gw", "name: other", 1)}, want: answers + "HTTPRoute shop/strict is not attached to Gateway infra/gw"},
+		"OtherSpace":      {reason: "A route of another namespace should be another route.", docs: []string{p, routeToWeb, strings.Replace(strictRoute, "name: strict", "name: strict, namespace: other", 1)}, want: answers + "HTTPRoute shop/strict does not exist"},
 	}
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
@@ -98,9 +98,9 @@ func TestSameAction(t *testing.T) {
 		a, b   *ir.PolicyRule
 		want   bool
 	}{
-		"SameRule":   {reason: "The same named rule should be the same action, even if the rule is missing at one Gateway.", a: named("careful", ""), b: named("careful", "gone"), want: true},
-		"OtherRule":  {reason: "Another named rule should be another action.", a: named("careful", ""), b: named("careless", "")},
-		"OtherRoute": {reason: "No named rule should be another action.", a: named("careful", ""), b: &ir.PolicyRule{}},
+		"SameRule":        {reason: "The same named rule should be the same action, even if the rule is missing at one Gateway.", a: named("careful", ""), b: named("careful", "gone"), want: true},
+		"ConflictingRule": {reason: "Another named rule should be another action.", a: named("careful", ""), b: named("careless", "")},
+		"OtherRoute":      {reason: "No named rule should be another action.", a: named("careful", ""), b: &ir.PolicyRule{}},
 	}
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {

@@ -76,7 +76,7 @@ func (all *objects) putPolicy(in *input, p *pending) (bool, error) {
 		if in.route == nil {
 			return false, nil
 		}
-		all.putSite(in.route, in.Gone || ir.IsAnchor(in.Object), p)
+		all.putSite(in.route, in.Gone || ir.IsPlaceholder(in.Object), p)
 	}
 	return true, nil
 }

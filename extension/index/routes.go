@@ -29,7 +29,7 @@ func newRouteObjects() routeObjects {
 }
 
 // putRoute stores a route that names one of our kinds, or the Gateway of a ListenerSet. It
-// drops other routes and anchors.
+// drops other routes and placeholders.
 func (all *objects) putRoute(in *input, p *pending) (bool, error) {
 	if set, ok := in.Object.(*gwapiv1.ListenerSet); ok {
 		all.putListenerSet(set, in, p)
@@ -39,7 +39,7 @@ func (all *objects) putRoute(in *input, p *pending) (bool, error) {
 		return false, nil
 	}
 	k := in.route.Route.Key
-	if in.Gone || !in.route.NamesOurs() || ir.IsAnchor(in.Object) {
+	if in.Gone || !in.route.NamesOurs() || ir.IsPlaceholder(in.Object) {
 		if all.routes[k] != nil {
 			delete(all.routes, k)
 			p.markRoute(k)

@@ -80,13 +80,14 @@ func (k RouteKey) ClusterName(rule int) string {
 // RulePrefix is the prefix of the names of clusters that hold all backends of a rule.
 const RulePrefix = targetPrefix + "/rule/"
 
-// AnchorLabel is on the routes that make Envoy Gateway load the objects that L4 routes name
+// PlaceholderLabel is on the routes that make Envoy Gateway load the objects that L4 routes name
 // (package placeholder). Its value is the name of their Gateway, cut to 63 characters.
-const AnchorLabel = "gateway.tailscale.com/anchor"
+const PlaceholderLabel = "gateway.tailscale.com/placeholder"
 
-// IsAnchor reports whether a route is an anchor. Anchors are ignored: they serve nothing.
-func IsAnchor(o metav1.Object) bool {
-	_, ok := o.GetLabels()[AnchorLabel]
+// IsPlaceholder reports whether a route is a placeholder. Placeholders are ignored: they serve
+// nothing.
+func IsPlaceholder(o metav1.Object) bool {
+	_, ok := o.GetLabels()[PlaceholderLabel]
 	return ok
 }
 

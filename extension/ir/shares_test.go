@@ -112,7 +112,7 @@ func TestShares(t *testing.T) {
 			reason: "A rule with another name should be a different rule.",
 			name:   name(0, called),
 		},
-		"OtherRule": {
+		"ConflictingRule": {
 			reason: "A deleted rule should be unknown, and not resolve to the rule that took its index.",
 			name:   name(0, Rule{Backends: []BackendRef{far}}),
 		},

@@ -121,7 +121,7 @@ func NewObserver(o Options, cs ...prometheus.Collector) *Observer {
 		started:  time.Now(),
 		registry: prometheus.NewRegistry(),
 		hooks: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "tailscale_gateway_extension_hook_seconds",
+			Name:    "tailscale_gateway_extension_hook_duration_seconds",
 			Help:    "Duration of a hook of Envoy Gateway.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 2, 14),
 		}, []string{"hook"}),

@@ -126,7 +126,7 @@ func referenceTo(b ir.BackendRef) reference {
 
 // name returns the name of the i-th placeholder route of a place.
 func (p place) name(i int) string {
-	parts := []string{"tailscale-anchor", p.gateway.Namespace, p.gateway.Name}
+	parts := []string{"tailscale-placeholder", p.gateway.Namespace, p.gateway.Name}
 	if i > 0 {
 		parts = append(parts, strconv.Itoa(i))
 	}
@@ -161,7 +161,7 @@ func decode(state string) (types.NamespacedName, []reference, error) {
 // state returns the state of an HTTPRoute. It is empty if the route is no placeholder route.
 func state(o client.Object) string {
 	r, ok := o.(*gwapiv1.HTTPRoute)
-	if !ok || !ir.IsAnchor(o) {
+	if !ok || !ir.IsPlaceholder(o) {
 		return ""
 	}
 	if len(r.Spec.ParentRefs) != 1 || !slices.Equal(r.Spec.Hostnames, []gwapiv1.Hostname{hostname}) {

@@ -26,7 +26,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/reconcile/reconciletest"
 )
 
-var name = types.NamespacedName{Namespace: "shop", Name: "tailscale-anchor-infra-gw"}
+var name = types.NamespacedName{Namespace: "shop", Name: "tailscale-placeholder-infra-gw"}
 
 func ref(kind, namespace, name string) gwapiv1.BackendRef {
 	out := gwapiv1.BackendRef{BackendObjectReference: gwapiv1.BackendObjectReference{
@@ -96,7 +96,7 @@ func TestWanted(t *testing.T) {
 			},
 			want: map[types.NamespacedName]string{
 				name: "infra/gw TailscaleEndpoints/edge TailscaleServices/cache TailscaleServices/db",
-				{Namespace: "shop", Name: "tailscale-anchor-infra-other"}: "infra/other TailscaleServices/db",
+				{Namespace: "shop", Name: "tailscale-placeholder-infra-other"}: "infra/other TailscaleServices/db",
 			},
 		},
 		"Elsewhere": {
@@ -109,7 +109,7 @@ func TestWanted(t *testing.T) {
 			routes: []client.Object{tcp("a", "gw", many...)},
 			want: map[types.NamespacedName]string{
 				name: "infra/gw " + strings.Join(names[:256], " "),
-				{Namespace: "shop", Name: "tailscale-anchor-infra-gw-1"}: "infra/gw " + names[256],
+				{Namespace: "shop", Name: "tailscale-placeholder-infra-gw-1"}: "infra/gw " + names[256],
 			},
 		},
 	}

@@ -22,10 +22,10 @@ import (
 
 const (
 	// section is the listener in the parentRef of a placeholder route. No Gateway has it.
-	section gwapiv1.SectionName = "tailscale-anchor.invalid"
+	section gwapiv1.SectionName = "tailscale-placeholder.invalid"
 
 	// hostname receives no requests (RFC 2606), even if a listener of that name exists.
-	hostname gwapiv1.Hostname = "tailscale-anchor.invalid"
+	hostname gwapiv1.Hostname = "tailscale-placeholder.invalid"
 
 	// altered is the state of a placeholder route that another client has changed.
 	altered = "altered"
@@ -77,7 +77,7 @@ func build(n types.NamespacedName, state string) (*unstructured.Unstructured, er
 	u.SetKind("HTTPRoute")
 	u.SetNamespace(n.Namespace)
 	u.SetName(n.Name)
-	u.SetLabels(map[string]string{reconcile.ManagedByLabel: reconcile.ManagedBy, ir.AnchorLabel: labelOf(g)})
+	u.SetLabels(map[string]string{reconcile.ManagedByLabel: reconcile.ManagedBy, ir.PlaceholderLabel: labelOf(g)})
 	u.SetAnnotations(map[string]string{"gateway.tailscale.com/description": description})
 	return u, nil
 }

@@ -226,7 +226,7 @@ func refString(r gwapiv1.ParentReference) string {
 // addConflicts adds conflicts to the states of both policies.
 func addConflicts(of map[types.NamespacedName]*state, all []conflict) {
 	add := func(r, other *ir.PolicyRule, k gatewayv1alpha1.RoutePolicyConflictType, prevails bool) {
-		c := gatewayv1alpha1.RoutePolicyConflict{Type: k, Rule: r.Name, Prevails: prevails, OtherPolicy: other.Policy.String(), OtherRule: other.Name}
+		c := gatewayv1alpha1.RoutePolicyConflict{Type: k, Rule: r.Name, TakesPrecedence: prevails, ConflictingPolicy: other.Policy.String(), ConflictingRule: other.Name}
 		if s := of[r.Policy]; s != nil && !slices.Contains(s.conflicts, c) {
 			s.conflicts = append(s.conflicts, c)
 		}
@@ -237,7 +237,7 @@ func addConflicts(of map[types.NamespacedName]*state, all []conflict) {
 	}
 	for _, s := range of {
 		slices.SortFunc(s.conflicts, func(a, b gatewayv1alpha1.RoutePolicyConflict) int {
-			return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.OtherPolicy, b.OtherPolicy), cmp.Compare(a.OtherRule, b.OtherRule), cmp.Compare(a.Type, b.Type), cmp.Compare(strconv.FormatBool(a.Prevails), strconv.FormatBool(b.Prevails)))
+			return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.ConflictingPolicy, b.ConflictingPolicy), cmp.Compare(a.ConflictingRule, b.ConflictingRule), cmp.Compare(a.Type, b.Type), cmp.Compare(strconv.FormatBool(a.TakesPrecedence), strconv.FormatBool(b.TakesPrecedence)))
 		})
 		s.conflicts = s.conflicts[:min(len(s.conflicts), maxConflicts)]
 	}

@@ -86,8 +86,8 @@ func TestStates(t *testing.T) {
 	late.Rules[0].Created = time.Unix(9, 0)
 	between := func(kind gatewayv1alpha1.RoutePolicyConflictType) map[string][]gatewayv1alpha1.RoutePolicyConflict {
 		return map[string][]gatewayv1alpha1.RoutePolicyConflict{
-			"a": {{Type: kind, Rule: "x", Prevails: true, OtherPolicy: "default/b", OtherRule: "y"}},
-			"b": {{Type: kind, Rule: "y", OtherPolicy: "default/a", OtherRule: "x"}},
+			"a": {{Type: kind, Rule: "x", TakesPrecedence: true, ConflictingPolicy: "default/b", ConflictingRule: "y"}},
+			"b": {{Type: kind, Rule: "y", ConflictingPolicy: "default/a", ConflictingRule: "x"}},
 		}
 	}
 	nearer := map[string]summary{
@@ -146,8 +146,8 @@ func TestStates(t *testing.T) {
 			reason: "Between rules of the same priority the older one takes precedence, and the conflict is reported.",
 			in:     []*ir.RoutePolicy{late, policy("b", "web", denies("y", under("/1/")))},
 			want: map[string]summary{
-				"a": {Accepted: conflicted, Active: map[string]bool{"x": false}, Conflicts: []gatewayv1alpha1.RoutePolicyConflict{{Type: gatewayv1alpha1.PriorityConflict, Rule: "x", OtherPolicy: "default/b", OtherRule: "y"}}},
-				"b": {Accepted: accepted, Active: map[string]bool{"y": true}, Conflicts: []gatewayv1alpha1.RoutePolicyConflict{{Type: gatewayv1alpha1.PriorityConflict, Rule: "y", Prevails: true, OtherPolicy: "default/a", OtherRule: "x"}}},
+				"a": {Accepted: conflicted, Active: map[string]bool{"x": false}, Conflicts: []gatewayv1alpha1.RoutePolicyConflict{{Type: gatewayv1alpha1.PriorityConflict, Rule: "x", ConflictingPolicy: "default/b", ConflictingRule: "y"}}},
+				"b": {Accepted: accepted, Active: map[string]bool{"y": true}, Conflicts: []gatewayv1alpha1.RoutePolicyConflict{{Type: gatewayv1alpha1.PriorityConflict, Rule: "y", TakesPrecedence: true, ConflictingPolicy: "default/a", ConflictingRule: "x"}}},
 			},
 		},
 		"Nearer": {
@@ -190,7 +190,7 @@ func TestStates(t *testing.T) {
 			in:     []*ir.RoutePolicy{at("first", policy("a", "web", redirects("x", under("/1")))), policy("b", "", denies("y", under("/1/2")))},
 			want:   nearer,
 		},
-		"OtherRule": {
+		"ConflictingRule": {
 			reason: "Rules of two sections do not conflict.",
 			in:     []*ir.RoutePolicy{at("first", policy("a", "web", redirects("x"))), at("second", policy("b", "web", denies("y")))},
 			want:   map[string]summary{"a": {Accepted: accepted, Active: map[string]bool{"x": true}}, "b": {Accepted: accepted, Active: map[string]bool{"y": true}}},

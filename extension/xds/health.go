@@ -18,10 +18,10 @@ import (
 // Defaults for values that a shape omits: Envoy refuses a check without them. They are those of our
 // kinds.
 const (
-	checkInterval = 10 * time.Second
-	checkTimeout  = 3 * time.Second
-	checkHealthy  = 2
-	checkSick     = 3
+	checkInterval  = 10 * time.Second
+	checkTimeout   = 3 * time.Second
+	checkHealthy   = 2
+	checkUnhealthy = 3
 
 	outlierInterval = 30 * time.Second
 	outlierEjection = 30 * time.Second
@@ -64,7 +64,7 @@ func healthCheck(h *ir.HealthCheck, host string, p ir.Protocol) *corev3.HealthCh
 		Interval:           durationpb.New(positive(h.Interval, checkInterval)),
 		Timeout:            durationpb.New(positive(h.Timeout, checkTimeout)),
 		HealthyThreshold:   wrapperspb.UInt32(orDefault(h.Healthy, checkHealthy)),
-		UnhealthyThreshold: wrapperspb.UInt32(orDefault(h.Unhealthy, checkSick)),
+		UnhealthyThreshold: wrapperspb.UInt32(orDefault(h.Unhealthy, checkUnhealthy)),
 	}
 	setIdleInterval(out)
 	if h.Path == "" || p == ir.ProtocolTCP {
@@ -84,8 +84,8 @@ func healthCheck(h *ir.HealthCheck, host string, p ir.Protocol) *corev3.HealthCh
 	return out
 }
 
-// setIdleInterval sets the interval of checks without traffic to the usual interval, unless it is set.
-// With Envoy's default of 60 s a dead endpoint would stay in use for a minute after the first
+// setIdleInterval sets the interval of checks without traffic to the usual interval, unless it is
+// set. With Envoy's default of 60 s a dead endpoint would stay in use for a minute after the first
 // request to a cluster.
 func setIdleInterval(h *corev3.HealthCheck) {
 	if h.NoTrafficInterval == nil {

@@ -42,13 +42,13 @@ func (e *endpoints) allConditions(p *egressPlan) []compose.Condition {
 	case slices.Contains(types, meta.TypeEgressReady):
 		out = append(out, e.egressReady(p))
 	case e.conditions[meta.TypeEgressReady]:
-		out = append(out, compose.Condition{Type: meta.TypeEgressReady, Reason: meta.ReasonNotAskedFor, Message: "There are no targets that need a proxy"})
+		out = append(out, compose.Condition{Type: meta.TypeEgressReady, Reason: meta.ReasonNotRequested, Message: "There are no targets that need a proxy"})
 	}
 	switch {
 	case slices.Contains(types, meta.TypeDiscoverySuccessful):
 		out = append(out, e.discoverySuccessful())
 	case e.conditions[meta.TypeDiscoverySuccessful]:
-		out = append(out, compose.Condition{Type: meta.TypeDiscoverySuccessful, Reason: meta.ReasonNotAskedFor, Message: "spec.autoDiscovery is not set"})
+		out = append(out, compose.Condition{Type: meta.TypeDiscoverySuccessful, Reason: meta.ReasonNotRequested, Message: "spec.autoDiscovery is not set"})
 	}
 	return out
 }

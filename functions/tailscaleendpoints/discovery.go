@@ -201,7 +201,7 @@ func (e *endpoints) discoverySuccessful() compose.Condition {
 	ready, synced := d.GetCondition(xpv2.TypeReady), d.GetCondition(xpv2.TypeSynced)
 	switch {
 	case ready.Status == corev1.ConditionTrue && d.Status.AtProvider.Truncated:
-		c.Status, c.Reason = compose.True, meta.ReasonDiscoveredTooMany
+		c.Status, c.Reason = compose.True, meta.ReasonTooManyDiscovered
 		c.Message = "More devices and services match than can be listed; narrow spec.autoDiscovery"
 	case ready.Status == corev1.ConditionTrue:
 		c.Status, c.Reason = compose.True, meta.ReasonDiscovered

@@ -15,7 +15,7 @@ func (e *endpoints) unhealthyTargets(podIP string) []string {
 	}
 	var out []string
 	for _, p := range e.health.Ports {
-		for _, s := range p.Sick {
+		for _, s := range p.UnhealthyEndpoints {
 			if s.Address == podIP {
 				out = append(out, s.Name)
 			}

@@ -140,7 +140,7 @@ func (g *group) endpoint(i int32) gatewayv1alpha1.EndpointStatus {
 	if m.Ready || m.Failed && m.Online {
 		e.HealthStatus = healthy
 		e.PodIP, e.Ports = podAddress(m)
-		e.SickTargets = g.unhealthyTargets(e.PodIP)
+		e.UnhealthyTargets = g.unhealthyTargets(e.PodIP)
 	}
 	return e
 }

@@ -42,7 +42,7 @@ func (gp *gatewayPlan) conditions() []compose.Condition {
 	}
 	for _, t := range optionalTypes {
 		if !slices.Contains(types, t) && gp.facts.conditions[t] {
-			out = append(out, compose.Condition{Type: t, Reason: meta.ReasonNotAskedFor, Message: "The spec does not ask for it"})
+			out = append(out, compose.Condition{Type: t, Reason: meta.ReasonNotRequested, Message: "The spec does not ask for it"})
 		}
 	}
 	return out
@@ -146,7 +146,7 @@ func (gp *gatewayPlan) servicesReady() compose.Condition {
 		c.Message = "No backend is published, for the extension does not know the SecurityPolicies that protect them: it is older than this, or may not read them, or the cluster has no such kind; apply the definitions and rights of this version, or set publishBackends All to publish protected ones, too, or None"
 		return c
 	}
-	if l := gp.leftOut(); gp.servesRoutes() && l.Routes+l.RoutesInPart > 0 {
+	if l := gp.leftOut(); gp.servesRoutes() && l.Routes+l.TruncatedRoutes > 0 {
 		c.Reason, c.Message = meta.ReasonTooManyRoutes, gp.tooManyRoutes()
 		return c
 	}
@@ -158,11 +158,11 @@ func (gp *gatewayPlan) servicesReady() compose.Condition {
 }
 
 // leftOut returns the numbers of routes that do not fit into the report.
-func (gp *gatewayPlan) leftOut() tailnetv1alpha1.ReportedLeftOut {
+func (gp *gatewayPlan) leftOut() tailnetv1alpha1.ReportedOmissions {
 	if gp.report == nil {
-		return tailnetv1alpha1.ReportedLeftOut{}
+		return tailnetv1alpha1.ReportedOmissions{}
 	}
-	return ptr.Deref(gp.report.LeftOut, tailnetv1alpha1.ReportedLeftOut{})
+	return ptr.Deref(gp.report.Omitted, tailnetv1alpha1.ReportedOmissions{})
 }
 
 // tooManyRoutes returns a message without numbers: the report has them, and each change of a
@@ -203,7 +203,7 @@ func (gp *gatewayPlan) routesNotReady(in []tailnetv1alpha1.ReportedGeneratedRout
 		return c
 	case first.State == tailnetv1alpha1.GeneratedRouteRefused:
 		c.Reason = meta.ReasonRouteRefused
-	case first.Collides:
+	case first.ConflictsWithGenerated:
 		c.Reason = meta.ReasonHostCollision
 	default:
 		c.Reason = meta.ReasonRouteConflict

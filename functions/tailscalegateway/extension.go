@@ -114,7 +114,7 @@ func (e *extension) references() string {
 // ready returns a condition that is True if a replica answers.
 func (e *extension) ready() compose.Condition {
 	if e.readyReplicas() > 0 {
-		return compose.Condition{Status: compose.True, Reason: meta.ReasonExtensionServes, Message: "Extension " + e.name + " answers at " + e.address() + " for an Envoy Gateway whose configuration names it, with " + e.references()}
+		return compose.Condition{Status: compose.True, Reason: meta.ReasonExtensionServing, Message: "Extension " + e.name + " answers at " + e.address() + " for an Envoy Gateway whose configuration names it, with " + e.references()}
 	}
 	m := "Waiting for a pod of Deployment " + e.name
 	if t := e.spec.ExtensionServer.TLS; t != nil {

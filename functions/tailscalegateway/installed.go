@@ -57,11 +57,11 @@ func (gp *gatewayPlan) installedReady() compose.Condition {
 		}
 		return c
 	case !gp.needsReport():
-		return compose.Condition{Status: compose.True, Reason: meta.ReasonExtensionServes, Message: "The extension is installed, and answers"}
+		return compose.Condition{Status: compose.True, Reason: meta.ReasonExtensionServing, Message: "The extension is installed, and answers"}
 	case gp.report == nil:
 		return compose.Condition{Reason: compose.ReasonWaiting, Message: "Waiting for the extension to report of the Gateway, which it does unless its chart's value gateways is false"}
 	}
-	return compose.Condition{Status: compose.True, Reason: meta.ReasonExtensionReports, Message: "The extension answers, and reports of the Gateway"}
+	return compose.Condition{Status: compose.True, Reason: meta.ReasonExtensionReporting, Message: "The extension answers, and reports of the Gateway"}
 }
 
 // withoutExtension returns the consequence of a missing installed extension, for a message.

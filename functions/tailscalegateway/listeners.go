@@ -116,14 +116,14 @@ func (gp *gatewayPlan) identifiesElsewhere() bool {
 	})
 }
 
-// missingIdentity returns a message for the user about a listener that must not receive the client's
-// identity, as the extension reports. It is empty if there is none.
+// missingIdentity returns a message for the user about a listener that must not receive the
+// client's identity, as the extension reports. It is empty if there is none.
 func (gp *gatewayPlan) missingIdentity() string {
-	if gp.report == nil || len(gp.report.Untold) == 0 {
+	if gp.report == nil || len(gp.report.ListenersWithoutIdentity) == 0 {
 		return ""
 	}
 	return fmt.Sprintf("Listener %q of Gateway %s does not receive the client's identity: create a ReferenceGrant in namespace %s, from kind TailscaleGateway (group %s) of namespace %s to kind %s (group %s)",
-		gp.report.Untold[0], gp.gateway.name(), gp.gateway.ref.Namespace, gatewayv1alpha1.Group, gp.owner.Namespace, gp.gateway.ref.Kind, gwapiv1.GroupName)
+		gp.report.ListenersWithoutIdentity[0], gp.gateway.name(), gp.gateway.ref.Namespace, gatewayv1alpha1.Group, gp.owner.Namespace, gp.gateway.ref.Kind, gwapiv1.GroupName)
 }
 
 // sortListeners returns listeners by port, each once.

@@ -51,7 +51,7 @@ func (gp *gatewayPlan) status() gatewayv1alpha1.TailscaleGatewayStatus {
 
 // serviceInfo returns the status of a service.
 func (gp *gatewayPlan) serviceInfo(v *service) gatewayv1alpha1.GatewayServiceInfo {
-	out := gatewayv1alpha1.GatewayServiceInfo{Name: gp.childName(v), Tailnet: v.tailnet.Name, For: v.target, Message: v.omitted}
+	out := gatewayv1alpha1.GatewayServiceInfo{Name: gp.childName(v), Tailnet: v.tailnet.Name, Target: v.target, Message: v.omitted}
 	if v.omitted != "" {
 		return out
 	}
@@ -85,8 +85,8 @@ func (v *service) portsInfo() []gatewayv1alpha1.GatewayServicePort {
 	return out[:min(len(out), maxListedPorts)]
 }
 
-// addressReported reports whether the status has the address of a service. A new address is added together
-// with the report that the service is hosted, because each is a write of the composite.
+// addressReported reports whether the status has the address of a service. A new address is added
+// together with the report that the service is hosted, because each is a write of the composite.
 func (gp *gatewayPlan) addressReported(name string) bool {
 	return slices.ContainsFunc(gp.reported, func(i gatewayv1alpha1.GatewayServiceInfo) bool {
 		return i.Name == name && len(i.Addresses) > 0
@@ -118,7 +118,7 @@ func (t *tailnet) status() gatewayv1alpha1.GatewayTailnetStatus {
 	switch c := found.GetCondition(meta.TypeDiscoverySuccessful); {
 	case c.Status == corev1.ConditionFalse:
 		out.Message = cmp.Or(out.Message, c.Message)
-	case c.Reason == meta.ReasonDiscoveredTooMany:
+	case c.Reason == meta.ReasonTooManyDiscovered:
 		out.Message = cmp.Or(out.Message, "More devices and services match than can be listed; narrow serviceDiscovery")
 	}
 	out.DiscoveredServices = ptr.To(int32(len(found.DiscoveredEndpoints)))
@@ -167,7 +167,7 @@ func (gp *gatewayPlan) extensionServerStatus() *gatewayv1alpha1.ExtensionServerS
 	}
 	out.Version = gp.report.Extension.Version
 	if h := gp.report.Extension.Hooks; h != nil {
-		out.HookCallMetrics = &gatewayv1alpha1.HookCallMetrics{Total: h.Total, Successful: h.Total - h.Failed, Failed: h.Failed, LastCall: h.Last}
+		out.HookCallMetrics = &gatewayv1alpha1.HookCallMetrics{Total: h.Total, Successful: h.Total - h.Failed, Failed: h.Failed, LastCall: h.LastCall}
 	}
 	return out
 }

@@ -61,7 +61,7 @@ func (s *service) endpointsSelected() compose.Condition {
 	case s.sel.err != nil:
 		c.Reason, c.Message = meta.ReasonInvalidSelector, "spec.selector: "+s.sel.err.Error()
 	case s.severalTailnets():
-		c.Reason = meta.ReasonSeveralTailnets
+		c.Reason = meta.ReasonMultipleTailnets
 		c.Message = fmt.Sprintf("The selected TailscaleEndpoints %s are of the tailnets %s; select those of one",
 			compose.List(names...), compose.List(s.sel.tailnets(s.spec.EndpointTemplate)...))
 	case s.tailnet() != "" && !s.verdict.Accepted:
@@ -145,7 +145,7 @@ func (s *service) advertised() compose.Condition {
 		c.Reason, c.Message = s.portsErr.reason, fmt.Sprintf("%s is not served as the spec says; see the condition %s", s.serviceName(), meta.TypeAccepted)
 	case healthy > 0:
 		c.Status, c.Reason = compose.True, meta.ReasonHostsAdvertising
-		c.Message = fmt.Sprintf("Machines host %s; status.healthyBackends counts them", s.serviceName())
+		c.Message = fmt.Sprintf("Machines host %s; status.hostingMachines counts them", s.serviceName())
 	case s.routeOnly() && s.shared() && s.answers():
 		c.Status, c.Reason = compose.True, meta.ReasonHostsAdvertising
 		c.Message = fmt.Sprintf("Machines of other clusters host %s; this cluster has none that could", s.serviceName())

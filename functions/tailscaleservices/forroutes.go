@@ -35,7 +35,7 @@ func planForRoutes(f facts) compose.Plan {
 	}
 	for _, t := range slices.Concat(conditionTypes, []xpv2.ConditionType{meta.TypeConflict, meta.TypeDiscoverySuccessful}) {
 		if t != meta.TypeAccepted && f.conditions[t] {
-			p.Conditions = append(p.Conditions, compose.Condition{Type: t, Reason: meta.ReasonNotAskedFor, Message: "spec.vipService.enabled is false"})
+			p.Conditions = append(p.Conditions, compose.Condition{Type: t, Reason: meta.ReasonNotRequested, Message: "spec.vipService.enabled is false"})
 		}
 	}
 	return p

@@ -35,7 +35,7 @@ func (s *service) unhealthyPaths(p tailnetv1alpha1.ProxySet) int32 {
 	}
 	n := int32(0)
 	for _, port := range s.health.Ports {
-		for _, e := range port.Sick {
+		for _, e := range port.UnhealthyEndpoints {
 			if ours[e.Name] {
 				n++
 			}
@@ -55,8 +55,8 @@ func (f facts) loadBalancing() *gatewayv1alpha1.LoadBalancingStatus {
 		worst = max(worst, slices.Index(tiers, p.Tier))
 		out.Endpoints += p.Endpoints
 		out.HealthyEndpoints += p.Healthy
-		for _, e := range p.Sick {
-			out.SickEndpoints = append(out.SickEndpoints, gatewayv1alpha1.SickEndpoint{
+		for _, e := range p.UnhealthyEndpoints {
+			out.UnhealthyEndpoints = append(out.UnhealthyEndpoints, gatewayv1alpha1.UnhealthyEndpoint{
 				Name:    e.Name,
 				Address: net.JoinHostPort(e.Address, strconv.Itoa(int(e.EndpointPort))),
 				Reason:  e.Reason,
@@ -64,11 +64,11 @@ func (f facts) loadBalancing() *gatewayv1alpha1.LoadBalancingStatus {
 		}
 	}
 	out.ActiveTier = string(tiers[worst])
-	slices.SortFunc(out.SickEndpoints, func(a, b gatewayv1alpha1.SickEndpoint) int {
+	slices.SortFunc(out.UnhealthyEndpoints, func(a, b gatewayv1alpha1.UnhealthyEndpoint) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Address, b.Address), strings.Compare(a.Reason, b.Reason))
 	})
-	out.SickEndpoints = slices.Compact(out.SickEndpoints)
-	out.SickEndpoints = out.SickEndpoints[:min(len(out.SickEndpoints), maxUnhealthy)]
+	out.UnhealthyEndpoints = slices.Compact(out.UnhealthyEndpoints)
+	out.UnhealthyEndpoints = out.UnhealthyEndpoints[:min(len(out.UnhealthyEndpoints), maxUnhealthy)]
 	if o := f.health.Failover; o != nil {
 		out.FailoverStatus = &gatewayv1alpha1.FailoverStatus{LastFailover: o.Failover.DeepCopy(), LastFailback: o.Failback, FailoverReason: o.Reason}
 	}

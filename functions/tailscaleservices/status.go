@@ -58,8 +58,8 @@ func (s *service) machines() int32 {
 func (s *service) status() gatewayv1alpha1.TailscaleServicesStatus {
 	total, healthy := s.machines(), count(s.hosts(), isHealthy)
 	out := gatewayv1alpha1.TailscaleServicesStatus{
-		TotalBackends:   ptr.To(total),
-		HealthyBackends: ptr.To(healthy),
+		TotalMachines:   ptr.To(total),
+		HostingMachines: ptr.To(healthy),
 		VIPServiceStatus: &gatewayv1alpha1.ServiceVIPStatus{
 			Created:             len(s.addresses()) > 0,
 			ServiceName:         s.serviceName(),
@@ -90,7 +90,7 @@ func remoteCluster(c tailnetv1alpha1.ServiceConsumer) gatewayv1alpha1.RemoteClus
 		ServiceName: c.ServiceName,
 		Addresses:   c.Addresses,
 		DNSName:     c.DNSName,
-		Alive:       c.Alive,
+		Online:      c.Online,
 	}
 	if c.Health != nil {
 		out.Health = &gatewayv1alpha1.RemoteHealth{Ready: c.Health.Ready, Total: c.Health.Total, Score: c.Health.Score}
@@ -107,9 +107,9 @@ func (s *service) selected(p tailnetv1alpha1.ProxySet) gatewayv1alpha1.SelectedE
 		Machines:  machines(p),
 		Status:    statusPending,
 		HealthStatus: gatewayv1alpha1.SelectedHealth{
-			HealthyMachines:   healthy,
-			UnhealthyMachines: max(machines(p)-healthy, 0),
-			SickWays:          s.unhealthyPaths(p),
+			HealthyMachines:      healthy,
+			UnhealthyMachines:    max(machines(p)-healthy, 0),
+			UnhealthyRemotePaths: s.unhealthyPaths(p),
 		},
 	}
 	if healthy > 0 {

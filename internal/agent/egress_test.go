@@ -236,11 +236,11 @@ func TestEgressHealth(t *testing.T) {
 	p := newEgressPod(t, configMap(t, db))
 	p.start()
 	port0 := v1alpha1.EgressPort{Port: port, Protocol: corev1.ProtocolTCP, Target: db.Key}
-	ready, sick := port0, port0
-	ready.Ready, sick.Message = true, "100.64.0.9:5432 does not answer: cannot connect"
+	ready, unhealthy := port0, port0
+	ready.Ready, unhealthy.Message = true, "100.64.0.9:5432 does not answer: cannot connect"
 	eventually(t, "A target that answers through the tailnet must be ready.", []v1alpha1.EgressPort{ready}, p.ports)
 	p.local.SetDial(func(string) (net.Conn, error) { return nil, errors.New("connection was refused") })
-	eventually(t, "It must be reported that a target does not answer.", []v1alpha1.EgressPort{sick}, p.ports)
+	eventually(t, "It must be reported that a target does not answer.", []v1alpha1.EgressPort{unhealthy}, p.ports)
 }
 
 func TestEgressWarmup(t *testing.T) {

@@ -33,7 +33,7 @@ func (r *Run) Health(kind string, o Owner) (*tailnetv1alpha1.HealthReportSpec, e
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
-	if s := found[0].Spec; s.For.Kind == kind && s.For.Name == o.Name {
+	if s := found[0].Spec; s.TargetRef.Kind == kind && s.TargetRef.Name == o.Name {
 		return &s, nil
 	}
 	return nil, nil

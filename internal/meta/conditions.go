@@ -127,12 +127,12 @@ const (
 	ReasonDiscovered     xpv2.ConditionReason = "Discovered"
 	ReasonCannotDiscover xpv2.ConditionReason = "CannotDiscover"
 
-	// ReasonDiscoveredTooMany means that there are more matches than can be listed.
-	ReasonDiscoveredTooMany xpv2.ConditionReason = "DiscoveredTooMany"
+	// ReasonTooManyDiscovered means that there are more matches than can be listed.
+	ReasonTooManyDiscovered xpv2.ConditionReason = "TooManyDiscovered"
 )
 
-// ReasonNotAskedFor means that the spec does not use the feature of a condition any more.
-const ReasonNotAskedFor xpv2.ConditionReason = "NotAskedFor"
+// ReasonNotRequested means that the spec does not use the feature of a condition any more.
+const ReasonNotRequested xpv2.ConditionReason = "NotRequested"
 
 // Reasons of EndpointsSelected, in addition to those of TailnetAccepted.
 const (
@@ -140,7 +140,7 @@ const (
 	ReasonEndpointsProvisioned xpv2.ConditionReason = "EndpointsProvisioned"
 	ReasonNoEndpointsMatch     xpv2.ConditionReason = "NoEndpointsMatch"
 	ReasonInvalidSelector      xpv2.ConditionReason = "InvalidSelector"
-	ReasonSeveralTailnets      xpv2.ConditionReason = "SeveralTailnets"
+	ReasonMultipleTailnets     xpv2.ConditionReason = "MultipleTailnets"
 )
 
 // Reasons of ProxyGroupReady.

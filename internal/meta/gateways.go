@@ -115,15 +115,15 @@ const (
 
 // Reasons of ExtensionServerReady.
 const (
-	// ReasonExtensionReports means that the installed extension works and has reported about
+	// ReasonExtensionReporting means that the installed extension works and has reported about
 	// the Gateway, and ReasonNoExtension that none is installed.
-	ReasonExtensionReports xpv2.ConditionReason = "ExtensionReports"
-	ReasonNoExtension      xpv2.ConditionReason = "NoExtension"
+	ReasonExtensionReporting xpv2.ConditionReason = "ExtensionReporting"
+	ReasonNoExtension        xpv2.ConditionReason = "NoExtension"
 
-	// ReasonExtensionServes means that the extension works: the Gateway's dedicated one, or the
+	// ReasonExtensionServing means that the extension works: the Gateway's dedicated one, or the
 	// installed one if nothing else is requested of it. ReasonExtensionNotReady means that none
 	// of its pods is ready.
-	ReasonExtensionServes   xpv2.ConditionReason = "ExtensionServes"
+	ReasonExtensionServing  xpv2.ConditionReason = "ExtensionServing"
 	ReasonExtensionNotReady xpv2.ConditionReason = "ExtensionNotReady"
 
 	// ReasonOtherNamespace means that a Gateway of another namespace cannot have a dedicated

@@ -194,11 +194,11 @@ func TestNetChecker(t *testing.T) {
 		switch r.URL.Path {
 		case "/ok":
 		case "/moved":
-			http.Redirect(w, r, "/sick", http.StatusFound)
+			http.Redirect(w, r, "/unhealthy", http.StatusFound)
 		case "/hangs":
 			<-r.Context().Done()
 		default:
-			http.Error(w, "sick", http.StatusServiceUnavailable)
+			http.Error(w, "unhealthy", http.StatusServiceUnavailable)
 		}
 	}))
 	defer srv.Close()
@@ -225,7 +225,7 @@ func TestNetChecker(t *testing.T) {
 		"Refused":     {reason: "A closed port is down.", addr: down, want: "connection refused"},
 		"OK":          {reason: "2xx is up.", addr: up, path: "/ok", want: ""},
 		"Redirect":    {reason: "3xx is up, and is not followed.", addr: up, path: "/moved", want: ""},
-		"Unavailable": {reason: "5xx is down.", addr: up, path: "/sick", want: "HTTP status 503"},
+		"Unavailable": {reason: "5xx is down.", addr: up, path: "/unhealthy", want: "HTTP status 503"},
 		"Hangs":       {reason: "A backend that takes too long is down.", addr: up, path: "/hangs", timeout: 50 * time.Millisecond, want: "timed out"},
 		"ResolveOnly": {reason: "An address needs no lookup, and nothing is sent to it.", addr: down, path: "/ok", resolve: true, want: ""},
 		"HTTPRefused": {reason: "A closed port is down for HTTP too.", addr: down, path: "/ok", want: "connection refused"},

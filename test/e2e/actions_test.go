@@ -90,7 +90,7 @@ func policiesAct(t *testing.T) {
 	answers("dial?host=127.0.0.1&port=8080&request=hostname&tries=100", " 504 ")
 
 	// The older of two policies prevails, and both report the conflict.
-	const conflicts = "{range .status.policyConflicts[*]}{.type} {.rule} {.otherPolicy} {.otherRule} {.prevails},{end}"
+	const conflicts = "{range .status.policyConflicts[*]}{.type} {.rule} {.conflictingPolicy} {.conflictingRule} {.takesPrecedence},{end}"
 	for policy, want := range map[string]string{
 		"rate":    "PriorityConflict search quickstart/various late true,",
 		"various": "PriorityConflict late quickstart/rate search ,",

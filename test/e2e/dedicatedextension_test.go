@@ -69,7 +69,7 @@ func answersByOwnExtension(t *testing.T) {
 	kubectl(t, "apply", "-f", ownExample)
 	labCommand(t, "envoy-gateway", "--release=team", "--namespace="+team,
 		"--values=cluster/envoy-gateway/values.yaml", "--values=cluster/envoy-gateway/team-values.yaml")
-	conditionOf(t, "tailscalegateways", own, "ExtensionServerReady", "True", "ExtensionServes", patience)
+	conditionOf(t, "tailscalegateways", own, "ExtensionServerReady", "True", "ExtensionServing", patience)
 	response := jsonpath(t, "tailscalegateways", own, `{.status.conditions[?(@.type=="ExtensionServerReady")].message}`)
 	if !strings.Contains(response, "Secret "+namespace+"/own-extension-client") {
 		t.Errorf("the condition does not name the Secret for Envoy Gateway: %s", response)

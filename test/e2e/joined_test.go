@@ -95,7 +95,7 @@ func answersWhereJoined(t *testing.T) {
 		"EndpointsReady":  "EndpointsReady",
 		"Ready":           "Available",
 
-		"ExtensionServerReady": "ExtensionReports",
+		"ExtensionServerReady": "ExtensionReporting",
 	} {
 		conditionOf(t, "tailscalegateways", joined, condition, "True", reason, patience)
 	}

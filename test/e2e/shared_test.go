@@ -37,7 +37,7 @@ func sharesService(t *testing.T) {
 	kubectl(t, "apply", "-f", "examples/shared.yaml")
 	answered(t, "shared", "web", patience)
 	eventually(t, patience, "status.remoteClusters", func() string {
-		got := jsonpath(t, "tailscaleservices", "shared", "{.status.clusterCount} {range .status.remoteClusters[*]}{.clusterID} {.serviceName} {.alive} {.health.ready}/{.health.total},{end}")
+		got := jsonpath(t, "tailscaleservices", "shared", "{.status.clusterCount} {range .status.remoteClusters[*]}{.clusterID} {.serviceName} {.online} {.health.ready}/{.health.total},{end}")
 		if want := fmt.Sprintf("2 %s %s true 1/1,", otherCluster, otherService); got != want {
 			return "the status is " + got
 		}

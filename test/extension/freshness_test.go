@@ -62,8 +62,8 @@ func (w *environment) checksEach(cluster, interval string) func(context.Context)
 	}
 }
 
-// followsSettings checks that a setting of a target reaches Envoy although Envoy Gateway does not watch
-// the target of such routes, and that nothing is written at rest.
+// followsSettings checks that a setting of a target reaches Envoy although Envoy Gateway does not
+// watch the target of such routes, and that nothing is written at rest.
 func followsSettings(t *testing.T, w *environment) {
 	for _, tc := range []struct{ name, cluster, interval string }{
 		{name: "grpc", cluster: "tailscale/services/default/grpc/80/grpc", interval: "7s"},
@@ -130,8 +130,8 @@ func agrees(t *testing.T, w *environment) {
 	if n := after.GetGeneration() - before.GetGeneration(); n < 1 || n > 2 {
 		t.Errorf("two replicas wrote %d times for one change", n)
 	}
-	if n := len(w.anchors(t.Context(), t)); n != 1 {
-		t.Errorf("two replicas keep %d anchors, not one", n)
+	if n := len(w.placeholders(t.Context(), t)); n != 1 {
+		t.Errorf("two replicas keep %d placeholders, not one", n)
 	}
 }
 
@@ -166,8 +166,8 @@ func pause(t *testing.T, d time.Duration) {
 	}
 }
 
-// triggersTranslation checks that changes while no extension runs arrive with the next one, and that an
-// ending extension triggers a translation for its successor.
+// triggersTranslation checks that changes while no extension runs arrive with the next one, and
+// that an ending extension triggers a translation for its successor.
 func triggersTranslation(t *testing.T, w *environment) {
 	before := w.atRest(t)
 	if err := w.extension.Stop(20 * time.Second); err != nil {
@@ -191,8 +191,8 @@ func triggersTranslation(t *testing.T, w *environment) {
 	t.Logf("a setting that changed without an extension reaches Envoy %s after the extension serves again", time.Since(began).Round(time.Millisecond))
 }
 
-// cleansUp checks that a Gateway without routes to the extension's backends has no TailscaleRevision
-// and no anchor.
+// cleansUp checks that a Gateway without routes to the extension's backends has no
+// TailscaleRevision and no placeholder.
 func cleansUp(t *testing.T, w *environment) {
 	for _, kind := range []string{"HTTPRoute", "GRPCRoute", "TCPRoute", "UDPRoute", "TLSRoute"} {
 		w.remove(t, objectOf(kind, "services"))
@@ -200,8 +200,8 @@ func cleansUp(t *testing.T, w *environment) {
 	w.remove(t, objectOf("HTTPRoute", "endpoints"))
 	w.remove(t, objectOf("HTTPRoute", "split"))
 	err := w.Until(within(t), func(ctx context.Context) error {
-		if n := len(w.anchors(ctx, t)); n > 0 {
-			return errors.Errorf("there are %d anchors", n)
+		if n := len(w.placeholders(ctx, t)); n > 0 {
+			return errors.Errorf("there are %d placeholders", n)
 		}
 		if _, err := w.revision(ctx); !apierrors.IsNotFound(err) {
 			return errors.Errorf("the TailscaleRevision still exists: %v", err)

@@ -103,7 +103,7 @@ func (w *environment) reported(t *testing.T, want string) {
 		content := &strings.Builder{}
 		for _, p := range r.Spec.Ports {
 			fmt.Fprintf(content, "%s %d of %d:", p.Tier, p.Healthy, p.Endpoints)
-			for _, e := range p.Sick {
+			for _, e := range p.UnhealthyEndpoints {
 				fmt.Fprintf(content, " %s %s %s", e.Name, e.Address, e.Reason)
 			}
 		}

@@ -135,7 +135,7 @@ func (w *environment) rejected(t *testing.T, want ...string) {
 		if err := w.kube.Get(ctx, types.NamespacedName{Namespace: "elsewhere", Name: names.GatewayReport("public")}, u); err != nil {
 			return err
 		}
-		got, _, err := unstructured.NestedStringSlice(u.Object, "spec", "untold")
+		got, _, err := unstructured.NestedStringSlice(u.Object, "spec", "listenersWithoutIdentity")
 		if err != nil {
 			return err
 		}

@@ -300,8 +300,8 @@ func conflicts(t *testing.T, w *environment) {
 func (w *environment) collide(kind gatewayv1alpha1.RoutePolicyConflictType) func(context.Context) error {
 	return func(ctx context.Context) error {
 		for name, want := range map[string][]gatewayv1alpha1.RoutePolicyConflict{
-			"younger": {{Type: kind, Rule: "late", OtherPolicy: "default/web", OtherRule: "closed"}},
-			"web":     {{Type: kind, Rule: "closed", Prevails: true, OtherPolicy: "default/younger", OtherRule: "late"}},
+			"younger": {{Type: kind, Rule: "late", ConflictingPolicy: "default/web", ConflictingRule: "closed"}},
+			"web":     {{Type: kind, Rule: "closed", TakesPrecedence: true, ConflictingPolicy: "default/younger", ConflictingRule: "late"}},
 		} {
 			p, err := w.policy(ctx, name)
 			if err != nil {

@@ -79,7 +79,7 @@ const (
 	refused  = "Accepted=True/Accepted ResolvedRefs=False/RefNotPermitted"
 )
 
-// statuses checks the status of routes of all kinds, and that anchors have no other effect.
+// statuses checks the status of routes of all kinds, and that placeholders have no other effect.
 func statuses(t *testing.T, w *environment) {
 	for _, kind := range []string{"HTTPRoute", "GRPCRoute", "TCPRoute", "UDPRoute", "TLSRoute"} {
 		w.stands(t, kind, "services", good)
@@ -112,17 +112,17 @@ func statuses(t *testing.T, w *environment) {
 	w.stands(t, "HTTPRoute", "missing", good)
 	w.stands(t, "TLSRoute", "missing", good)
 
-	anchors := w.anchors(t.Context(), t)
-	if len(anchors) != 1 {
-		t.Fatalf("want one anchor for the Gateway's L4 routes, got %d", len(anchors))
+	placeholders := w.placeholders(t.Context(), t)
+	if len(placeholders) != 1 {
+		t.Fatalf("want one placeholder for the Gateway's L4 routes, got %d", len(placeholders))
 	}
-	w.stands(t, "HTTPRoute", anchors[0].GetName(), "Accepted=False/NoMatchingParent ResolvedRefs=True/ResolvedRefs")
+	w.stands(t, "HTTPRoute", placeholders[0].GetName(), "Accepted=False/NoMatchingParent ResolvedRefs=True/ResolvedRefs")
 	dump, err := w.Admin(t.Context(), "/config_dump?include_eds")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if bytes.Contains(dump, []byte("anchor")) {
-		t.Error("Envoy has the anchor")
+	if bytes.Contains(dump, []byte("placeholder")) {
+		t.Error("Envoy has the placeholder")
 	}
 	for _, name := range []string{"granted", "missing"} {
 		w.remove(t, objectOf("HTTPRoute", name))
@@ -139,15 +139,15 @@ func statuses(t *testing.T, w *environment) {
 	if err != nil {
 		t.Error(err)
 	}
-	// Backends that no route names are removed from the anchor.
+	// Backends that no route names are removed from the placeholder.
 	err = w.Until(within(t), func(ctx context.Context) error {
-		for _, a := range w.anchors(ctx, t) {
+		for _, a := range w.placeholders(ctx, t) {
 			spec, err := a.MarshalJSON()
 			if err != nil {
 				return err
 			}
 			if strings.Contains(string(spec), `"late"`) {
-				return errors.New("the anchor still names a backend that no route names")
+				return errors.New("the placeholder still names a backend that no route names")
 			}
 		}
 		return nil
@@ -177,12 +177,12 @@ func (w *environment) attached(ctx context.Context, t *testing.T) map[string]int
 	return out
 }
 
-func (w *environment) anchors(ctx context.Context, t *testing.T) []unstructured.Unstructured {
+func (w *environment) placeholders(ctx context.Context, t *testing.T) []unstructured.Unstructured {
 	t.Helper()
 	l := &unstructured.UnstructuredList{}
 	l.SetAPIVersion(gwapiv1.GroupVersion.String())
 	l.SetKind("HTTPRouteList")
-	if err := w.kube.List(ctx, l, client.InNamespace("default"), client.HasLabels{ir.AnchorLabel}); err != nil {
+	if err := w.kube.List(ctx, l, client.InNamespace("default"), client.HasLabels{ir.PlaceholderLabel}); err != nil {
 		t.Fatal(err)
 	}
 	return l.Items

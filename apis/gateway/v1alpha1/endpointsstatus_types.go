@@ -111,13 +111,13 @@ type EndpointStatus struct {
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// SickTargets lists the names of the unhealthy targets: Gateways use this pod to reach them
-	// only when no other pod can. Absent unless routes reference the object. At most 64 are
+	// UnhealthyTargets lists the names of the unhealthy targets: Gateways use this pod to reach
+	// them only when no other pod can. Absent unless routes reference the object. At most 64 are
 	// listed.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
-	SickTargets []string `json:"sickTargets,omitempty"`
+	UnhealthyTargets []string `json:"unhealthyTargets,omitempty"`
 }
 
 // An EndpointPort is a port of a proxy pod.

@@ -68,9 +68,9 @@ type GatewayServiceInfo struct {
 	// Tailnet is the name of the tailnet in spec.tailnets.
 	Tailnet string `json:"tailnet"`
 
-	// For is the destination of the traffic: Gateway/NAMESPACE/NAME, KIND/NAMESPACE/NAME of a
+	// Target is the destination of the traffic: Gateway/NAMESPACE/NAME, KIND/NAMESPACE/NAME of a
 	// route, or Service/NAMESPACE/NAME.
-	For string `json:"for"`
+	Target string `json:"target"`
 
 	// ServiceName is the name of the Tailscale Service. Absent when none can exist.
 	// +optional

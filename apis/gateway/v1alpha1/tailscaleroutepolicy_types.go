@@ -348,14 +348,14 @@ type RoutePolicyConflict struct {
 	// Rule of this policy.
 	Rule string `json:"rule"`
 
-	// Prevails reports whether the rule of this policy is the one that applies.
+	// TakesPrecedence reports whether the rule of this policy is the one that applies.
 	// +optional
-	Prevails bool `json:"prevails,omitempty"`
+	TakesPrecedence bool `json:"takesPrecedence,omitempty"`
 
-	// OtherPolicy is NAMESPACE/NAME of the policy that has the other rule.
-	OtherPolicy string `json:"otherPolicy"`
+	// ConflictingPolicy is NAMESPACE/NAME of the policy that has the other rule.
+	ConflictingPolicy string `json:"conflictingPolicy"`
 
-	OtherRule string `json:"otherRule"`
+	ConflictingRule string `json:"conflictingRule"`
 }
 
 // A RoutePolicyRuleStatus is the state of a rule.

@@ -241,10 +241,10 @@ type SelectedHealth struct {
 	HealthyMachines   int32 `json:"healthyMachines"`
 	UnhealthyMachines int32 `json:"unhealthyMachines"`
 
-	// SickWays is the number of unhealthy connections from the TailscaleEndpoints to other
-	// clusters. Gateways use them only when no healthy one is left.
+	// UnhealthyRemotePaths is the number of unhealthy connections from the TailscaleEndpoints to
+	// other clusters. Gateways use them only when no healthy one is left.
 	// +optional
-	SickWays int32 `json:"sickWays,omitempty"`
+	UnhealthyRemotePaths int32 `json:"unhealthyRemotePaths,omitempty"`
 }
 
 // A SelectedEndpoints is a TailscaleEndpoints that the selector matches.
@@ -317,9 +317,9 @@ type RemoteCluster struct {
 	// +optional
 	Health *RemoteHealth `json:"health,omitempty"`
 
-	// Alive reports whether one of the cluster's machines is online or was online within the
+	// Online reports whether one of the cluster's machines is online or was online within the
 	// last 30 minutes, or the cluster has listed no machine yet.
-	Alive bool `json:"alive"`
+	Online bool `json:"online"`
 }
 
 // A DiscoveredService is a service of the tailnet that serviceDiscovery found.
@@ -347,8 +347,8 @@ type DiscoveredService struct {
 	Tags []string `json:"tags,omitempty"`
 }
 
-// A SickEndpoint is an unhealthy endpoint. Gateways use it only when no healthy one is left.
-type SickEndpoint struct {
+// An UnhealthyEndpoint is an unhealthy endpoint. Gateways use it only when no healthy one is left.
+type UnhealthyEndpoint struct {
 	// Name of the endpoint's backend, or of the ServiceAttachment that leads to another
 	// cluster.
 	Name string `json:"name"`
@@ -394,11 +394,11 @@ type LoadBalancingStatus struct {
 	// HealthyEndpoints is the number of healthy endpoints.
 	HealthyEndpoints int32 `json:"healthyEndpoints"`
 
-	// SickEndpoints lists unhealthy endpoints by name and address. At most 16 are listed.
+	// UnhealthyEndpoints lists unhealthy endpoints by name and address. At most 16 are listed.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=16
 	// +optional
-	SickEndpoints []SickEndpoint `json:"sickEndpoints,omitempty"`
+	UnhealthyEndpoints []UnhealthyEndpoint `json:"unhealthyEndpoints,omitempty"`
 
 	// FailoverStatus is absent until the first failover.
 	// +optional
@@ -417,13 +417,13 @@ type TailscaleServicesStatus struct {
 	// +optional
 	VIPServiceStatus *ServiceVIPStatus `json:"vipServiceStatus,omitempty"`
 
-	// TotalBackends is the number of machines that should host the service.
+	// TotalMachines is the number of machines that should host the service.
 	// +optional
-	TotalBackends *int32 `json:"totalBackends,omitempty"`
+	TotalMachines *int32 `json:"totalMachines,omitempty"`
 
-	// HealthyBackends is the number of machines that host it.
+	// HostingMachines is the number of machines that host it.
 	// +optional
-	HealthyBackends *int32 `json:"healthyBackends,omitempty"`
+	HostingMachines *int32 `json:"hostingMachines,omitempty"`
 
 	// LoadBalancingStatus is absent unless routes reference the object.
 	// +optional
@@ -456,8 +456,8 @@ type TailscaleServicesStatus struct {
 // +kubebuilder:storageversion
 // +kubebuilder:printcolumn:name="VIP",type="string",JSONPath=".status.vipServiceStatus.addresses[0]"
 // +kubebuilder:printcolumn:name="DNS-NAME",type="string",JSONPath=".status.vipServiceStatus.dnsName"
-// +kubebuilder:printcolumn:name="HEALTHY",type="integer",JSONPath=".status.healthyBackends"
-// +kubebuilder:printcolumn:name="BACKENDS",type="integer",JSONPath=".status.totalBackends"
+// +kubebuilder:printcolumn:name="HOSTS",type="integer",JSONPath=".status.hostingMachines"
+// +kubebuilder:printcolumn:name="DESIRED",type="integer",JSONPath=".status.totalMachines"
 // +kubebuilder:printcolumn:name="ADVERTISED",type="string",JSONPath=".status.conditions[?(@.type=='Advertised')].status"
 // +kubebuilder:printcolumn:name="REASON",type="string",JSONPath=".status.conditions[?(@.type=='Advertised')].reason"
 // +kubebuilder:printcolumn:name="CLUSTERS",type="integer",JSONPath=".status.clusterCount",priority=1

@@ -92,10 +92,10 @@ type ReportedGeneratedRoute struct {
 	PathPrefix string              `json:"pathPrefix"`
 	State      GeneratedRouteState `json:"state"`
 
-	// Collides reports whether a route in conflict has the host and path of another service's
-	// generated route, rather than those of a user's route.
+	// ConflictsWithGenerated reports whether a route in conflict has the host and path of another
+	// service's generated route, rather than those of a user's route.
 	// +optional
-	Collides bool `json:"collides,omitempty"`
+	ConflictsWithGenerated bool `json:"conflictsWithGenerated,omitempty"`
 
 	// Message describes why the route does not work. It is constant for the same cause.
 	// +optional
@@ -107,9 +107,9 @@ type ReportedHooks struct {
 	Total  int64 `json:"total"`
 	Failed int64 `json:"failed"`
 
-	// Last is the time of the last call.
+	// LastCall is the time of the last call.
 	// +optional
-	Last *metav1.Time `json:"last,omitempty"`
+	LastCall *metav1.Time `json:"lastCall,omitempty"`
 }
 
 // A ReportedExtension describes the extension that reports.
@@ -122,16 +122,16 @@ type ReportedExtension struct {
 	Hooks *ReportedHooks `json:"hooks,omitempty"`
 }
 
-// A ReportedLeftOut counts the entries that exceed the size limits of a report.
-type ReportedLeftOut struct {
+// ReportedOmissions counts the entries that exceed the size limits of a report.
+type ReportedOmissions struct {
 	// Routes is the number of omitted routes, the last by kind, namespace and name.
 	// +optional
 	Routes int32 `json:"routes,omitempty"`
 
-	// RoutesInPart is the number of listed routes with only the first of their ports, hostnames
+	// TruncatedRoutes is the number of listed routes with only the first of their ports, hostnames
 	// or backends.
 	// +optional
-	RoutesInPart int32 `json:"routesInPart,omitempty"`
+	TruncatedRoutes int32 `json:"truncatedRoutes,omitempty"`
 
 	// GeneratedRoutes is the number of omitted generated routes. Those that do not work are
 	// listed first.
@@ -159,21 +159,22 @@ type GatewayReportSpec struct {
 	// +optional
 	GeneratedRoutes []ReportedGeneratedRoute `json:"generatedRoutes,omitempty"`
 
-	// LeftOut counts omitted entries. Absent if there are none.
+	// Omitted counts omitted entries. Absent if there are none.
 	// +optional
-	LeftOut *ReportedLeftOut `json:"leftOut,omitempty"`
+	Omitted *ReportedOmissions `json:"omitted,omitempty"`
 
 	// PoliciesKnown reports whether SecurityPolicies could be read, so that backends without
 	// protection are known. The extension reads them only if the TailscaleGateway needs them.
 	// +optional
 	PoliciesKnown bool `json:"policiesKnown,omitempty"`
 
-	// Untold lists the listeners with identity Headers that do not receive the headers, because
-	// no ReferenceGrant of the Gateway's namespace permits the TailscaleGateway to set them.
+	// ListenersWithoutIdentity lists the listeners with identity Headers that do not receive the
+	// headers, because no ReferenceGrant of the Gateway's namespace permits the TailscaleGateway to
+	// set them.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
-	Untold []string `json:"untold,omitempty"`
+	ListenersWithoutIdentity []string `json:"listenersWithoutIdentity,omitempty"`
 }
 
 // +kubebuilder:object:root=true

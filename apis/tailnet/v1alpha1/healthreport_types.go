@@ -29,8 +29,8 @@ type HealthReportTarget struct {
 	Name string `json:"name"`
 }
 
-// A SickEndpoint is an unhealthy endpoint.
-type SickEndpoint struct {
+// An UnhealthyEndpoint is an unhealthy endpoint.
+type UnhealthyEndpoint struct {
 	// Name of the endpoint's backend, of the endpoint of a TailscaleEndpoints with its port, or
 	// of the ServiceAttachment that leads to another cluster.
 	Name string `json:"name"`
@@ -60,11 +60,11 @@ type HealthReportPort struct {
 	Endpoints int32 `json:"endpoints"`
 	Healthy   int32 `json:"healthy"`
 
-	// Unhealthy endpoints, by name and address. At most 32 are listed.
+	// UnhealthyEndpoints, by name and address. At most 32 are listed.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
-	Sick []SickEndpoint `json:"sick,omitempty"`
+	UnhealthyEndpoints []UnhealthyEndpoint `json:"unhealthyEndpoints,omitempty"`
 }
 
 // A HealthReportFailover holds the times of an object's last failover and failback.
@@ -86,8 +86,8 @@ type HealthReportFailover struct {
 
 // A HealthReportSpec is the health of the endpoints behind an object.
 type HealthReportSpec struct {
-	// For is the subject of the report.
-	For HealthReportTarget `json:"for"`
+	// TargetRef is the subject of the report.
+	TargetRef HealthReportTarget `json:"targetRef"`
 
 	// Ports that routes reference.
 	// +listType=map

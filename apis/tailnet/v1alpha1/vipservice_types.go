@@ -217,9 +217,9 @@ type ServiceConsumer struct {
 	// +optional
 	NodeIDs []string `json:"nodeIDs,omitempty"`
 
-	// Alive reports whether one of the cluster's machines is online or was online within the
+	// Online reports whether one of the cluster's machines is online or was online within the
 	// last 30 minutes, or the cluster has listed no machine yet.
-	Alive bool `json:"alive"`
+	Online bool `json:"online"`
 }
 
 // A VIPServiceObservation is what Tailscale reports of a service.

@@ -54,8 +54,8 @@ func (o Object) report() types.NamespacedName {
 // objectOf returns the object of a report. False if the report is for another kind, or does not
 // have the name that this package uses.
 func objectOf(r *tailnetv1alpha1.HealthReport) (Object, bool) {
-	o := Object{Kind: ir.TargetServices, NamespacedName: types.NamespacedName{Namespace: r.Namespace, Name: r.Spec.For.Name}}
-	if r.Spec.For.Kind == "TailscaleEndpoints" {
+	o := Object{Kind: ir.TargetServices, NamespacedName: types.NamespacedName{Namespace: r.Namespace, Name: r.Spec.TargetRef.Name}}
+	if r.Spec.TargetRef.Kind == "TailscaleEndpoints" {
 		o.Kind = ir.TargetEndpoints
 	}
 	return o, r.Name == o.report().Name
@@ -90,8 +90,8 @@ func failover(was, is *tailnetv1alpha1.HealthReportSpec, at metav1.Time) *tailne
 // local endpoints.
 func reason(s *tailnetv1alpha1.HealthReportSpec) string {
 	for _, p := range s.Ports {
-		if p.Tier != tailnetv1alpha1.HealthTierLocal && len(p.Sick) > 0 {
-			out := fmt.Sprintf("%s at port %d: %s", p.Sick[0].Name, p.Port, cmp.Or(p.Sick[0].Reason, "does not answer"))
+		if p.Tier != tailnetv1alpha1.HealthTierLocal && len(p.UnhealthyEndpoints) > 0 {
+			out := fmt.Sprintf("%s at port %d: %s", p.UnhealthyEndpoints[0].Name, p.Port, cmp.Or(p.UnhealthyEndpoints[0].Reason, "does not answer"))
 			return strings.ToValidUTF8(out[:min(len(out), maxReason)], "")
 		}
 	}
@@ -101,7 +101,7 @@ func reason(s *tailnetv1alpha1.HealthReportSpec) string {
 // build returns the report of an object from its targets, one for each port. It is pure, and its
 // output is sorted.
 func build(o Object, of []health.Target) tailnetv1alpha1.HealthReportSpec {
-	out := tailnetv1alpha1.HealthReportSpec{For: tailnetv1alpha1.HealthReportTarget{Kind: o.kind(), Name: o.Name}}
+	out := tailnetv1alpha1.HealthReportSpec{TargetRef: tailnetv1alpha1.HealthReportTarget{Kind: o.kind(), Name: o.Name}}
 	for _, t := range of {
 		p := tailnetv1alpha1.HealthReportPort{Port: t.Key.Port, Protocol: string(t.Key.Protocol), Tier: tailnetv1alpha1.HealthTier(t.Tier)}
 		for _, e := range t.Endpoints {
@@ -110,12 +110,12 @@ func build(o Object, of []health.Target) tailnetv1alpha1.HealthReportSpec {
 				p.Healthy++
 				continue
 			}
-			p.Sick = append(p.Sick, tailnetv1alpha1.SickEndpoint{Name: e.Name, Address: e.Address, EndpointPort: e.Port, Reason: e.Reason})
+			p.UnhealthyEndpoints = append(p.UnhealthyEndpoints, tailnetv1alpha1.UnhealthyEndpoint{Name: e.Name, Address: e.Address, EndpointPort: e.Port, Reason: e.Reason})
 		}
-		slices.SortFunc(p.Sick, func(a, b tailnetv1alpha1.SickEndpoint) int {
+		slices.SortFunc(p.UnhealthyEndpoints, func(a, b tailnetv1alpha1.UnhealthyEndpoint) int {
 			return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Address, b.Address), cmp.Compare(a.EndpointPort, b.EndpointPort))
 		})
-		p.Sick = p.Sick[:min(len(p.Sick), maxUnhealthy)]
+		p.UnhealthyEndpoints = p.UnhealthyEndpoints[:min(len(p.UnhealthyEndpoints), maxUnhealthy)]
 		out.Ports = append(out.Ports, p)
 	}
 	slices.SortFunc(out.Ports, func(a, b tailnetv1alpha1.HealthReportPort) int {

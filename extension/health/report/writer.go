@@ -303,7 +303,7 @@ func (w *Writer) settle(ctx context.Context, o Object, of []health.Target, known
 		return nil
 	}
 	spec := build(o, of)
-	if r := known[o]; r != nil && r.spec.For.Name != "" {
+	if r := known[o]; r != nil && r.spec.TargetRef.Name != "" {
 		// The API keeps whole seconds.
 		spec.Failover = failover(&r.spec, &spec, metav1.Now().Rfc3339Copy())
 	}

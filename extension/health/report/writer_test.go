@@ -67,13 +67,13 @@ func targetOf(name string, port int32, unhealthy ...string) health.Target {
 func TestBuild(t *testing.T) {
 	o := ObjectOf(keyOf("web", 80))
 	got := build(o, []health.Target{targetOf("web", 443), targetOf("web", 80, "10.0.0.1", "10.0.0.2")})
-	endpoint := func(a string) tailnetv1alpha1.SickEndpoint {
-		return tailnetv1alpha1.SickEndpoint{Name: "app", Address: a, EndpointPort: 8080, Reason: "HTTP status 500"}
+	endpoint := func(a string) tailnetv1alpha1.UnhealthyEndpoint {
+		return tailnetv1alpha1.UnhealthyEndpoint{Name: "app", Address: a, EndpointPort: 8080, Reason: "HTTP status 500"}
 	}
 	want := tailnetv1alpha1.HealthReportSpec{
-		For: tailnetv1alpha1.HealthReportTarget{Kind: "TailscaleServices", Name: "web"},
+		TargetRef: tailnetv1alpha1.HealthReportTarget{Kind: "TailscaleServices", Name: "web"},
 		Ports: []tailnetv1alpha1.HealthReportPort{
-			{Port: 80, Protocol: "http", Tier: "Local", Endpoints: 2, Sick: []tailnetv1alpha1.SickEndpoint{endpoint("10.0.0.1"), endpoint("10.0.0.2")}},
+			{Port: 80, Protocol: "http", Tier: "Local", Endpoints: 2, UnhealthyEndpoints: []tailnetv1alpha1.UnhealthyEndpoint{endpoint("10.0.0.1"), endpoint("10.0.0.2")}},
 			{Port: 443, Protocol: "http", Tier: "Local", Endpoints: 2, Healthy: 2},
 		},
 	}
@@ -222,15 +222,15 @@ func TestWriter(t *testing.T) {
 // TestFailover checks the failover in reports.
 func TestFailover(t *testing.T) {
 	first, now := metav1.Unix(1000, 0), metav1.Unix(2000, 0)
-	spec := func(f *tailnetv1alpha1.HealthReportFailover, unhealthy []tailnetv1alpha1.SickEndpoint, tiers ...tailnetv1alpha1.HealthTier) *tailnetv1alpha1.HealthReportSpec {
+	spec := func(f *tailnetv1alpha1.HealthReportFailover, unhealthy []tailnetv1alpha1.UnhealthyEndpoint, tiers ...tailnetv1alpha1.HealthTier) *tailnetv1alpha1.HealthReportSpec {
 		out := &tailnetv1alpha1.HealthReportSpec{Failover: f}
 		for i, tier := range tiers {
-			out.Ports = append(out.Ports, tailnetv1alpha1.HealthReportPort{Port: int32(80 + i), Tier: tier, Sick: unhealthy})
+			out.Ports = append(out.Ports, tailnetv1alpha1.HealthReportPort{Port: int32(80 + i), Tier: tier, UnhealthyEndpoints: unhealthy})
 		}
 		return out
 	}
 	const local, remote, last = tailnetv1alpha1.HealthTierLocal, tailnetv1alpha1.HealthTierRemote, tailnetv1alpha1.HealthTierLastResort
-	unhealthy := []tailnetv1alpha1.SickEndpoint{{Name: "app", Reason: "HTTP status 500"}}
+	unhealthy := []tailnetv1alpha1.UnhealthyEndpoint{{Name: "app", Reason: "HTTP status 500"}}
 	before := &tailnetv1alpha1.HealthReportFailover{Failover: first, Reason: "app at port 80: HTTP status 500"}
 	back := &tailnetv1alpha1.HealthReportFailover{Failover: first, Failback: &now, Reason: before.Reason}
 	cases := map[string]struct {

@@ -19,18 +19,18 @@ import (
 
 // Messages of an egress port. They say why it has no target, and what to do.
 const (
-	messageEgressRange    = "The port is not one that targets may have"
-	messageEgressUDP      = "UDP needs proxies with Kernel networking"
-	messageEgressProbing  = "Waiting for the first probes of the target"
-	messageEgressLeaving  = "No longer wanted; open until its connections have ended"
-	messageEgressApplying = "Waiting for containerboot to set up forwarding"
-	messageEgressOutside  = "tailscaled would have dialled %s outside of the tailnet, which was refused"
-	messageEgressNoHost   = "No device of the tailnet that this proxy may reach has %s; check the host, and that the policy file grants the proxy's tags access to it"
-	messageEgressRoutes   = "Only a subnet router has %s, and this proxy does not accept routes"
-	messageEgressTags     = "Device %s has %s but does not carry %s, which the target asks for"
-	messageEgressOffline  = "Device %s, which has %s, is offline"
-	messageEgressSick     = "%s does not answer: %s"
-	messageEgressName     = "%s is led to, but %s is not its name in the tailnet; correct one of the two"
+	messageEgressRange     = "The port is not one that targets may have"
+	messageEgressUDP       = "UDP needs proxies with Kernel networking"
+	messageEgressProbing   = "Waiting for the first probes of the target"
+	messageEgressLeaving   = "No longer wanted; open until its connections have ended"
+	messageEgressApplying  = "Waiting for containerboot to set up forwarding"
+	messageEgressOutside   = "tailscaled would have dialled %s outside of the tailnet, which was refused"
+	messageEgressNoHost    = "No device of the tailnet that this proxy may reach has %s; check the host, and that the policy file grants the proxy's tags access to it"
+	messageEgressRoutes    = "Only a subnet router has %s, and this proxy does not accept routes"
+	messageEgressTags      = "Device %s has %s but does not carry %s, which the target asks for"
+	messageEgressOffline   = "Device %s, which has %s, is offline"
+	messageEgressUnhealthy = "%s does not answer: %s"
+	messageEgressName      = "%s is led to, but %s is not its name in the tailnet; correct one of the two"
 )
 
 // An EgressKey identifies a port of the pod.
@@ -224,7 +224,7 @@ func egressHealth(p EgressPort, health map[probe.Target]probe.Status) string {
 	case probe.Healthy:
 		return ""
 	case probe.Unhealthy:
-		return fmt.Sprintf(messageEgressSick, p.Target.Address(), st.Reason)
+		return fmt.Sprintf(messageEgressUnhealthy, p.Target.Address(), st.Reason)
 	case probe.Unknown:
 	}
 	return messageEgressProbing

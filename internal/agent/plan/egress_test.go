@@ -167,7 +167,7 @@ func TestEgress(t *testing.T) {
 			addr: addr, listen: true,
 			status: v1alpha1.EgressPort{Ready: true},
 		},
-		"Sick": {
+		"Unhealthy": {
 			reason: "A target that does not answer is not ready, but still gets connections.",
 			target: egressTarget(check), in: EgressInput{Running: true, Health: map[probe.Target]probe.Status{probed: {Health: probe.Unhealthy, Reason: "timed out"}}},
 			addr: addr, listen: true,

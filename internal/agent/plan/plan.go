@@ -161,13 +161,13 @@ func service(spec v1alpha1.ServiceAttachmentSpec, in Input) Service {
 	s.Targets = slices.Compact(s.Targets)
 
 	unknown := 0
-	sick := make([]string, 0, len(s.Targets))
+	unhealthy := make([]string, 0, len(s.Targets))
 	for _, t := range s.Targets {
 		switch st := in.Health[t]; st.Health {
 		case probe.Healthy:
 			s.Healthy++
 		case probe.Unhealthy:
-			sick = append(sick, fmt.Sprintf("%s (%s)", t.Address(), reason(t, st.Reason)))
+			unhealthy = append(unhealthy, fmt.Sprintf("%s (%s)", t.Address(), reason(t, st.Reason)))
 		case probe.Unknown:
 			unknown++
 		}
@@ -191,7 +191,7 @@ func service(spec v1alpha1.ServiceAttachmentSpec, in Input) Service {
 	case unknown > 0:
 		s.Message = messageProbing
 	default:
-		s.Message = "No backend answers: " + list(sick)
+		s.Message = "No backend answers: " + list(unhealthy)
 	}
 	return s
 }

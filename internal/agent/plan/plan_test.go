@@ -56,7 +56,7 @@ func TestServices(t *testing.T) {
 	quietTarget := tgt("web.default.svc")
 	quietTarget.ResolveOnly = true
 	webHandlers := Handlers{80: {Forward: "web.default.svc:8080"}}
-	sick := probe.Status{Health: probe.Unhealthy, Reason: "connection refused"}
+	unhealthy := probe.Status{Health: probe.Unhealthy, Reason: "connection refused"}
 
 	cases := map[string]struct {
 		reason string
@@ -71,11 +71,11 @@ func TestServices(t *testing.T) {
 			},
 			want: []Service{{Name: "svc:web", Handlers: webHandlers, Targets: []probe.Target{tgt("web.default.svc")}, Advertise: true, Healthy: 1}},
 		},
-		"Sick": {
+		"Unhealthy": {
 			reason: "A service without a healthy backend keeps its handlers and is not advertised.",
 			in: Input{
 				Attachments: []v1alpha1.ServiceAttachment{web},
-				Health:      map[probe.Target]probe.Status{tgt("web.default.svc"): sick},
+				Health:      map[probe.Target]probe.Status{tgt("web.default.svc"): unhealthy},
 				Advertised:  []string{"svc:web"},
 			},
 			want: []Service{{Name: "svc:web", Handlers: webHandlers, Targets: []probe.Target{tgt("web.default.svc")}, Message: "No backend answers: web.default.svc:8080 (connection refused)"}},
@@ -112,7 +112,7 @@ func TestServices(t *testing.T) {
 			in: Input{
 				Attachments: []v1alpha1.ServiceAttachment{attachment("web", "svc:web", map[int32]string{80: "a.default.svc", 81: "a.default.svc", 82: "b.default.svc"})},
 				Health: map[probe.Target]probe.Status{
-					tgt("a.default.svc"): sick,
+					tgt("a.default.svc"): unhealthy,
 					tgt("b.default.svc"): {Health: probe.Healthy},
 				},
 			},
@@ -169,11 +169,11 @@ func TestServices(t *testing.T) {
 			in:     Input{Attachments: []v1alpha1.ServiceAttachment{early, web}},
 			want:   []Service{{Name: "svc:web", Handlers: webHandlers, Targets: []probe.Target{tgt("web.default.svc")}, Message: messageProbing}},
 		},
-		"ManySick": {
+		"ManyUnhealthy": {
 			reason: "A message names three backends at most.",
 			in: Input{
 				Attachments: []v1alpha1.ServiceAttachment{attachment("web", "svc:web", map[int32]string{1: "a", 2: "b", 3: "c", 4: "d", 5: "e"})},
-				Health:      map[probe.Target]probe.Status{tgt("a"): sick, tgt("b"): sick, tgt("c"): sick, tgt("d"): sick, tgt("e"): sick},
+				Health:      map[probe.Target]probe.Status{tgt("a"): unhealthy, tgt("b"): unhealthy, tgt("c"): unhealthy, tgt("d"): unhealthy, tgt("e"): unhealthy},
 			},
 			want: []Service{{
 				Name:     "svc:web",

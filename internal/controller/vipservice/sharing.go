@@ -132,7 +132,7 @@ func consumer(m registry.Member) v1alpha1.ServiceConsumer {
 		DNSName:     dnsName(m.Name, m.Domain),
 		Routes:      m.Routes,
 		NodeIDs:     m.Nodes,
-		Alive:       m.Alive,
+		Online:      m.Alive,
 	}
 	if h := m.Health; h != nil {
 		c.Health = &v1alpha1.ConsumerHealth{Ready: h.Ready, Total: h.Total, Score: h.Score}

@@ -238,7 +238,7 @@ func TestShareServiceBetweenClusters(t *testing.T) {
 		}
 		want := v1alpha1.ServiceConsumer{
 			ClusterID: p.cluster, OperatorID: "default/web", ServiceName: o.OwnServiceName, Addresses: o.OwnAddresses,
-			Routes: []string{"HTTPRoute/default/" + p.cluster}, Health: &v1alpha1.ConsumerHealth{Ready: 1, Total: 1, Score: 50}, NodeIDs: []string{"node-" + p.cluster}, Alive: true,
+			Routes: []string{"HTTPRoute/default/" + p.cluster}, Health: &v1alpha1.ConsumerHealth{Ready: 1, Total: 1, Score: 50}, NodeIDs: []string{"node-" + p.cluster}, Online: true,
 		}
 		if diff := cmp.Diff(want, o.Consumers[i]); diff != "" {
 			t.Errorf("consumer: -want, +got:\n%s", diff)

@@ -45,7 +45,7 @@ const (
 	xdsRunner    = "xds"
 
 	// updates is the extension's metric of the time that a new snapshot takes.
-	updates = "tailscale_gateway_extension_index_update_seconds"
+	updates = "tailscale_gateway_extension_index_update_duration_seconds"
 )
 
 // Translations runs this many translations in Envoy Gateway, and returns how long each took. One
@@ -281,8 +281,8 @@ func (w *Environment) live(ctx context.Context, c *http.Client, i int) (time.Dur
 	}
 }
 
-// request sends one request for a host on a connection that stays open, and returns the address that
-// answered.
+// request sends one request for a host on a connection that stays open, and returns the address
+// that answered.
 func (w *Environment) request(ctx context.Context, c *http.Client, host string) (string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/", Listener), nil)
 	if err != nil {

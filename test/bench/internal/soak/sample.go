@@ -36,7 +36,7 @@ const (
 )
 
 // hookMetric is the histogram of the time of hooks.
-const hookMetric = "tailscale_gateway_extension_hook_seconds"
+const hookMetric = "tailscale_gateway_extension_hook_duration_seconds"
 
 // heapAlive matches the size of the heap in its profile.
 var heapAlive = regexp.MustCompile(`# HeapAlloc = ([0-9]+)`)
