@@ -225,8 +225,8 @@ func refString(r gwapiv1.ParentReference) string {
 
 // addConflicts adds conflicts to the states of both policies.
 func addConflicts(of map[types.NamespacedName]*state, all []conflict) {
-	add := func(r, other *ir.PolicyRule, k gatewayv1alpha1.RoutePolicyConflictType, prevails bool) {
-		c := gatewayv1alpha1.RoutePolicyConflict{Type: k, Rule: r.Name, TakesPrecedence: prevails, ConflictingPolicy: other.Policy.String(), ConflictingRule: other.Name}
+	add := func(r, other *ir.PolicyRule, k gatewayv1alpha1.RoutePolicyConflictType, precedes bool) {
+		c := gatewayv1alpha1.RoutePolicyConflict{Type: k, Rule: r.Name, TakesPrecedence: precedes, ConflictingPolicy: other.Policy.String(), ConflictingRule: other.Name}
 		if s := of[r.Policy]; s != nil && !slices.Contains(s.conflicts, c) {
 			s.conflicts = append(s.conflicts, c)
 		}

@@ -146,7 +146,7 @@ func (gp *gatewayPlan) servicesReady() compose.Condition {
 		c.Message = "No backend is published, for the extension does not know the SecurityPolicies that protect them: it is older than this, or may not read them, or the cluster has no such kind; apply the definitions and rights of this version, or set publishBackends All to publish protected ones, too, or None"
 		return c
 	}
-	if l := gp.leftOut(); gp.servesRoutes() && l.Routes+l.TruncatedRoutes > 0 {
+	if l := gp.omitted(); gp.servesRoutes() && l.Routes+l.TruncatedRoutes > 0 {
 		c.Reason, c.Message = meta.ReasonTooManyRoutes, gp.tooManyRoutes()
 		return c
 	}
@@ -157,8 +157,8 @@ func (gp *gatewayPlan) servicesReady() compose.Condition {
 	return compose.Condition{Status: compose.True, Reason: meta.ReasonServicesConfigured, Message: "All Tailscale Services are configured"}
 }
 
-// leftOut returns the numbers of routes that do not fit into the report.
-func (gp *gatewayPlan) leftOut() tailnetv1alpha1.ReportedOmissions {
+// omitted returns the numbers of routes that do not fit into the report.
+func (gp *gatewayPlan) omitted() tailnetv1alpha1.ReportedOmissions {
 	if gp.report == nil {
 		return tailnetv1alpha1.ReportedOmissions{}
 	}
@@ -168,7 +168,7 @@ func (gp *gatewayPlan) leftOut() tailnetv1alpha1.ReportedOmissions {
 // tooManyRoutes returns a message without numbers: the report has them, and each change of a
 // message is a write.
 func (gp *gatewayPlan) tooManyRoutes() string {
-	return "The Gateway has more routes than a report has room for, and what is left out is neither shared nor resolved: split them over several Gateways; spec.leftOut of GatewayReport " + names.GatewayReport(gp.owner.Name) + " counts them"
+	return "The Gateway has more routes than a report has room for, and the omitted ones are neither shared nor resolved: split them over several Gateways; spec.omitted of GatewayReport " + names.GatewayReport(gp.owner.Name) + " counts them"
 }
 
 // routesReady returns the condition RoutesReady: True if all generated routes answer. The worst

@@ -448,7 +448,7 @@ func (gp *gatewayPlan) splitDNSReady() compose.Condition {
 			return c
 		}
 	}
-	if gp.leftOut() != (tailnetv1alpha1.ReportedOmissions{}) {
+	if gp.omitted() != (tailnetv1alpha1.ReportedOmissions{}) {
 		c.Reason, c.Message = meta.ReasonTooManyHostnames, gp.tooManyRoutes()
 		return c
 	}

@@ -175,7 +175,7 @@ func (gp *gatewayPlan) extensionServerStatus() *gatewayv1alpha1.ExtensionServerS
 // generatedRoutes returns the number of generated routes, and the routes with the worst states
 // first. Those that the report omits are accepted.
 func (gp *gatewayPlan) generatedRoutes() (*int32, []gatewayv1alpha1.GeneratedRoute) {
-	made := gp.leftOut().GeneratedRoutes
+	made := gp.omitted().GeneratedRoutes
 	var out []gatewayv1alpha1.GeneratedRoute
 	for _, state := range []tailnetv1alpha1.GeneratedRouteState{
 		tailnetv1alpha1.GeneratedRouteConflict, tailnetv1alpha1.GeneratedRouteRefused,

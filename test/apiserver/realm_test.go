@@ -100,7 +100,7 @@ spec: {gateway: front, extension: {version: v0}}
 apiVersion: tailnet.gateway.tailscale.com/v1alpha1
 kind: HealthReport
 metadata: {name: web}
-spec: {for: {kind: TailscaleServices, name: web}}
+spec: {targetRef: {kind: TailscaleServices, name: web}}
 ---
 apiVersion: gateway.tailscale.com/v1alpha1
 kind: TailscaleRevision
