@@ -7,15 +7,10 @@
 //
 //	go run ./hack/wording             # the whole tree
 //	go run ./hack/wording internal/   # a part of it
-//
-// The file pending.txt lists folders and files that do not follow the rules yet. An entry
-// that has no finding any more is an error too, so that the list only gets shorter.
 package main
 
 import (
-	"bufio"
 	"bytes"
-	_ "embed"
 	"fmt"
 	"io/fs"
 	"os"
@@ -25,9 +20,6 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
-
-//go:embed pending.txt
-var pending []byte
 
 func main() {
 	parts := os.Args[1:]
@@ -63,49 +55,19 @@ func run(root fs.FS, parts []string) error {
 	}); err != nil {
 		return err
 	}
-	return report(out, entries(pending), parts)
+	return report(out)
 }
 
-// report returns an error that lists the findings of files that are not pending, and, when
-// the whole tree was checked, the pending entries without a finding.
-func report(found []finding, pending, parts []string) error {
-	var msg bytes.Buffer
-	open := map[string]bool{}
-	n := 0
-	for _, f := range found {
-		at := slices.IndexFunc(pending, func(p string) bool { return within(f.path, []string{p}) })
-		if at >= 0 {
-			open[pending[at]] = true
-			if len(parts) == 0 {
-				continue
-			}
-		}
-		n++
-		fmt.Fprintf(&msg, "%s:%d: %s\n", f.path, f.line, f.message)
-	}
-	if len(parts) == 0 {
-		for _, p := range pending {
-			if !open[p] {
-				n++
-				fmt.Fprintf(&msg, "hack/wording/pending.txt: %s follows the rules; remove the entry\n", p)
-			}
-		}
-	}
-	if n == 0 {
+// report returns an error that lists the findings, or nil if there are none.
+func report(found []finding) error {
+	if len(found) == 0 {
 		return nil
 	}
-	return errors.Errorf("%s%d findings; CONTRIBUTING.md has the rules", msg.String(), n)
-}
-
-// entries returns the lines of a list without comments and empty lines.
-func entries(list []byte) []string {
-	var out []string
-	for s := bufio.NewScanner(bytes.NewReader(list)); s.Scan(); {
-		if l := strings.TrimSpace(s.Text()); l != "" && !strings.HasPrefix(l, "#") {
-			out = append(out, l)
-		}
+	var msg bytes.Buffer
+	for _, f := range found {
+		fmt.Fprintf(&msg, "%s:%d: %s\n", f.path, f.line, f.message)
 	}
-	return out
+	return errors.Errorf("%s%d findings; CONTRIBUTING.md has the rules", msg.String(), len(found))
 }
 
 // within reports whether a file is one of the paths or below one of them. No paths are the

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command cert-manager is cert-manager's controller with the issuers that need
-// nothing outside of the cluster: CA and SelfSigned. Upstream's own command is in a
-// module with replace directives, which no module proxy serves. What it runs is in
-// packages that anyone may import, and they are upstream's, unchanged.
+// nothing outside of the cluster: CA and SelfSigned. Upstream's command is in a
+// module with replace directives, which module proxies do not serve. The packages
+// that it runs can be imported, and are unchanged here.
 package main
 
 import (
@@ -36,7 +36,7 @@ import (
 	_ "github.com/cert-manager/cert-manager/pkg/issuer/selfsigned"
 )
 
-// What upstream's command has by default.
+// Defaults of upstream's command.
 const (
 	healthAddress  = ":9403"
 	workers        = 5
@@ -56,8 +56,8 @@ func main() {
 	}
 }
 
-// run all controllers until the context ends. Nothing elects a leader: there is one
-// replica.
+// run runs all controllers until the context ends. There is no leader election, because
+// there is one replica.
 func run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	factory, err := controller.NewContextFactory(ctx, controller.ContextOptions{

@@ -1,10 +1,10 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Command kubernetes is the Kubernetes programs of the lab in one binary. Which
-// one runs is told by the name that it is called by, as with a link named
-// kubelet, or by its first argument. One binary links in a fraction of the time
-// of six. What the programs do is upstream's, unchanged.
+// Command kubernetes contains the Kubernetes programs of the lab in one binary.
+// The name of the executable, such as that of a link named kubelet, or the first
+// argument selects the program. One binary links in a fraction of the time of
+// six. The programs are upstream's, unchanged.
 package main
 
 import (

@@ -103,10 +103,11 @@ const (
 	version   = "v1alpha1"
 )
 
-// kinds of ours that routes name as backends.
+// kinds returns our kinds that routes reference as backends.
 func kinds() []string { return []string{"TailscaleServices", "TailscaleEndpoints"} }
 
-// translate as Envoy Gateway's runners do (internal/gatewayapi/runner and internal/xds/runner).
+// translate translates a case in the same way as Envoy Gateway's runners
+// (internal/gatewayapi/runner and internal/xds/runner).
 func translate(c *Case) (*Answer, error) {
 	log := logging.DefaultLogger(io.Discard, egv1a1.LogLevelError)
 	t := &gatewayapi.Translator{
@@ -129,7 +130,7 @@ func translate(c *Case) (*Answer, error) {
 	for _, k := range kinds() {
 		t.ExtensionGroupKinds = append(t.ExtensionGroupKinds, schema.GroupKind{Group: ours, Kind: k})
 	}
-	// What is wrong with some objects is told by their status, and the rest is translated.
+	// Invalid objects get a status, and the rest is translated.
 	var result *gatewayapi.TranslateResult
 	_ = recovered(func() error {
 		var err error
@@ -161,7 +162,7 @@ func translate(c *Case) (*Answer, error) {
 	return a, nil
 }
 
-// send what is translated to an extension that keeps it, and leaves it as it is.
+// send sends a translation to an extension that records it and returns it unchanged.
 func send(gateway string, naming int, of *ir.Xds, log logging.Logger) (*Message, error) {
 	all := true
 	config := &egv1a1.ExtensionManager{
@@ -197,7 +198,7 @@ func send(gateway string, naming int, of *ir.Xds, log logging.Logger) (*Message,
 		t.RuntimeFlags = &egv1a1.RuntimeFlags{Enabled: []egv1a1.RuntimeFlag{egv1a1.XDSNameSchemeV2}}
 	}
 	m := &Message{Gateway: gateway, Naming: naming}
-	// What it would not publish may be so after the extension has changed it.
+	// A translation that fails here may succeed after the extension has changed it.
 	_ = recovered(func() error {
 		_, err := t.Translate(context.Background(), of)
 		return err
@@ -206,8 +207,8 @@ func send(gateway string, naming int, of *ir.Xds, log logging.Logger) (*Message,
 	return m, nil
 }
 
-// recovered calls a translator. It panics on some inputs of its own tests, and the runners
-// recover (HandleSubscription in internal/message).
+// recovered calls a translator. A translator panics on some inputs of Envoy Gateway's tests, and
+// the runners recover (HandleSubscription in internal/message).
 func recovered(fn func() error) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
