@@ -26,6 +26,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/serve"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/trace"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/resolver"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
 )
 
@@ -153,14 +154,18 @@ func run(ctx context.Context, c *CLI, log logging.Logger) error {
 	}
 	log.Info("Starting", "version", version.Version, "hooks", c.HooksAddress, "eds", c.EDSAddress, "observe", c.ObserveAddress)
 
-	// Parts that others depend on end last.
+	// Parts that others depend on end last: the servers drain while the index, which they answer
+	// from, is still updated. This is not a controller-runtime Manager, which stops all runnables
+	// that are neither caches nor HTTP servers at once, and which ends the process when it loses
+	// the Lease (sigs.k8s.io/controller-runtime pkg/manager/internal.go, engageStopProcedure and
+	// initLeaderElector). Here a replica without the Lease continues to serve.
 	base, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	below, base := errgroup.WithContext(base)
 	below.Go(func() error { return observe.Run(base, l.observe, withHealth(obs.Handler(c.Pprof), prober)) })
 	below.Go(func() error { return src.Start(base) })
 	below.Go(func() error { return follow(base, store, endpoints) })
-	below.Go(func() error { return dns.New(store, dns.Options{Log: log}).Run(base) })
+	below.Go(func() error { return dns.Run(base, store, resolver.Options{Log: log}) })
 	below.Go(func() error { return certs.run(base, src.Again) })
 	if c.Probe {
 		below.Go(func() error { return prober.run(base, src.Synced()) })

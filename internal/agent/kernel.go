@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"context"
 	"maps"
-	"net"
 	"net/netip"
 	"time"
 
@@ -20,7 +19,15 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/atomicdir"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/network"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/resolve"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/resolver"
+)
+
+const (
+	// lookupInterval is the time between two lookups of a backend: Services keep their addresses.
+	lookupInterval = 15 * time.Second
+
+	// lookupRetry is the pause after a lookup of a backend that failed.
+	lookupRetry = 2 * time.Second
 )
 
 // A kernelLoop is the role of a pod whose kernel forwards packets by rules that containerboot
@@ -34,7 +41,7 @@ type kernelLoop struct {
 	// dir is the directory of containerboot's files.
 	dir *atomicdir.Dir
 
-	resolver *resolve.Resolver
+	resolver *resolver.Resolver
 
 	// wanted are the services that the kernel should forward.
 	wanted plan.Forwards
@@ -57,7 +64,8 @@ type kernelLoop struct {
 }
 
 func newKernel(on bool, dir *atomicdir.Dir, forget func(network.Translations) (uint, error), changed func()) *kernelLoop {
-	return &kernelLoop{on: on, dir: dir, forget: forget, resolver: resolve.New(net.DefaultResolver.LookupNetIP, changed)}
+	o := resolver.Options{Interval: lookupInterval, Retry: lookupRetry}
+	return &kernelLoop{on: on, dir: dir, forget: forget, resolver: resolver.New(o, func(string) { changed() })}
 }
 
 // restore loads the configs that an earlier run has written.

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/resolver"
 )
 
 const old = "old.example.com"
@@ -71,9 +73,9 @@ type answer struct {
 }
 
 // script returns a Lookup that gives the answers in order, and the number of its calls.
-func script(answers ...answer) (Lookup, *int) {
+func script(answers ...answer) (resolver.Lookup, *int) {
 	asked := new(int)
-	return func(context.Context, string) ([]netip.Addr, error) {
+	return func(context.Context, string, string) ([]netip.Addr, error) {
 		a := answers[min(*asked, len(answers)-1)]
 		*asked++
 		var out []netip.Addr
@@ -84,7 +86,7 @@ func script(answers ...answer) (Lookup, *int) {
 	}, asked
 }
 
-func TestFollow(t *testing.T) {
+func TestRun(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
 		answers []answer
@@ -164,7 +166,7 @@ func TestFollow(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := newHosts(old)
 				lookup, asked := script(tc.answers...)
-				run(t, New(h, Options{Lookup: lookup}))
+				run(t, h, lookup)
 				time.Sleep(tc.after)
 				synctest.Wait()
 				if diff := cmp.Diff(tc.want, h.said()); diff != "" {
@@ -178,12 +180,12 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// run runs a resolver until the test ends.
-func run(t *testing.T, r *Resolver) {
+// run looks up names until the test ends.
+func run(t *testing.T, h Hosts, lookup resolver.Lookup) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
-	go func() { ended <- r.Run(ctx) }()
+	go func() { ended <- Run(ctx, h, resolver.Options{Lookup: lookup}) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
@@ -197,7 +199,7 @@ func TestWanted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHosts()
 		lookup, asked := script(answer{addresses: []string{"192.0.2.1"}})
-		run(t, New(h, Options{Lookup: lookup}))
+		run(t, h, lookup)
 		h.want(old)
 		synctest.Wait()
 		h.want()
@@ -218,7 +220,7 @@ func TestWanted(t *testing.T) {
 	})
 }
 
-// TestStops checks that the resolver keeps the addresses when it stops: Envoys still use
+// TestStops checks that the addresses stay when Run ends: Envoys still use
 // them.
 func TestStops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -226,7 +228,7 @@ func TestStops(t *testing.T) {
 		lookup, _ := script(answer{addresses: []string{"192.0.2.1"}})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
-		go func() { ended <- New(h, Options{Lookup: lookup}).Run(ctx) }()
+		go func() { ended <- Run(ctx, h, resolver.Options{Lookup: lookup}) }()
 		synctest.Wait()
 		cancel()
 		if err := <-ended; err != nil {

@@ -1,0 +1,103 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package dns gives the index the addresses of backends that are DNS names. Envoy gets only
+// addresses, so that a name can stand beside addresses in one cluster, and one lookup serves all
+// Envoys.
+package dns
+
+import (
+	"context"
+	"maps"
+	"net/netip"
+	"slices"
+	"sync"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/resolver"
+)
+
+// Hosts are the names to look up. An index.Store implements it.
+type Hosts interface {
+	// Hosts are the names, each once.
+	Hosts() []string
+
+	// HostsChanged returns a channel that receives a value when the names may have changed.
+	HostsChanged() <-chan struct{}
+
+	// SetHost sets the addresses of a name. An empty list means that it has none.
+	SetHost(host string, addresses []string)
+}
+
+// A syncer sets the addresses of names.
+type syncer struct {
+	hosts    Hosts
+	resolver *resolver.Resolver
+
+	// mu orders the calls of SetHost: a name that is removed must not get its addresses again.
+	mu  sync.Mutex
+	set map[string][]string
+}
+
+// Run looks up the names until ctx ends, and removes the addresses of names that are not in use any
+// more. The other addresses stay when it ends: Envoys still use them.
+func Run(ctx context.Context, h Hosts, o resolver.Options) error {
+	s := &syncer{hosts: h, set: map[string][]string{}}
+	s.resolver = resolver.New(o, s.sync)
+	for {
+		hosts := h.Hosts()
+		s.resolver.Set(ctx, hosts)
+		s.keep(hosts)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-h.HostsChanged():
+		}
+	}
+}
+
+// sync sets the addresses of a name if they have changed.
+func (s *syncer) sync(host string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found, known := s.resolver.Get(host)
+	if addresses := preferIPv4(found); known && !slices.Equal(s.set[host], addresses) {
+		s.set[host] = addresses
+		s.hosts.SetHost(host, addresses)
+	}
+}
+
+// keep removes the addresses of all names but hosts.
+func (s *syncer) keep(hosts []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	kept := make(map[string]bool, len(hosts))
+	for _, h := range hosts {
+		kept[h] = true
+	}
+	maps.DeleteFunc(s.set, func(host string, _ []string) bool {
+		if kept[host] {
+			return false
+		}
+		s.hosts.SetHost(host, nil)
+		return true
+	})
+}
+
+// preferIPv4 returns the IPv4 addresses, or the IPv6 addresses if there are no others. Envoy
+// Gateway configures Envoy in the same way for the names of Backends: a cluster without
+// connectivity in one family must not lose a part of its requests.
+func preferIPv4(sorted []netip.Addr) []string {
+	var v4, v6 []string
+	for _, a := range sorted {
+		if a.Is4() {
+			v4 = append(v4, a.String())
+			continue
+		}
+		v6 = append(v6, a.String())
+	}
+	if len(v4) == 0 {
+		v4 = v6
+	}
+	slices.Sort(v4)
+	return v4
+}

@@ -1,0 +1,235 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package resolver keeps the addresses of hosts up to date, for users that need addresses instead
+// of names: the kernel, and Envoys, whose clusters can then mix names and addresses. A caller that
+// dials a name should instead look it up each time.
+package resolver
+
+import (
+	"context"
+	"maps"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+)
+
+const (
+	// timeout bounds a lookup, with all attempts of the system's resolver.
+	timeout = 10 * time.Second
+
+	// maxLookups is the limit of concurrent lookups.
+	maxLookups = 16
+
+	// spread is the maximum part of a pause by which lookups are delayed, so that they do not all
+	// happen at once.
+	spread = 0.1
+)
+
+// A Lookup returns the addresses of a host, as net.Resolver.LookupNetIP does.
+type Lookup func(ctx context.Context, network, host string) ([]netip.Addr, error)
+
+// Options are the options of a Resolver.
+type Options struct {
+	// Lookup looks up a host. Nil means the system's resolver.
+	Lookup Lookup
+
+	// Interval is the time between two lookups of a host: DNS does not announce changes, and the
+	// system's resolver returns no lifetimes. Zero means 30 seconds.
+	Interval time.Duration
+
+	// Retry is the pause after a lookup that failed or returned no address. Zero means 5 seconds.
+	Retry time.Duration
+
+	// Log may be nil.
+	Log logging.Logger
+}
+
+// A Resolver looks up a changing set of hosts. Its methods are safe for concurrent use.
+type Resolver struct {
+	opts    Options
+	changed func(host string)
+
+	// slots limits the concurrent lookups.
+	slots chan struct{}
+
+	mu    sync.Mutex
+	hosts map[string]*host
+}
+
+// A host holds the state of a host.
+type host struct {
+	name   string
+	cancel context.CancelFunc
+
+	// addrs are the host's addresses, sorted. known reports whether a lookup has succeeded, or has
+	// returned that the host does not exist.
+	addrs []netip.Addr
+	known bool
+
+	// gone reports that the last lookup returned no address.
+	gone bool
+
+	// failing reports that the last lookup failed. The first failure in a row is logged.
+	failing bool
+}
+
+// New returns a Resolver without hosts. It calls changed from separate goroutines after the
+// addresses of a host have changed, but not when Set removes a host.
+func New(o Options, changed func(host string)) *Resolver {
+	if o.Lookup == nil {
+		o.Lookup = net.DefaultResolver.LookupNetIP
+	}
+	if o.Interval == 0 {
+		o.Interval = 30 * time.Second
+	}
+	if o.Retry == 0 {
+		o.Retry = 5 * time.Second
+	}
+	if o.Log == nil {
+		o.Log = logging.NewNopLogger()
+	}
+	return &Resolver{opts: o, changed: changed, slots: make(chan struct{}, maxLookups), hosts: make(map[string]*host)}
+}
+
+// Set replaces the hosts to look up, at once and then repeatedly until ctx is done.
+func (r *Resolver) Set(ctx context.Context, hosts []string) {
+	wanted := make(map[string]bool, len(hosts))
+	for _, name := range hosts {
+		wanted[name] = true
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	maps.DeleteFunc(r.hosts, func(name string, h *host) bool {
+		if wanted[name] {
+			return false
+		}
+		h.cancel()
+		return true
+	})
+	for name := range wanted {
+		if r.hosts[name] != nil {
+			continue
+		}
+		hctx, cancel := context.WithCancel(ctx)
+		h := &host{name: name, cancel: cancel}
+		r.hosts[name] = h
+		go r.follow(hctx, h)
+	}
+}
+
+// Addresses returns the sorted addresses of the hosts that were looked up. A host keeps its last
+// addresses while its lookup fails, and until two lookups in a row have returned that it does not
+// exist, because a server that has just started may not know its names yet. It has no addresses
+// after that.
+func (r *Resolver) Addresses() map[string][]netip.Addr {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := make(map[string][]netip.Addr, len(r.hosts))
+	for name, h := range r.hosts {
+		if h.known {
+			out[name] = h.addrs
+		}
+	}
+	return out
+}
+
+// Get returns the addresses of one host, as Addresses does. It returns false if they are not known.
+func (r *Resolver) Get(host string) ([]netip.Addr, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	h, ok := r.hosts[host]
+	if !ok || !h.known {
+		return nil, false
+	}
+	return h.addrs, true
+}
+
+// follow looks up a host until ctx ends.
+func (r *Resolver) follow(ctx context.Context, h *host) {
+	for {
+		addrs, err := r.resolve(ctx, h.name)
+		if ctx.Err() != nil {
+			return
+		}
+		changed, found := r.update(h, addrs, err)
+		if changed {
+			r.changed(h.name)
+		}
+		pause := r.opts.Retry
+		if found {
+			pause = r.opts.Interval
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait.Jitter(pause, spread)):
+		}
+	}
+}
+
+// resolve looks up a host once, as soon as a slot is free. It returns no address for a host that
+// does not exist.
+func (r *Resolver) resolve(ctx context.Context, name string) ([]netip.Addr, error) {
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case r.slots <- struct{}{}:
+	}
+	defer func() { <-r.slots }()
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	addrs, err := r.opts.Lookup(ctx, "ip", name)
+	var dns *net.DNSError
+	if err != nil && (!errors.As(err, &dns) || !dns.IsNotFound) {
+		return nil, err
+	}
+	for i, a := range addrs {
+		addrs[i] = a.Unmap().WithZone("")
+	}
+	slices.SortFunc(addrs, netip.Addr.Compare)
+	return slices.Compact(addrs), nil
+}
+
+// errNone is logged for a host that does not exist.
+var errNone = errors.New("the host has no addresses")
+
+// update records the result of a lookup. It reports whether the addresses have changed, and
+// whether the lookup has returned any.
+func (r *Resolver) update(h *host, addrs []netip.Addr, err error) (changed, found bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	gone := err == nil && len(addrs) == 0
+	first := gone && !h.gone && len(h.addrs) > 0
+	h.gone = gone
+	switch {
+	case first:
+		return false, false
+	case gone:
+		r.fails(h, errNone)
+	case err != nil:
+		r.fails(h, err)
+		return false, false
+	case h.failing:
+		h.failing = false
+		r.opts.Log.Info("Found the addresses of a host again", "host", h.name)
+	}
+	changed = !h.known || !slices.Equal(h.addrs, addrs)
+	h.addrs, h.known = addrs, true
+	return changed, !gone
+}
+
+// fails logs the first failure in a row.
+func (r *Resolver) fails(h *host, err error) {
+	if !h.failing {
+		r.opts.Log.Info("Cannot find the addresses of a host, will try again", "host", h.name, "in-use", h.addrs, "error", err)
+	}
+	h.failing = true
+}
