@@ -12,11 +12,9 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	kmeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -27,11 +25,9 @@ import (
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/reconcile"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/watch"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
-
-// retryInterval is the time between two attempts to watch kinds that do not exist yet.
-const retryInterval = 10 * time.Second
 
 // Indexes of the cache.
 const (
@@ -306,23 +302,23 @@ func (c *Controller) all(ctx context.Context, opts ...client.ListOption) []types
 // 10 seconds. Write begins only after all existing kinds are watched, because it deletes the
 // objects that a partial view does not require.
 func (c *Controller) Watch(ctx context.Context) error {
-	missing := c.kinds()
-	retry := time.NewTicker(retryInterval)
+	watched := c.kinds()
+	objects := make(map[string]client.Object, len(watched))
+	for name, k := range watched {
+		objects[name] = k.object
+	}
+	kinds := watch.NewKinds(c.cache, objects, c.log)
+	retry := time.NewTicker(watch.RetryInterval)
 	defer retry.Stop()
 	for {
-		all := true
-		for _, k := range slices.Sorted(maps.Keys(missing)) {
-			err := c.watch(ctx, missing[k])
-			switch {
-			case err == nil:
-				c.setWatched(k)
-				delete(missing, k)
-			case !kmeta.IsNoMatchError(err) && ctx.Err() == nil:
-				all = false
-				c.log.Info("Cannot watch a kind; retrying", "kind", k, "error", err)
+		kinds.Try(ctx, func(name string, i cache.Informer) error {
+			err := c.watch(ctx, watched[name], i)
+			if err == nil {
+				c.setWatched(name)
 			}
-		}
-		if all && ctx.Err() == nil {
+			return err
+		})
+		if kinds.Complete() && ctx.Err() == nil {
 			c.markReady()
 		}
 		c.checkSynced(ctx)
@@ -335,24 +331,17 @@ func (c *Controller) Watch(ctx context.Context) error {
 }
 
 // watch adds the indexes and event handlers of a kind.
-func (c *Controller) watch(ctx context.Context, k watched) error {
-	i, err := c.cache.GetInformer(ctx, k.object, cache.BlockUntilSynced(false))
-	if err != nil {
-		return errors.Wrap(err, "cannot get an informer")
-	}
+func (c *Controller) watch(ctx context.Context, k watched, i cache.Informer) error {
 	for field, fn := range k.indexes {
 		if err := c.cache.IndexField(ctx, k.object, field, fn); err != nil {
 			return errors.Wrap(err, "cannot index")
 		}
 	}
-	affected := func(of any) {
-		if t, ok := of.(toolscache.DeletedFinalStateUnknown); ok {
-			of = t.Obj
-		}
+	affected := func(o client.Object) {
 		if k.onChange != nil {
 			k.onChange(ctx)
 		}
-		if o, ok := of.(client.Object); ok && c.writes() {
+		if c.writes() {
 			c.enqueue(k.affected(ctx, o)...)
 		}
 	}
@@ -361,33 +350,31 @@ func (c *Controller) watch(ctx context.Context, k watched) error {
 		c.securityPolicies = i
 		c.mu.Unlock()
 	}
-	_, err = i.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc: affected,
-		UpdateFunc: func(old, now any) {
-			if !same(old, now) {
-				affected(old)
-				affected(now)
+	_, err := i.AddEventHandler(watch.Handler(func(old, now client.Object) {
+		if old != nil && now != nil && same(old, now) {
+			return
+		}
+		for _, o := range []client.Object{old, now} {
+			if o != nil {
+				affected(o)
 			}
-		},
-		DeleteFunc: affected,
-	})
+		}
+	}))
 	return errors.Wrap(err, "cannot add an event handler")
 }
 
 // same reports whether the relevant fields of an object are unchanged.
-func same(old, now any) bool {
-	a, ok := old.(client.Object)
-	b, also := now.(client.Object)
-	if !ok || !also || a.GetUID() != b.GetUID() || a.GetGeneration() != b.GetGeneration() || !maps.Equal(a.GetLabels(), b.GetLabels()) ||
+func same(a, b client.Object) bool {
+	if a.GetUID() != b.GetUID() || a.GetGeneration() != b.GetGeneration() || !maps.Equal(a.GetLabels(), b.GetLabels()) ||
 		a.GetDeletionTimestamp().IsZero() != b.GetDeletionTimestamp().IsZero() {
 		return false
 	}
-	if e, ok := now.(*gatewayv1alpha1.TailscaleEndpoints); ok {
-		was, ok := old.(*gatewayv1alpha1.TailscaleEndpoints)
+	if e, ok := b.(*gatewayv1alpha1.TailscaleEndpoints); ok {
+		was, ok := a.(*gatewayv1alpha1.TailscaleEndpoints)
 		return ok && equality.Semantic.DeepEqual(was.Status, e.Status)
 	}
-	if s, ok := now.(*gatewayv1alpha1.TailscaleServices); ok {
-		was, ok := old.(*gatewayv1alpha1.TailscaleServices)
+	if s, ok := b.(*gatewayv1alpha1.TailscaleServices); ok {
+		was, ok := a.(*gatewayv1alpha1.TailscaleServices)
 		return ok && equality.Semantic.DeepEqual(was.Status, s.Status)
 	}
 	_, was := statusOf(a)

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -16,9 +15,6 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/watch"
 )
-
-// retryInterval is the time between two attempts to watch a kind that does not exist yet.
-const retryInterval = 10 * time.Second
 
 // Watch observes the objects of o's kind until ctx ends. It returns once it has observed the
 // existing objects, or when ctx ends. The state function returns an empty string for objects
@@ -29,23 +25,13 @@ func (r *Reconciler) Watch(ctx context.Context, from watch.Informers, o client.O
 	if err != nil || ctx.Err() != nil {
 		return err
 	}
-	observe := func(in any) {
-		if o, ok := in.(client.Object); ok {
-			r.Observe(client.ObjectKeyFromObject(o), NewObserved(o, state(o)))
+	registration, err := i.AddEventHandler(watch.Handler(func(old, now client.Object) {
+		if now == nil {
+			r.Observe(client.ObjectKeyFromObject(old), nil)
+			return
 		}
-	}
-	registration, err := i.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    observe,
-		UpdateFunc: func(_, now any) { observe(now) },
-		DeleteFunc: func(old any) {
-			if t, ok := old.(toolscache.DeletedFinalStateUnknown); ok {
-				old = t.Obj
-			}
-			if o, ok := old.(client.Object); ok {
-				r.Observe(client.ObjectKeyFromObject(o), nil)
-			}
-		},
-	})
+		r.Observe(client.ObjectKeyFromObject(now), NewObserved(now, state(now)))
+	}))
 	if err != nil {
 		return errors.Wrap(err, "cannot add an event handler")
 	}
@@ -58,22 +44,22 @@ func (r *Reconciler) Watch(ctx context.Context, from watch.Informers, o client.O
 
 // informer waits for the kind and returns its informer.
 func (r *Reconciler) informer(ctx context.Context, from watch.Informers, o client.Object) (cache.Informer, error) {
-	t := time.NewTicker(retryInterval)
+	const kind = "the kind of the objects to write"
+	var found cache.Informer
+	kinds := watch.NewKinds(from, map[string]client.Object{kind: o}, r.log)
+	t := time.NewTicker(watch.RetryInterval)
 	defer t.Stop()
-	logged := false
-	for {
-		i, err := from.GetInformer(ctx, o, cache.BlockUntilSynced(false))
-		switch {
-		case err == nil:
-			return i, nil
-		case ctx.Err() != nil:
-			return nil, nil
-		case !logged && meta.IsNoMatchError(err):
-			r.log.Info("The API server does not know the kind yet; install the CRDs of the extension's chart", "error", err)
-		case !logged:
-			r.log.Info("Cannot watch the kind; retrying", "error", err)
+	for logged := false; ; logged = true {
+		kinds.Try(ctx, func(_ string, i cache.Informer) error {
+			found = i
+			return nil
+		})
+		if found != nil || ctx.Err() != nil {
+			return found, nil
 		}
-		logged = true
+		if err := kinds.Missing()[kind]; !logged && meta.IsNoMatchError(err) {
+			r.log.Info("The API server does not know the kind yet; install the CRDs of the extension's chart", "error", err)
+		}
 		select {
 		case <-ctx.Done():
 			return nil, nil

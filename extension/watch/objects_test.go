@@ -11,7 +11,7 @@ import (
 )
 
 // objects decodes manifests.
-var objects = objecttest.With(parse.Scheme) //nolint:gochecknoglobals // It never changes.
+var objects = objecttest.With(parse.Scheme)
 
 func name(n string) types.NamespacedName { return types.NamespacedName{Namespace: "shop", Name: n} }
 

@@ -6,14 +6,11 @@ package watch
 import (
 	"context"
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -25,9 +22,6 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 )
 
-// retryInterval is the time between two attempts to watch kinds that do not exist yet.
-const retryInterval = 10 * time.Second
-
 // deletionDelay is how long a route stays known after its deletion. Envoy Gateway sees the
 // deletion at about the same time. If it translated the route once more while the route is
 // unknown here, it would give Envoy a separate cluster for the route, and remove that
@@ -35,25 +29,14 @@ const retryInterval = 10 * time.Second
 // cluster, and applies no other change of clusters in that time (seen with Envoy 1.39.1).
 const deletionDelay = 3 * time.Second
 
-// Informers are the source of objects. A cache.Cache implements it.
-type Informers interface {
-	GetInformer(ctx context.Context, o client.Object, opts ...cache.InformerGetOption) (cache.Informer, error)
-}
-
 // A Source feeds a Store with objects from informers.
 type Source struct {
-	informers Informers
-	store     *index.Store
-	log       logging.Logger
-
-	// kinds are the kinds to watch.
-	kinds map[string]client.Object
+	kinds *Kinds
+	store *index.Store
+	log   logging.Logger
 
 	// mu guards the fields below.
 	mu sync.Mutex
-
-	// unwatched are the kinds that are not watched yet, with the reason.
-	unwatched map[string]error
 
 	// listing are the kinds that are watched but not listed yet.
 	listing map[string]struct{}
@@ -82,28 +65,22 @@ type deletion struct {
 // NewSource returns a Source that feeds a store with objects of some kinds once it is
 // started.
 func NewSource(i Informers, kinds map[string]client.Object, s *index.Store, log logging.Logger) *Source {
-	out := &Source{
-		informers: i,
-		kinds:     kinds,
+	return &Source{
+		kinds:     NewKinds(i, kinds, log),
 		store:     s,
 		log:       log,
-		unwatched: map[string]error{},
 		listing:   map[string]struct{}{},
 		deletions: map[routeID]deletion{},
 		wake:      make(chan struct{}, 1),
 		synced:    make(chan struct{}),
 	}
-	for k := range kinds {
-		out.unwatched[k] = errors.New("is not watched yet")
-	}
-	return out
 }
 
 // Start feeds the store until the context ends. It creates the first Snapshot when every
 // kind that the API server knows is listed, so that no Snapshot is incomplete. If the CRD of
 // a kind is created later, Start watches the kind within 10 seconds.
 func (s *Source) Start(ctx context.Context) error {
-	retry := time.NewTicker(retryInterval)
+	retry := time.NewTicker(RetryInterval)
 	defer retry.Stop()
 	s.watch(ctx)
 	for {
@@ -134,12 +111,12 @@ func (s *Source) HasSynced() bool {
 // Waiting returns the kinds that do not exist or are not listed yet, each with the reason,
 // sorted. Readiness checks and messages use it.
 func (s *Source) Waiting() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	var out []string
-	for k, err := range s.unwatched {
+	for k, err := range s.kinds.Missing() {
 		out = append(out, fmt.Sprintf("%s: %v", k, err))
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for k := range s.listing {
 		out = append(out, k+": is not listed yet; may the extension list and watch it?")
 	}
@@ -149,43 +126,16 @@ func (s *Source) Waiting() []string {
 
 // watch starts to watch the kinds that are not watched yet.
 func (s *Source) watch(ctx context.Context) {
-	s.mu.Lock()
-	missing := slices.Sorted(maps.Keys(s.unwatched))
-	s.mu.Unlock()
-	for _, k := range missing {
-		err := s.watchKind(ctx, k, s.kinds[k])
-		s.mu.Lock()
-		if err == nil {
-			delete(s.unwatched, k)
-		} else {
-			s.unwatched[k] = err
-		}
-		s.mu.Unlock()
-		if err != nil && !meta.IsNoMatchError(err) && ctx.Err() == nil {
-			s.log.Info("Cannot watch a kind, and will try again", "kind", k, "error", err)
-		}
-	}
+	s.kinds.Try(ctx, func(kind string, i cache.Informer) error { return s.watchKind(ctx, kind, i) })
 	s.notify()
 }
 
 // watchKind watches a kind, and waits in the background until it is listed.
-func (s *Source) watchKind(ctx context.Context, kind string, o client.Object) error {
-	i, err := s.informers.GetInformer(ctx, o, cache.BlockUntilSynced(false))
-	if err != nil {
-		return errors.Wrap(err, "cannot get an informer")
-	}
+func (s *Source) watchKind(ctx context.Context, kind string, i cache.Informer) error {
 	s.mu.Lock()
 	s.listing[kind] = struct{}{}
 	s.mu.Unlock()
-	r, err := i.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc: func(now any) { s.changed(now, false) },
-		UpdateFunc: func(old, now any) {
-			if !parse.Same(old, now) {
-				s.changed(now, false)
-			}
-		},
-		DeleteFunc: func(old any) { s.changed(old, true) },
-	})
+	r, err := i.AddEventHandler(Handler(s.changed))
 	if err != nil {
 		return errors.Wrap(err, "cannot add an event handler")
 	}
@@ -203,18 +153,17 @@ func (s *Source) watchKind(ctx context.Context, kind string, o client.Object) er
 	return nil
 }
 
-// changed queues the change that an event reports.
-func (s *Source) changed(in any, gone bool) {
-	if t, ok := in.(toolscache.DeletedFinalStateUnknown); ok {
-		in = t.Obj
-	}
-	o, ok := in.(client.Object)
-	if !ok {
-		s.log.Info("Cannot handle an object of an informer", "type", fmt.Sprintf("%T", in))
+// changed queues the change of an object, unless it makes no difference.
+func (s *Source) changed(old, now client.Object) {
+	c := index.Change{Object: now}
+	switch {
+	case now == nil:
+		c = index.Change{Object: old, Gone: true}
+	case old != nil && parse.Same(old, now):
 		return
 	}
 	s.mu.Lock()
-	s.enqueue(index.Change{Object: o, Gone: gone})
+	s.enqueue(c)
 	s.mu.Unlock()
 	s.notify()
 }
@@ -289,10 +238,5 @@ func (s *Source) flush() {
 // listed reports whether every kind that the API server knows is listed. The caller holds
 // the lock.
 func (s *Source) listed() bool {
-	for _, err := range s.unwatched {
-		if !meta.IsNoMatchError(err) {
-			return false
-		}
-	}
-	return len(s.listing) == 0
+	return s.kinds.Complete() && len(s.listing) == 0
 }

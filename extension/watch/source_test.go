@@ -140,9 +140,7 @@ func TestSource(t *testing.T) {
 		if got := st.Snapshot().Revision; got != 2 {
 			t.Errorf("revision %d after an update", got)
 		}
-		for _, h := range []any{toolscache.DeletedFinalStateUnknown{Key: "shop/web", Obj: route}} {
-			src.changed(h, true)
-		}
+		Handler(src.changed).OnDelete(toolscache.DeletedFinalStateUnknown{Key: "shop/web", Obj: route})
 		key := ir.RouteKey{Kind: ir.KindHTTPRoute, NamespacedName: name("web")}
 		synctest.Wait()
 		if st.Snapshot().Route(key) == nil {
@@ -167,7 +165,7 @@ func TestSource(t *testing.T) {
 
 		// A kind whose CRD is created later is watched.
 		f.there("TCPRoute")
-		time.Sleep(retryInterval)
+		time.Sleep(RetryInterval)
 		synctest.Wait()
 		f.of["TCPRoute"].Add(objects(t, tcpRouteToEdge)[0])
 		synctest.Wait()
@@ -202,7 +200,7 @@ func TestSourceRetries(t *testing.T) {
 			t.Error("synced, although the API server did not report which kinds exist")
 		}
 		f.there("GRPCRoute")
-		time.Sleep(retryInterval)
+		time.Sleep(RetryInterval)
 		synctest.Wait()
 		if !src.HasSynced() {
 			t.Errorf("not synced: %v", src.Waiting())
