@@ -19,7 +19,7 @@ type problem struct {
 
 // remedies are the messages for rules that the hooks left as Envoy Gateway generated them.
 // Rules with other reasons are reported in the status of the route, or need no action.
-var remedies = map[hooks.Reason]string{ //nolint:gochecknoglobals // A constant map.
+var remedies = map[hooks.Reason]string{
 	hooks.Unsupported: "all its backends must be in one Envoy cluster, and only Envoy Gateway has the endpoints of some of them; combine Tailscale backends with Services only, or use a separate rule for the Tailscale backends",
 	hooks.Patched:     "it sends requests to a cluster that an EnvoyPatchPolicy or another extension set; remove that cluster or the Tailscale backends",
 	hooks.Malformed:   "Envoy would reject the generated configuration; see the log of the extension",

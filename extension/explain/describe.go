@@ -16,7 +16,7 @@ import (
 )
 
 // kindNames maps kinds to their usual spelling.
-var kindNames = map[ir.RouteKind]string{ //nolint:gochecknoglobals // A constant map.
+var kindNames = map[ir.RouteKind]string{
 	ir.KindHTTPRoute: "HTTPRoute",
 	ir.KindGRPCRoute: "GRPCRoute",
 	ir.KindTCPRoute:  "TCPRoute",

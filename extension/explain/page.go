@@ -29,7 +29,7 @@ const (
 //go:embed page.html
 var pageHTML string
 
-var pageTemplate = template.Must(template.New("page").Parse(pageHTML)) //nolint:gochecknoglobals // Parsed once.
+var pageTemplate = template.Must(template.New("page").Parse(pageHTML))
 
 // A Page serves overviews and answers.
 type Page struct {

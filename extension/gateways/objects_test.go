@@ -20,7 +20,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/refgrant"
 )
 
-var decode = objecttest.With(parse.Scheme) //nolint:gochecknoglobals // It never changes.
+var decode = objecttest.With(parse.Scheme)
 
 // objects decodes manifests. Each object has a UID.
 func objects(t testing.TB, manifests ...string) []client.Object {

@@ -158,7 +158,7 @@ func fits[T any](of []T, room int) (n, size int) {
 }
 
 // worstFirst is the order in which generated routes are reported if not all of them fit.
-var worstFirst = []tailnetv1alpha1.GeneratedRouteState{ //nolint:gochecknoglobals // A constant list.
+var worstFirst = []tailnetv1alpha1.GeneratedRouteState{
 	tailnetv1alpha1.GeneratedRouteConflict, tailnetv1alpha1.GeneratedRouteRefused,
 	tailnetv1alpha1.GeneratedRoutePending, tailnetv1alpha1.GeneratedRouteAccepted,
 }

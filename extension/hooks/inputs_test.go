@@ -21,10 +21,10 @@ import (
 )
 
 // allInputs selects all inputs instead of a sample.
-var allInputs = flag.Bool("inputs", false, "translate all of Envoy Gateway's inputs instead of each sixth") //nolint:gochecknoglobals // A flag.
+var allInputs = flag.Bool("inputs", false, "translate all of Envoy Gateway's inputs instead of each sixth")
 
 // oneInput selects a single input.
-var oneInput = flag.String("input", "", "translate this one of Envoy Gateway's inputs alone") //nolint:gochecknoglobals // A flag.
+var oneInput = flag.String("input", "", "translate this one of Envoy Gateway's inputs alone")
 
 // sampled is the number of inputs for each input in the sample.
 const sampled = 6

@@ -49,7 +49,7 @@ func (t *translation) recordSettings(d *decision) {
 }
 
 // identityFields are fields that only identify a cluster.
-var identityFields = map[protoreflect.Name]bool{"name": true, "alt_stat_name": true, "metadata": true, "eds_cluster_config": true, "dns_lookup_family": true} //nolint:gochecknoglobals // A constant set.
+var identityFields = map[protoreflect.Name]bool{"name": true, "alt_stat_name": true, "metadata": true, "eds_cluster_config": true, "dns_lookup_family": true}
 
 // differing returns the fields in which two clusters differ, by their JSON names.
 func differing(a, b *clusterv3.Cluster) []string {

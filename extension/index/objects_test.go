@@ -19,7 +19,7 @@ import (
 )
 
 // decode decodes manifests.
-var decode = objecttest.With(parse.Scheme) //nolint:gochecknoglobals // It never changes.
+var decode = objecttest.With(parse.Scheme)
 
 // apply applies or deletes the objects of manifests in a store.
 func apply(t testing.TB, s *Store, gone bool, manifests ...string) {

@@ -53,7 +53,7 @@ const (
 )
 
 // sections are all sections.
-var sections = [sectionCount]section{ //nolint:gochecknoglobals // A constant table.
+var sections = [sectionCount]section{
 	routeSection:       {put: (*objects).putRoute, recompute: (*Store).recomputeRoutes, digest: (*Store).digestRoute, serve: (*objects).serveRoutes},
 	secretSection:      {recompute: (*Store).recomputeSecrets},
 	policySection:      {put: (*objects).putPolicy, recompute: (*Store).recomputePolicies, digest: (*Store).digestPolicy, serve: (*objects).servePolicies},

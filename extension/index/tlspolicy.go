@@ -16,7 +16,7 @@ import (
 )
 
 // tlsRefs are the kinds of lookups for the BackendTLSPolicies of each of our kinds.
-var tlsRefs = map[gwapiv1.Kind]refKind{ //nolint:gochecknoglobals // A constant map.
+var tlsRefs = map[gwapiv1.Kind]refKind{
 	parse.KindTailscaleServices:  refServicesTLS,
 	parse.KindTailscaleEndpoints: refEndpointsTLS,
 }

@@ -26,7 +26,7 @@ type Changes struct {
 }
 
 // RouteKinds are the kinds of routes by their names in manifests.
-var RouteKinds = map[string]RouteKind{ //nolint:gochecknoglobals // A constant map.
+var RouteKinds = map[string]RouteKind{
 	"HTTPRoute": KindHTTPRoute,
 	"GRPCRoute": KindGRPCRoute,
 	"TCPRoute":  KindTCPRoute,

@@ -19,7 +19,7 @@ import (
 )
 
 // SecretTime is the time at which tests read Secrets.
-var SecretTime = time.Date(2026, time.June, 1, 0, 0, 0, 0, time.UTC) //nolint:gochecknoglobals // A constant.
+var SecretTime = time.Date(2026, time.June, 1, 0, 0, 0, 0, time.UTC)
 
 // ECDSAKey returns a key on a curve that Envoy accepts.
 func ECDSAKey(t testing.TB) crypto.Signer {

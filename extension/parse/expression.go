@@ -30,7 +30,7 @@ const maxProgram = 50_000
 
 // classes are the names after \p that both RE2 and Go know. Go also knows newer scripts and
 // other spellings.
-var classes = map[string]bool{ //nolint:gochecknoglobals // A constant map.
+var classes = map[string]bool{
 	"Any": true,
 	"C":   true, "Cc": true, "Cf": true, "Co": true,
 	"L": true, "Ll": true, "Lm": true, "Lo": true, "Lt": true, "Lu": true,

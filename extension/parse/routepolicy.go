@@ -188,7 +188,7 @@ func parseClients(in []string) ([]netip.Prefix, error) {
 }
 
 // rateUnits are the periods of rate limits.
-var rateUnits = map[gatewayv1alpha1.RateUnit]time.Duration{ //nolint:gochecknoglobals // A constant map.
+var rateUnits = map[gatewayv1alpha1.RateUnit]time.Duration{
 	gatewayv1alpha1.RatePerSecond: time.Second,
 	gatewayv1alpha1.RatePerMinute: time.Minute,
 	gatewayv1alpha1.RatePerHour:   time.Hour,

@@ -49,14 +49,14 @@ type PolicySelector struct {
 // targets, and the settings that Envoy applies to a request before it selects an endpoint
 // (envoyproxy/gateway internal/ir/xds.go: TrafficFeatures without ClusterTrafficFeatures). A
 // field that is missing here costs only a cluster.
-var routeSettings = map[string]bool{ //nolint:gochecknoglobals // A constant map.
+var routeSettings = map[string]bool{
 	"targetRef": true, "targetRefs": true, "targetSelectors": true, "mergeType": true,
 	"retry": true, "rateLimit": true, "bandwidthLimit": true, "faultInjection": true, "compression": true, "compressor": true,
 	"responseOverride": true, "httpUpgrade": true, "requestBuffer": true, "telemetry": true,
 }
 
 // routeTimeouts are the fields of timeout.http that are settings of routes.
-var routeTimeouts = map[string]bool{ //nolint:gochecknoglobals // A constant map.
+var routeTimeouts = map[string]bool{
 	"requestTimeout": true, "streamIdleTimeout": true, "maxStreamDuration": true,
 }
 

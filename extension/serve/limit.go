@@ -38,7 +38,7 @@ func (l *addressListener) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()
 		if err != nil {
-			return nil, err //nolint:wrapcheck // gRPC checks the type of the error.
+			return nil, err // gRPC checks the type of the error.
 		}
 		host, _, err := net.SplitHostPort(c.RemoteAddr().String())
 		if err != nil {
@@ -78,5 +78,5 @@ type addressConn struct {
 // Close implements net.Conn.
 func (c *addressConn) Close() error {
 	c.leave()
-	return c.Conn.Close() //nolint:wrapcheck // As the connection's own.
+	return c.Conn.Close() // As the connection's own.
 }

@@ -43,7 +43,7 @@ type patientListener struct{ net.Listener }
 func (l patientListener) Accept() (net.Conn, error) {
 	c, err := l.Listener.Accept()
 	if err != nil {
-		return nil, err //nolint:wrapcheck // gRPC checks the type of the error.
+		return nil, err // gRPC checks the type of the error.
 	}
 	tcp, ok := c.(*net.TCPConn)
 	if !ok {
@@ -75,7 +75,7 @@ func newPatientConn(c *net.TCPConn) net.Conn {
 // Close implements net.Conn.
 func (c *patientConn) Close() error {
 	c.stop()
-	return c.TCPConn.Close() //nolint:wrapcheck // As the connection's own.
+	return c.TCPConn.Close() // As the connection's own.
 }
 
 // monitor resets the connection if the client acknowledges after a silence, until ctx ends.
@@ -120,11 +120,11 @@ func (c *patientConn) lastAck() (time.Duration, error) {
 func control(c *net.TCPConn, do func(fd int) error) error {
 	raw, err := c.SyscallConn()
 	if err != nil {
-		return err //nolint:wrapcheck // The options are not required.
+		return err // The options are not required.
 	}
 	var failed error
 	if err := raw.Control(func(fd uintptr) { failed = do(int(fd)) }); err != nil {
-		return err //nolint:wrapcheck // The options are not required.
+		return err // The options are not required.
 	}
 	return failed
 }

@@ -50,7 +50,7 @@ func RecordClient() (*listenerv3.Filter, error) {
 }
 
 // noClient is an address range without clients: Envoy accepts no empty list.
-var noClient = netip.MustParsePrefix("255.255.255.255/32") //nolint:gochecknoglobals // A constant.
+var noClient = netip.MustParsePrefix("255.255.255.255/32")
 
 // clientMatcher returns a matcher for connections from one of the ranges.
 func clientMatcher(of []netip.Prefix) *matcherv3.FilterStateMatcher {

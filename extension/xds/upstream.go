@@ -95,7 +95,7 @@ func speakHTTP1(c *clusterv3.Cluster) error {
 }
 
 // defaultHTTP is the bytes of options with HTTP/1 only.
-var defaultHTTP = func() []byte { //nolint:gochecknoglobals // A constant.
+var defaultHTTP = func() []byte {
 	a, err := packAny(&httpv3.HttpProtocolOptions{UpstreamProtocolOptions: explicit(&httpv3.HttpProtocolOptions_ExplicitHttpConfig{
 		ProtocolConfig: &httpv3.HttpProtocolOptions_ExplicitHttpConfig_HttpProtocolOptions{
 			HttpProtocolOptions: &corev3.Http1ProtocolOptions{},
