@@ -5,6 +5,11 @@
 // describes. Every replica of the extension does this at the same time, without leader
 // election. The packages resync and placeholder define the objects.
 //
+// A Lease would delay each change for up to 17 s after its holder crashes: the Lease is valid for
+// 15 s, and other replicas try to get it every 2 s (extension/lead.go). Until then Envoy Gateway
+// would not translate again, and Envoys would not get the clusters of new backends. Objects that
+// no traffic waits for, such as status and reports, are written by the holder of the Lease.
+//
 // Replicas with the same information desire the same state: the replica that observes a change
 // first writes it, and the others find the object up to date. A replica whose informers lag
 // must not restore an older state. Therefore a replica waits before it replaces a state that it
