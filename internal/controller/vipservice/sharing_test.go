@@ -379,7 +379,7 @@ func TestShareThroughFaults(t *testing.T) {
 	}
 }
 
-func TestConflictIsToldOnBothSides(t *testing.T) {
+func TestConflictIsReportedOnBothSides(t *testing.T) {
 	n := newTailnet(t)
 	a, b := n.provider("a"), n.provider("b")
 	ma := a.share()
