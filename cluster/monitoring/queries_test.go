@@ -139,7 +139,7 @@ func TestMetricsExist(t *testing.T) {
 	}
 }
 
-func TestAlertsTell(t *testing.T) {
+func TestAlertMessages(t *testing.T) {
 	seen := map[string]bool{}
 	for _, r := range alerts(t) {
 		if seen[r.Alert] {

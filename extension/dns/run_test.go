@@ -31,7 +31,7 @@ var (
 type hosts struct {
 	mu      sync.Mutex
 	wanted  []string
-	told    []string
+	set     []string
 	changed chan struct{}
 }
 
@@ -50,7 +50,7 @@ func (h *hosts) HostsChanged() <-chan struct{} { return h.changed }
 func (h *hosts) SetHost(host string, addresses []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.told = append(h.told, strings.Join(append([]string{host}, addresses...), " "))
+	h.set = append(h.set, strings.Join(append([]string{host}, addresses...), " "))
 }
 
 func (h *hosts) want(wanted ...string) {
@@ -63,7 +63,7 @@ func (h *hosts) want(wanted ...string) {
 func (h *hosts) said() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return slices.Clone(h.told)
+	return slices.Clone(h.set)
 }
 
 // An answer of a fake DNS server. The server repeats its last answer.

@@ -82,7 +82,7 @@ func TestPlace(t *testing.T) {
 	}
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
-			got := told(localities(place(tc.sources, tc.p)))
+			got := describe(localities(place(tc.sources, tc.p)))
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\n-want, +got\n%s", tc.reason, diff)
 			}
@@ -90,7 +90,7 @@ func TestPlace(t *testing.T) {
 	}
 }
 
-func told(ls []ir.Locality) []string {
+func describe(ls []ir.Locality) []string {
 	var out []string
 	for _, l := range ls {
 		if len(l.Endpoints) == 0 {

@@ -109,8 +109,8 @@ spec: {gatewayRef: {name: gw}, tailnets: [{name: corp, listeners: [{name: http, 
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
-			if told := s.Snapshot().GatewayDigest(gw) != ""; told != tc.want.Wanted {
-				t.Errorf("%s\nthe Gateway has a digest: %t", tc.reason, told)
+			if known := s.Snapshot().GatewayDigest(gw) != ""; known != tc.want.Wanted {
+				t.Errorf("%s\nthe Gateway has a digest: %t", tc.reason, known)
 			}
 		})
 	}

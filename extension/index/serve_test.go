@@ -60,8 +60,8 @@ func TestServe(t *testing.T) {
 				}
 			}
 			for _, g := range []types.NamespacedName{{Namespace: "infra", Name: "gw"}, gw2} {
-				if _, told := after.Snapshot().IdentityListeners(g); told != (tc.serves == nil || tc.serves(g)) {
-					t.Errorf("\n%s\nidentity listeners of %s are known: %t", tc.reason, g, told)
+				if _, known := after.Snapshot().IdentityListeners(g); known != (tc.serves == nil || tc.serves(g)) {
+					t.Errorf("\n%s\nidentity listeners of %s are known: %t", tc.reason, g, known)
 				}
 			}
 			apply(t, back, false, all...)

@@ -46,11 +46,11 @@ func TestPatient(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			telling := announcingListener{Listener: l, accepted: make(chan net.Conn, 1)}
+			announcing := announcingListener{Listener: l, accepted: make(chan net.Conn, 1)}
 			s := NewServer(Options{Credentials: insecure.NewCredentials(), Patient: tc.patient})
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan error, 1)
-			go func() { done <- s.Run(ctx, telling, 0) }()
+			go func() { done <- s.Run(ctx, announcing, 0) }()
 			t.Cleanup(func() {
 				cancel()
 				if err := <-done; err != nil {
@@ -66,7 +66,7 @@ func TestPatient(t *testing.T) {
 			if _, err := healthpb.NewHealthClient(c).Check(t.Context(), &healthpb.HealthCheckRequest{}); err != nil {
 				t.Fatal(err)
 			}
-			if got := userTimeout(t, <-telling.accepted); got != tc.want {
+			if got := userTimeout(t, <-announcing.accepted); got != tc.want {
 				t.Errorf("%s: data is retransmitted for %s, want %s", tc.reason, got, tc.want)
 			}
 		})

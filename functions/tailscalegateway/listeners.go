@@ -82,9 +82,9 @@ func (gp *gatewayPlan) gatewayValid() compose.Condition {
 	if front == nil || front.Spec.Type != corev1.ServiceTypeLoadBalancer && front.Spec.Type != corev1.ServiceTypeNodePort {
 		return c
 	}
-	if told := gp.identityListeners(); len(told) > 0 {
+	if identified := gp.identityListeners(); len(identified) > 0 {
 		c.Message += fmt.Sprintf("; it is of type %s, and a client that reaches one of the listeners %s without the proxies can claim any identity: admit only the proxies with a NetworkPolicy, or use a Service of type ClusterIP",
-			front.Spec.Type, compose.List(told...))
+			front.Spec.Type, compose.List(identified...))
 	}
 	return c
 }
@@ -92,15 +92,15 @@ func (gp *gatewayPlan) gatewayValid() compose.Condition {
 // identityListeners returns the names of the listeners that receive the client's identity, each
 // once.
 func (gp *gatewayPlan) identityListeners() []string {
-	told := map[string]bool{}
+	identified := map[string]bool{}
 	for _, t := range gp.tailnets {
 		for _, l := range t.Listeners {
 			if gp.ingress() && l.Identity != "" && l.Identity != gatewayv1alpha1.ClientIdentityNone {
-				told[l.Name] = true
+				identified[l.Name] = true
 			}
 		}
 	}
-	return slices.Sorted(maps.Keys(told))
+	return slices.Sorted(maps.Keys(identified))
 }
 
 // identifiesElsewhere reports whether a Gateway of another namespace should receive identity

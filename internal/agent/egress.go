@@ -94,14 +94,14 @@ type leavingTarget struct {
 }
 
 func (a *Agent) newEgress(ctx context.Context, peers *localapi.Peers, k *kernelLoop) *egressLoop {
-	tell := func() { a.do(ctx, func(*loop) {}) }
+	notify := func() { a.do(ctx, func(*loop) {}) }
 	e := &egressLoop{
 		opts:    a.opts.Egress,
 		retry:   a.opts.Pauses.Retry,
 		log:     a.log,
 		find:    peers.Find,
 		has:     peers.Has,
-		prober:  probe.NewProber(probe.NewDialChecker(a.dialer.DialContext), tell, probe.WithProbed(a.metrics.probed)),
+		prober:  probe.NewProber(probe.NewDialChecker(a.dialer.DialContext), notify, probe.WithProbed(a.metrics.probed)),
 		file:    atomicdir.New(a.opts.Egress.Dir, egress.ConfigMapKey),
 		kernel:  k,
 		leaving: make(map[plan.EgressKey]leavingTarget),
@@ -109,7 +109,7 @@ func (a *Agent) newEgress(ctx context.Context, peers *localapi.Peers, k *kernelL
 		warmFor: a.opts.Pauses.Warm,
 	}
 	if !k.on {
-		e.server = carrier.NewServer(a.dialer.Dial, a.metrics.egress, a.log, tell, carrier.WithListen(carrier.ListenAt(e.opts.Address)), carrier.WithIdleTimeout(e.opts.Idle))
+		e.server = carrier.NewServer(a.dialer.Dial, a.metrics.egress, a.log, notify, carrier.WithListen(carrier.ListenAt(e.opts.Address)), carrier.WithIdleTimeout(e.opts.Idle))
 	}
 	return e
 }

@@ -150,13 +150,13 @@ func TestForgetUDP(t *testing.T) {
 			`"tcp-10001":{"ports":[{"protocol":"tcp","matchPort":10001,"targetPort":53}],"tailnetTargetIPs":["` + target + `"]}}}`)
 	}
 	ingress := []byte(`{"podIPv4":"10.0.0.7","configs":` + ingressWeb + `}`)
-	var told []network.Translations
+	var forgotten []network.Translations
 	broken := false
 	k := newKernel(true, nil, func(t network.Translations) (uint, error) {
 		if broken {
 			return 0, errors.New("boom")
 		}
-		told = append(told, t)
+		forgotten = append(forgotten, t)
 		return 1, nil
 	}, func() {})
 	none := network.Translations{Ports: map[uint16]netip.AddrPort{}, Addresses: map[netip.Addr]netip.Addr{}}
@@ -182,11 +182,11 @@ func TestForgetUDP(t *testing.T) {
 		{reason: "Flows are deleted when a service has an address.", data: map[string][]byte{"egress-services": egress("100.64.0.8"), "ingress-config.json": ingress}, want: []network.Translations{both}},
 		{reason: "Flows to removed targets are deleted.", want: []network.Translations{none}},
 	} {
-		told, broken = nil, step.broken
+		forgotten, broken = nil, step.broken
 		if err := k.setState(&corev1.Secret{Data: step.data}, "10.0.0.7"); (err != nil) != step.broken {
 			t.Errorf("%s: setState(...): %v", step.reason, err)
 		}
-		if diff := cmp.Diff(step.want, told, cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{})); diff != "" {
+		if diff := cmp.Diff(step.want, forgotten, cmpopts.EquateComparable(netip.Addr{}, netip.AddrPort{})); diff != "" {
 			t.Errorf("%s: -want, +got:\n%s", step.reason, diff)
 		}
 	}

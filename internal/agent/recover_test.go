@@ -14,7 +14,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
 )
 
-func TestMendState(t *testing.T) {
+func TestRecoverState(t *testing.T) {
 	withKey, without := []byte(`{"Version":"alpha0","AuthKey":"tskey-auth-1"}`), []byte(`{"Version":"alpha0"}`)
 	whole := &corev1.Secret{Data: wholeState()}
 	partial := &corev1.Secret{Data: wholeState()}

@@ -302,8 +302,8 @@ func TestStatefulSetHooks(t *testing.T) {
 		if i < 0 {
 			t.Fatalf("%s: the agent does not receive the grace period", direction)
 		}
-		if told, err := time.ParseDuration(sidecar.Env[i].Value); err != nil || told != grace {
-			t.Errorf("%s: want the agent to receive the grace period %s, got %s, %v", direction, grace, told, err)
+		if got, err := time.ParseDuration(sidecar.Env[i].Value); err != nil || got != grace {
+			t.Errorf("%s: want the agent to receive the grace period %s, got %s, %v", direction, grace, got, err)
 		}
 	}
 }

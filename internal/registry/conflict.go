@@ -31,28 +31,28 @@ func Conflict(v View, self Self, want Want, current *tailscale.Service) string {
 		}
 		return fmt.Sprintf("The service keeps what cluster %s wants: %s; make both clusters want the same", o.Cluster, d)
 	}
-	var told []string
+	var conflicts []string
 	for _, m := range alive(members) {
 		if m.Cluster == self.Cluster {
 			continue
 		}
 		if d := differences(m.Record, want); d != "" {
-			told = append(told, fmt.Sprintf("cluster %s wants %s", m.Cluster, d))
+			conflicts = append(conflicts, fmt.Sprintf("cluster %s wants %s", m.Cluster, d))
 		}
 	}
-	if len(told) == 0 {
+	if len(conflicts) == 0 {
 		return ""
 	}
 	more := ""
-	if n := len(told) - maxTold; n > 0 {
+	if n := len(conflicts) - maxNamed; n > 0 {
 		more = fmt.Sprintf(" and %d more", n)
-		told = told[:maxTold]
+		conflicts = conflicts[:maxNamed]
 	}
-	return fmt.Sprintf("The service keeps what this cluster wants, but %s%s; make all clusters want the same", strings.Join(told, ", "), more)
+	return fmt.Sprintf("The service keeps what this cluster wants, but %s%s; make all clusters want the same", strings.Join(conflicts, ", "), more)
 }
 
-// maxTold is the maximum number of clusters in a message.
-const maxTold = 3
+// maxNamed is the maximum number of clusters in a message.
+const maxNamed = 3
 
 // differences describes what one cluster wants and the other does not.
 func differences(theirs Record, want Want) string {

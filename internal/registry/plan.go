@@ -263,7 +263,7 @@ func describeOwner(owner string) string {
 // clusters returns the names of at most three members' clusters.
 func clusters(ms []Member) string {
 	var names []string
-	for _, m := range ms[:min(len(ms), maxTold)] {
+	for _, m := range ms[:min(len(ms), maxNamed)] {
 		names = append(names, "cluster "+m.Cluster)
 	}
 	s := strings.Join(names, ", ")

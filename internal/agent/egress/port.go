@@ -201,9 +201,9 @@ func (p *port) admit(client net.Conn, cut context.CancelFunc) (Route, bool) {
 func (p *port) release(client net.Conn) {
 	p.mu.Lock()
 	delete(p.conns, client)
-	tell := len(p.conns) == 0 && p.r.Phase != Serving
+	drained := len(p.conns) == 0 && p.r.Phase != Serving
 	p.mu.Unlock()
-	if tell {
+	if drained {
 		p.server.changed()
 	}
 }

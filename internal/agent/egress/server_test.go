@@ -31,11 +31,11 @@ var addrDB = netip.MustParseAddrPort("100.64.0.9:5432")
 
 // A fixture is a server with its tailscaled and its target.
 type fixture struct {
-	t      *testing.T
-	local  *localapitest.Server
-	server *Server
-	target net.Listener
-	told   chan struct{}
+	t       *testing.T
+	local   *localapitest.Server
+	server  *Server
+	target  net.Listener
+	changed chan struct{}
 
 	mu    sync.Mutex
 	ports map[uint16]string
@@ -44,7 +44,7 @@ type fixture struct {
 // newFixture returns a fixture whose target calls handle for each connection.
 func newFixture(t *testing.T, handle func(net.Conn), o ...ServerOption) *fixture {
 	t.Helper()
-	f := &fixture{t: t, local: localapitest.New(t, func() {}), ports: make(map[uint16]string), told: make(chan struct{}, 100)}
+	f := &fixture{t: t, local: localapitest.New(t, func() {}), ports: make(map[uint16]string), changed: make(chan struct{}, 100)}
 	f.target = listenLoopback(t)
 	go func() {
 		for {
@@ -61,7 +61,7 @@ func newFixture(t *testing.T, handle func(net.Conn), o ...ServerOption) *fixture
 		}
 		return net.Dial("tcp", f.target.Addr().String())
 	})
-	f.server = NewServer(localapi.NewDialer(f.local.Socket).Dial, NewMetrics(), logging.NewNopLogger(), func() { f.told <- struct{}{} },
+	f.server = NewServer(localapi.NewDialer(f.local.Socket).Dial, NewMetrics(), logging.NewNopLogger(), func() { f.changed <- struct{}{} },
 		append(o, WithListen(func(_ context.Context, port uint16) (net.Listener, error) {
 			l := listenLoopback(t)
 			f.mu.Lock()
@@ -125,7 +125,7 @@ func (f *fixture) eventually(reason string, ok func() bool) {
 	deadline := time.After(20 * time.Second)
 	for !ok() {
 		select {
-		case <-f.told:
+		case <-f.changed:
 		case <-tick.C:
 		case <-deadline:
 			f.t.Fatal(reason)

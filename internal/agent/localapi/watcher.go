@@ -197,12 +197,12 @@ func (w *Watcher) follow(ctx context.Context, bus *local.IPNBusWatcher) error {
 		if err != nil {
 			return errors.Wrap(err, "cannot read from tailscaled's bus")
 		}
-		told := st.update(n)
+		changed := st.update(n)
 		if w.updatePeers(ctx, n) {
 			st.Peers++
-			told = true
+			changed = true
 		}
-		if !told {
+		if !changed {
 			continue
 		}
 		w.publish(st)
@@ -246,9 +246,9 @@ func (w *Watcher) publish(st State) {
 
 // update applies a notification, and reports whether it contained anything of interest.
 func (st *State) update(n ipn.Notify) bool {
-	told := false
+	changed := false
 	if s := n.InitialStatus; s != nil {
-		told = true
+		changed = true
 		st.Running = s.BackendState == ipn.Running.String()
 		cm := capMap(s)
 		st.Accepted = accepted(cm)
@@ -257,11 +257,11 @@ func (st *State) update(n ipn.Notify) bool {
 		st.Addresses = s.TailscaleIPs
 	}
 	if n.State != nil {
-		told = true
+		changed = true
 		st.Running = *n.State == ipn.Running
 	}
 	if n.SelfChange != nil {
-		told = true
+		changed = true
 		st.Accepted = accepted(n.SelfChange.CapMap)
 		st.Addresses = nil
 		for _, p := range n.SelfChange.Addresses {
@@ -271,7 +271,7 @@ func (st *State) update(n ipn.Notify) bool {
 		// there are any.
 		st.HTTPS, st.HTTPSKnown = n.SelfChange.CapMap.Contains(tailcfg.CapabilityHTTPS), true
 	}
-	return told
+	return changed
 }
 
 func capMap(s *ipnstate.Status) tailcfg.NodeCapMap {

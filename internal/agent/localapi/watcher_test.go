@@ -103,33 +103,33 @@ func TestHTTPS(t *testing.T) {
 	https := tailcfg.NodeCapMap{tailcfg.CapabilityHTTPS: nil}
 	running := ipn.Running
 	cases := map[string]struct {
-		reason string
-		told   []ipn.Notify
-		https  bool
-		known  bool
+		reason   string
+		notified []ipn.Notify
+		https    bool
+		known    bool
 	}{
 		"Starting": {
-			reason: "A starting tailscaled does not know its tailnet yet.",
-			told:   []ipn.Notify{{InitialStatus: &ipnstate.Status{BackendState: ipn.Starting.String()}}},
+			reason:   "A starting tailscaled does not know its tailnet yet.",
+			notified: []ipn.Notify{{InitialStatus: &ipnstate.Status{BackendState: ipn.Starting.String()}}},
 		},
 		"RunningBeforeNode": {
-			reason: "HTTPS is unknown before tailscaled has sent the node.",
-			told:   []ipn.Notify{{InitialStatus: &ipnstate.Status{BackendState: ipn.Starting.String()}}, {State: &running}},
+			reason:   "HTTPS is unknown before tailscaled has sent the node.",
+			notified: []ipn.Notify{{InitialStatus: &ipnstate.Status{BackendState: ipn.Starting.String()}}, {State: &running}},
 		},
 		"CertDomains": {
-			reason: "A node with certificate names has HTTPS.",
-			told:   []ipn.Notify{{InitialStatus: &ipnstate.Status{BackendState: ipn.Running.String(), CertDomains: []string{"a.tail1234.ts.net"}}}},
-			https:  true,
-			known:  true,
+			reason:   "A node with certificate names has HTTPS.",
+			notified: []ipn.Notify{{InitialStatus: &ipnstate.Status{BackendState: ipn.Running.String(), CertDomains: []string{"a.tail1234.ts.net"}}}},
+			https:    true,
+			known:    true,
 		},
 		"Off": {
-			reason: "A node without names and capability has no HTTPS.",
-			told:   []ipn.Notify{{InitialStatus: &ipnstate.Status{BackendState: ipn.Running.String()}}},
-			known:  true,
+			reason:   "A node without names and capability has no HTTPS.",
+			notified: []ipn.Notify{{InitialStatus: &ipnstate.Status{BackendState: ipn.Running.String()}}},
+			known:    true,
 		},
 		"TurnedOn": {
 			reason: "The Watcher must notice when HTTPS is turned on.",
-			told: []ipn.Notify{
+			notified: []ipn.Notify{
 				{InitialStatus: &ipnstate.Status{BackendState: ipn.Running.String()}},
 				{SelfChange: &tailcfg.Node{CapMap: https}},
 			},
@@ -138,7 +138,7 @@ func TestHTTPS(t *testing.T) {
 		},
 		"TurnedOff": {
 			reason: "The Watcher must notice when HTTPS is turned off.",
-			told: []ipn.Notify{
+			notified: []ipn.Notify{
 				{InitialStatus: &ipnstate.Status{BackendState: ipn.Running.String(), CertDomains: []string{"a.tail1234.ts.net"}}},
 				{SelfChange: &tailcfg.Node{}},
 			},
@@ -148,7 +148,7 @@ func TestHTTPS(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			var st State
-			for _, n := range tc.told {
+			for _, n := range tc.notified {
 				st.update(n)
 			}
 			if st.HTTPS != tc.https || st.HTTPSKnown != tc.known {

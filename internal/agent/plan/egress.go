@@ -243,10 +243,10 @@ func EgressTargets(ports []EgressPort) []probe.Target {
 
 // EgressStatus returns the ports to report.
 func EgressStatus(ports []EgressPort) []v1alpha1.EgressPort {
-	told := 0
+	messages := 0
 	for _, p := range ports {
 		if p.Message != "" {
-			told++
+			messages++
 		}
 	}
 	var out []v1alpha1.EgressPort
@@ -256,7 +256,7 @@ func EgressStatus(ports []EgressPort) []v1alpha1.EgressPort {
 			Protocol: p.Target.Protocol,
 			Target:   p.Target.Key,
 			Ready:    p.Ready,
-			Message:  egress.Cut(p.Message, told),
+			Message:  egress.Cut(p.Message, messages),
 		})
 	}
 	return out

@@ -116,7 +116,7 @@ func TestHTTP(t *testing.T) {
 			}
 			set(t, s, end)
 			if tc.tls {
-				c.tell(t, "web-tls", ca.secret(1))
+				c.update(t, "web-tls", ca.secret(1))
 			}
 
 			conn := dial(t, end.Listen, someone)
@@ -188,7 +188,7 @@ func TestHTTPRefused(t *testing.T) {
 	s, _ := newServer(t, c, "")
 	at := freeAddress(t)
 	set(t, s, plan.Termination{Listen: at, Secret: "web-tls", Backend: freeAddress(t).String(), HTTP: true})
-	c.tell(t, "web-tls", ca.secret(1))
+	c.update(t, "web-tls", ca.secret(1))
 	client, _, err := ca.handshake(dial(t, at, someone))
 	if err != nil {
 		t.Fatal(err)

@@ -33,7 +33,7 @@ func TestRefusedBackend(t *testing.T) {
 		tcp := plan.Termination{Listen: freeAddress(t), Secret: "web-tls", Backend: net.JoinHostPort(host, port)}
 		requests := plan.Termination{Listen: freeAddress(t), Backend: net.JoinHostPort(host, port), HTTP: true}
 		set(t, s, tcp, requests)
-		c.tell(t, "web-tls", ca.secret(1))
+		c.update(t, "web-tls", ca.secret(1))
 
 		client, _, err := ca.handshake(dial(t, tcp.Listen, someone))
 		if err != nil {

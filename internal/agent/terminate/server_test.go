@@ -50,7 +50,7 @@ func (c *cluster) watch(ctx context.Context, name string, fn func(*corev1.Secret
 	<-ctx.Done()
 }
 
-func (c *cluster) tell(t *testing.T, name string, s *corev1.Secret) {
+func (c *cluster) update(t *testing.T, name string, s *corev1.Secret) {
 	t.Helper()
 	// The Secret is delivered once it is watched.
 	timeout := time.After(deadline)
@@ -192,7 +192,7 @@ func TestCarry(t *testing.T) {
 			to, got := backend(t)
 			at := freeAddress(t)
 			set(t, s, plan.Termination{Listen: at, Secret: "web-tls", Backend: to, ProxyProtocol: tc.version})
-			c.tell(t, "web-tls", ca.secret(7))
+			c.update(t, "web-tls", ca.secret(7))
 
 			client, serial, err := ca.handshake(dial(t, at, someone))
 			if err != nil {
@@ -268,7 +268,7 @@ func TestReload(t *testing.T) {
 		{reason: "The certificate of a Secret that was created again is used.", secret: ca.secret(4), want: plan.Certificate{Usable: true}, serial: 4},
 	}
 	for _, st := range steps {
-		c.tell(t, "web-tls", st.secret)
+		c.update(t, "web-tls", st.secret)
 		select {
 		case <-changed:
 		default:
@@ -297,7 +297,7 @@ func TestStrangers(t *testing.T) {
 	if _, _, err := ca.handshake(dial(t, at, someone)); err == nil {
 		t.Error("Without a certificate the connection must be refused")
 	}
-	c.tell(t, "web-tls", ca.secret(1))
+	c.update(t, "web-tls", ca.secret(1))
 	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", at.String())
 	if err != nil {
 		t.Fatal(err)
@@ -315,7 +315,7 @@ func TestSet(t *testing.T) {
 	to, got := backend(t)
 	first, second := freeAddress(t), freeAddress(t)
 	set(t, s, plan.Termination{Listen: first, Secret: "web-tls", Backend: to})
-	c.tell(t, "web-tls", ca.secret(1))
+	c.update(t, "web-tls", ca.secret(1))
 	client, _, err := ca.handshake(dial(t, first, someone))
 	if err != nil {
 		t.Fatal(err)

@@ -53,10 +53,10 @@ func TestState(t *testing.T) {
 	ref, otherRef := web.Certificate(), other.Certificate()
 	missing := "key " + host + ".crt is missing or empty"
 
-	c.tell(t, "set-0", state(nil))
+	c.update(t, "set-0", state(nil))
 	is("A certificate that was not issued yet is missing.", map[plan.CertificateRef]plan.Certificate{ref: {Problem: missing}}, 0)
 	issued := state(map[string]int64{host: 1})
-	c.tell(t, "set-0", issued)
+	c.update(t, "set-0", issued)
 	is("An issued certificate is used.", map[plan.CertificateRef]plan.Certificate{ref: {Usable: true}}, 1)
 
 	for len(changed) > 0 {
@@ -72,11 +72,11 @@ func TestState(t *testing.T) {
 		map[plan.CertificateRef]plan.Certificate{ref: {Usable: true}, otherRef: {Problem: "key other.example.com.crt is missing or empty"}}, 1)
 	set(t, s, web)
 
-	c.tell(t, "set-0", state(map[string]int64{host: 2}))
+	c.update(t, "set-0", state(map[string]int64{host: 2}))
 	is("A renewed certificate is used at once.", map[plan.CertificateRef]plan.Certificate{ref: {Usable: true}}, 2)
-	c.tell(t, "set-0", state(nil))
+	c.update(t, "set-0", state(nil))
 	is("The certificate stays usable when the issuing machine loses its state.", map[plan.CertificateRef]plan.Certificate{ref: {Usable: true, Problem: missing}}, 2)
-	c.tell(t, "set-0", nil)
+	c.update(t, "set-0", nil)
 	is("The certificate stays usable when the issuing machine's state Secret is deleted.", map[plan.CertificateRef]plan.Certificate{ref: {Usable: true, Problem: "there is no such Secret"}}, 2)
 
 	again, _ := newServer(t, newCluster(), dir)
@@ -101,7 +101,7 @@ func TestRestore(t *testing.T) {
 	if err := s.Set(ctx, map[string][]plan.Termination{"svc:web": {term}}); err != nil {
 		t.Fatal(err)
 	}
-	c.tell(t, "web-tls", ca.secret(5))
+	c.update(t, "web-tls", ca.secret(5))
 	cancel()
 
 	// The API server is unavailable: no Secret is delivered.

@@ -121,11 +121,11 @@ func Message(kind string, lost map[string]Claimant) string {
 		return ""
 	}
 	names := slices.Sorted(maps.Keys(lost))
-	var told []string
+	var conflicts []string
 	for _, n := range names[:min(len(names), maxShown)] {
-		told = append(told, fmt.Sprintf("%s by %s %s", n, kind, lost[n].Name))
+		conflicts = append(conflicts, fmt.Sprintf("%s by %s %s", n, kind, lost[n].Name))
 	}
-	m := "Managed already: " + strings.Join(told, ", ")
+	m := "Managed already: " + strings.Join(conflicts, ", ")
 	if more := len(names) - maxShown; more > 0 {
 		m += fmt.Sprintf(" and %d more", more)
 	}

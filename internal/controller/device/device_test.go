@@ -249,11 +249,11 @@ func TestReconcile(t *testing.T) {
 			}),
 			device: theirs(), others: []client.Object{rival()}, ready: xpv2.Available(),
 		},
-		"OlderRival": {
+		"OlderClaim": {
 			reason: "Of two objects for one device the younger changes nothing and reports the conflict.",
 			mg:     object(tags), device: theirs(), others: []client.Object{rival()}, ready: conflict("other/rival"),
 		},
-		"YoungerRival": {
+		"YoungerClaim": {
 			reason: "The older object continues to manage the device.",
 			mg:     object(tags), device: theirs(), ready: xpv2.Available(), writes: []string{"tags"},
 			others: []client.Object{rival(func(m *v1alpha1.Device) { m.CreationTimestamp = metav1.NewTime(now.Add(time.Hour)) })},
@@ -263,12 +263,12 @@ func TestReconcile(t *testing.T) {
 			mg:     object(tags), device: theirs(), ready: conflict("other/rival"),
 			others: []client.Object{rival(func(m *v1alpha1.Device) { m.CreationTimestamp = metav1.NewTime(now) })},
 		},
-		"RivalOfAnotherDevice": {
+		"ClaimOfAnotherDevice": {
 			reason: "An object for another device causes no conflict.",
 			mg:     object(tags), device: theirs(), ready: xpv2.Available(), writes: []string{"tags"},
 			others: []client.Object{rival(func(m *v1alpha1.Device) { m.Spec.ForProvider.NodeID = "n2CNTRL" })},
 		},
-		"RivalObserves": {
+		"ClaimObserves": {
 			reason: "An object that only observes causes no conflict.",
 			mg:     object(tags), device: theirs(), ready: xpv2.Available(), writes: []string{"tags"},
 			others: []client.Object{rival(func(m *v1alpha1.Device) {

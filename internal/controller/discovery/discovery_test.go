@@ -135,8 +135,8 @@ func TestObserve(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			mg := &v1alpha1.Discovery{Spec: v1alpha1.DiscoverySpec{ForProvider: tc.spec}, Status: v1alpha1.DiscoveryStatus{AtProvider: tc.before}}
-			var told events
-			e := &external{api: &tc.api, record: &told}
+			var recorded events
+			e := &external{api: &tc.api, record: &recorded}
 			o, err := e.Observe(t.Context(), mg)
 			if diff := cmp.Diff(tc.err, err, cmpopts.EquateErrors()); diff != "" {
 				t.Fatalf("%s\nObserve(...): -want error, +got error:\n%s", tc.reason, diff)
@@ -151,7 +151,7 @@ func TestObserve(t *testing.T) {
 			if c.Status != tc.ready || (tc.ready == corev1.ConditionFalse && !strings.Contains(c.Message, "no answer in time")) {
 				t.Errorf("%s\nReady: %+v", tc.reason, c)
 			}
-			if diff := cmp.Diff(tc.events, told); diff != "" {
+			if diff := cmp.Diff(tc.events, recorded); diff != "" {
 				t.Errorf("%s\nevents: -want, +got:\n%s", tc.reason, diff)
 			}
 			if diff := cmp.Diff(tc.asked, tc.api.asked); diff != "" {

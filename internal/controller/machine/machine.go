@@ -30,7 +30,7 @@ const (
 	reasonKeyIssued     event.Reason = "IssuedAuthKey"
 	reasonDeviceJoined  event.Reason = "DeviceJoined"
 	reasonDeviceDeleted event.Reason = "DeletedDevice"
-	reasonDeviceUnclear event.Reason = "CannotTellDevice"
+	reasonDeviceUnclear event.Reason = "CannotIdentifyDevice"
 	reasonDeviceRefused event.Reason = "RefusedDevice"
 )
 

@@ -113,7 +113,7 @@ func egressPorts(set *v1alpha1.MachineSet, owned map[string]*v1alpha1.Machine) [
 	var out []v1alpha1.MachineSetEgressPort
 	// Messages about ready ports only count if no machine reports a problem.
 	remarks := map[key]string{}
-	told := 0
+	messages := 0
 	for _, name := range slices.Sorted(maps.Keys(owned)) {
 		a := owned[name].Status.Agent
 		if a == nil {
@@ -135,18 +135,18 @@ func egressPorts(set *v1alpha1.MachineSet, owned map[string]*v1alpha1.Machine) [
 				remarks[k] = cmp.Or(remarks[k], p.Message)
 			case out[i].Message == "" && p.Message != "":
 				out[i].Message = p.Message
-				told++
+				messages++
 			}
 		}
 	}
 	for i, p := range out {
 		if remark := remarks[key{p.Port, p.Protocol, p.Target}]; p.Message == "" && remark != "" {
 			out[i].Message = remark
-			told++
+			messages++
 		}
 	}
 	for i := range out {
-		out[i].Message = egress.Cut(out[i].Message, told)
+		out[i].Message = egress.Cut(out[i].Message, messages)
 	}
 	slices.SortFunc(out, func(a, b v1alpha1.MachineSetEgressPort) int {
 		return cmp.Or(cmp.Compare(a.Port, b.Port), cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Target, b.Target))

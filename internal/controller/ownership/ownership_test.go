@@ -100,7 +100,7 @@ func TestAttempted(t *testing.T) {
 	}
 }
 
-func TestRival(t *testing.T) {
+func TestClaimConflict(t *testing.T) {
 	s := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(s); err != nil {
 		t.Fatal(err)

@@ -314,7 +314,7 @@ func TestTransitions(t *testing.T) {
 	}
 }
 
-func TestHostsAreAskedWhileTheyCannotBeTold(t *testing.T) {
+func TestHostsAreListedWhileUnknown(t *testing.T) {
 	c := newHostsCache(time.Minute, clocktesting.NewFakePassiveClock(apiTime))
 	if !c.due("web", nil, nil) {
 		t.Fatal("a settled service has its turn, want it to be asked")

@@ -87,14 +87,14 @@ func (e *sharing) Observe(ctx context.Context, mg *v1alpha1.VIPService) (managed
 	if s != nil {
 		e.observeAddress(mg, before, s)
 	}
-	told := make([]string, len(actions))
+	texts := make([]string, len(actions))
 	for i, a := range actions {
-		told[i] = a.String()
+		texts[i] = a.String()
 	}
 	return managed.ExternalObservation{
 		ResourceExists:   v.Service(registry.RecordName(name, self.Cluster)) != nil,
 		ResourceUpToDate: len(actions) == 0 && !e.waits(),
-		Diff:             strings.Join(told, ", "),
+		Diff:             strings.Join(texts, ", "),
 	}, nil
 }
 

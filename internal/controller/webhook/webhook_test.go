@@ -152,7 +152,7 @@ func TestObserve(t *testing.T) {
 		"WrongName":      {reason: "No webhook is created for a wrong external name.", mg: object(named("typo")), want: want{Err: "correct or remove the annotation"}},
 		"DeletedByHand":  {reason: "A webhook that was deleted by hand is created again.", mg: object(named("a"), pending)},
 		"Conflict":       {reason: "The older object owns the webhook.", mg: object(young), objects: []client.Object{older}, want: want{Ready: meta.ReasonConflict, Err: "Webhook ns/older"}},
-		"DeletedRival":   {reason: "The older object's webhook stays.", mg: object(young, named("a"), deleted), objects: []client.Object{older}, tailnet: tailnet{hooks: []tailscale.Webhook{hook("a")}}, want: want{Ready: meta.ReasonConflict}},
+		"DeletedClaim":   {reason: "The older object's webhook stays.", mg: object(young, named("a"), deleted), objects: []client.Object{older}, tailnet: tailnet{hooks: []tailscale.Webhook{hook("a")}}, want: want{Ready: meta.ReasonConflict}},
 		"DeletedOurs":    {reason: "The object's webhook is deleted.", mg: object(named("a"), deleted), tailnet: tailnet{hooks: []tailscale.Webhook{hook("a")}}, want: want{Exists: true, UpToDate: true}},
 		"DeletedForeign": {reason: "A webhook of another owner stays.", mg: object(named("b"), deleted), tailnet: tailnet{hooks: []tailscale.Webhook{hook("a")}}, want: want{UpToDate: true}},
 		"ObserveOnly": {
