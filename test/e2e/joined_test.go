@@ -106,7 +106,7 @@ func answersWhereJoined(t *testing.T) {
 func yieldsNameWhereJoined(t *testing.T) {
 	apply(t, besideJoined)
 	conditionOf(t, "tailscalegateways", beside, "Ready", "True", "Available", patience)
-	name := jsonpath(t, "tailscalegateways", beside, `{.status.services[?(@.for=="Service/`+namespace+`/web")].serviceName}`)
+	name := jsonpath(t, "tailscalegateways", beside, `{.status.services[?(@.target=="Service/`+namespace+`/web")].serviceName}`)
 	name = strings.TrimPrefix(name, "svc:")
 	if want := "web-" + namespace + "-service-" + namespace + "-" + beside + "-"; !strings.HasPrefix(name, want) {
 		t.Errorf("the Service behind the route is named %q there, want %s and a hash", name, want)
