@@ -104,8 +104,8 @@ type HealthReportSpec struct {
 
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
-// +kubebuilder:printcolumn:name="KIND",type="string",JSONPath=".spec.for.kind"
-// +kubebuilder:printcolumn:name="FOR",type="string",JSONPath=".spec.for.name"
+// +kubebuilder:printcolumn:name="KIND",type="string",JSONPath=".spec.targetRef.kind"
+// +kubebuilder:printcolumn:name="TARGET",type="string",JSONPath=".spec.targetRef.name"
 // +kubebuilder:printcolumn:name="TIER",type="string",JSONPath=".spec.ports[0].tier"
 // +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp"
 // +kubebuilder:resource:scope=Namespaced,categories={tailscale}
