@@ -83,12 +83,12 @@ func (s *syncer) keep(hosts []string) {
 	})
 }
 
-// preferIPv4 returns the IPv4 addresses, or the IPv6 addresses if there are no others. Envoy
-// Gateway configures Envoy in the same way for the names of Backends: a cluster without
+// preferIPv4 returns the IPv4 addresses, or the IPv6 addresses if there are no others, in the same
+// order. Envoy Gateway configures Envoy in the same way for the names of Backends: a cluster without
 // connectivity in one family must not lose a part of its requests.
-func preferIPv4(sorted []netip.Addr) []string {
+func preferIPv4(addrs []netip.Addr) []string {
 	var v4, v6 []string
-	for _, a := range sorted {
+	for _, a := range addrs {
 		if a.Is4() {
 			v4 = append(v4, a.String())
 			continue
@@ -98,6 +98,5 @@ func preferIPv4(sorted []netip.Addr) []string {
 	if len(v4) == 0 {
 		v4 = v6
 	}
-	slices.Sort(v4)
 	return v4
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"net"
 	"net/netip"
-	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -28,25 +27,30 @@ func TestDNS(t *testing.T) {
 		return (&net.Dialer{}).DialContext(ctx, "udp", addr)
 	}}
 	h := newHosts("both.example.com.", "six.example.com.", "none.example.com.")
-	lookedUp := make(chan string, 3)
+	none := make(chan error, 1)
 	run(t, h, func(ctx context.Context, network, host string) ([]netip.Addr, error) {
-		defer func() { lookedUp <- host }()
-		return system.LookupNetIP(ctx, network, host)
+		found, err := system.LookupNetIP(ctx, network, host)
+		if host == "none.example.com." {
+			select {
+			case none <- err:
+			default: // It is looked up again.
+			}
+		}
+		return found, err
 	})
-	for range 3 {
-		<-lookedUp
+	var dns *net.DNSError
+	if err := <-none; !errors.As(err, &dns) || !dns.IsNotFound {
+		t.Errorf("want an error that the name does not exist, got %v", err)
 	}
 	want := []string{"both.example.com. 192.0.2.1", "six.example.com. 2001:db8::1"}
-	for deadline := time.Now().Add(10 * time.Second); ; {
-		got := h.said()
-		slices.Sort(got)
-		if slices.Equal(got, want) {
-			return
-		}
-		if time.Now().After(deadline) {
+	timeout := time.After(10 * time.Second)
+	said := func() []string { return slices.Sorted(slices.Values(h.said())) }
+	for got := said(); !slices.Equal(want, got); got = said() {
+		select {
+		case <-h.written:
+		case <-timeout:
 			t.Fatalf("-want, +got\n%s", cmp.Diff(want, got))
 		}
-		runtime.Gosched()
 	}
 }
 

@@ -33,10 +33,13 @@ type hosts struct {
 	wanted  []string
 	set     []string
 	changed chan struct{}
+
+	// written receives a value after each SetHost, unless it is full.
+	written chan struct{}
 }
 
 func newHosts(wanted ...string) *hosts {
-	return &hosts{wanted: wanted, changed: make(chan struct{}, 1)}
+	return &hosts{wanted: wanted, changed: make(chan struct{}, 1), written: make(chan struct{}, 1)}
 }
 
 func (h *hosts) Hosts() []string {
@@ -51,6 +54,10 @@ func (h *hosts) SetHost(host string, addresses []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.set = append(h.set, strings.Join(append([]string{host}, addresses...), " "))
+	select {
+	case h.written <- struct{}{}:
+	default:
+	}
 }
 
 func (h *hosts) want(wanted ...string) {

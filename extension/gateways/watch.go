@@ -302,9 +302,9 @@ func (c *Controller) all(ctx context.Context, opts ...client.ListOption) []types
 // 10 seconds. Write begins only after all existing kinds are watched, because it deletes the
 // objects that a partial view does not require.
 func (c *Controller) Watch(ctx context.Context) error {
-	watched := c.kinds()
-	objects := make(map[string]client.Object, len(watched))
-	for name, k := range watched {
+	all := c.kinds()
+	objects := make(map[string]client.Object, len(all))
+	for name, k := range all {
 		objects[name] = k.object
 	}
 	kinds := watch.NewKinds(c.cache, objects, c.log)
@@ -312,7 +312,7 @@ func (c *Controller) Watch(ctx context.Context) error {
 	defer retry.Stop()
 	for {
 		kinds.Try(ctx, func(name string, i cache.Informer) error {
-			err := c.watch(ctx, watched[name], i)
+			err := c.watch(ctx, all[name], i)
 			if err == nil {
 				c.setWatched(name)
 			}

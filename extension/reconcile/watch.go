@@ -44,9 +44,8 @@ func (r *Reconciler) Watch(ctx context.Context, from watch.Informers, o client.O
 
 // informer waits for the kind and returns its informer.
 func (r *Reconciler) informer(ctx context.Context, from watch.Informers, o client.Object) (cache.Informer, error) {
-	const kind = "the kind of the objects to write"
 	var found cache.Informer
-	kinds := watch.NewKinds(from, map[string]client.Object{kind: o}, r.log)
+	kinds := watch.NewKinds(from, map[string]client.Object{r.kind: o}, r.log)
 	t := time.NewTicker(watch.RetryInterval)
 	defer t.Stop()
 	for logged := false; ; logged = true {
@@ -57,7 +56,7 @@ func (r *Reconciler) informer(ctx context.Context, from watch.Informers, o clien
 		if found != nil || ctx.Err() != nil {
 			return found, nil
 		}
-		if err := kinds.Missing()[kind]; !logged && meta.IsNoMatchError(err) {
+		if err := kinds.Missing()[r.kind]; !logged && meta.IsNoMatchError(err) {
 			r.log.Info("The API server does not know the kind yet; install the CRDs of the extension's chart", "error", err)
 		}
 		select {
