@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/test/retry"
 )
 
 // Root returns the folder of the module, which is the working directory or one of its parents.
@@ -122,6 +124,29 @@ func (p *Process) Exited() <-chan struct{} {
 // Err returns how the process ended. Call it after Exited is closed.
 func (p *Process) Err() error {
 	return p.err
+}
+
+// Until calls check after each pause until it returns nil. It returns the last error when ctx or the
+// process ends.
+func (p *Process) Until(ctx context.Context, pause time.Duration, check func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-ctx.Done():
+		case <-p.exited:
+			cancel()
+		}
+	}()
+	err := retry.Until(ctx, pause, check)
+	select {
+	case <-p.exited:
+		if err != nil {
+			return errors.Wrap(errors.Join(err, p.err), "the process ended")
+		}
+	default:
+	}
+	return err
 }
 
 // Stop asks the process to end, and kills its group after the grace period. A killed process is an

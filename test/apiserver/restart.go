@@ -72,21 +72,9 @@ func (s *Server) ready(ctx context.Context) error {
 		return errors.Wrap(err, "cannot create a client of kube-apiserver")
 	}
 	defer c.CloseIdleConnections()
-	tick := time.NewTicker(readyPoll)
-	defer tick.Stop()
-	for {
-		err := isReady(ctx, c, s.Config.Host)
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return errors.Wrap(err, "kube-apiserver does not become ready")
-		case <-s.restarted.Exited():
-			return errors.Wrap(errors.Join(err, s.restarted.Err()), "kube-apiserver ended")
-		case <-tick.C:
-		}
-	}
+	return errors.Wrap(s.restarted.Until(ctx, readyPoll, func(ctx context.Context) error {
+		return isReady(ctx, c, s.Config.Host)
+	}), "kube-apiserver does not become ready")
 }
 
 func isReady(ctx context.Context, c *http.Client, url string) error {

@@ -10,11 +10,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
+	"github.com/tailscale-gateway/tailscale-gateway/test/retry"
 )
 
 // stub is the program that Envoy Gateway starts in place of Envoy: it writes its arguments, and
@@ -50,7 +50,7 @@ func (g *Gateway) StartEnvoy(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	var args []string
-	err := wait(ctx, func(context.Context) error {
+	err := retry.Until(ctx, poll, func(context.Context) error {
 		b, err := os.ReadFile(g.proxy.args)
 		args = strings.Split(strings.TrimSuffix(string(b), "\x00"), "\x00")
 		return errors.Wrap(err, "Envoy Gateway has not started an Envoy")
@@ -74,7 +74,7 @@ func (g *Gateway) StartEnvoy(ctx context.Context) error {
 	if g.proxy.process, err = g.Run(g.proxy.log, g.proxy.program, args...); err != nil {
 		return err
 	}
-	return errors.Wrap(wait(ctx, func(ctx context.Context) error {
+	return errors.Wrap(retry.Until(ctx, poll, func(ctx context.Context) error {
 		_, err := g.Admin(ctx, "/ready")
 		return err
 	}), "Envoy does not become ready")
@@ -86,21 +86,4 @@ func (g *Gateway) KillEnvoy() error {
 		return nil
 	}
 	return g.proxy.process.Kill()
-}
-
-// wait polls until check returns no error. It returns the last error when ctx ends.
-func wait(ctx context.Context, check func(context.Context) error) error {
-	tick := time.NewTicker(poll)
-	defer tick.Stop()
-	for {
-		err := check(ctx)
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return err
-		case <-tick.C:
-		}
-	}
 }

@@ -218,21 +218,7 @@ func (g *Gateway) Client() *http.Client {
 // Until calls check until it returns no error. It returns the last error when ctx or Envoy Gateway
 // ends.
 func (g *Gateway) Until(ctx context.Context, check func(context.Context) error) error {
-	tick := time.NewTicker(poll)
-	defer tick.Stop()
-	for {
-		err := check(ctx)
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return err
-		case <-g.process.Exited():
-			return errors.Wrap(errors.Join(err, g.process.Err()), "Envoy Gateway ended")
-		case <-tick.C:
-		}
-	}
+	return errors.Wrap(g.process.Until(ctx, poll, check), "Envoy Gateway")
 }
 
 // Answers waits until a GET of url returns 200. host is the Host header; empty means the URL's

@@ -10,12 +10,12 @@ import (
 	"path/filepath"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
+	"github.com/tailscale-gateway/tailscale-gateway/test/retry"
 )
 
 // An Env is an empty API server and a folder for the programs that run against it.
@@ -79,18 +79,13 @@ func (e *Env) Close() error {
 
 // Eventually waits until check returns no error. Its own error wraps the last one.
 func Eventually(ctx context.Context, limit time.Duration, what string, check func(ctx context.Context) error) error {
-	var last error
-	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, limit, true, func(ctx context.Context) (bool, error) {
-		last = check(ctx)
-		return last == nil, nil
-	})
-	if err == nil {
-		return nil
-	}
-	if ctx.Err() != nil {
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	err := retry.Until(limited, 200*time.Millisecond, check)
+	if err != nil && ctx.Err() != nil {
 		return errors.Wrapf(ctx.Err(), "cannot wait for %s", what)
 	}
-	return errors.Wrapf(last, "waited %s for %s", limit, what)
+	return errors.Wrapf(err, "waited %s for %s", limit, what)
 }
 
 // Pause waits until the time has passed or ctx ends.

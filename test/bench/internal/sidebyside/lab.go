@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/test/retry"
 )
 
 // A Lab is a running lab.
@@ -137,19 +139,7 @@ func (t *traffic) wait() (Report, error) {
 func (l *Lab) until(ctx context.Context, what string, check func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, upLimit)
 	defer cancel()
-	t := time.NewTicker(500 * time.Millisecond)
-	defer t.Stop()
-	for {
-		err := check(ctx)
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return errors.Wrapf(err, "%s: not within %s", what, upLimit)
-		case <-t.C:
-		}
-	}
+	return errors.Wrapf(retry.Until(ctx, 500*time.Millisecond, check), "%s: not within %s", what, upLimit)
 }
 
 // condition returns an error unless an object has a condition.

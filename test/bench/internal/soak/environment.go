@@ -26,6 +26,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
 	"github.com/tailscale-gateway/tailscale-gateway/test/bench/internal/gateway"
+	"github.com/tailscale-gateway/tailscale-gateway/test/retry"
 	"github.com/tailscale-gateway/tailscale-gateway/test/standalone"
 )
 
@@ -229,7 +230,7 @@ func (w *Environment) remove(ctx context.Context, objects ...client.Object) erro
 func (w *Environment) retry(ctx context.Context, do func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
-	return every(ctx, again, func(context.Context) error { return do() })
+	return retry.Until(ctx, again, func(context.Context) error { return do() })
 }
 
 // apply applies a whole object, except for its status.
@@ -274,21 +275,5 @@ func (w *Environment) stop() error {
 
 // until polls until check returns nil. It returns the last error when ctx ends.
 func until(ctx context.Context, check func(context.Context) error) error {
-	return every(ctx, poll, check)
-}
-
-func every(ctx context.Context, pause time.Duration, check func(context.Context) error) error {
-	tick := time.NewTicker(pause)
-	defer tick.Stop()
-	for {
-		err := check(ctx)
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return err
-		case <-tick.C:
-		}
-	}
+	return retry.Until(ctx, poll, check)
 }
