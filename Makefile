@@ -133,7 +133,7 @@ test-controllers: ## Run controllers against a real API server and a simulated T
 	TEST_ASSET_ETCD=$$($(LAB) bin etcd) TEST_ASSET_KUBE_APISERVER=$$($(LAB) bin kube-apiserver) \
 	TEST_ASSET_KUBE_CONTROLLER_MANAGER=$$($(LAB) bin kube-controller-manager) TEST_ASSET_HELM=$$($(LAB) bin helm) \
 	TEST_ASSET_CONTAINERBOOT=$$($(LAB) bin containerboot) \
-	$(GO_TEST) -tags=integration -count=1 -parallel=48 -timeout=20m ./test/apiserver/ ./test/integration/ ./extension/ ./extension/watch/ ./extension/gateways/ ./extension/secrets/ ./cluster/acceptance/ ./cluster/monitoring/
+	$(GO_TEST) -tags=integration -count=1 -parallel=48 -timeout=20m ./test/apiserver/ ./test/integration/ ./extension/ ./extension/watch/ ./extension/gateways/ ./extension/secrets/ ./cluster/acceptance/ ./cluster/charts/ ./cluster/monitoring/
 
 .PHONY: test-standalone
 test-standalone: ## Run Envoy Gateway, Envoy and our extension without a cluster.
@@ -160,9 +160,10 @@ test-render: ## Render every example with Crossplane's command line, and compare
 	$(RENDER)
 
 .PHONY: chart-goldens
-chart-goldens: ## Rewrite what the extension's chart renders to.
+chart-goldens: ## Rewrite what the charts render to, with deploy/kustomization.
 	$(LAB) build helm
 	TEST_ASSET_HELM=$$($(LAB) bin helm) go test -tags=integration ./extension/ -run TestChart -update
+	TEST_ASSET_HELM=$$($(LAB) bin helm) go test -tags=integration ./cluster/charts/ -run 'TestInstall|TestVariants' -update
 
 .PHONY: render-goldens
 render-goldens: ## Rewrite the goldens of examples from what they render to.
@@ -247,8 +248,7 @@ push: xpkg ## Push what xpkg built to REGISTRY, such as ghcr.io/tailscale-gatewa
 	go run ./hack/xpkg push --from=$(OUT)/xpkg --version=$(VERSION) $${REGISTRY:?name a registry: make push REGISTRY=ghcr.io/tailscale-gateway}
 
 .PHONY: install
-install: ## Install into the cluster of KUBECONFIG: permissions, runtime config, packages. FLAVOUR=claims for claims.
-	kubectl apply -f cluster/manifests/rbac.yaml -f cluster/manifests/runtime.yaml -f cluster/manifests/networkpolicies.yaml
-	kubectl apply -f cluster/manifests/admission.yaml -f cluster/manifests/admission-extension.yaml -f cluster/manifests/tenants.yaml
+install: ## Install into the cluster of KUBECONFIG by the chart. REGISTRY for other packages than the public ones, FLAVOUR=claims for claims.
+	helm upgrade --install tailscale-gateway cluster/charts/tailscale-gateway --namespace crossplane-system \
+	  --set=packages.version=$(VERSION),packages.flavour=$(FLAVOUR)$(if $(REGISTRY),$(COMMA)registry=$(REGISTRY))
 	go run ./cluster/installcheck
-	crossplane xpkg install configuration ghcr.io/tailscale-gateway/configuration-tailscale-gateway$(if $(filter claims,$(FLAVOUR)),-claims):$(VERSION) --wait=5m

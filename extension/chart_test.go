@@ -225,7 +225,7 @@ func TestChartRoles(t *testing.T) {
 		"healthreports.tailnet.gateway.tailscale.com":         {"create", "delete", "list", "patch"},
 		"tailscaleroutepolicies/status.gateway.tailscale.com": {"patch"},
 		"events.": {"create", "patch"},
-		// Permissions that cluster/manifests/admission.yaml requires for writing these kinds.
+		// Permissions that the admission policies require for writing these kinds.
 		"tailscalerevisions/write.gateway.tailscale.com":    {"create", "delete", "update"},
 		"healthreports/write.tailnet.gateway.tailscale.com": {"create", "delete", "update"},
 		// Kinds that reports describe beside backends (package gateways).

@@ -7,13 +7,20 @@ package charts
 
 import _ "embed"
 
-// Name of the extension's chart, of its Deployment, and of the Service for hooks.
-const Name = "tailscale-gateway-extension"
+// Names of charts.
+const (
+	// Install is the name of the chart that installs the packages and all that they need.
+	Install = "tailscale-gateway"
 
-// Extension are the RBAC rules of the extension's service account.
+	// Extension is the name of the extension's chart, of its Deployment, and of the Service for
+	// hooks.
+	Extension = "tailscale-gateway-extension"
+)
+
+// ExtensionRules are the RBAC rules of the extension's service account.
 //
 //go:embed tailscale-gateway-extension/files/extension-rules.yaml
-var Extension []byte
+var ExtensionRules []byte
 
 // Placeholders, Gateways, Discoveries and Bootstrap are those that it has unless the chart's values
 // turn them off.

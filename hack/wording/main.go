@@ -42,7 +42,8 @@ func run(root fs.FS, parts []string) error {
 			}
 			return nil
 		}
-		if !within(path, parts) || generated(path) {
+		// A symbolic link has the content of another path.
+		if !d.Type().IsRegular() || !within(path, parts) || generated(path) {
 			return nil
 		}
 		src, err := fs.ReadFile(root, path)

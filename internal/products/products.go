@@ -9,6 +9,9 @@ package products
 // Organization is the registry path of all products.
 const Organization = "ghcr.io/tailscale-gateway"
 
+// Charts is the registry path of the Helm charts.
+const Charts = Organization + "/charts"
+
 // Names of products: the last part of their repositories.
 const (
 	Agent               = "agent"
