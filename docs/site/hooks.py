@@ -8,7 +8,8 @@
   --strict turns into a failure.
 - Lists are indented for Python-Markdown. A page that it and GitHub (CommonMark) would still
   render with different lists, code blocks or tables is a warning, too.
-- Mermaid comes from a Python package, checked by its digest.
+- Mermaid comes from a Python package, checked by its digest. A page that loads something from
+  another site is a warning.
 """
 
 import hashlib
@@ -39,6 +40,7 @@ MERMAID = "74d7c46dabca328c2294733910a8aa1ed0c37451776e8d5295da38a2b758fb9b"
 SECTION = re.compile(r"^## (.+)$")
 ENTRY = re.compile(r"^- \[([^\]]+)\]\(([^)]+)\)")
 KIND = re.compile(r"^\| \[([^\]]+)\]\(([^)]+)\) \|")
+RESOURCE = re.compile(r"<(?:script|img|iframe|link(?! rel=\"canonical\"))\s[^>]*(?:src|href)=\"(https?://[^\"]+)")
 MARKER = re.compile(r"^\s*(?:[-*+]|\d+[.)])\s+")
 
 # GitHub's Markdown, as far as these pages use it.
@@ -161,6 +163,8 @@ def reindent(markdown):
 def on_page_markdown(markdown, page, **_):
     State.page, State.anchors = page, Counter()
     State.source = markdown
+    if page.file.src_uri == "README.md":
+        page.meta["hide"] = ["navigation"]  # The page is its own index.
     return reindent(markdown)
 
 
@@ -187,3 +191,9 @@ def on_page_content(html, page, **_):
             log.warning("%s: %d elements <%s> here, %d on GitHub: leave empty lines around lists, code blocks and tables",
                         page.file.src_uri, here[tag], tag, there[tag])
     return html
+
+
+def on_post_page(output, page, **_):
+    for url in RESOURCE.findall(output):
+        log.warning("%s: loads %s from another site", page.file.src_uri, url)
+    return output

@@ -19,15 +19,16 @@ def build(page):
     """Build the site with a page in place of docs/claims.md, and return the exit code and the log."""
     with tempfile.TemporaryDirectory() as d:
         tree = Path(d)
-        for path in ("README.md", "SECURITY.md", "ARCHITECTURE.md", "mkdocs.yml", "examples", "cluster"):
-            (tree / path).symlink_to(ROOT / path)
+        for path in ROOT.iterdir():
+            if path.name not in (".git", "_out", "docs", "mkdocs.yml"):
+                (tree / path.name).symlink_to(path)
+        # MkDocs looks for docs/ beside its configuration, so that is a copy.
+        (tree / "mkdocs.yml").write_text((ROOT / "mkdocs.yml").read_text(encoding="utf-8"), encoding="utf-8")
         (tree / "docs").mkdir()
         for path in (ROOT / "docs").iterdir():
             (tree / "docs" / path.name).symlink_to(path)
-        (tree / "mkdocs.yml").unlink()
-        (tree / "mkdocs.yml").write_text((ROOT / "mkdocs.yml").read_text())
         (tree / "docs" / "claims.md").unlink()
-        (tree / "docs" / "claims.md").write_text(page)
+        (tree / "docs" / "claims.md").write_text(page, encoding="utf-8")
         run = subprocess.run([sys.executable, "-m", "mkdocs", "build", "--strict"],
                              cwd=tree, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
                              capture_output=True, text=True, check=False)
@@ -40,10 +41,10 @@ class TestBuild(unittest.TestCase):
         self.assertEqual(code, 0, log)
 
     def test_refused(self):
-        page = "# Differences\n\n[a](gone.md)\n[b](services.md#gone)\n[c](../examples/gone.yaml)\n\nText\n- one\n- two\n"
+        page = "# Differences\n\n[a](gone.md)\n[b](services.md#gone)\n[c](../examples/gone.yaml)\n![d](https://example.com/d.png)\n\nText\n- one\n- two\n"
         code, log = build(page)
         self.assertNotEqual(code, 0)
-        for want in ("'gone.md'", "'services.md#gone'", "no such file: ../examples/gone.yaml", "elements <ul>"):
+        for want in ("'gone.md'", "'services.md#gone'", "no such file: ../examples/gone.yaml", "elements <ul>", "loads https://example.com/d.png"):
             self.assertIn(want, log)
 
 
