@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hooks with which MkDocs builds the site from pages that GitHub renders as well.
 
-- The navigation is the index, docs/README.md, and the table of kinds in docs/reference.
+- The navigation is the index, docs/README.md, and that of the reference.
 - Headings have the anchors that GitHub gives them.
 - Links to files outside of docs/ lead to the repository. A missing file is a warning, which
   --strict turns into a failure.
@@ -109,17 +109,20 @@ def index(path, entry):
     return out
 
 
+def reference():
+    """Return the pages of the reference: the index, kinds by group, and then all others."""
+    kinds = index("reference/README.md", KIND)
+    listed = {t for entries in kinds.values() for e in entries for t in e.values()}
+    pages = sorted(f"reference/{p.name}" for p in (ROOT / "docs/reference").glob("*.md"))
+    others = [p for p in pages if p not in listed and p != "reference/README.md"]
+    return ["reference/README.md", *({g: k} for g, k in kinds.items()), *others]
+
+
 def on_config(config):
     nav = [{"Home": "README.md"}]
     for section, entries in index("README.md", ENTRY).items():
-        if any("reference/README.md" in e.values() for e in entries):
-            kinds = index("reference/README.md", KIND)
-            entries = [
-                e if "reference/README.md" not in e.values() else
-                {next(iter(e)): ["reference/README.md", *({g: k} for g, k in kinds.items())]}
-                for e in entries
-            ]
-        nav.append({section: entries})
+        nav.append({section: [{title: reference() if target == "reference/README.md" else target}
+                              for e in entries for title, target in e.items()]})
     config.nav = nav
     config.mdx_configs.setdefault("toc", {})["slugify"] = slug
     config.markdown_extensions.append(Repository())
