@@ -50,7 +50,7 @@ demo-down: ## Take the demo down, without a trace beside the cache.
 	$(DEMO) down
 
 .PHONY: test
-test: lint check-generate test-unit test-integration test-e2e ## Run all that CI runs.
+test: lint check-generate check-docs test-unit test-integration test-e2e ## Run all that CI runs.
 
 ##@ Develop
 
@@ -98,6 +98,31 @@ lint: ## Lint Go code, workflows, and the wording of texts.
 	go run ./hack/wording
 	$(GOLANGCI_LINT) run ./...
 	$(ACTIONLINT) -shellcheck= -pyflakes=
+
+# Packages of the site's build, in the versions and with the digests of requirements.txt.
+DOCS_VENV := $(OUT)/docs-venv
+MKDOCS := NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs
+
+$(DOCS_VENV)/installed: docs/site/requirements.txt
+	python3 -m venv --clear $(DOCS_VENV)
+	$(DOCS_VENV)/bin/pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r $<
+	touch $@
+
+.PHONY: docs
+docs: $(DOCS_VENV)/installed ## Build the documentation's site into _out/site; a broken link or anchor fails. Needs python3 3.11 or newer.
+	$(MKDOCS) build --strict
+
+.PHONY: serve-docs
+serve-docs: $(DOCS_VENV)/installed ## Serve the documentation's site at localhost:8000, and build it again after each change.
+	$(MKDOCS) serve
+
+.PHONY: check-docs
+check-docs: docs ## Fail when the site cannot be built, or a page has a broken link or anchor.
+	$(DOCS_VENV)/bin/python docs/site/hooks_test.py
+
+.PHONY: check-links
+check-links: docs ## Request every link of the site that leads to another site. Needs the internet.
+	python3 docs/site/links.py $(OUT)/site
 
 # A mirror of the database has the protocol of https://go.dev/security/vuln/database.
 VULNDB ?= https://vuln.go.dev
