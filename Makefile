@@ -100,25 +100,25 @@ lint: ## Lint Go code, workflows, and the wording of texts.
 	$(ACTIONLINT) -shellcheck= -pyflakes=
 
 # Packages of the site's build, in the versions and with the digests of requirements.txt.
-DOCS_VENV := $(OUT)/docs-venv
-MKDOCS := NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/mkdocs
+DOCS_PYTHON := $(abspath $(OUT)/docs-python)
+MKDOCS := NO_MKDOCS_2_WARNING=1 PYTHONPATH=$(DOCS_PYTHON) python3 -m mkdocs
 
-$(DOCS_VENV)/installed: docs/site/requirements.txt
-	python3 -m venv --clear $(DOCS_VENV)
-	$(DOCS_VENV)/bin/pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r $<
+$(DOCS_PYTHON)/installed: docs/site/requirements.txt
+	rm -rf $(DOCS_PYTHON)
+	python3 -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --require-hashes --no-deps --target=$(DOCS_PYTHON) -r $<
 	touch $@
 
 .PHONY: docs
-docs: $(DOCS_VENV)/installed ## Build the documentation's site into _out/site; a broken link or anchor fails. Needs python3 3.11 or newer.
+docs: $(DOCS_PYTHON)/installed ## Build the documentation's site into _out/site; a broken link or anchor fails. Needs python3 3.11 or newer.
 	$(MKDOCS) build --strict
 
 .PHONY: serve-docs
-serve-docs: $(DOCS_VENV)/installed ## Serve the documentation's site at localhost:8000, and build it again after each change.
+serve-docs: $(DOCS_PYTHON)/installed ## Serve the documentation's site at localhost:8000, and build it again after each change.
 	$(MKDOCS) serve
 
 .PHONY: check-docs
 check-docs: docs ## Fail when the site cannot be built, or a page has a broken link or anchor.
-	$(DOCS_VENV)/bin/python docs/site/hooks_test.py
+	PYTHONPATH=$(DOCS_PYTHON) python3 docs/site/hooks_test.py
 
 .PHONY: check-links
 check-links: docs ## Request every link of the site that leads to another site. Needs the internet.
