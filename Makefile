@@ -68,7 +68,7 @@ generate: ## Generate code, CRDs, XRDs and reference pages from the Go types.
 	go run ./hack/refgen --crds=package/provider/crds --crds=$(OUT)/crds --crds=$(EXTENSION_CRDS) --examples=examples/managed docs/reference
 
 # What the extension brings along, which is no composite.
-EXTENSION_CRDS := cluster/charts/tailscale-gateway-extension/crds
+EXTENSION_CRDS := cluster/charts/tailscale-gateway-extension/files/crds
 
 GENERATED := apis/*/*/zz_generated.* package/provider/crds/* package/configuration/xrds/* package/configuration-claims/*.yaml package/configuration-claims/*/* docs/reference/* package/function/input/*.yaml $(EXTENSION_CRDS)/*
 

@@ -17,6 +17,9 @@ const (
 	Extension = "tailscale-gateway-extension"
 )
 
+// ExtensionCRDs is the folder of the CRDs of the extension's chart, in the repository.
+const ExtensionCRDs = "cluster/charts/" + Extension + "/files/crds"
+
 // ExtensionRules are the RBAC rules of the extension's service account.
 //
 //go:embed tailscale-gateway-extension/files/extension-rules.yaml

@@ -103,7 +103,7 @@ func checkServed(d discovery.DiscoveryInterface, rules []rbacv1.PolicyRule, valu
 			fix := "make install: our configuration brings it. Restart Envoy Gateway after it: kubectl rollout restart deployment -l control-plane=envoy-gateway -A"
 			switch {
 			case g == gatewayv1alpha1.Group && slices.Contains(rule.Verbs, "create"):
-				fix = "kubectl apply --server-side -f cluster/charts/" + charts.Extension + "/crds"
+				fix = "Install or upgrade the chart " + charts.Extension + " with crds.enabled=true"
 			case g == "gateway.networking.k8s.io" || g == "gateway.envoyproxy.io":
 				fix = values
 			}

@@ -163,7 +163,7 @@ func newRealm(t *testing.T) *realm {
 		Composites:  true,
 		Controllers: []string{apiserver.ClusterRoleAggregation},
 		CRDs: []string{
-			filepath.Join(root, "cluster", "charts", charts.Extension, "crds"),
+			filepath.Join(root, charts.ExtensionCRDs),
 			filepath.Join(crds, "gateway.networking.k8s.io_httproutes.yaml"),
 			filepath.Join(crds, "gateway.networking.k8s.io_grpcroutes.yaml"),
 		},
