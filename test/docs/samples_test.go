@@ -114,7 +114,7 @@ func (k *kind) validate(t *testing.T, o map[string]any) []string {
 func definitions(t *testing.T) map[string]*extv1.CustomResourceDefinition {
 	t.Helper()
 	out := map[string]*extv1.CustomResourceDefinition{}
-	for _, pattern := range []string{"package/provider/crds/*.yaml", "cluster/charts/*/crds/*.yaml", "package/function/input/*.yaml", "package/configuration/xrds/*.yaml"} {
+	for _, pattern := range []string{"package/provider/crds/*.yaml", "cluster/charts/*/files/crds/*.yaml", "package/function/input/*.yaml", "package/configuration/xrds/*.yaml"} {
 		paths, err := filepath.Glob(filepath.Join(root, pattern))
 		if err != nil || len(paths) == 0 {
 			t.Fatalf("no definitions match %s: %v", pattern, err)
