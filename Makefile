@@ -18,18 +18,20 @@ FLAVOUR ?= namespaced
 
 # Parallel builds and tests use what the machine has; tools come at the versions
 # that their own go.mod pins, apart from ours.
-CONTROLLER_GEN := go tool -modfile=hack/tools/controller-gen/go.mod controller-gen
-ANGRYJET := go tool -modfile=hack/tools/angryjet/go.mod angryjet
-GOLANGCI_LINT := go tool -modfile=hack/tools/golangci-lint/go.mod golangci-lint
-ACTIONLINT := go tool -modfile=hack/tools/actionlint/go.mod actionlint
-GOVULNCHECK := go tool -modfile=hack/tools/govulncheck/go.mod govulncheck
+CONTROLLER_GEN := go tool -modfile=$(CURDIR)/hack/tools/controller-gen/go.mod controller-gen
+ANGRYJET := go tool -modfile=$(CURDIR)/hack/tools/angryjet/go.mod angryjet
+GOLANGCI_LINT := go tool -modfile=$(CURDIR)/hack/tools/golangci-lint/go.mod golangci-lint
+ACTIONLINT := go tool -modfile=$(CURDIR)/hack/tools/actionlint/go.mod actionlint
+GOVULNCHECK := go tool -modfile=$(CURDIR)/hack/tools/govulncheck/go.mod govulncheck
 COMMA := ,
 # Runs go test, and names what failed at the end.
-GO_TEST := go tool -modfile=hack/tools/gotestsum/go.mod gotestsum --format=pkgname-and-test-fails --hide-summary=skipped,output --
+GO_TEST := go tool -modfile=$(CURDIR)/hack/tools/gotestsum/go.mod gotestsum --format=pkgname-and-test-fails --hide-summary=skipped,output --
 # Shows the output of all tests as they run, and that of the failed ones again at the end.
 GO_TEST_VERBOSE := $(subst pkgname-and-test-fails,standard-verbose,$(subst skipped$(COMMA)output,skipped,$(GO_TEST)))
 LAB := go run ./cluster/lab
 DEMO := go run ./cluster/demo
+# The builder of packages is a separate module.
+XPKG := go -C hack/xpkg run .
 
 # One set of flags for all builds: what lint, tests and packages compile is shared.
 export CGO_ENABLED := 0
@@ -96,7 +98,9 @@ api-facts: ## Rewrite the facts of Tailscale's API that tests rely on from its O
 .PHONY: lint
 lint: ## Lint Go code, workflows, and the wording of texts.
 	go run ./hack/wording
+	go mod tidy -diff
 	$(GOLANGCI_LINT) run ./...
+	cd hack/xpkg && go mod tidy -diff && $(GOLANGCI_LINT) run ./...
 	$(ACTIONLINT) -shellcheck= -pyflakes=
 
 # A mirror of the database has the protocol of https://go.dev/security/vuln/database.
@@ -109,6 +113,7 @@ vulncheck: ## Check the vulnerable functions that our code calls against Go's da
 .PHONY: test-unit
 test-unit: ## Run unit tests.
 	$(GO_TEST) ./...
+	cd hack/xpkg && $(GO_TEST) ./...
 
 # The registry's interleavings are many: short is enough under the detector, which slows
 # them down.
@@ -225,7 +230,7 @@ OUTAGE ?= 0s
 .PHONY: tidy
 tidy: ## Tidy every go.mod.
 	go mod tidy
-	for m in cluster/tools/*/ hack/tools/*/; do (cd $$m && go mod tidy); done
+	for m in hack/xpkg/ cluster/tools/*/ hack/tools/*/; do (cd $$m && go mod tidy); done
 
 ##@ Ship
 
@@ -235,7 +240,7 @@ build: ## Build every binary of ours.
 
 .PHONY: xpkg
 xpkg: ## Build all packages and images into _out/xpkg. ARCH=amd64,arm64 for both.
-	go run ./hack/xpkg build --out=$(OUT)/xpkg --arch=$(ARCH) --version=$(VERSION)
+	$(XPKG) build --out=$(OUT)/xpkg --arch=$(ARCH) --version=$(VERSION)
 
 .PHONY: chart
 chart: ## Package the extension's chart into _out/charts, at VERSION.
@@ -244,7 +249,7 @@ chart: ## Package the extension's chart into _out/charts, at VERSION.
 
 .PHONY: push
 push: xpkg ## Push what xpkg built to REGISTRY, such as ghcr.io/tailscale-gateway.
-	go run ./hack/xpkg push --from=$(OUT)/xpkg --version=$(VERSION) $${REGISTRY:?name a registry: make push REGISTRY=ghcr.io/tailscale-gateway}
+	$(XPKG) push --from=$(OUT)/xpkg --version=$(VERSION) $${REGISTRY:?name a registry: make push REGISTRY=ghcr.io/tailscale-gateway}
 
 .PHONY: install
 install: ## Install into the cluster of KUBECONFIG: permissions, runtime config, packages. FLAVOUR=claims for claims.

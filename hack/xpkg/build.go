@@ -27,6 +27,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/xpkg/parser"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/xpkg/parser/examples"
 
+	"github.com/tailscale-gateway/tailscale-gateway/hack/xpkg/internal/constraint"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
 )
 
@@ -143,7 +144,7 @@ func (c *buildCmd) compile(ctx context.Context, p products.Product, arch string)
 	}
 	out := filepath.Join(dir, p.Name)
 	ld := "-s -w -X github.com/tailscale-gateway/tailscale-gateway/internal/version.Version=" + c.Version
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", ld, "-o", out, p.Main)
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", ld, "-o", out, p.Main)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+arch)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	return out, errors.Wrapf(cmd.Run(), "cannot compile %s", p.Main)
@@ -201,12 +202,16 @@ func (c *buildCmd) pack(ctx context.Context, p products.Product, base v1.Image) 
 	return img, errors.Wrap(err, "cannot build package")
 }
 
-// pinned returns a copy of a package's folder in which our own dependencies have the version
-// that is being built, so that packages of two releases never mix.
+// pinned returns a copy of a package's folder in which our dependencies have the constraint of
+// the version that is being built.
 func (c *buildCmd) pinned(dir string) (afero.Fs, error) {
+	versions, err := constraint.For(c.Version)
+	if err != nil {
+		return nil, err
+	}
 	mem := afero.NewMemMapFs()
 	src := os.DirFS(dir)
-	err := fs.WalkDir(src, ".", func(path string, d fs.DirEntry, err error) error {
+	err = fs.WalkDir(src, ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
@@ -215,7 +220,7 @@ func (c *buildCmd) pinned(dir string) (afero.Fs, error) {
 			return err
 		}
 		if path == "crossplane.yaml" {
-			b = bytes.ReplaceAll(b, []byte(`version: "*"`), []byte(`version: "`+c.Version+`"`))
+			b = bytes.ReplaceAll(b, []byte(`version: "*"`), []byte(`version: "`+versions+`"`))
 		}
 		return afero.WriteFile(mem, filepath.Join("/", path), b, 0o600)
 	})

@@ -96,7 +96,7 @@ func TestPinned(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{
-		"/crossplane.yaml": `version: "v1.2.3"`,
+		"/crossplane.yaml": `version: ">=v1.2.0 <v1.3.0"`,
 		"/other.yaml":      `version: "*"`,
 	} {
 		got, err := afero.ReadFile(fs, name)
