@@ -129,7 +129,7 @@ test-mutants: ## Lay one fault after the other over functions and the proxies' o
 .PHONY: test-integration
 test-integration: ## Run all that needs real programs and no cluster.
 	$(LAB) build
-	$(MAKE) --no-print-directory -j2 test-controllers test-standalone test-render
+	$(MAKE) --no-print-directory -j2 test-controllers test-standalone test-render test-release
 
 # Cases wait more than they work: many may run at once.
 .PHONY: test-controllers
@@ -163,6 +163,11 @@ RENDER = TEST_ASSET_CROSSPLANE=$$($(LAB) bin crossplane) TEST_ASSET_CROSSPLANE_C
 test-render: ## Render every example with Crossplane's command line, and compare with goldens.
 	$(LAB) build
 	$(RENDER)
+
+.PHONY: test-release
+test-release: ## Release a small image and the charts into a registry of the test, and verify what it has.
+	$(LAB) build helm
+	cd hack/xpkg && TEST_ASSET_HELM=$$(cd $(CURDIR) && $(LAB) bin helm) $(GO_TEST) -tags=integration -count=1 -run 'Release|Charts' .
 
 .PHONY: chart-goldens
 chart-goldens: ## Rewrite what the extension's chart renders to.
@@ -243,13 +248,24 @@ xpkg: ## Build all packages and images into _out/xpkg. ARCH=amd64,arm64 for both
 	$(XPKG) build --out=$(OUT)/xpkg --arch=$(ARCH) --version=$(VERSION)
 
 .PHONY: chart
-chart: ## Package the extension's chart into _out/charts, at VERSION.
+chart: ## Package all charts into _out/charts, at VERSION.
 	$(LAB) build helm
-	$$($(LAB) bin helm) package cluster/charts/tailscale-gateway-extension --version=$(VERSION:v%=%) --app-version=$(VERSION:v%=%) --destination=$(OUT)/charts
+	$(XPKG) chart --out=$(OUT)/charts --version=$(VERSION) --helm=$$($(LAB) bin helm)
 
 .PHONY: push
 push: xpkg ## Push what xpkg built to REGISTRY, such as ghcr.io/tailscale-gateway.
 	$(XPKG) push --from=$(OUT)/xpkg --version=$(VERSION) $${REGISTRY:?name a registry: make push REGISTRY=ghcr.io/tailscale-gateway}
+
+# A release is for both architectures. SIGN=true needs the identity of a workflow, IDENTITY.
+RELEASE_ARCH ?= amd64,arm64
+SIGN ?= false
+
+.PHONY: release
+release: ## Release VERSION to REGISTRY: packages, images and charts with SBOMs and provenance, notes from CHANGELOG.md; then verify what the registry has.
+	$(LAB) build helm
+	$(XPKG) release --version=$(VERSION) --arch=$(RELEASE_ARCH) --out=$(OUT)/release --helm=$$($(LAB) bin helm) \
+	  $(if $(filter true,$(SIGN)),--sign --identity=$(IDENTITY)) $(if $(BUILDER),--builder=$(BUILDER)) $(if $(INVOCATION),--invocation=$(INVOCATION)) \
+	  $${REGISTRY:?name a registry: make release VERSION=v0.1.0 REGISTRY=ghcr.io/tailscale-gateway}
 
 .PHONY: install
 install: ## Install into the cluster of KUBECONFIG: permissions, runtime config, packages. FLAVOUR=claims for claims.

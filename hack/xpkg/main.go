@@ -22,6 +22,9 @@ import (
 type cli struct {
 	Build buildCmd `cmd:"" help:"Build every package and image into a folder."`
 	Push  pushCmd  `cmd:"" help:"Push what build made to a registry."`
+
+	Chart   chartCmd   `cmd:"" help:"Package the charts at a version."`
+	Release releaseCmd `cmd:"" help:"Build everything, push it with SBOMs and provenance, and verify what the registry has."`
 }
 
 func main() {
@@ -29,7 +32,7 @@ func main() {
 	defer stop()
 
 	parser := kong.Must(&cli{},
-		kong.Vars{"arch": runtime.GOARCH},
+		kong.Vars{"arch": runtime.GOARCH, "source": source},
 		kong.Name("xpkg"),
 		kong.Description("Build, push and release Tailscale Gateway's Crossplane packages, without a container engine."),
 		kong.BindTo(ctx, (*context.Context)(nil)))
