@@ -7,6 +7,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
+	"encoding/base64"
 	"fmt"
 	"io"
 	"io/fs"
@@ -226,7 +227,7 @@ func (c *buildCmd) pack(ctx context.Context, p products.Product, base v1.Image) 
 		return nil, errors.Wrap(err, "cannot build object scheme")
 	}
 
-	pkgFS, err := c.pinned(p.Package)
+	pkgFS, err := c.completed(p.Package)
 	if err != nil {
 		return nil, err
 	}
@@ -238,12 +239,24 @@ func (c *buildCmd) pack(ctx context.Context, p products.Product, base v1.Image) 
 	return img, errors.Wrap(err, "cannot build package")
 }
 
-// pinned returns a copy of a package's folder in which our dependencies have the constraint of
-// the version that is being built.
-func (c *buildCmd) pinned(dir string) (afero.Fs, error) {
+// iconAnnotation names the icon of a package, for marketplaces. Its value in our files is iconPath.
+// The names of annotations are from crossplane/crossplane, in
+// design/defunct/one-pager-package-annotations.md.
+const (
+	iconAnnotation = "meta.crossplane.io/iconURI"
+	iconPath       = "package/icon.svg"
+)
+
+// completed returns a copy of a package's folder in which our dependencies have the constraint of
+// the version that is being built, and the icon is a data URI.
+func (c *buildCmd) completed(dir string) (afero.Fs, error) {
 	versions, err := constraint.For(c.Version)
 	if err != nil {
 		return nil, err
+	}
+	icon, err := os.ReadFile(filepath.Join(filepath.Dir(dir), filepath.Base(iconPath)))
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot read icon")
 	}
 	mem := afero.NewMemMapFs()
 	src := os.DirFS(dir)
@@ -257,6 +270,7 @@ func (c *buildCmd) pinned(dir string) (afero.Fs, error) {
 		}
 		if path == "crossplane.yaml" {
 			b = bytes.ReplaceAll(b, []byte(`version: "*"`), []byte(`version: "`+versions+`"`))
+			b = bytes.ReplaceAll(b, []byte(iconAnnotation+": "+iconPath), []byte(iconAnnotation+": data:image/svg+xml;base64,"+base64.StdEncoding.EncodeToString(icon)))
 		}
 		return afero.WriteFile(mem, filepath.Join("/", path), b, 0o600)
 	})
