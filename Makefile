@@ -96,12 +96,21 @@ api-facts: ## Rewrite the facts of Tailscale's API that tests rely on from its O
 	go run ./hack/apicheck --spec=$${SPEC:?name a file: make api-facts SPEC=openapi.yaml} --write
 
 .PHONY: lint
-lint: ## Lint Go code, workflows, and the wording of texts.
+lint: ## Lint Go code, requirements, workflows, scripts, and the wording of texts.
 	go run ./hack/wording
 	go mod tidy -diff
 	$(GOLANGCI_LINT) run ./...
 	cd hack/xpkg && go mod tidy -diff && $(GOLANGCI_LINT) run ./...
 	$(ACTIONLINT) -shellcheck= -pyflakes=
+	bash -n hack/dev-kind.sh
+
+# Where else contributors work, and users run images.
+.PHONY: check-platforms
+check-platforms: ## Compile and vet everything for macOS and for arm64.
+	GOOS=darwin GOARCH=arm64 go vet ./...
+	GOOS=darwin GOARCH=arm64 go build ./...
+	GOOS=linux GOARCH=arm64 go vet ./...
+	cd hack/xpkg && GOOS=darwin GOARCH=arm64 go vet ./...
 
 # A mirror of the database has the protocol of https://go.dev/security/vuln/database.
 VULNDB ?= https://vuln.go.dev
@@ -266,6 +275,10 @@ release: ## Release VERSION to REGISTRY: packages, images and charts with SBOMs 
 	$(XPKG) release --version=$(VERSION) --arch=$(RELEASE_ARCH) --out=$(OUT)/release --helm=$$($(LAB) bin helm) \
 	  $(if $(filter true,$(SIGN)),--sign --identity=$(IDENTITY)) $(if $(BUILDER),--builder=$(BUILDER)) $(if $(INVOCATION),--invocation=$(INVOCATION)) \
 	  $${REGISTRY:?name a registry: make release VERSION=v0.1.0 REGISTRY=ghcr.io/tailscale-gateway}
+
+.PHONY: dev-kind
+dev-kind: ## Create a kind cluster with Crossplane and the packages of this tree. Needs docker, kind, kubectl and helm.
+	VERSION=$(VERSION) ARCH=$(ARCH) FLAVOUR=$(FLAVOUR) hack/dev-kind.sh
 
 .PHONY: install
 install: ## Install into the cluster of KUBECONFIG: permissions, runtime config, packages. FLAVOUR=claims for claims.
