@@ -18,18 +18,20 @@ FLAVOUR ?= namespaced
 
 # Parallel builds and tests use what the machine has; tools come at the versions
 # that their own go.mod pins, apart from ours.
-CONTROLLER_GEN := go tool -modfile=hack/tools/controller-gen/go.mod controller-gen
-ANGRYJET := go tool -modfile=hack/tools/angryjet/go.mod angryjet
-GOLANGCI_LINT := go tool -modfile=hack/tools/golangci-lint/go.mod golangci-lint
-ACTIONLINT := go tool -modfile=hack/tools/actionlint/go.mod actionlint
-GOVULNCHECK := go tool -modfile=hack/tools/govulncheck/go.mod govulncheck
+CONTROLLER_GEN := go tool -modfile=$(CURDIR)/hack/tools/controller-gen/go.mod controller-gen
+ANGRYJET := go tool -modfile=$(CURDIR)/hack/tools/angryjet/go.mod angryjet
+GOLANGCI_LINT := go tool -modfile=$(CURDIR)/hack/tools/golangci-lint/go.mod golangci-lint
+ACTIONLINT := go tool -modfile=$(CURDIR)/hack/tools/actionlint/go.mod actionlint
+GOVULNCHECK := go tool -modfile=$(CURDIR)/hack/tools/govulncheck/go.mod govulncheck
 COMMA := ,
 # Runs go test, and names what failed at the end.
-GO_TEST := go tool -modfile=hack/tools/gotestsum/go.mod gotestsum --format=pkgname-and-test-fails --hide-summary=skipped,output --
+GO_TEST := go tool -modfile=$(CURDIR)/hack/tools/gotestsum/go.mod gotestsum --format=pkgname-and-test-fails --hide-summary=skipped,output --
 # Shows the output of all tests as they run, and that of the failed ones again at the end.
 GO_TEST_VERBOSE := $(subst pkgname-and-test-fails,standard-verbose,$(subst skipped$(COMMA)output,skipped,$(GO_TEST)))
 LAB := go run ./cluster/lab
 DEMO := go run ./cluster/demo
+# The builder of packages is a separate module.
+XPKG := go -C hack/xpkg run .
 
 # One set of flags for all builds: what lint, tests and packages compile is shared.
 export CGO_ENABLED := 0
@@ -94,10 +96,21 @@ api-facts: ## Rewrite the facts of Tailscale's API that tests rely on from its O
 	go run ./hack/apicheck --spec=$${SPEC:?name a file: make api-facts SPEC=openapi.yaml} --write
 
 .PHONY: lint
-lint: ## Lint Go code, workflows, and the wording of texts.
+lint: ## Lint Go code, requirements, workflows, scripts, and the wording of texts.
 	go run ./hack/wording
+	go mod tidy -diff
 	$(GOLANGCI_LINT) run ./...
+	cd hack/xpkg && go mod tidy -diff && $(GOLANGCI_LINT) run ./...
 	$(ACTIONLINT) -shellcheck= -pyflakes=
+	bash -n hack/dev-kind.sh
+
+# Where else contributors work, and users run images.
+.PHONY: check-platforms
+check-platforms: ## Compile and vet everything for macOS and for arm64.
+	GOOS=darwin GOARCH=arm64 go vet ./...
+	GOOS=darwin GOARCH=arm64 go build ./...
+	GOOS=linux GOARCH=arm64 go vet ./...
+	cd hack/xpkg && GOOS=darwin GOARCH=arm64 go vet ./...
 
 # Packages of the site's build, in the versions and with the digests of requirements.txt.
 DOCS_PYTHON := $(abspath $(OUT)/docs-python)
@@ -134,6 +147,7 @@ vulncheck: ## Check the vulnerable functions that our code calls against Go's da
 .PHONY: test-unit
 test-unit: ## Run unit tests.
 	$(GO_TEST) ./...
+	cd hack/xpkg && $(GO_TEST) ./...
 
 # The registry's interleavings are many: short is enough under the detector, which slows
 # them down.
@@ -149,7 +163,7 @@ test-mutants: ## Lay one fault after the other over functions and the proxies' o
 .PHONY: test-integration
 test-integration: ## Run all that needs real programs and no cluster.
 	$(LAB) build
-	$(MAKE) --no-print-directory -j2 test-controllers test-standalone test-render
+	$(MAKE) --no-print-directory -j2 test-controllers test-standalone test-render test-release
 
 # Cases wait more than they work: many may run at once.
 .PHONY: test-controllers
@@ -183,6 +197,11 @@ RENDER = TEST_ASSET_CROSSPLANE=$$($(LAB) bin crossplane) TEST_ASSET_CROSSPLANE_C
 test-render: ## Render every example with Crossplane's command line, and compare with goldens.
 	$(LAB) build
 	$(RENDER)
+
+.PHONY: test-release
+test-release: ## Release a small image and the charts into a registry of the test, and verify what it has.
+	$(LAB) build helm
+	cd hack/xpkg && TEST_ASSET_HELM=$$(cd $(CURDIR) && $(LAB) bin helm) $(GO_TEST) -tags=integration -count=1 -run 'Release|Charts' .
 
 .PHONY: chart-goldens
 chart-goldens: ## Rewrite what the charts render to, with deploy/kustomization.
@@ -251,7 +270,7 @@ OUTAGE ?= 0s
 .PHONY: tidy
 tidy: ## Tidy every go.mod.
 	go mod tidy
-	for m in cluster/tools/*/ hack/tools/*/; do (cd $$m && go mod tidy); done
+	for m in hack/xpkg/ cluster/tools/*/ hack/tools/*/; do (cd $$m && go mod tidy); done
 
 ##@ Ship
 
@@ -261,16 +280,31 @@ build: ## Build every binary of ours.
 
 .PHONY: xpkg
 xpkg: ## Build all packages and images into _out/xpkg. ARCH=amd64,arm64 for both.
-	go run ./hack/xpkg build --out=$(OUT)/xpkg --arch=$(ARCH) --version=$(VERSION)
+	$(XPKG) build --out=$(OUT)/xpkg --arch=$(ARCH) --version=$(VERSION)
 
 .PHONY: chart
-chart: ## Package the extension's chart into _out/charts, at VERSION.
+chart: ## Package all charts into _out/charts, at VERSION.
 	$(LAB) build helm
-	$$($(LAB) bin helm) package cluster/charts/tailscale-gateway-extension --version=$(VERSION:v%=%) --app-version=$(VERSION:v%=%) --destination=$(OUT)/charts
+	$(XPKG) chart --out=$(OUT)/charts --version=$(VERSION) --helm=$$($(LAB) bin helm)
 
 .PHONY: push
 push: xpkg ## Push what xpkg built to REGISTRY, such as ghcr.io/tailscale-gateway.
-	go run ./hack/xpkg push --from=$(OUT)/xpkg --version=$(VERSION) $${REGISTRY:?name a registry: make push REGISTRY=ghcr.io/tailscale-gateway}
+	$(XPKG) push --from=$(OUT)/xpkg --version=$(VERSION) $${REGISTRY:?name a registry: make push REGISTRY=ghcr.io/tailscale-gateway}
+
+# A release is for both architectures. SIGN=true needs the identity of a workflow, IDENTITY.
+RELEASE_ARCH ?= amd64,arm64
+SIGN ?= false
+
+.PHONY: release
+release: ## Release VERSION to REGISTRY: packages, images and charts with SBOMs and provenance, notes from CHANGELOG.md; then verify what the registry has.
+	$(LAB) build helm
+	$(XPKG) release --version=$(VERSION) --arch=$(RELEASE_ARCH) --out=$(OUT)/release --helm=$$($(LAB) bin helm) \
+	  $(if $(filter true,$(SIGN)),--sign --identity=$(IDENTITY)) $(if $(BUILDER),--builder=$(BUILDER)) $(if $(INVOCATION),--invocation=$(INVOCATION)) \
+	  $${REGISTRY:?name a registry: make release VERSION=v0.1.0 REGISTRY=ghcr.io/tailscale-gateway}
+
+.PHONY: dev-kind
+dev-kind: ## Create a kind cluster with Crossplane and the packages of this tree. Needs docker, kind, kubectl and helm.
+	VERSION=$(VERSION) ARCH=$(ARCH) FLAVOUR=$(FLAVOUR) hack/dev-kind.sh
 
 .PHONY: install
 install: ## Install into the cluster of KUBECONFIG by the chart. REGISTRY for other packages than the public ones, FLAVOUR=claims for claims.

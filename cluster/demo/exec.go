@@ -20,6 +20,13 @@ func goRun(ctx context.Context, args ...string) error {
 	return errors.Wrapf(cmd.Run(), "go run %s failed", strings.Join(args, " "))
 }
 
+// xpkg runs the builder of packages, which is a separate module.
+func xpkg(ctx context.Context, args ...string) error {
+	cmd := exec.CommandContext(ctx, "go", append([]string{"-C", "hack/xpkg", "run", "."}, args...)...)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	return errors.Wrapf(cmd.Run(), "xpkg %s failed", strings.Join(args, " "))
+}
+
 // output runs a program with an input, and returns what it printed. Its
 // complaint becomes the error.
 func output(ctx context.Context, stdin []byte, env []string, name string, args ...string) (string, error) {

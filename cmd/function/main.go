@@ -21,6 +21,8 @@ A step without an input composes its composite. In the pipeline of any other com
 type CLI struct {
 	compose.Server
 
+	Version kong.VersionFlag `help:"Print the version and exit."`
+
 	EnvoyGatewayNamespaces []string `default:"envoy-gateway-system" env:"ENVOY_GATEWAY_NAMESPACES" help:"Namespaces in which Envoy Gateway runs, separated by commas. A Gateway's Service must be in one of them, or in the Gateway's namespace. The Envoy proxies and the extension in them may connect to egress proxies whose networkPolicy names no clients."`
 
 	ExtensionImage string `default:"${extension_image}" env:"EXTENSION_IMAGE" help:"Image of dedicated extensions of TailscaleGateways that set no image."`
@@ -38,6 +40,6 @@ func (c *CLI) Run() error {
 func main() {
 	ctx := kong.Parse(&CLI{},
 		kong.Description(description),
-		kong.Vars{"extension_image": products.Image(products.Extension, version.Version)})
+		kong.Vars{"version": version.Version, "extension_image": products.Image(products.Extension, version.Version)})
 	ctx.FatalIfErrorf(ctx.Run())
 }

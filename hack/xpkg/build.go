@@ -7,6 +7,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
+	"encoding/base64"
 	"fmt"
 	"io"
 	"io/fs"
@@ -27,8 +28,12 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/xpkg/parser"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/xpkg/parser/examples"
 
+	"github.com/tailscale-gateway/tailscale-gateway/hack/xpkg/internal/constraint"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
 )
+
+// source is the URL of the source code.
+const source = "https://github.com/tailscale-gateway/tailscale-gateway"
 
 // runtimeUser runs our images. Crossplane's default runtime sets 2000 as well.
 const runtimeUser = "2000:2000"
@@ -39,6 +44,11 @@ type buildCmd struct {
 	Version  string   `default:"v0.1.0-dev"              help:"Version that binaries and dependencies carry."`
 	Examples string   `default:"examples"                help:"Folder of examples to put into the packages." type:"existingdir"`
 	Only     []string `help:"Build these products alone."`
+
+	// products are those to build.
+	products []products.Product
+	// revision is the commit that labels name, or empty.
+	revision string
 }
 
 // Run builds each product for each architecture.
@@ -46,14 +56,17 @@ func (c *buildCmd) Run(ctx context.Context) error {
 	if err := os.MkdirAll(c.Out, 0o750); err != nil {
 		return errors.Wrap(err, "cannot make output folder")
 	}
-	for _, p := range products.All() {
+	if c.products == nil {
+		c.products = products.All()
+	}
+	for _, p := range c.products {
 		if !c.wants(p) {
 			continue
 		}
 		for _, arch := range c.Arch {
 			start := time.Now()
-			f, err := c.build(ctx, p, arch)
-			if err != nil {
+			f := c.file(p, arch)
+			if err := c.build(ctx, p, arch, f); err != nil {
 				return errors.Wrapf(err, "cannot build %s for %s", p.Name, arch)
 			}
 			fmt.Printf("built %s (%s)\n", f, time.Since(start).Round(time.Second))
@@ -74,29 +87,36 @@ func (c *buildCmd) wants(p products.Product) bool {
 	return false
 }
 
-func (c *buildCmd) build(ctx context.Context, p products.Product, arch string) (string, error) {
+// file returns the path of a product's build.
+func (c *buildCmd) file(p products.Product, arch string) string {
+	return filepath.Join(c.Out, p.Name+"-"+arch+"."+extension(p))
+}
+
+// binary returns the path of a product's binary.
+func (c *buildCmd) binary(p products.Product, arch string) string {
+	return filepath.Join(c.Out, "bin", arch, p.Name)
+}
+
+func (c *buildCmd) build(ctx context.Context, p products.Product, arch, file string) error {
 	img, err := c.runtimeImage(ctx, p, arch)
 	if err != nil {
-		return "", err
+		return err
 	}
-	ext := ".tar"
 	if p.Package != "" {
-		ext = ".xpkg"
 		if img, err = c.pack(ctx, p, img); err != nil {
-			return "", err
+			return err
 		}
 	}
 
 	ref, err := name.NewTag(products.Image(p.Name, c.Version))
 	if err != nil {
-		return "", errors.Wrap(err, "cannot parse image name")
+		return errors.Wrap(err, "cannot parse image name")
 	}
-	f := filepath.Join(c.Out, p.Name+"-"+arch+ext)
-	tmp := f + ".tmp"
+	tmp := file + ".tmp"
 	if err := tarball.WriteToFile(tmp, ref, img); err != nil {
-		return "", errors.Wrap(err, "cannot write image")
+		return errors.Wrap(err, "cannot write image")
 	}
-	return f, errors.Wrap(os.Rename(tmp, f), "cannot put image in place")
+	return errors.Wrap(os.Rename(tmp, file), "cannot put image in place")
 }
 
 // runtimeImage returns an image that holds one static binary and nothing else. The binaries
@@ -106,6 +126,7 @@ func (c *buildCmd) runtimeImage(ctx context.Context, p products.Product, arch st
 		OS:           "linux",
 		Architecture: arch,
 		RootFS:       v1.RootFS{Type: "layers"},
+		Config:       v1.Config{Labels: c.labels(p)},
 	})
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot make empty image")
@@ -129,6 +150,7 @@ func (c *buildCmd) runtimeImage(ctx context.Context, p products.Product, arch st
 		Entrypoint: []string{"/usr/local/bin/" + filepath.Base(p.Main)},
 		Env:        []string{"PATH=/usr/local/bin"},
 		User:       runtimeUser,
+		Labels:     c.labels(p),
 		ExposedPorts: map[string]struct{}{
 			"8080/tcp": {},
 		},
@@ -136,14 +158,30 @@ func (c *buildCmd) runtimeImage(ctx context.Context, p products.Product, arch st
 	return img, errors.Wrap(err, "cannot set image config")
 }
 
+// labels returns the labels of an image. Registries show them, and GitHub's connects an image to
+// the repository of its source.
+// https://github.com/opencontainers/image-spec/blob/main/annotations.md
+func (c *buildCmd) labels(p products.Product) map[string]string {
+	out := map[string]string{
+		"org.opencontainers.image.title":    p.Name,
+		"org.opencontainers.image.version":  c.Version,
+		"org.opencontainers.image.source":   source,
+		"org.opencontainers.image.licenses": "Apache-2.0",
+		"org.opencontainers.image.vendor":   "The Tailscale Gateway Authors",
+	}
+	if c.revision != "" {
+		out["org.opencontainers.image.revision"] = c.revision
+	}
+	return out
+}
+
 func (c *buildCmd) compile(ctx context.Context, p products.Product, arch string) (string, error) {
-	dir := filepath.Join(c.Out, "bin", arch)
-	if err := os.MkdirAll(dir, 0o750); err != nil {
+	out := c.binary(p, arch)
+	if err := os.MkdirAll(filepath.Dir(out), 0o750); err != nil {
 		return "", errors.Wrap(err, "cannot make folder for binaries")
 	}
-	out := filepath.Join(dir, p.Name)
 	ld := "-s -w -X github.com/tailscale-gateway/tailscale-gateway/internal/version.Version=" + c.Version
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", ld, "-o", out, p.Main)
+	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", ld, "-o", out, p.Main)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+arch)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	return out, errors.Wrapf(cmd.Run(), "cannot compile %s", p.Main)
@@ -189,7 +227,7 @@ func (c *buildCmd) pack(ctx context.Context, p products.Product, base v1.Image) 
 		return nil, errors.Wrap(err, "cannot build object scheme")
 	}
 
-	pkgFS, err := c.pinned(p.Package)
+	pkgFS, err := c.completed(p.Package)
 	if err != nil {
 		return nil, err
 	}
@@ -201,12 +239,28 @@ func (c *buildCmd) pack(ctx context.Context, p products.Product, base v1.Image) 
 	return img, errors.Wrap(err, "cannot build package")
 }
 
-// pinned returns a copy of a package's folder in which our own dependencies have the version
-// that is being built, so that packages of two releases never mix.
-func (c *buildCmd) pinned(dir string) (afero.Fs, error) {
+// iconAnnotation names the icon of a package, for marketplaces. Its value in our files is iconPath.
+// The names of annotations are from crossplane/crossplane, in
+// design/defunct/one-pager-package-annotations.md.
+const (
+	iconAnnotation = "meta.crossplane.io/iconURI"
+	iconPath       = "package/icon.svg"
+)
+
+// completed returns a copy of a package's folder in which our dependencies have the constraint of
+// the version that is being built, and the icon is a data URI.
+func (c *buildCmd) completed(dir string) (afero.Fs, error) {
+	versions, err := constraint.For(c.Version)
+	if err != nil {
+		return nil, err
+	}
+	icon, err := os.ReadFile(filepath.Join(filepath.Dir(dir), filepath.Base(iconPath)))
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot read icon")
+	}
 	mem := afero.NewMemMapFs()
 	src := os.DirFS(dir)
-	err := fs.WalkDir(src, ".", func(path string, d fs.DirEntry, err error) error {
+	err = fs.WalkDir(src, ".", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
@@ -215,7 +269,8 @@ func (c *buildCmd) pinned(dir string) (afero.Fs, error) {
 			return err
 		}
 		if path == "crossplane.yaml" {
-			b = bytes.ReplaceAll(b, []byte(`version: "*"`), []byte(`version: "`+c.Version+`"`))
+			b = bytes.ReplaceAll(b, []byte(`version: "*"`), []byte(`version: "`+versions+`"`))
+			b = bytes.ReplaceAll(b, []byte(iconAnnotation+": "+iconPath), []byte(iconAnnotation+": data:image/svg+xml;base64,"+base64.StdEncoding.EncodeToString(icon)))
 		}
 		return afero.WriteFile(mem, filepath.Join("/", path), b, 0o600)
 	})

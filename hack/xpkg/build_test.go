@@ -5,8 +5,10 @@ package main
 
 import (
 	"bytes"
+	"encoding/base64"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -83,20 +85,76 @@ func TestPack(t *testing.T) {
 	}
 }
 
-func TestPinned(t *testing.T) {
-	dir := t.TempDir()
+// TestMetadata checks what marketplaces show of each package.
+func TestMetadata(t *testing.T) {
+	t.Chdir("../..")
+	icon, err := os.ReadFile(iconPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	for _, p := range products.All() {
+		if p.Package == "" {
+			continue
+		}
+		fs, err := (&buildCmd{Version: "v1.2.3"}).completed(p.Package)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := afero.ReadFile(fs, "/crossplane.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		meta := &pkgmetav1.Configuration{}
+		if err := yaml.Unmarshal(b, meta); err != nil {
+			t.Fatal(err)
+		}
+		for _, annotation := range []string{"maintainer", "license", "description", "readme"} {
+			if meta.Annotations["meta.crossplane.io/"+annotation] == "" {
+				t.Errorf("%s has no %s", p.Name, annotation)
+			}
+		}
+		if got := meta.Annotations["meta.crossplane.io/source"]; got != source {
+			t.Errorf("%s: the source is %q", p.Name, got)
+		}
+		friendly := meta.Annotations["friendly-name.meta.crossplane.io"]
+		if friendly == "" || names[friendly] {
+			t.Errorf("%s: the friendly name %q is empty or that of another package", p.Name, friendly)
+		}
+		names[friendly] = true
+		data, ok := strings.CutPrefix(meta.Annotations[iconAnnotation], "data:image/svg+xml;base64,")
+		got, err := base64.StdEncoding.DecodeString(data)
+		if !ok || err != nil || !bytes.Equal(icon, got) {
+			t.Errorf("%s: the icon is not %s", p.Name, iconPath)
+		}
+		for _, d := range meta.Spec.DependsOn {
+			if d.Version != ">=v1.2.0 <v1.3.0" {
+				t.Errorf("%s depends on version %q of %s", p.Name, d.Version, *d.Package)
+			}
+		}
+	}
+}
+
+func TestCompleted(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "package")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "..", "icon.svg"), []byte("<svg/>"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.WriteFile(filepath.Join(dir, "crossplane.yaml"), []byte(`version: "*"`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "other.yaml"), []byte(`version: "*"`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	fs, err := (&buildCmd{Version: "v1.2.3"}).pinned(dir)
+	fs, err := (&buildCmd{Version: "v1.2.3"}).completed(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{
-		"/crossplane.yaml": `version: "v1.2.3"`,
+		"/crossplane.yaml": `version: ">=v1.2.0 <v1.3.0"`,
 		"/other.yaml":      `version: "*"`,
 	} {
 		got, err := afero.ReadFile(fs, name)

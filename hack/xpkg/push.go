@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
@@ -40,9 +39,9 @@ func (c *pushCmd) Run(ctx context.Context) error {
 		if len(files) == 0 {
 			return errors.Errorf("no build of %s in %q: run build first", p.Name, c.From)
 		}
-		ref, err := name.NewTag(strings.TrimSuffix(c.Registry, "/") + "/" + p.Name + ":" + c.Version)
+		ref, err := tag(c.Registry, p.Name, c.Version)
 		if err != nil {
-			return errors.Wrap(err, "cannot parse image name")
+			return err
 		}
 		if err := push(ctx, ref, files); err != nil {
 			return errors.Wrapf(err, "cannot push %s", ref)
@@ -52,6 +51,12 @@ func (c *pushCmd) Run(ctx context.Context) error {
 	return nil
 }
 
+// tag returns the tag of a product in a registry.
+func tag(registry, product, version string) (name.Tag, error) {
+	t, err := name.NewTag(strings.TrimSuffix(registry, "/") + "/" + product + ":" + version)
+	return t, errors.Wrap(err, "cannot parse image name")
+}
+
 func extension(p products.Product) string {
 	if p.Package == "" {
 		return "tar"
@@ -59,34 +64,51 @@ func extension(p products.Product) string {
 	return "xpkg"
 }
 
+// push pushes the builds of one product, as an index when there are several.
 func push(ctx context.Context, ref name.Tag, files []string) error {
-	opts := []remote.Option{remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)}
+	imgs, err := images(files)
+	if err != nil {
+		return err
+	}
+	if len(imgs) == 1 {
+		return remote.Write(ref, imgs[0], registryOptions(ctx)...)
+	}
+	idx, err := index(imgs)
+	if err != nil {
+		return err
+	}
+	return remote.WriteIndex(ref, idx, registryOptions(ctx)...)
+}
+
+// images reads built images.
+func images(files []string) ([]v1.Image, error) {
 	imgs := make([]v1.Image, 0, len(files))
 	for _, f := range files {
 		img, err := tarball.ImageFromPath(f, nil)
 		if err != nil {
-			return errors.Wrapf(err, "cannot read %q", f)
+			return nil, errors.Wrapf(err, "cannot read %q", f)
 		}
 		// A tarball cannot hold annotations of layers: Crossplane needs them.
 		if img, err = xpkg.AnnotateLayers(img); err != nil {
-			return errors.Wrapf(err, "cannot annotate layers of %q", f)
+			return nil, errors.Wrapf(err, "cannot annotate layers of %q", f)
 		}
 		imgs = append(imgs, img)
 	}
-	if len(imgs) == 1 {
-		return remote.Write(ref, imgs[0], opts...)
-	}
+	return imgs, nil
+}
 
+// index returns the index of the images of one product.
+func index(imgs []v1.Image) (v1.ImageIndex, error) {
 	idx := v1.ImageIndex(empty.Index)
 	for _, img := range imgs {
 		cfg, err := img.ConfigFile()
 		if err != nil {
-			return errors.Wrap(err, "cannot read image config")
+			return nil, errors.Wrap(err, "cannot read image config")
 		}
 		idx = mutate.AppendManifests(idx, mutate.IndexAddendum{
 			Add:        img,
 			Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: cfg.OS, Architecture: cfg.Architecture}},
 		})
 	}
-	return remote.WriteIndex(ref, idx, opts...)
+	return idx, nil
 }

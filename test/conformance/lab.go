@@ -45,11 +45,15 @@ func labUp(ctx context.Context, version, out string) (*lab, error) {
 	if err := stream(ctx, "go", "build", "-o", l.bin, "./cluster/lab"); err != nil {
 		return nil, err
 	}
-	packages := filepath.Join(out, "xpkg")
+	// The builder of packages runs in another folder.
+	packages, err := filepath.Abs(filepath.Join(out, "xpkg"))
+	if err != nil {
+		return nil, err
+	}
 	for _, args := range [][]string{
 		{l.bin, "up", "--install"},
 		{l.bin, "gateway-api"},
-		{"go", "run", "./hack/xpkg", "build", "--only=extension", "--out=" + packages, "--version=" + version},
+		{"go", "-C", "hack/xpkg", "run", ".", "build", "--only=extension", "--out=" + packages, "--version=" + version},
 		{l.bin, "load-image", image + ":" + version, filepath.Join(packages, "extension-"+runtime.GOARCH+".tar")},
 	} {
 		if err := stream(ctx, args[0], args[1:]...); err != nil {

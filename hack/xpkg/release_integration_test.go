@@ -1,0 +1,72 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build integration
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// helm returns the path of helm, which make test-release builds.
+func helm(t *testing.T) string {
+	t.Helper()
+	h := os.Getenv("TEST_ASSET_HELM")
+	if h == "" {
+		t.Fatal("TEST_ASSET_HELM is not set: run make test-release")
+	}
+	return h
+}
+
+// TestReleaseCharts releases the real charts, twice, and has helm render what it pulls from the
+// registry.
+func TestReleaseCharts(t *testing.T) {
+	h := helm(t)
+	to := newRegistry(t, true)
+	for range 2 {
+		c := newRelease(t, to)
+		c.Charts, c.Helm = "../../cluster/charts", h
+		if err := c.Run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	out, err := exec.CommandContext(t.Context(), h, "template", "extension", "oci://"+to+"/charts/tailscale-gateway-extension",
+		"--version=1.2.3", "--plain-http", "--kube-version=1.35.4").CombinedOutput()
+	if err != nil {
+		t.Fatalf("cannot render the released chart: %v\n%s", err, out)
+	}
+	if want := "/extension:v1.2.3"; !strings.Contains(string(out), want) {
+		t.Errorf("the released chart does not install %s", want)
+	}
+}
+
+// TestChartsReproducible packages the charts twice, to the same bytes.
+func TestChartsReproducible(t *testing.T) {
+	var sums []string
+	for range 2 {
+		c := &chartCmd{Out: t.TempDir(), Charts: "../../cluster/charts", Version: hello, Helm: helm(t)}
+		files, err := c.pack(t.Context(), time.Unix(0, 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := &strings.Builder{}
+		for _, f := range files {
+			b, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintln(sum, checksum(b), filepath.Base(f))
+		}
+		sums = append(sums, sum.String())
+	}
+	if sums[0] != sums[1] {
+		t.Errorf("two archives of one chart differ:\n%s%s", sums[0], sums[1])
+	}
+}

@@ -1,0 +1,317 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"io"
+	"log"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-containerregistry/pkg/registry"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/random"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+
+	"github.com/tailscale-gateway/tailscale-gateway/hack/xpkg/internal/provenance"
+	"github.com/tailscale-gateway/tailscale-gateway/hack/xpkg/internal/sbom"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
+)
+
+// hello is the version that the binary of testdata prints.
+const hello = "v1.2.3"
+
+// newRegistry starts a registry, and returns its address with an organization.
+func newRegistry(t *testing.T, referrers bool) string {
+	t.Helper()
+	s := httptest.NewServer(registry.New(registry.WithReferrersSupport(referrers), registry.Logger(log.New(io.Discard, "", 0))))
+	t.Cleanup(s.Close)
+	return strings.TrimPrefix(s.URL, "http://") + "/tailscale-gateway"
+}
+
+// newRelease returns a release of a small image and of a configuration, without charts.
+func newRelease(t *testing.T, to string) *releaseCmd {
+	t.Helper()
+	dir := t.TempDir()
+	page := filepath.Join(dir, "CHANGELOG.md")
+	if err := os.WriteFile(page, []byte("## [1.2.3] - 2026-12-01\n\n- Says hello.\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return &releaseCmd{
+		Registry: to, Version: hello, Arch: []string{"amd64", "arm64"}, Out: filepath.Join(dir, "release"),
+		Examples: "../../examples", Changelog: page, Builder: source, Dirty: true,
+		products: []products.Product{
+			{Name: "hello", Kind: products.KindImage, Main: "./testdata/hello"},
+			{Name: products.Configuration, Kind: products.KindConfiguration, Package: "../../package/configuration"},
+		},
+	}
+}
+
+// TestRelease releases into a registry, with and without the API for referrers, and releases the
+// same again, which changes nothing.
+func TestRelease(t *testing.T) {
+	cases := map[string]struct {
+		referrers bool
+		releases  int
+	}{
+		"Referrers":       {referrers: true, releases: 2},
+		"TagsOfReferrers": {referrers: false, releases: 1},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			to := newRegistry(t, tc.referrers)
+			digests := make([]string, tc.releases)
+			for i := range digests {
+				c := newRelease(t, to)
+				if err := c.Run(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				for file, want := range map[string]string{
+					"release-notes.md": "- Says hello.",
+					"checksums.txt":    "hello-arm64.spdx.json",
+					"images.txt":       "/hello:v1.2.3@sha256:",
+				} {
+					b, err := os.ReadFile(filepath.Join(c.Out, file))
+					if err != nil {
+						t.Fatal(err)
+					}
+					if !strings.Contains(string(b), want) {
+						t.Errorf("%s has no %q:\n%s", file, want, b)
+					}
+					digests[i] += string(b)
+				}
+			}
+			// The files are read in any order.
+			if diff := cmp.Diff(lines(digests[0]), lines(digests[tc.releases-1])); diff != "" {
+				t.Errorf("two builds of one commit differ: -first, +second:\n%s", diff)
+			}
+		})
+	}
+}
+
+// lines returns how often a text has each line.
+func lines(s string) map[string]int {
+	out := map[string]int{}
+	for _, line := range strings.Split(s, "\n") {
+		out[line]++
+	}
+	return out
+}
+
+// TestReleaseRefused checks what a release does not push.
+func TestReleaseRefused(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		change func(t *testing.T, c *releaseCmd)
+		want   string
+	}{
+		"Moved": {
+			reason: "The tag of a release is not moved to other content.",
+			change: func(t *testing.T, c *releaseCmd) {
+				t.Helper()
+				overwrite(t, c.Registry+"/hello:"+hello)
+			},
+			want: "is not moved",
+		},
+		"NoVersion": {
+			reason: "A version is complete.",
+			change: func(_ *testing.T, c *releaseCmd) { c.Version = "v1.2" },
+			want:   "is not a version",
+		},
+		"NoNotes": {
+			reason: "A release has notes.",
+			change: func(_ *testing.T, c *releaseCmd) { c.Version = "v1.2.4" },
+			want:   "no section",
+		},
+		"UnsignedIdentity": {
+			reason: "Signatures are verified against an identity.",
+			change: func(_ *testing.T, c *releaseCmd) { c.Sign = true },
+			want:   "--identity",
+		},
+		"WrongBinary": {
+			reason: "A binary that reports another version than the release is not released.",
+			change: func(_ *testing.T, c *releaseCmd) { c.Version = "v1.2.3-rc.1" },
+			want:   "the binary's version is",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := newRelease(t, newRegistry(t, true))
+			c.Arch, c.products = []string{runtime.GOARCH}, c.products[:1]
+			tc.change(t, c)
+			err := c.Run(t.Context())
+			if err == nil || !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("%s: want an error with %q, got %v", tc.reason, tc.want, err)
+			}
+		})
+	}
+}
+
+func overwrite(t *testing.T, image string) {
+	t.Helper()
+	ref, err := tag(strings.TrimSuffix(image, "/hello:"+hello), "hello", hello)
+	if err != nil {
+		t.Fatal(err)
+	}
+	idx, err := random.Index(64, 1, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := remote.WriteIndex(ref, idx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestVerify changes what a registry has, or what a release was, each of which the verification
+// notices.
+func TestVerify(t *testing.T) {
+	to := newRegistry(t, true)
+	c := newRelease(t, to)
+	head := commit{hash: strings.Repeat("c", 40), time: time.Unix(0, 0)}
+	build := &buildCmd{Out: c.Out, Arch: c.Arch, Version: c.Version, Examples: c.Examples, products: c.products, revision: head.hash}
+	if err := build.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	push := func(t *testing.T) []artifact {
+		t.Helper()
+		arts, err := c.push(t.Context(), build, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return arts
+	}
+	complete := func(t *testing.T) []artifact {
+		t.Helper()
+		arts := push(t)
+		if _, err := c.sboms(t.Context(), build, arts, head); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.provenance(t.Context(), arts, head); err != nil {
+			t.Fatal(err)
+		}
+		return arts
+	}
+	check := func(v *verifier, arts []artifact, want string) {
+		t.Helper()
+		if err := v.verify(t.Context(), arts); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("want an error with %q, got %v", want, err)
+		}
+	}
+	good := verifier{version: hello, arch: c.Arch, commit: head.hash}
+
+	arts := push(t)
+	check(&good, arts, "has 0 referrers of type "+sbom.MediaType)
+	if _, err := c.sboms(t.Context(), build, arts, head); err != nil {
+		t.Fatal(err)
+	}
+	check(&good, arts, "has 0 referrers of type "+provenance.MediaType)
+	arts = complete(t)
+	if err := good.verify(t.Context(), arts); err != nil {
+		t.Fatal(err)
+	}
+
+	bad := good
+	bad.arch = []string{"amd64"}
+	check(&bad, arts, "want [amd64]")
+	bad = good
+	bad.commit = strings.Repeat("b", 40)
+	check(&bad, arts, "label revision")
+	bad = good
+	bad.version = "v1.3.0"
+	check(&bad, arts, "label version")
+	if err := good.pack(c.products[1], must(images([]string{build.file(c.products[1], "arm64")}))[0]); err != nil {
+		t.Error(err)
+	}
+	if err := bad.pack(c.products[1], must(images([]string{build.file(c.products[1], "arm64")}))[0]); err == nil {
+		t.Error("a configuration of v1.2 fits v1.3")
+	}
+	overwrite(t, to+"/hello:"+hello)
+	check(&good, arts, "has digest")
+}
+
+func must(imgs []v1.Image, err error) []v1.Image {
+	if err != nil {
+		panic(err)
+	}
+	return imgs
+}
+
+// TestSignatures checks what cosign is run with.
+func TestSignatures(t *testing.T) {
+	ref, err := tag("ghcr.io/o", "hello", hello)
+	if err != nil {
+		t.Fatal(err)
+	}
+	hash := func(digit string) v1.Hash { return v1.Hash{Algorithm: "sha256", Hex: strings.Repeat(digit, 64)} }
+	p := products.Product{Name: "hello"}
+	image := "ghcr.io/o/hello@" + hash("2").String()
+	all := signatures([]artifact{
+		{Product: &p, Tag: ref, Digest: hash("1"), Images: map[string]v1.Hash{"amd64": hash("2")}},
+		{Tag: ref, Digest: hash("3")},
+	}, map[string]string{image: "sbom.json"}, "predicate.json", "checksums.txt")
+
+	var got []string
+	for _, s := range all {
+		got = append(got, strings.Join(s.command(), " "), strings.Join(s.verification("https://id"), " "))
+	}
+	index, chart := "ghcr.io/o/hello@"+hash("1").String(), "ghcr.io/o/hello@"+hash("3").String()
+	signer := " --certificate-identity=https://id --certificate-oidc-issuer=https://token.actions.githubusercontent.com "
+	want := []string{
+		"sign --yes --recursive " + index, "verify" + signer + index,
+		"attest --yes --type=slsaprovenance1 --predicate=predicate.json " + index, "verify-attestation --type=slsaprovenance1" + signer + index,
+		"attest --yes --type=spdxjson --predicate=sbom.json " + image, "verify-attestation --type=spdxjson" + signer + image,
+		"sign --yes " + chart, "verify" + signer + chart,
+		"attest --yes --type=slsaprovenance1 --predicate=predicate.json " + chart, "verify-attestation --type=slsaprovenance1" + signer + chart,
+		"sign-blob --yes --bundle=checksums.txt.sigstore.json checksums.txt", "verify-blob --bundle=checksums.txt.sigstore.json" + signer + "checksums.txt",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+}
+
+// TestNormalize checks that an archive depends only on its files, not on when it was made.
+func TestNormalize(t *testing.T) {
+	archive := func(modified time.Time) []byte {
+		buf := &bytes.Buffer{}
+		zw := gzip.NewWriter(buf)
+		zw.ModTime = modified
+		tw := tar.NewWriter(zw)
+		if err := tw.WriteHeader(&tar.Header{Name: "c/Chart.yaml", Typeflag: tar.TypeReg, Mode: 0o600, Size: 1, ModTime: modified}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tw.Write([]byte("x")); err != nil {
+			t.Fatal(err)
+		}
+		if err := tw.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := zw.Close(); err != nil {
+			t.Fatal(err)
+		}
+		f := filepath.Join(t.TempDir(), "c.tgz")
+		if err := os.WriteFile(f, buf.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := normalize(f, time.Unix(1, 0)); err != nil {
+			t.Fatal(err)
+		}
+		b, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
+	}
+	if !bytes.Equal(archive(time.Unix(1000, 0)), archive(time.Unix(2000, 0))) {
+		t.Error("the archive depends on its time")
+	}
+}
