@@ -57,7 +57,7 @@ test: lint check-generate check-docs test-unit test-integration test-e2e ## Run 
 ##@ Develop
 
 .PHONY: generate
-generate: ## Generate code, CRDs, XRDs and reference pages from the Go types.
+generate: ## Generate code, CRDs, XRDs and reference pages from the Go code.
 	@mkdir -p $(OUT) && rm -rf $(OUT)/crds $(OUT)/inputs && mkdir -p $(OUT)/crds
 	rm -f package/provider/crds/*.yaml package/function/input/*.yaml package/configuration/xrds/*.yaml package/configuration-claims/{xrds,compositions}/*.yaml
 	$(CONTROLLER_GEN) object:headerFile=hack/boilerplate.go.txt paths=./apis/...
@@ -68,6 +68,7 @@ generate: ## Generate code, CRDs, XRDs and reference pages from the Go types.
 	$(ANGRYJET) generate-methodsets --header-file=hack/boilerplate.go.txt ./apis/tailnet/...
 	go run ./hack/xrdgen --inputs=$(OUT)/inputs --inputs-to=package/function/input $(OUT)/crds package/configuration package/configuration-claims
 	go run ./hack/refgen --crds=package/provider/crds --crds=$(OUT)/crds --crds=$(EXTENSION_CRDS) --examples=examples/managed docs/reference
+	go run ./hack/metricsgen docs/reference/metrics.md
 
 # What the extension brings along, which is no composite.
 EXTENSION_CRDS := cluster/charts/tailscale-gateway-extension/files/crds

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package monitoring carries alerts for Prometheus and a dashboard for Grafana, over
-// metrics of the provider, the proxies' agents and the extension. The metrics
+// metrics of the provider, the proxies' agents and the extension, and PodMonitors. The metrics
 // themselves live with what they measure.
 package monitoring
 
@@ -17,3 +17,8 @@ var Rules []byte
 //
 //go:embed dashboard.json
 var Dashboard []byte
+
+// PodMonitors let the Prometheus Operator scrape the provider and the functions.
+//
+//go:embed podmonitors.yaml
+var PodMonitors []byte

@@ -78,6 +78,9 @@ func Packages(flavour string) []Product {
 	return out
 }
 
+// Tailscale is the image of tailscaled in proxies that set no image. It must contain containerboot.
+const Tailscale = "docker.io/tailscale/tailscale:v1.102.5"
+
 // Image returns the repository of a product with a tag.
 func Image(name, tag string) string { return Organization + "/" + name + ":" + tag }
 
