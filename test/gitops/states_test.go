@@ -50,7 +50,7 @@ func own(typ xpv2.ConditionType, status string, reason xpv2.ConditionReason, mes
 // paused returns the condition Synced of an object that is paused.
 func paused() xpv2.Condition { return xpv2.ReconcilePaused() }
 
-// synced returns the condition Synced after an error.
+// syncError returns the condition Synced after an error.
 func syncError(message string) xpv2.Condition {
 	c := xpv2.ReconcileSuccess()
 	c.Status, c.Reason, c.Message = xpv2.Unavailable().Status, xpv2.ReasonReconcileError, message
@@ -197,7 +197,7 @@ func TestConditions(t *testing.T) {
 			managed:    &Health{Healthy, ready},
 		},
 		"Waiting": {
-			reason:     "What is False says more than what is Unknown.",
+			reason:     "A False condition says more than an Unknown one.",
 			conditions: []xpv2.Condition{xpv2.ReconcileSuccess(), xpv2.Creating(), {Type: meta.TypeAccepted, Status: "Unknown", Reason: "Waiting", Message: "Unknown"}, own(meta.TypeVIPServiceReady, "False", meta.ReasonVIPServiceCreating, "Waiting for an address")},
 			composite:  &Health{Progressing, "Waiting for an address"},
 		},

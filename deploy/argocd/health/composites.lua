@@ -93,7 +93,7 @@ for _, t in ipairs(order) do
     if c.status == "False" and not waiting[c.reason] and not waiting[t .. "/" .. c.reason] then
       return { status = "Degraded", message = text(c) }
     end
-    -- What is False says more than what is Unknown.
+    -- A False condition says more than an Unknown one.
     if pending == nil or (pending.status ~= "False" and c.status == "False") then
       pending = c
     end
