@@ -20,6 +20,22 @@ const (
 // ExtensionCRDs is the folder of the CRDs of the extension's chart, in the repository.
 const ExtensionCRDs = "cluster/charts/" + Extension + "/files/crds"
 
+// Rules are alerts of the chart Install: a rule file of Prometheus, and the spec of a
+// PrometheusRule.
+//
+//go:embed tailscale-gateway/files/rules.yaml
+var Rules []byte
+
+// Dashboard is a dashboard for Grafana with a Prometheus.
+//
+//go:embed tailscale-gateway/files/dashboard.json
+var Dashboard []byte
+
+// PodMonitors let the Prometheus Operator scrape the provider and the function.
+//
+//go:embed tailscale-gateway/files/podmonitors.yaml
+var PodMonitors []byte
+
 // ExtensionRules are the RBAC rules of the extension's service account.
 //
 //go:embed tailscale-gateway-extension/files/extension-rules.yaml

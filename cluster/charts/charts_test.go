@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/charts"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/golden"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
 )
@@ -100,6 +101,7 @@ func TestVariants(t *testing.T) {
 				"crossplane.namespace=upbound-system", "packages.flavour=claims", "packages.activation=Manual", "packages.revisionHistoryLimit=3", "packages.pullPolicy=Always",
 				"provider.workloadIdentity=true", "provider.extraArgs[0]=--debug", "provider.agentImage=registry.example/agent:v1", "provider.tailscaleImage=registry.example/tailscale:v1",
 				"provider.nodeSelector.zone=a", "provider.tolerations[0].operator=Exists", "provider.priorityClassName=system-cluster-critical", "provider.resources.limits.memory=1Gi",
+				"monitoring.podMonitors.enabled=true", "monitoring.podMonitors.labels.release=prometheus",
 				"function.replicas=2", "function.extraArgs[0]=--debug", "function.envoyGatewayNamespaces={eg-one,eg-two}", "function.extensionImage=registry.example/extension:v1",
 				"function.nodeSelector.zone=b", "function.tolerations[0].operator=Exists", "function.priorityClassName=system-cluster-critical", "function.resources.limits.memory=1Gi",
 			},
@@ -203,6 +205,32 @@ func TestPackages(t *testing.T) {
 				t.Errorf("-products, +chart:\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestMonitoring checks that the chart's alerts and dashboard are the tested files.
+func TestMonitoring(t *testing.T) {
+	var rules struct{ Spec, Want any }
+	if err := yaml.Unmarshal(charts.Rules, &rules.Want); err != nil {
+		t.Fatal(err)
+	}
+	dashboard := ""
+	for _, doc := range objects(t, render(t, "monitoring.prometheusRule.enabled=true", "monitoring.dashboard.enabled=true")) {
+		switch o := parse(t, doc); o.GetKind() {
+		case "PrometheusRule":
+			rules.Spec = o.Object["spec"]
+		case "ConfigMap":
+			dashboard, _, _ = unstructured.NestedString(o.Object, "data", "tailscale-gateway.json")
+			if o.GetLabels()["grafana_dashboard"] != "1" {
+				t.Errorf("Grafana's sidecar does not find the dashboard by the labels %v", o.GetLabels())
+			}
+		}
+	}
+	if diff := cmp.Diff(rules.Want, rules.Spec); diff != "" {
+		t.Errorf("alerts: -file, +chart:\n%s", diff)
+	}
+	if diff := cmp.Diff(strings.TrimSpace(string(charts.Dashboard)), strings.TrimSpace(dashboard)); diff != "" {
+		t.Errorf("dashboard: -file, +chart:\n%s", diff)
 	}
 }
 

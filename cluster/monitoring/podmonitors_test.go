@@ -14,13 +14,17 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	pkgv1 "github.com/crossplane/crossplane/apis/v2/pkg/v1"
 
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/charts"
+	"github.com/tailscale-gateway/tailscale-gateway/deploy/kustomization"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
 )
 
@@ -84,12 +88,18 @@ func pods(t *testing.T) map[string]corev1.PodTemplateSpec {
 // TestPodMonitors checks that the PodMonitors select the pods that Crossplane creates, at the port
 // that serves metrics, and that our NetworkPolicies admit every client to that port.
 func TestPodMonitors(t *testing.T) {
-	b, err := os.ReadFile("../manifests/networkpolicies.yaml")
-	if err != nil {
-		t.Fatal(err)
+	var policies []networkingv1.NetworkPolicy
+	for _, o := range decode[unstructured.Unstructured](t, kustomization.Install) {
+		if o.GetKind() != "NetworkPolicy" {
+			continue
+		}
+		p := networkingv1.NetworkPolicy{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(o.Object, &p, true); err != nil {
+			t.Fatal(err)
+		}
+		policies = append(policies, p)
 	}
-	policies := decode[networkingv1.NetworkPolicy](t, b)
-	monitors := decode[podMonitor](t, PodMonitors)
+	monitors := decode[podMonitor](t, charts.PodMonitors)
 
 	got := map[string]int32{}
 	for product, pod := range pods(t) {

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/charts"
 )
 
 // A rule of a group.
@@ -37,7 +39,7 @@ type groups struct {
 func alerts(t *testing.T) []rule {
 	t.Helper()
 	var g groups
-	if err := yaml.UnmarshalStrict(Rules, &g); err != nil {
+	if err := yaml.UnmarshalStrict(charts.Rules, &g); err != nil {
 		t.Fatal(err)
 	}
 	var out []rule
@@ -59,7 +61,7 @@ func panelQueries(t *testing.T) map[string][]string {
 			} `json:"targets"`
 		} `json:"panels"`
 	}
-	if err := json.Unmarshal(Dashboard, &d); err != nil {
+	if err := json.Unmarshal(charts.Dashboard, &d); err != nil {
 		t.Fatal(err)
 	}
 	out := map[string][]string{}
