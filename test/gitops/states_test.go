@@ -282,6 +282,21 @@ func TestConditions(t *testing.T) {
 	}
 }
 
+// TestEmptyStatus checks that a status without conditions is no health.
+func TestEmptyStatus(t *testing.T) {
+	kinds, of := all()
+	for _, gvk := range kinds {
+		if of[gvk] == Plain {
+			continue
+		}
+		o := object(gvk)
+		o.Object["status"] = map[string]any{}
+		if got := healthOf(t, o); got.Status != Progressing {
+			t.Errorf("%s: want Progressing, got %+v", gvk.Kind, got)
+		}
+	}
+}
+
 // TestMachineSets checks the health of a MachineSet, which has no conditions.
 func TestMachineSets(t *testing.T) {
 	pods := func(change func(*tailnetv1alpha1.StatefulSetSummary)) *tailnetv1alpha1.StatefulSetSummary {
@@ -337,6 +352,7 @@ func TestPolicies(t *testing.T) {
 	}{
 		"New":      {"No extension has seen it.", gatewayv1alpha1.TailscaleRoutePolicyStatus{}, Health{Progressing, "Waiting for a controller to accept the policy; if this lasts, check that the extension is installed"}},
 		"Accepted": {"It has an effect.", gatewayv1alpha1.TailscaleRoutePolicyStatus{Ancestors: []gwapiv1.PolicyAncestorStatus{accepted}}, Health{Healthy, "The policy has been accepted"}},
+		"Open":     {"A controller has not decided.", gatewayv1alpha1.TailscaleRoutePolicyStatus{Ancestors: []gwapiv1.PolicyAncestorStatus{accepted, {AncestorRef: gwapiv1.ParentReference{Name: "eg2"}}}}, Health{Progressing, "eg2: waiting for the policy to be accepted"}},
 		"Stale":    {"The conditions are about an older spec.", gatewayv1alpha1.TailscaleRoutePolicyStatus{Ancestors: []gwapiv1.PolicyAncestorStatus{ancestor("eg", metav1.ConditionFalse, "", generation-1)}}, Health{Progressing, "Waiting for a controller to process the latest change"}},
 		"Refused":  {"One of its Gateways does not exist.", gatewayv1alpha1.TailscaleRoutePolicyStatus{Ancestors: []gwapiv1.PolicyAncestorStatus{accepted, ancestor("typo", metav1.ConditionFalse, "It does not exist", generation)}}, Health{Degraded, "typo: It does not exist"}},
 		"Refs":     {"A certificate is missing.", gatewayv1alpha1.TailscaleRoutePolicyStatus{Ancestors: []gwapiv1.PolicyAncestorStatus{refs}}, Health{Degraded, "eg: There is no Secret"}},
