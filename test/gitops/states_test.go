@@ -223,6 +223,31 @@ func TestConditions(t *testing.T) {
 			composite:  &Health{Healthy, ready},
 			managed:    &Health{Healthy, "Approve it"},
 		},
+		"NoMessage": {
+			reason:     "The reason is shown if a condition has no message.",
+			conditions: []xpv2.Condition{xpv2.ReconcileSuccess(), xpv2.Creating(), own(meta.TypeAccepted, "False", meta.ReasonInvalidTLS, "")},
+			composite:  &Health{Degraded, string(meta.ReasonInvalidTLS)},
+		},
+		"AddressTaken": {
+			reason:     "A service that got another address works.",
+			conditions: []xpv2.Condition{xpv2.ReconcileSuccess(), xpv2.Available(), own(meta.TypeAddressKept, "False", meta.ReasonAddressTaken, "It has another address")},
+			managed:    &Health{Healthy, "It has another address"},
+		},
+		"AnnotationsLost": {
+			reason:     "The tailnet does not keep annotations.",
+			conditions: []xpv2.Condition{xpv2.ReconcileSuccess(), xpv2.Available(), own(meta.TypeAnnotationsKept, "False", meta.ReasonAnnotationsLost, "They are lost")},
+			managed:    &Health{Healthy, "They are lost"},
+		},
+		"HostTagsDiffer": {
+			reason:     "Machines may need an approval by hand.",
+			conditions: []xpv2.Condition{xpv2.ReconcileSuccess(), xpv2.Available(), own(meta.TypeHostTagsMatch, "False", meta.ReasonHostTagsDiffer, "Tags differ")},
+			managed:    &Health{Healthy, "Tags differ"},
+		},
+		"PolicyWarnings": {
+			reason:     "Tailscale accepts the policy file, with warnings.",
+			conditions: []xpv2.Condition{xpv2.ReconcileSuccess(), xpv2.Available(), own(meta.TypePolicyWarnings, "True", meta.ReasonWarnings, "A group is empty")},
+			managed:    &Health{Healthy, "A group is empty"},
+		},
 		"CannotDelete": {
 			reason:     "A Machine that cannot be deleted needs somebody.",
 			conditions: []xpv2.Condition{xpv2.ReconcileSuccess(), xpv2.Available(), own(meta.TypeDeletable, "False", meta.ReasonCannotDeleteMachine, "Let the provider delete it")},
@@ -257,6 +282,21 @@ func TestConditions(t *testing.T) {
 	}
 }
 
+// TestEmptyStatus checks that a status without conditions is no health.
+func TestEmptyStatus(t *testing.T) {
+	kinds, of := all()
+	for _, gvk := range kinds {
+		if of[gvk] == Plain {
+			continue
+		}
+		o := object(gvk)
+		o.Object["status"] = map[string]any{}
+		if got := healthOf(t, o); got.Status != Progressing {
+			t.Errorf("%s: want Progressing, got %+v", gvk.Kind, got)
+		}
+	}
+}
+
 // TestMachineSets checks the health of a MachineSet, which has no conditions.
 func TestMachineSets(t *testing.T) {
 	pods := func(change func(*tailnetv1alpha1.StatefulSetSummary)) *tailnetv1alpha1.StatefulSetSummary {
@@ -271,15 +311,17 @@ func TestMachineSets(t *testing.T) {
 		status tailnetv1alpha1.MachineSetStatus
 		want   Health
 	}{
-		"New":         {"The provider has not processed the set.", tailnetv1alpha1.MachineSetStatus{}, Health{Progressing, "Waiting for the provider to process the latest change"}},
-		"Stale":       {"The status is about an older spec.", tailnetv1alpha1.MachineSetStatus{ObservedGeneration: generation - 1, Machines: joined, StatefulSet: complete}, Health{Progressing, "Waiting for the provider to process the latest change"}},
-		"Ready":       {"Everything is there.", tailnetv1alpha1.MachineSetStatus{ObservedGeneration: generation, Machines: joined, StatefulSet: complete}, Health{Healthy, "All machines are in the tailnet"}},
-		"Joining":     {"A machine says what it waits for.", tailnetv1alpha1.MachineSetStatus{ObservedGeneration: generation, Machines: []tailnetv1alpha1.MachineSummary{{Name: "web-0", Ready: true}, {Name: "web-1", Message: "Waiting for the node"}}, StatefulSet: complete}, Health{Progressing, "web-1: Waiting for the node"}},
-		"Failed":      {"A failure comes before what waits.", tailnetv1alpha1.MachineSetStatus{ObservedGeneration: generation, Machines: []tailnetv1alpha1.MachineSummary{{Name: "web-0"}, {Name: "web-1", Failed: true, Message: "The tag is not owned"}}, StatefulSet: complete}, Health{Degraded, "web-1: The tag is not owned"}},
-		"Refused":     {"The API server refuses the StatefulSet.", tailnetv1alpha1.MachineSetStatus{ObservedGeneration: generation, Machines: joined, StatefulSet: pods(func(s *tailnetv1alpha1.StatefulSetSummary) { s.Message = "Invalid value" })}, Health{Degraded, "Invalid value"}},
-		"NotReady":    {"A pod is not ready.", tailnetv1alpha1.MachineSetStatus{ObservedGeneration: generation, Machines: joined, StatefulSet: pods(func(s *tailnetv1alpha1.StatefulSetSummary) { s.ReadyReplicas = 1 })}, Health{Progressing, "Waiting for pods"}},
-		"RollingOut":  {"A pod has the old template.", tailnetv1alpha1.MachineSetStatus{ObservedGeneration: generation, Machines: joined, StatefulSet: pods(func(s *tailnetv1alpha1.StatefulSetSummary) { s.UpdatedReplicas = 1 })}, Health{Progressing, "Waiting for pods"}},
-		"NotObserved": {"The counts belong to an older generation.", tailnetv1alpha1.MachineSetStatus{ObservedGeneration: generation, Machines: joined, StatefulSet: pods(func(s *tailnetv1alpha1.StatefulSetSummary) { s.Observed = false })}, Health{Progressing, "Waiting for pods"}},
+		"New":          {"The provider has not processed the set.", tailnetv1alpha1.MachineSetStatus{}, Health{Progressing, "Waiting for the provider to process the latest change"}},
+		"Stale":        {"The status is about an older spec.", tailnetv1alpha1.MachineSetStatus{ObservedGeneration: generation - 1, Machines: joined, StatefulSet: complete}, Health{Progressing, "Waiting for the provider to process the latest change"}},
+		"Ready":        {"Everything is there.", tailnetv1alpha1.MachineSetStatus{ObservedGeneration: generation, Machines: joined, StatefulSet: complete}, Health{Healthy, "All machines are in the tailnet"}},
+		"Joining":      {"A machine says what it waits for.", tailnetv1alpha1.MachineSetStatus{ObservedGeneration: generation, Machines: []tailnetv1alpha1.MachineSummary{{Name: "web-0", Ready: true}, {Name: "web-1", Message: "Waiting for the node"}}, StatefulSet: complete}, Health{Progressing, "web-1: Waiting for the node"}},
+		"Failed":       {"A failure comes before what waits.", tailnetv1alpha1.MachineSetStatus{ObservedGeneration: generation, Machines: []tailnetv1alpha1.MachineSummary{{Name: "web-0"}, {Name: "web-1", Failed: true, Message: "The tag is not owned"}}, StatefulSet: complete}, Health{Degraded, "web-1: The tag is not owned"}},
+		"Silent":       {"A machine has no message yet.", tailnetv1alpha1.MachineSetStatus{ObservedGeneration: generation, Machines: []tailnetv1alpha1.MachineSummary{{Name: "web-0"}}, StatefulSet: complete}, Health{Progressing, "web-0: the machine is not ready"}},
+		"FailedSilent": {"A failure has no message.", tailnetv1alpha1.MachineSetStatus{ObservedGeneration: generation, Machines: []tailnetv1alpha1.MachineSummary{{Name: "web-0", Failed: true}}, StatefulSet: complete}, Health{Degraded, "web-0: the provider cannot prepare the machine"}},
+		"Refused":      {"The API server refuses the StatefulSet.", tailnetv1alpha1.MachineSetStatus{ObservedGeneration: generation, Machines: joined, StatefulSet: pods(func(s *tailnetv1alpha1.StatefulSetSummary) { s.Message = "Invalid value" })}, Health{Degraded, "Invalid value"}},
+		"NotReady":     {"A pod is not ready.", tailnetv1alpha1.MachineSetStatus{ObservedGeneration: generation, Machines: joined, StatefulSet: pods(func(s *tailnetv1alpha1.StatefulSetSummary) { s.ReadyReplicas = 1 })}, Health{Progressing, "Waiting for pods"}},
+		"RollingOut":   {"A pod has the old template.", tailnetv1alpha1.MachineSetStatus{ObservedGeneration: generation, Machines: joined, StatefulSet: pods(func(s *tailnetv1alpha1.StatefulSetSummary) { s.UpdatedReplicas = 1 })}, Health{Progressing, "Waiting for pods"}},
+		"NotObserved":  {"The counts belong to an older generation.", tailnetv1alpha1.MachineSetStatus{ObservedGeneration: generation, Machines: joined, StatefulSet: pods(func(s *tailnetv1alpha1.StatefulSetSummary) { s.Observed = false })}, Health{Progressing, "Waiting for pods"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -310,10 +352,12 @@ func TestPolicies(t *testing.T) {
 	}{
 		"New":      {"No extension has seen it.", gatewayv1alpha1.TailscaleRoutePolicyStatus{}, Health{Progressing, "Waiting for a controller to accept the policy; if this lasts, check that the extension is installed"}},
 		"Accepted": {"It has an effect.", gatewayv1alpha1.TailscaleRoutePolicyStatus{Ancestors: []gwapiv1.PolicyAncestorStatus{accepted}}, Health{Healthy, "The policy has been accepted"}},
+		"Open":     {"A controller has not decided.", gatewayv1alpha1.TailscaleRoutePolicyStatus{Ancestors: []gwapiv1.PolicyAncestorStatus{accepted, {AncestorRef: gwapiv1.ParentReference{Name: "eg2"}}}}, Health{Progressing, "eg2: waiting for the policy to be accepted"}},
 		"Stale":    {"The conditions are about an older spec.", gatewayv1alpha1.TailscaleRoutePolicyStatus{Ancestors: []gwapiv1.PolicyAncestorStatus{ancestor("eg", metav1.ConditionFalse, "", generation-1)}}, Health{Progressing, "Waiting for a controller to process the latest change"}},
 		"Refused":  {"One of its Gateways does not exist.", gatewayv1alpha1.TailscaleRoutePolicyStatus{Ancestors: []gwapiv1.PolicyAncestorStatus{accepted, ancestor("typo", metav1.ConditionFalse, "It does not exist", generation)}}, Health{Degraded, "typo: It does not exist"}},
 		"Refs":     {"A certificate is missing.", gatewayv1alpha1.TailscaleRoutePolicyStatus{Ancestors: []gwapiv1.PolicyAncestorStatus{refs}}, Health{Degraded, "eg: There is no Secret"}},
 		"Inactive": {"A rule has no effect.", gatewayv1alpha1.TailscaleRoutePolicyStatus{Ancestors: []gwapiv1.PolicyAncestorStatus{accepted}, Rules: []gatewayv1alpha1.RoutePolicyRuleStatus{{Name: "one", Active: true}, {Name: "two", Message: "Another rule matches first"}}}, Health{Degraded, "two: Another rule matches first"}},
+		"Silent":   {"A rule without an effect has no message.", gatewayv1alpha1.TailscaleRoutePolicyStatus{Ancestors: []gwapiv1.PolicyAncestorStatus{accepted}, Rules: []gatewayv1alpha1.RoutePolicyRuleStatus{{Name: "one"}}}, Health{Degraded, "one: the rule does not apply"}},
 		"Active":   {"All rules have an effect.", gatewayv1alpha1.TailscaleRoutePolicyStatus{Ancestors: []gwapiv1.PolicyAncestorStatus{accepted}, Rules: []gatewayv1alpha1.RoutePolicyRuleStatus{{Name: "one", Active: true}}}, Health{Healthy, "The policy has been accepted"}},
 	}
 	for name, tc := range cases {

@@ -22,6 +22,7 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailnetsim"
+	"github.com/tailscale-gateway/tailscale-gateway/test/gitops"
 )
 
 const (
@@ -95,6 +96,13 @@ func testExample(t *testing.T, manifest string) {
 			}
 			return readyObject(o)
 		})
+		// Argo CD agrees, from the status that the provider wrote.
+		switch h, err := gitops.HealthOf(filepath.Join("..", ".."), o); {
+		case err != nil:
+			t.Error(err)
+		case h.Status != gitops.Healthy:
+			t.Errorf("%s %s is Ready, and Argo CD shows %+v", o.GetKind(), o.GetName(), h)
+		}
 	}
 	for _, o := range slices.Backward(managed) {
 		e.must(shared.kube.Delete(t.Context(), o))

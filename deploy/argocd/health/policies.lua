@@ -21,11 +21,17 @@ for _, a in ipairs(status.ancestors) do
   end
 end
 
+local open
 for _, a in ipairs(status.ancestors) do
+  local accepted = false
   for _, c in ipairs(a.conditions or {}) do
     if c.status == "False" then
       return { status = "Degraded", message = (a.ancestorRef or {}).name .. ": " .. (c.message or c.reason) }
     end
+    accepted = accepted or (c.type == "Accepted" and c.status == "True")
+  end
+  if not accepted then
+    open = a
   end
 end
 
@@ -33,5 +39,9 @@ for _, r in ipairs(status.rules or {}) do
   if not r.active then
     return { status = "Degraded", message = r.name .. ": " .. (r.message or "the rule does not apply") }
   end
+end
+
+if open ~= nil then
+  return { status = "Progressing", message = (open.ancestorRef or {}).name .. ": waiting for the policy to be accepted" }
 end
 return { status = "Healthy", message = "The policy has been accepted" }
