@@ -20,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
-
 	pkgv1 "github.com/crossplane/crossplane/apis/v2/pkg/v1"
 
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/charts"

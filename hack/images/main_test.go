@@ -164,7 +164,8 @@ func TestExamples(t *testing.T) {
 	}
 	copied := map[string]bool{}
 	for _, image := range (&cli{Version: "v0.1.0", Flavour: products.FlavourNamespaced, Extension: true}).list() {
-		copied["registry.example.com/mirror"+image[strings.Index(image, "/"):]] = true
+		_, path, _ := strings.Cut(image, "/")
+		copied["registry.example.com/mirror/"+path] = true
 	}
 	var kinds []string
 	for _, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(b), -1) {

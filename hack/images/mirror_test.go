@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -64,7 +65,7 @@ func TestMirror(t *testing.T) {
 	for tool, script := range tools {
 		t.Run(tool, func(t *testing.T) {
 			bin := t.TempDir()
-			if err := os.WriteFile(filepath.Join(bin, tool), []byte("#!/bin/sh\nset -e\n"+script+"\n"), 0o700); err != nil { //nolint:gosec // A program must be executable.
+			if err := os.WriteFile(filepath.Join(bin, tool), []byte("#!/bin/sh\nset -e\n"+script+"\n"), 0o700); err != nil {
 				t.Fatal(err)
 			}
 			mirror := start(t)
@@ -142,7 +143,7 @@ func digest(t *testing.T, of interface{ Digest() (v1.Hash, error) }) string {
 func run(t *testing.T, env []string, images, to string) (string, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "bash", filepath.Join(root, "deploy/mirror.sh"), to)
-	cmd.Env = append(env, "HOME="+t.TempDir())
+	cmd.Env = slices.Concat(env, []string{"HOME=" + t.TempDir()})
 	cmd.Stdin = strings.NewReader(images)
 	var out, said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &said

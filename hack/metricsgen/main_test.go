@@ -16,7 +16,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
-
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"

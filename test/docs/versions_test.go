@@ -1,0 +1,156 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package docs
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
+)
+
+// A version row of docs/compatibility.md.
+type versions struct{ least, tested string }
+
+// stated returns the rows of the table of versions, by component.
+func stated(t *testing.T) map[string]versions {
+	t.Helper()
+	out := map[string]versions{}
+	for _, m := range regexp.MustCompile(`(?m)^\| ([^|]+) \| ([^|]+) \| (\d+\.\d+\.\d+) \|$`).FindAllStringSubmatch(read(t, "docs/compatibility.md"), -1) {
+		out[m[1]] = versions{least: m[2], tested: m[3]}
+	}
+	return out
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(root, path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// required returns the version of a module that a go.mod requires, without the v.
+func required(t *testing.T, path, module string) string {
+	t.Helper()
+	return match(t, path, `(?m)^(?:require|\s)\s*`+regexp.QuoteMeta(module)+` v(\S+)`)
+}
+
+var lowerBound = regexp.MustCompile(`^>=v?(\d+\.\d+)\.\d+(?:-0)?$`)
+
+// minor returns the major and minor version of a constraint such as ">=v2.4.0-0".
+func minor(t *testing.T, constraint string) string {
+	t.Helper()
+	m := lowerBound.FindStringSubmatch(constraint)
+	if m == nil {
+		t.Fatalf("%q is not a lower bound", constraint)
+	}
+	return m[1]
+}
+
+// manifest is the part of a package's or a chart's metadata that has versions.
+type manifest struct {
+	KubeVersion string `json:"kubeVersion"`
+	Spec        struct {
+		Crossplane struct {
+			Version string `json:"version"`
+		} `json:"crossplane"`
+	} `json:"spec"`
+}
+
+// manifests returns the files that match a pattern.
+func manifests(t *testing.T, pattern string) map[string]manifest {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(root, pattern))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]manifest{}
+	for _, f := range files {
+		path, err := filepath.Rel(root, f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var m manifest
+		if err := yaml.Unmarshal([]byte(read(t, path)), &m); err != nil {
+			t.Fatal(err)
+		}
+		out[path] = m
+	}
+	if len(out) == 0 {
+		t.Fatalf("nothing matches %s", pattern)
+	}
+	return out
+}
+
+// TestVersions checks that docs/compatibility.md states the versions that modules, packages and
+// charts require, and that other pages state no others.
+func TestVersions(t *testing.T) {
+	got := stated(t)
+	least := func(component string) string { return got[component].least }
+	const chart = "cluster/charts/tailscale-gateway-extension/Chart.yaml"
+	charts := manifests(t, "cluster/charts/*/Chart.yaml")
+
+	gateway := required(t, "go.mod", "github.com/envoyproxy/gateway")
+	kubernetes := required(t, "cluster/tools/kubernetes/go.mod", "k8s.io/kubernetes")
+	want := map[string]versions{
+		// The README's requirement, which the text explains.
+		"Kubernetes":                          {least: match(t, "README.md", `Kubernetes (\d+\.\d+) or newer`), tested: kubernetes},
+		"Kubernetes, for the extension alone": {least: minor(t, charts[chart].KubeVersion), tested: kubernetes},
+		"Crossplane":                          {least: minor(t, manifests(t, "package/configuration/crossplane.yaml")["package/configuration/crossplane.yaml"].Spec.Crossplane.Version), tested: required(t, "cluster/tools/crossplane/go.mod", "github.com/crossplane/crossplane/v2")},
+		// The hooks are those of this version.
+		"Envoy Gateway, for the extension": {least: minor(t, ">=v"+gateway), tested: gateway},
+		"Gateway API, for the extension":   {least: "that of Envoy Gateway's chart", tested: required(t, "go.mod", "sigs.k8s.io/gateway-api")},
+		"tailscaled, in proxies":           {least: "the provider's default", tested: required(t, "go.mod", "tailscale.com")},
+	}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(versions{})); diff != "" {
+		t.Errorf("-required versions, +stated versions:\n%s", diff)
+	}
+
+	if _, tag, _ := strings.Cut(products.Tailscale, ":v"); tag != got["tailscaled, in proxies"].tested {
+		t.Errorf("proxies run tailscaled %s, and tests %s", tag, got["tailscaled, in proxies"].tested)
+	}
+	for path, m := range manifests(t, "package/*/crossplane.yaml") {
+		if v := minor(t, m.Spec.Crossplane.Version); v != least("Crossplane") {
+			t.Errorf("%s requires Crossplane %s, want %s", path, v, least("Crossplane"))
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(charts)) {
+		component := "Kubernetes"
+		if path == chart {
+			component = "Kubernetes, for the extension alone"
+		}
+		if v := minor(t, charts[path].KubeVersion); v != least(component) {
+			t.Errorf("%s requires Kubernetes %s, want %s", path, v, least(component))
+		}
+	}
+	for path, pattern := range map[string]string{
+		"README.md":             `Install Crossplane v(\d+\.\d+) or newer`,
+		"docs/envoy-gateway.md": `Envoy Gateway\]\([^)]*\), v(\d+\.\d+) or newer`,
+	} {
+		component := map[string]string{"README.md": "Crossplane", "docs/envoy-gateway.md": "Envoy Gateway, for the extension"}[path]
+		if v := match(t, path, pattern); v != least(component) {
+			t.Errorf("%s states %s %s, want %s", path, component, v, least(component))
+		}
+	}
+}
+
+// match returns what the group of a pattern matches in a file.
+func match(t *testing.T, path, pattern string) string {
+	t.Helper()
+	m := regexp.MustCompile(pattern).FindStringSubmatch(read(t, path))
+	if m == nil {
+		t.Fatalf("%s does not match %s", path, pattern)
+	}
+	return m[1]
+}
