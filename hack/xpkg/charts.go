@@ -63,7 +63,8 @@ func (c *chartCmd) pack(ctx context.Context, modified time.Time) ([]string, erro
 	if err != nil || len(metas) == 0 {
 		return nil, errors.Errorf("no charts in %q", c.Charts)
 	}
-	// Charts find each other beside them, as dependencies with file:// in their repository do.
+	// Charts stay beside each other: links in their folder of dependencies lead to others, with the
+	// version of the release.
 	for _, m := range metas {
 		dir := filepath.Join(tmp, filepath.Base(filepath.Dir(m)))
 		if err := os.CopyFS(dir, os.DirFS(filepath.Dir(m))); err != nil {
@@ -76,7 +77,7 @@ func (c *chartCmd) pack(ctx context.Context, modified time.Time) ([]string, erro
 	var out []string
 	for _, m := range metas {
 		chart := filepath.Base(filepath.Dir(m))
-		cmd := exec.CommandContext(ctx, c.Helm, "package", "--dependency-update", "--destination="+c.Out, filepath.Join(tmp, chart))
+		cmd := exec.CommandContext(ctx, c.Helm, "package", "--destination="+c.Out, filepath.Join(tmp, chart))
 		if b, err := cmd.CombinedOutput(); err != nil {
 			return nil, errors.Wrapf(err, "cannot package chart %s: %s", chart, strings.TrimSpace(string(b)))
 		}
