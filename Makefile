@@ -52,12 +52,12 @@ demo-down: ## Take the demo down, without a trace beside the cache.
 	$(DEMO) down
 
 .PHONY: test
-test: lint check-generate check-platforms test-unit test-integration test-e2e ## Run all that CI runs.
+test: lint check-generate check-platforms check-docs test-unit test-integration test-e2e ## Run all that CI runs.
 
 ##@ Develop
 
 .PHONY: generate
-generate: ## Generate code, CRDs, XRDs and reference pages from the Go types.
+generate: ## Generate code, CRDs, XRDs and reference pages from the Go code.
 	@mkdir -p $(OUT) && rm -rf $(OUT)/crds $(OUT)/inputs && mkdir -p $(OUT)/crds
 	rm -f package/provider/crds/*.yaml package/function/input/*.yaml package/configuration/xrds/*.yaml package/configuration-claims/{xrds,compositions}/*.yaml
 	$(CONTROLLER_GEN) object:headerFile=hack/boilerplate.go.txt paths=./apis/...
@@ -68,9 +68,10 @@ generate: ## Generate code, CRDs, XRDs and reference pages from the Go types.
 	$(ANGRYJET) generate-methodsets --header-file=hack/boilerplate.go.txt ./apis/tailnet/...
 	go run ./hack/xrdgen --inputs=$(OUT)/inputs --inputs-to=package/function/input $(OUT)/crds package/configuration package/configuration-claims
 	go run ./hack/refgen --crds=package/provider/crds --crds=$(OUT)/crds --crds=$(EXTENSION_CRDS) --examples=examples/managed docs/reference
+	go run ./hack/metricsgen docs/reference/metrics.md
 
 # What the extension brings along, which is no composite.
-EXTENSION_CRDS := cluster/charts/tailscale-gateway-extension/crds
+EXTENSION_CRDS := cluster/charts/tailscale-gateway-extension/files/crds
 
 GENERATED := apis/*/*/zz_generated.* package/provider/crds/* package/configuration/xrds/* package/configuration-claims/*.yaml package/configuration-claims/*/* docs/reference/* package/function/input/*.yaml $(EXTENSION_CRDS)/*
 
@@ -108,6 +109,31 @@ lint: ## Lint Go code, requirements, workflows, scripts, and the wording of text
 check-platforms: ## Check that everything compiles for macOS and for arm64.
 	go run ./hack/platforms
 
+# Packages of the site's build, in the versions and with the digests of requirements.txt.
+DOCS_PYTHON := $(abspath $(OUT)/docs-python)
+MKDOCS := NO_MKDOCS_2_WARNING=1 PYTHONPATH=$(DOCS_PYTHON) python3 -m mkdocs
+
+$(DOCS_PYTHON)/installed: docs/site/requirements.txt
+	rm -rf $(DOCS_PYTHON)
+	python3 -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --require-hashes --no-deps --target=$(DOCS_PYTHON) -r $<
+	touch $@
+
+.PHONY: docs
+docs: $(DOCS_PYTHON)/installed ## Build the documentation's site into _out/site; a broken link or anchor fails. Needs python3 3.11 or newer.
+	$(MKDOCS) build --strict
+
+.PHONY: serve-docs
+serve-docs: $(DOCS_PYTHON)/installed ## Serve the documentation's site at localhost:8000, and build it again after each change.
+	$(MKDOCS) serve
+
+.PHONY: check-docs
+check-docs: docs ## Fail when the site cannot be built, or a page has a broken link or anchor.
+	PYTHONPATH=$(DOCS_PYTHON) python3 docs/site/hooks_test.py
+
+.PHONY: check-links
+check-links: docs ## Request every link of the site that leads to another site. Needs the internet.
+	python3 docs/site/links.py $(OUT)/site
+
 # A mirror of the database has the protocol of https://go.dev/security/vuln/database.
 VULNDB ?= https://vuln.go.dev
 
@@ -143,7 +169,7 @@ test-controllers: ## Run controllers against a real API server and a simulated T
 	TEST_ASSET_ETCD=$$($(LAB) bin etcd) TEST_ASSET_KUBE_APISERVER=$$($(LAB) bin kube-apiserver) \
 	TEST_ASSET_KUBE_CONTROLLER_MANAGER=$$($(LAB) bin kube-controller-manager) TEST_ASSET_HELM=$$($(LAB) bin helm) \
 	TEST_ASSET_CONTAINERBOOT=$$($(LAB) bin containerboot) \
-	$(GO_TEST) -tags=integration -count=1 -parallel=48 -timeout=20m ./test/apiserver/ ./test/integration/ ./extension/ ./extension/watch/ ./extension/gateways/ ./extension/secrets/ ./cluster/acceptance/ ./cluster/monitoring/
+	$(GO_TEST) -tags=integration -count=1 -parallel=48 -timeout=20m ./test/apiserver/ ./test/integration/ ./extension/ ./extension/watch/ ./extension/gateways/ ./extension/secrets/ ./cluster/acceptance/ ./cluster/charts/ ./cluster/monitoring/
 
 .PHONY: test-standalone
 test-standalone: ## Run Envoy Gateway, Envoy and our extension without a cluster.
@@ -175,9 +201,10 @@ test-release: ## Release a small image and the charts into a registry of the tes
 	cd hack/xpkg && TEST_ASSET_HELM=$$(cd $(CURDIR) && $(LAB) bin helm) $(GO_TEST) -tags=integration -count=1 -run 'Release|Charts' .
 
 .PHONY: chart-goldens
-chart-goldens: ## Rewrite what the extension's chart renders to.
+chart-goldens: ## Rewrite what the charts render to, with deploy/kustomization.
 	$(LAB) build helm
 	TEST_ASSET_HELM=$$($(LAB) bin helm) go test -tags=integration ./extension/ -run TestChart -update
+	TEST_ASSET_HELM=$$($(LAB) bin helm) go test -tags=integration ./cluster/charts/ -run 'TestInstall|TestVariants' -update
 
 .PHONY: render-goldens
 render-goldens: ## Rewrite the goldens of examples from what they render to.
@@ -277,8 +304,7 @@ dev-kind: ## Create a kind cluster with Crossplane and the packages of this tree
 	VERSION=$(VERSION) ARCH=$(ARCH) FLAVOUR=$(FLAVOUR) hack/dev-kind.sh
 
 .PHONY: install
-install: ## Install into the cluster of KUBECONFIG: permissions, runtime config, packages. FLAVOUR=claims for claims.
-	kubectl apply -f cluster/manifests/rbac.yaml -f cluster/manifests/runtime.yaml -f cluster/manifests/networkpolicies.yaml
-	kubectl apply -f cluster/manifests/admission.yaml -f cluster/manifests/admission-extension.yaml -f cluster/manifests/tenants.yaml
+install: ## Install into the cluster of KUBECONFIG by the chart. REGISTRY for other packages than the public ones, FLAVOUR=claims for claims.
+	helm upgrade --install tailscale-gateway cluster/charts/tailscale-gateway --namespace crossplane-system \
+	  --set=packages.version=$(VERSION),packages.flavour=$(FLAVOUR)$(if $(REGISTRY),$(COMMA)registry=$(REGISTRY))
 	go run ./cluster/installcheck
-	crossplane xpkg install configuration ghcr.io/tailscale-gateway/configuration-tailscale-gateway$(if $(filter claims,$(FLAVOUR)),-claims):$(VERSION) --wait=5m

@@ -23,6 +23,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -31,6 +32,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/yaml"
 
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/charts"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/golden"
 	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
@@ -131,10 +133,11 @@ var variants = map[string][]string{
 
 const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
-// TestChartGolden compares the rendered chart with its goldens.
+// TestChartGolden compares the rendered chart, without its CRDs, with its goldens.
 func TestChartGolden(t *testing.T) {
 	for name, values := range variants {
 		t.Run(name, func(t *testing.T) {
+			values := append(slices.Clone(values), "crds.enabled=false")
 			got := render(t, values...)
 			if again := render(t, values...); again != got {
 				t.Errorf("the same values render differently: -first, +second:\n%s", cmp.Diff(got, again))
@@ -142,6 +145,45 @@ func TestChartGolden(t *testing.T) {
 			file := filepath.Join("testdata", "chart", name+".yaml")
 			golden.Compare(t, file, []byte(got), nil)
 		})
+	}
+}
+
+// TestChartCRDs checks that the chart contains the generated CRDs, and that they and all objects of
+// their kinds stay when the chart is uninstalled.
+func TestChartCRDs(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join("..", charts.ExtensionCRDs, "*.yaml"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no CRDs: %v", err)
+	}
+	for _, tc := range []struct {
+		reason, value string
+		keep          bool
+	}{
+		{reason: "By default Helm keeps the CRDs.", value: "crds.enabled=true", keep: true},
+		{reason: "On request Helm deletes the CRDs.", value: "crds.keep=false"},
+	} {
+		want := map[string]apiextensionsv1.CustomResourceDefinition{}
+		for _, f := range files {
+			b, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := apiextensionsv1.CustomResourceDefinition{}
+			if err := yaml.UnmarshalStrict(b, &o); err != nil {
+				t.Fatal(err)
+			}
+			if tc.keep {
+				o.Annotations["helm.sh/resource-policy"] = "keep"
+			}
+			want[o.GetName()] = o
+		}
+		got := objects[apiextensionsv1.CustomResourceDefinition](t, render(t, "certificates.mode=Existing", tc.value), "CustomResourceDefinition")
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s -files, +chart:\n%s", tc.reason, diff)
+		}
+	}
+	if out := render(t, "certificates.mode=Existing", "crds.enabled=false"); strings.Contains(out, "kind: CustomResourceDefinition") {
+		t.Error("the chart contains CRDs with crds.enabled=false")
 	}
 }
 
@@ -225,7 +267,7 @@ func TestChartRoles(t *testing.T) {
 		"healthreports.tailnet.gateway.tailscale.com":         {"create", "delete", "list", "patch"},
 		"tailscaleroutepolicies/status.gateway.tailscale.com": {"patch"},
 		"events.": {"create", "patch"},
-		// Permissions that cluster/manifests/admission.yaml requires for writing these kinds.
+		// Permissions that the admission policies require for writing these kinds.
 		"tailscalerevisions/write.gateway.tailscale.com":    {"create", "delete", "update"},
 		"healthreports/write.tailnet.gateway.tailscale.com": {"create", "delete", "update"},
 		// Kinds that reports describe beside backends (package gateways).

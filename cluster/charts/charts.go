@@ -7,13 +7,39 @@ package charts
 
 import _ "embed"
 
-// Name of the extension's chart, of its Deployment, and of the Service for hooks.
-const Name = "tailscale-gateway-extension"
+// Names of charts.
+const (
+	// Install is the name of the chart that installs the packages and all that they need.
+	Install = "tailscale-gateway"
 
-// Extension are the RBAC rules of the extension's service account.
+	// Extension is the name of the extension's chart, of its Deployment, and of the Service for
+	// hooks.
+	Extension = "tailscale-gateway-extension"
+)
+
+// ExtensionCRDs is the folder of the CRDs of the extension's chart, in the repository.
+const ExtensionCRDs = "cluster/charts/" + Extension + "/files/crds"
+
+// Rules are alerts of the chart Install: a rule file of Prometheus, and the spec of a
+// PrometheusRule.
+//
+//go:embed tailscale-gateway/files/rules.yaml
+var Rules []byte
+
+// Dashboard is a dashboard for Grafana with a Prometheus.
+//
+//go:embed tailscale-gateway/files/dashboard.json
+var Dashboard []byte
+
+// PodMonitors let the Prometheus Operator scrape the provider and the function.
+//
+//go:embed tailscale-gateway/files/podmonitors.yaml
+var PodMonitors []byte
+
+// ExtensionRules are the RBAC rules of the extension's service account.
 //
 //go:embed tailscale-gateway-extension/files/extension-rules.yaml
-var Extension []byte
+var ExtensionRules []byte
 
 // Placeholders, Gateways, Discoveries and Bootstrap are those that it has unless the chart's values
 // turn them off.

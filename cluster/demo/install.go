@@ -13,13 +13,11 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/charts"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
 )
 
-const (
-	crossplaneNamespace = "crossplane-system"
-	quickstart          = "quickstart"
-)
+const quickstart = "quickstart"
 
 type options struct {
 	Version string `default:"v0.1.0-dev" help:"Version to build and install."`
@@ -41,9 +39,8 @@ func (d *demo) installSteps() []step {
 		{name: "bring up the lab: a cluster and a tailnet", do: d.labUp},
 		{name: "build our packages", do: d.build},
 		{name: "push them to the lab's registry", do: d.push},
-		{name: "install Crossplane by its chart", do: d.crossplane},
-		{name: "apply permissions and runtime config", do: d.permissions},
-		{name: "install our packages by crossplane xpkg install", do: d.install},
+		{name: "install Crossplane", do: d.crossplane},
+		{name: "install Tailscale Gateway", do: d.tailscaleGateway},
 	}
 }
 
@@ -57,69 +54,70 @@ func (d *demo) labUp(ctx context.Context, _ *progress) error {
 }
 
 func (d *demo) build(ctx context.Context, _ *progress) error {
-	return xpkg(ctx, "build", "--out="+d.packages(), "--version="+d.version)
+	return xpkg(ctx, "build", "--out="+d.built(), "--version="+d.version)
 }
 
 func (d *demo) push(ctx context.Context, _ *progress) error {
-	return xpkg(ctx, "push", "--from="+d.packages(), "--version="+d.version, d.lab.registry+"/tailscale-gateway")
+	return xpkg(ctx, "push", "--from="+d.built(), "--version="+d.version, d.lab.registry+"/tailscale-gateway")
 }
 
-// packages is the folder of built packages: no file of the demo stays in the tree.
-func (d *demo) packages() string { return filepath.Join(d.lab.cache, "xpkg") }
+// built is the folder of built packages: no file of the demo stays in the tree.
+func (d *demo) built() string { return filepath.Join(d.lab.cache, "xpkg") }
 
+// crossplane installs Crossplane as the README does.
 func (d *demo) crossplane(ctx context.Context, p *progress) error {
-	p.waiting("Crossplane's pods")
-	_, err := d.lab.helm(ctx, "upgrade", "--install", "crossplane", d.lab.crossplaneChart,
-		"--namespace", crossplaneNamespace, "--create-namespace", "--set=metrics.enabled=true", "--wait", "--timeout=5m")
-	return err
+	return d.readmeCommands(ctx, p, "helm upgrade --install crossplane ",
+		"crossplane --repo https://charts.crossplane.io/stable", d.lab.crossplaneChart+" --set=metrics.enabled=true")
 }
 
-func (d *demo) permissions(ctx context.Context, p *progress) error {
-	if _, err := d.lab.kubectl(ctx, nil, "apply", "--server-side", "-f", "cluster/manifests/rbac.yaml", "-f", "cluster/manifests/runtime.yaml",
-		"-f", "cluster/manifests/networkpolicies.yaml", "-f", "cluster/manifests/tenants.yaml",
-		"-f", "cluster/manifests/admission.yaml", "-f", "cluster/manifests/admission-extension.yaml"); err != nil {
+// tailscaleGateway installs our chart and waits as the README does. For claims, Crossplane's command
+// line installs the packages, which is the second way of the README.
+func (d *demo) tailscaleGateway(ctx context.Context, p *progress) error {
+	if err := d.checkFlavour(ctx); err != nil {
 		return err
 	}
-	if _, err := d.lab.kubectl(ctx, []byte(fmt.Sprintf(imageConfig, products.Organization, d.lab.clusterRegistry, d.lab.clusterRegistry)), "apply", "--server-side", "-f", "-"); err != nil {
+	byCrossplane := d.flavour == products.FlavourClaims
+	// The packages have their public names, so the lab tests the objects that users install.
+	if err := d.readmeCommands(ctx, p, "helm upgrade --install tailscale-gateway ",
+		"oci://"+products.Charts+"/"+charts.Install+" --version 0.1.0",
+		fmt.Sprintf("cluster/charts/%s --set=registry=%s/tailscale-gateway,packages.version=%s,packages.enabled=%t", charts.Install, d.lab.clusterRegistry, d.version, !byCrossplane)); err != nil {
 		return err
 	}
-	// The RBAC manager aggregates the role a moment later.
+	if byCrossplane {
+		if err := d.packages(ctx); err != nil {
+			return err
+		}
+	}
+	configuration := products.Object(products.Configuration)
+	if byCrossplane {
+		configuration = products.Object(products.ConfigurationClaims)
+	}
+	if err := d.readmeCommands(ctx, p, "kubectl wait configuration", products.Object(products.Configuration), configuration); err != nil {
+		return err
+	}
+	if err := d.readmeCommands(ctx, p, "kubectl wait xrd"); err != nil {
+		return err
+	}
+	missing, err := d.missingKinds(ctx)
+	if err != nil {
+		return err
+	}
+	if missing != "" {
+		return errors.Errorf("the README's commands do not wait long enough: %s", missing)
+	}
+	// The README's commands do not wait for an upgrade, for the provider's and the function's pods, and
+	// for the RBAC manager, which aggregates roles a moment later.
+	if err := p.until(ctx, 5*time.Minute, d.unhealthyPackages); err != nil {
+		return err
+	}
 	return p.until(ctx, time.Minute, func(ctx context.Context) (string, error) {
 		_, err := output(ctx, nil, d.lab.env(), d.lab.installcheckBin)
 		return "", err
 	})
 }
 
-// imageConfig makes Crossplane take our packages from the lab's registry: what
-// is tested is what is shipped, under its public name. Crossplane looks for a
-// package's runtime config under the name that it was rewritten to, so the one of
-// runtime.yaml is named again.
-const imageConfig = `apiVersion: pkg.crossplane.io/v1beta1
-kind: ImageConfig
-metadata:
-  name: tailscale-gateway-lab
-spec:
-  matchImages:
-  - prefix: %s
-  rewriteImage:
-    prefix: %s/tailscale-gateway
----
-apiVersion: pkg.crossplane.io/v1beta1
-kind: ImageConfig
-metadata:
-  name: tailscale-gateway-lab-provider
-spec:
-  matchImages:
-  - prefix: %s/tailscale-gateway/provider-tailscale
-  runtime:
-    configRef:
-      name: tailscale-gateway-provider
-`
-
-func (d *demo) install(ctx context.Context, p *progress) error {
-	if err := d.checkFlavour(ctx); err != nil {
-		return err
-	}
+// packages installs or updates the packages by Crossplane's command line.
+func (d *demo) packages(ctx context.Context) error {
 	for _, pkg := range products.Packages(d.flavour) {
 		ref, kind, object := products.Image(pkg.Name, d.version), string(pkg.Kind), products.Object(pkg.Name)
 		current, err := d.lab.kubectl(ctx, nil, "get", kind+".pkg.crossplane.io", object, "--ignore-not-found", "-o=jsonpath={.spec.package}")
@@ -139,10 +137,7 @@ func (d *demo) install(ctx context.Context, p *progress) error {
 			}
 		}
 	}
-	if err := p.until(ctx, 5*time.Minute, d.unhealthyPackages); err != nil {
-		return err
-	}
-	return p.until(ctx, time.Minute, d.missingKinds)
+	return nil
 }
 
 // missingKinds says which kinds cannot be written yet: Crossplane establishes them a

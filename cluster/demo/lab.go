@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -94,6 +95,12 @@ func exports(s string) (map[string]string, error) {
 }
 
 func (l *lab) env() []string { return []string{"KUBECONFIG=" + l.kubeconfig} }
+
+// commandEnv returns the environment of a shell that finds the lab's programs by their names.
+func (l *lab) commandEnv() []string {
+	path := []string{filepath.Dir(l.kubectlBin), filepath.Dir(l.helmBin), filepath.Dir(l.crossplaneBin), os.Getenv("PATH")}
+	return append(l.env(), "PATH="+strings.Join(path, string(filepath.ListSeparator)))
+}
 
 func (l *lab) kubectl(ctx context.Context, stdin []byte, args ...string) (string, error) {
 	return output(ctx, stdin, l.env(), l.kubectlBin, args...)

@@ -6,8 +6,12 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
 const (
@@ -23,16 +27,23 @@ func (d *demo) quickstartSteps() []step {
 	return []step{
 		{name: "give the quickstart its OAuth client", do: d.namespaceAndSecret},
 		{name: "apply examples/quickstart", do: d.apply},
-		{name: "wait for the Tailscale Service", do: d.await},
+		{name: "wait for the Tailscale Service", do: d.awaitQuickstart},
 		{name: "reach it from the tailnet", do: d.proof},
 	}
 }
 
-func (d *demo) namespaceAndSecret(ctx context.Context, _ *progress) error {
-	if _, err := d.lab.kubectl(ctx, nil, "apply", "--server-side", "-f", "examples/quickstart/namespace.yaml"); err != nil {
+// examples is the public address of the examples, as in the README.
+const examples = "https://raw.githubusercontent.com/tailscale-gateway/tailscale-gateway/v0.1.0/examples/"
+
+func (d *demo) namespaceAndSecret(ctx context.Context, p *progress) error {
+	if err := d.readmeCommands(ctx, p, "kubectl apply -f "+examples+"quickstart/namespace.yaml", examples, "examples/"); err != nil {
 		return err
 	}
-	return d.secret(ctx, oauthSecret)
+	existing, err := d.lab.kubectl(ctx, nil, "get", "secret", oauthSecret, "--namespace="+quickstart, "--ignore-not-found", "-o=name")
+	if existing != "" || err != nil {
+		return err
+	}
+	return d.readmeCommands(ctx, p, "kubectl create secret", "client_id=ID", "client_id="+d.lab.clientID, "--from-literal=client_secret=SECRET", "--from-file=client_secret="+d.lab.clientSecretFile)
 }
 
 // secret holds the OAuth client of the lab's tailnet.
@@ -46,20 +57,32 @@ func (d *demo) secret(ctx context.Context, name string) error {
 	return err
 }
 
-// apply applies the example as it is, except for where Tailscale is.
-func (d *demo) apply(ctx context.Context, _ *progress) error {
-	if err := d.tailnet(ctx, quickstart, oauthSecret); err != nil {
+// apply applies the example as it is, except for the address of Tailscale.
+func (d *demo) apply(ctx context.Context, p *progress) error {
+	manifest, err := d.tailnetManifest(ctx, quickstart, oauthSecret)
+	if err != nil {
 		return err
 	}
-	_, err := d.lab.kubectl(ctx, nil, "apply", "--server-side", "-f", "examples/quickstart/web.yaml", "-f", "examples/quickstart/web-tailscale.yaml")
-	return err
+	file := filepath.Join(d.lab.cache, "demo", "tailnet.yaml")
+	if err := os.WriteFile(file, []byte(manifest), 0o600); err != nil {
+		return errors.Wrap(err, "cannot write the tailnet's manifest")
+	}
+	if err := d.readmeCommands(ctx, p, "kubectl apply -f "+examples+"quickstart/tailnet.yaml", examples+"quickstart/tailnet.yaml", file); err != nil {
+		return err
+	}
+	return d.readmeCommands(ctx, p, "kubectl apply -f "+examples+"quickstart/web", examples, "examples/")
 }
 
-// tailnet applies the example's TailscaleTailnet by another name. Tailscale is the
-// lab's simulator here.
-func (d *demo) tailnet(ctx context.Context, name, secret string) error {
-	manifest, err := d.lab.kubectl(ctx, nil, "patch", "--local", "-f", "examples/quickstart/tailnet.yaml", "--type=merge",
+// tailnetManifest returns the example's TailscaleTailnet with another name, and with the address of
+// the lab's simulator of Tailscale.
+func (d *demo) tailnetManifest(ctx context.Context, name, secret string) (string, error) {
+	return d.lab.kubectl(ctx, nil, "patch", "--local", "-f", "examples/quickstart/tailnet.yaml", "--type=merge",
 		fmt.Sprintf(`--patch={"metadata":{"name":%q},"spec":{"oauthSecretName":%q,"apiURL":%q,"controlURL":%q}}`, name, secret, d.lab.tailnetURL, d.lab.tailnetURL), "-o=yaml")
+}
+
+// tailnet applies the example's TailscaleTailnet with another name.
+func (d *demo) tailnet(ctx context.Context, name, secret string) error {
+	manifest, err := d.tailnetManifest(ctx, name, secret)
 	if err != nil {
 		return err
 	}
@@ -98,6 +121,14 @@ func (d *demo) missing(ctx context.Context, w awaited) (string, error) {
 		return "", nil
 	}
 	return strings.TrimSpace(fmt.Sprintf("%s %s: %s is %s: %s", strings.Split(w.kind, ".")[0], w.name, w.condition, c.Status, c.Message)), nil
+}
+
+// awaitQuickstart shows progress first, because the README's command shows none.
+func (d *demo) awaitQuickstart(ctx context.Context, p *progress) error {
+	if err := d.await(ctx, p); err != nil {
+		return err
+	}
+	return d.readmeCommands(ctx, p, "kubectl wait tailscaleservices")
 }
 
 func (d *demo) await(ctx context.Context, p *progress) error {

@@ -55,14 +55,14 @@ func TestValues(t *testing.T) {
 			t.Errorf("the hook is not handed each %s", name)
 		}
 	}
-	if got, want := m.Service.FQDN.Hostname, charts.Name+".envoy-gateway-system.svc.cluster.local"; got != want {
+	if got, want := m.Service.FQDN.Hostname, charts.Extension+".envoy-gateway-system.svc.cluster.local"; got != want {
 		t.Errorf("hooks go to %q, our Service is %q", got, want)
 	}
-	if got, want := string(m.Service.TLS.CertificateRef.Name), charts.Name+"-ca"; got != want {
+	if got, want := string(m.Service.TLS.CertificateRef.Name), charts.Extension+"-ca"; got != want {
 		t.Errorf("the authority is looked for in %q, our Secret is %q", got, want)
 	}
-	if r := m.Service.TLS.ClientCertificateRef; r == nil || string(r.Name) != charts.Name+"-client" {
-		t.Errorf("the client certificate is looked for in %v, our Secret is %q", r, charts.Name+"-client")
+	if r := m.Service.TLS.ClientCertificateRef; r == nil || string(r.Name) != charts.Extension+"-client" {
+		t.Errorf("the client certificate is looked for in %v, our Secret is %q", r, charts.Extension+"-client")
 	}
 	for _, of := range slices.Concat(m.BackendResources, m.PolicyResources) {
 		if of.Group != gatewayv1alpha1.Group || of.Version != gatewayv1alpha1.Version {

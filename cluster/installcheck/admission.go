@@ -19,25 +19,24 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// checkAdmission checks that the policies of a manifest are there, say what they say there,
-// and are bound.
-func checkAdmission(ctx context.Context, kube kubernetes.Interface, file string, manifest []byte, r *report) error {
-	fix := "kubectl apply -f cluster/manifests/" + file
+// checkAdmission checks that a policy of the manifest exists, is equal to that of the manifest, and is
+// bound.
+func checkAdmission(ctx context.Context, kube kubernetes.Interface, name string, manifest []byte, r *report) error {
+	const fix = "Install or upgrade the chart tailscale-gateway with admission.enabled=true, or apply deploy/kustomization."
 	for doc := range bytes.SplitSeq(manifest, []byte("\n---\n")) {
 		want := &admissionv1.ValidatingAdmissionPolicy{}
 		if err := yaml.Unmarshal(doc, want); err != nil {
-			return errors.Wrapf(err, "cannot parse %s", file)
+			return errors.Wrap(err, "cannot parse a ValidatingAdmissionPolicy")
 		}
-		if want.Kind != "ValidatingAdmissionPolicy" {
+		if want.Kind != "ValidatingAdmissionPolicy" || want.GetName() != name {
 			continue
 		}
-		name := want.GetName()
 		p, err := kube.AdmissionregistrationV1().ValidatingAdmissionPolicies().Get(ctx, name, metav1.GetOptions{})
 		if err != nil && !kerrors.IsNotFound(err) {
 			return errors.Wrapf(err, "cannot look up ValidatingAdmissionPolicy %q", name)
 		}
 		same := err == nil && equality.Semantic.DeepEqual(said(p), said(want))
-		if err := r.add(same, fmt.Sprintf("ValidatingAdmissionPolicy %s, as in %s", name, file), fix); err != nil {
+		if err := r.add(same, fmt.Sprintf("ValidatingAdmissionPolicy %s, as in the chart", name), fix); err != nil {
 			return err
 		}
 		b, err := kube.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings().Get(ctx, name, metav1.GetOptions{})

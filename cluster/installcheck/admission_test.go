@@ -10,17 +10,17 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	"sigs.k8s.io/yaml"
 
-	"github.com/tailscale-gateway/tailscale-gateway/cluster/manifests"
+	"github.com/tailscale-gateway/tailscale-gateway/deploy/kustomization"
 )
 
 func TestCheckAdmission(t *testing.T) {
-	docs := bytes.Split(manifests.Admission, []byte("\n---\n"))
 	const (
-		policy  = "missing  ValidatingAdmissionPolicy tailscale-gateway-internal-kinds, as in admission.yaml"
+		policy  = "missing  ValidatingAdmissionPolicy tailscale-gateway-internal-kinds, as in the chart"
 		binding = "missing  ValidatingAdmissionPolicyBinding tailscale-gateway-internal-kinds, which denies everywhere"
 	)
 	cases := map[string]struct {
@@ -62,15 +62,11 @@ func TestCheckAdmission(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			p, b := &admissionv1.ValidatingAdmissionPolicy{}, &admissionv1.ValidatingAdmissionPolicyBinding{}
-			if err := yaml.UnmarshalStrict(docs[0], p); err != nil {
-				t.Fatal(err)
-			}
-			if err := yaml.UnmarshalStrict(docs[1], b); err != nil {
-				t.Fatal(err)
-			}
+			installed(t, "ValidatingAdmissionPolicy", kustomization.PolicyInternalKinds, p)
+			installed(t, "ValidatingAdmissionPolicyBinding", kustomization.PolicyInternalKinds, b)
 			out := &bytes.Buffer{}
 			r := &report{out: out}
-			if err := checkAdmission(t.Context(), fake.NewClientset(tc.change(p, b)...), "admission.yaml", manifests.Admission, r); err != nil {
+			if err := checkAdmission(t.Context(), fake.NewClientset(tc.change(p, b)...), kustomization.PolicyInternalKinds, kustomization.Install, r); err != nil {
 				t.Fatal(err)
 			}
 			var missing []string
@@ -84,4 +80,23 @@ func TestCheckAdmission(t *testing.T) {
 			}
 		})
 	}
+}
+
+// installed parses an object of the manifest.
+func installed(t *testing.T, kind, name string, into metav1.Object) {
+	t.Helper()
+	for doc := range bytes.SplitSeq(kustomization.Install, []byte("\n---\n")) {
+		m := metav1.PartialObjectMetadata{}
+		if err := yaml.Unmarshal(doc, &m); err != nil {
+			t.Fatal(err)
+		}
+		if m.Kind != kind || m.GetName() != name {
+			continue
+		}
+		if err := yaml.UnmarshalStrict(doc, into); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	t.Fatalf("the manifest has no %s %s", kind, name)
 }

@@ -25,7 +25,7 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
-	"github.com/tailscale-gateway/tailscale-gateway/cluster/manifests"
+	"github.com/tailscale-gateway/tailscale-gateway/deploy/kustomization"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
 )
 
@@ -35,7 +35,7 @@ type cli struct {
 	ServiceAccount string `default:"crossplane"        help:"Service account that Crossplane runs as."`
 	Provider       string `default:"${provider}" help:"Service account that the provider runs as."`
 
-	Admission bool `default:"true" help:"Check the admission policies that protect internal kinds. Disable it if cluster/manifests/admission.yaml and admission-extension.yaml are not applied on purpose." negatable:""`
+	Admission bool `default:"true" help:"Check the admission policies that protect internal kinds. Disable it if the chart tailscale-gateway is installed with admission.enabled=false on purpose." negatable:""`
 
 	EnvoyGateway          bool   `help:"Also check the requirements of routes: Envoy Gateway and the extension."`
 	EnvoyGatewayNamespace string `default:"envoy-gateway-system" help:"Namespace of Envoy Gateway."`
@@ -76,12 +76,12 @@ func (c *cli) run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	if c.Admission {
-		if err := checkAdmission(ctx, kube, "admission.yaml", manifests.Admission, r); err != nil {
+		if err := checkAdmission(ctx, kube, kustomization.PolicyInternalKinds, kustomization.Install, r); err != nil {
 			return err
 		}
 	}
 	if c.Admission && c.EnvoyGateway {
-		if err := checkAdmission(ctx, kube, "admission-extension.yaml", manifests.AdmissionExtension, r); err != nil {
+		if err := checkAdmission(ctx, kube, kustomization.PolicyExtensionRoutes, kustomization.Install, r); err != nil {
 			return err
 		}
 	}
@@ -132,11 +132,11 @@ func check(ctx context.Context, kube kubernetes.Interface, namespace, account, p
 		{name: "Crossplane", account: account, role: roleCrossplane},
 		{name: "The provider", account: provider, role: roleProvider},
 	} {
-		wanted, err := permissions(manifests.RBAC, who.role)
+		wanted, err := permissions(kustomization.Install, who.role)
 		if err != nil {
 			return err
 		}
-		if err := checkPermissions(ctx, kube, namespace, who.account, who.name, wanted, "kubectl apply -f cluster/manifests/rbac.yaml", r); err != nil {
+		if err := checkPermissions(ctx, kube, namespace, who.account, who.name, wanted, "Install or upgrade the chart tailscale-gateway, or apply deploy/kustomization.", r); err != nil {
 			return err
 		}
 	}

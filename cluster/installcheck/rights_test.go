@@ -14,14 +14,14 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/charts"
-	"github.com/tailscale-gateway/tailscale-gateway/cluster/manifests"
+	"github.com/tailscale-gateway/tailscale-gateway/deploy/kustomization"
 )
 
 // TestGatewayExtension holds the rights of a Gateway's own extension against those that the
 // chart gives the installed one: they differ by what it does not do.
 func TestGatewayExtension(t *testing.T) {
 	var want []authv1.ResourceAttributes
-	for _, file := range [][]byte{charts.Extension, charts.Placeholders, charts.Gateways} {
+	for _, file := range [][]byte{charts.ExtensionRules, charts.Placeholders, charts.Gateways} {
 		var rules []rbacv1.PolicyRule
 		if err := yaml.UnmarshalStrict(file, &rules); err != nil {
 			t.Fatal(err)
@@ -30,7 +30,7 @@ func TestGatewayExtension(t *testing.T) {
 	}
 	// Before it writes a report it looks whether the installed one does.
 	want = append(want, authv1.ResourceAttributes{Verb: "get", Group: "tailnet.gateway.tailscale.com", Resource: "healthreports"})
-	got, err := permissions(manifests.RBAC, "tailscale-gateway:gateway-extension")
+	got, err := permissions(kustomization.Install, "tailscale-gateway:gateway-extension")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,6 +41,6 @@ func TestGatewayExtension(t *testing.T) {
 		return slices.Compact(in)
 	}
 	if diff := gocmp.Diff(sorted(want), sorted(got)); diff != "" {
-		t.Errorf("-the chart's, +cluster/manifests/rbac.yaml:\n%s", diff)
+		t.Errorf("-the extension's chart, +the chart tailscale-gateway:\n%s", diff)
 	}
 }

@@ -37,14 +37,14 @@ const (
 
 // checkRoutes checks what routes need that name our kinds.
 func checkRoutes(ctx context.Context, kube kubernetes.Interface, gatewayNamespace, extensionNamespace string, r *report) error {
-	chart := fmt.Sprintf("helm upgrade --install %s cluster/charts/%s --namespace %s --create-namespace", charts.Name, charts.Name, extensionNamespace)
+	chart := fmt.Sprintf("helm upgrade --install %s cluster/charts/%s --namespace %s --create-namespace", charts.Extension, charts.Extension, extensionNamespace)
 	values := fmt.Sprintf("helm upgrade --install eg oci://docker.io/envoyproxy/gateway-helm --version v1.9.1 --namespace %s --values cluster/envoy-gateway/values.yaml", gatewayNamespace)
 
 	var watched, granted []rbacv1.PolicyRule
 	for _, of := range []struct {
 		rules []byte
 		into  *[]rbacv1.PolicyRule
-	}{{charts.Extension, &watched}, {charts.EnvoyGateway, &granted}} {
+	}{{charts.ExtensionRules, &watched}, {charts.EnvoyGateway, &granted}} {
 		if err := yaml.Unmarshal(of.rules, of.into); err != nil {
 			return errors.Wrap(err, "cannot parse rules of the chart")
 		}
@@ -56,23 +56,23 @@ func checkRoutes(ctx context.Context, kube kubernetes.Interface, gatewayNamespac
 	if err := checkPermissions(ctx, kube, gatewayNamespace, envoyGateway, "Envoy Gateway", single(granted), chart, r); err != nil {
 		return err
 	}
-	if err := checkPermissions(ctx, kube, extensionNamespace, charts.Name, "The extension", single(watched), chart, r); err != nil {
+	if err := checkPermissions(ctx, kube, extensionNamespace, charts.Extension, "The extension", single(watched), chart, r); err != nil {
 		return err
 	}
 	for _, s := range []struct {
 		name string
 		keys []string
 	}{
-		{name: charts.Name + "-ca", keys: []string{corev1.TLSCertKey}},
-		{name: charts.Name + "-tls", keys: []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey, "ca.crt"}},
-		{name: charts.Name + "-client", keys: []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey, "ca.crt"}},
-		{name: charts.Name + "-envoy", keys: []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey, "ca.crt"}},
+		{name: charts.Extension + "-ca", keys: []string{corev1.TLSCertKey}},
+		{name: charts.Extension + "-tls", keys: []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey, "ca.crt"}},
+		{name: charts.Extension + "-client", keys: []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey, "ca.crt"}},
+		{name: charts.Extension + "-envoy", keys: []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey, "ca.crt"}},
 	} {
 		if err := checkSecret(ctx, kube, extensionNamespace, s.name, s.keys, chart, r); err != nil {
 			return err
 		}
 	}
-	if err := checkDeployment(ctx, kube, extensionNamespace, charts.Name, chart, r); err != nil {
+	if err := checkDeployment(ctx, kube, extensionNamespace, charts.Extension, chart, r); err != nil {
 		return err
 	}
 	if err := checkConfig(ctx, kube, gatewayNamespace, extensionNamespace, values, r); err != nil {
@@ -103,7 +103,7 @@ func checkServed(d discovery.DiscoveryInterface, rules []rbacv1.PolicyRule, valu
 			fix := "make install: our configuration brings it. Restart Envoy Gateway after it: kubectl rollout restart deployment -l control-plane=envoy-gateway -A"
 			switch {
 			case g == gatewayv1alpha1.Group && slices.Contains(rule.Verbs, "create"):
-				fix = "kubectl apply --server-side -f cluster/charts/" + charts.Name + "/crds"
+				fix = "Install or upgrade the chart " + charts.Extension + " with crds.enabled=true"
 			case g == "gateway.networking.k8s.io" || g == "gateway.envoyproxy.io":
 				fix = values
 			}
@@ -164,7 +164,7 @@ func checkConfig(ctx context.Context, kube kubernetes.Interface, gatewayNamespac
 		}
 	}
 	ours := manager(has.EnvoyGatewaySpec, extensionNamespace)
-	if err := r.add(ours != nil, fmt.Sprintf("Envoy Gateway asks the Service %s/%s, port 5005", extensionNamespace, charts.Name), fix); err != nil || ours == nil {
+	if err := r.add(ours != nil, fmt.Sprintf("Envoy Gateway asks the Service %s/%s, port 5005", extensionNamespace, charts.Extension), fix); err != nil || ours == nil {
 		return err
 	}
 	want, err := wanted()
@@ -201,7 +201,7 @@ func manager(s egv1a1.EnvoyGatewaySpec, namespace string) *egv1a1.ExtensionManag
 	if s.ExtensionManager != nil {
 		all = append(all, *s.ExtensionManager)
 	}
-	name := charts.Name + "." + namespace
+	name := charts.Extension + "." + namespace
 	for i := range all {
 		m := &all[i]
 		if m.Service == nil || m.Service.FQDN == nil || m.Service.FQDN.Port != 5005 {
@@ -243,11 +243,11 @@ func compare(has, want *egv1a1.ExtensionManager, gatewayNamespace, extensionName
 		},
 		comparison{
 			ok:   trusts(has.Service.TLS, gatewayNamespace, extensionNamespace),
-			what: fmt.Sprintf("Envoy Gateway checks the extension's certificate by the Secret %s/%s-ca", extensionNamespace, charts.Name),
+			what: fmt.Sprintf("Envoy Gateway checks the extension's certificate by the Secret %s/%s-ca", extensionNamespace, charts.Extension),
 		},
 		comparison{
 			ok:   presents(has.Service.TLS, gatewayNamespace, extensionNamespace),
-			what: fmt.Sprintf("Envoy Gateway presents the certificate of the Secret %s/%s-client", extensionNamespace, charts.Name),
+			what: fmt.Sprintf("Envoy Gateway presents the certificate of the Secret %s/%s-client", extensionNamespace, charts.Extension),
 		},
 	)
 }
@@ -265,12 +265,12 @@ func includesAll(m *egv1a1.ExtensionManager) bool {
 
 // trusts reports whether Envoy Gateway knows the extension by the Secret that its chart makes.
 func trusts(tls *egv1a1.ExtensionTLS, gatewayNamespace, extensionNamespace string) bool {
-	return tls != nil && names(tls.CertificateRef, gatewayNamespace, charts.Name+"-ca", extensionNamespace)
+	return tls != nil && names(tls.CertificateRef, gatewayNamespace, charts.Extension+"-ca", extensionNamespace)
 }
 
 // presents reports whether the extension knows Envoy Gateway by the Secret that its chart makes.
 func presents(tls *egv1a1.ExtensionTLS, gatewayNamespace, extensionNamespace string) bool {
-	return tls != nil && tls.ClientCertificateRef != nil && names(*tls.ClientCertificateRef, gatewayNamespace, charts.Name+"-client", extensionNamespace)
+	return tls != nil && tls.ClientCertificateRef != nil && names(*tls.ClientCertificateRef, gatewayNamespace, charts.Extension+"-client", extensionNamespace)
 }
 
 // names reports whether a reference from one namespace is to a Secret of another.

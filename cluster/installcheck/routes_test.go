@@ -70,7 +70,7 @@ func secret(name string, keys ...string) *corev1.Secret {
 func served(t *testing.T, without ...string) []*metav1.APIResourceList {
 	t.Helper()
 	var rules []rbacv1.PolicyRule
-	if err := yaml.Unmarshal(charts.Extension, &rules); err != nil {
+	if err := yaml.Unmarshal(charts.ExtensionRules, &rules); err != nil {
 		t.Fatal(err)
 	}
 	gone := map[string]bool{}
@@ -94,11 +94,11 @@ func served(t *testing.T, without ...string) []*metav1.APIResourceList {
 
 func TestCheckRoutes(t *testing.T) {
 	same := func(map[string]any) {}
-	ca, tls := secret(charts.Name+"-ca", "tls.crt"), secret(charts.Name+"-tls", "ca.crt", "tls.crt", "tls.key")
-	client, envoy := secret(charts.Name+"-client", "ca.crt", "tls.crt", "tls.key"), secret(charts.Name+"-envoy", "ca.crt", "tls.crt", "tls.key")
+	ca, tls := secret(charts.Extension+"-ca", "tls.crt"), secret(charts.Extension+"-tls", "ca.crt", "tls.crt", "tls.key")
+	client, envoy := secret(charts.Extension+"-client", "ca.crt", "tls.crt", "tls.key"), secret(charts.Extension+"-envoy", "ca.crt", "tls.crt", "tls.key")
 	whole := func(t *testing.T) []runtime.Object {
 		t.Helper()
-		return []runtime.Object{ca, tls, client, envoy, deployment(charts.Name, 2), deployment(envoyGateway, 2), config(t, same)}
+		return []runtime.Object{ca, tls, client, envoy, deployment(charts.Extension, 2), deployment(envoyGateway, 2), config(t, same)}
 	}
 
 	type want struct {
@@ -151,7 +151,7 @@ func TestCheckRoutes(t *testing.T) {
 			reason:  "Nor does the extension without its own.",
 			objects: whole,
 			denied: func(account string, a authv1.ResourceAttributes) bool {
-				return account == charts.Name && a.Resource == "endpointslices" && a.Verb == "list"
+				return account == charts.Extension && a.Resource == "endpointslices" && a.Verb == "list"
 			},
 			want: want{err: cmpopts.AnyError, missing: []string{"missing  The extension may list endpointslices.discovery.k8s.io"}},
 		},
@@ -159,7 +159,7 @@ func TestCheckRoutes(t *testing.T) {
 			reason: "For pods that do not run, kubectl shows more.",
 			objects: func(t *testing.T) []runtime.Object {
 				t.Helper()
-				return []runtime.Object{ca, tls, client, envoy, deployment(charts.Name, 1), deployment(envoyGateway, 2), config(t, same)}
+				return []runtime.Object{ca, tls, client, envoy, deployment(charts.Extension, 1), deployment(envoyGateway, 2), config(t, same)}
 			},
 			want: want{err: cmpopts.AnyError, missing: []string{"missing  Deployment envoy-gateway-system/tailscale-gateway-extension is ready"}, fix: "kubectl describe pods --namespace envoy-gateway-system --selector app=tailscale-gateway-extension"},
 		},
@@ -167,7 +167,7 @@ func TestCheckRoutes(t *testing.T) {
 			reason: "A Secret without its key serves nobody.",
 			objects: func(t *testing.T) []runtime.Object {
 				t.Helper()
-				return []runtime.Object{ca, secret(charts.Name+"-tls", "tls.crt", "ca.crt"), client, envoy, deployment(charts.Name, 2), deployment(envoyGateway, 2), config(t, same)}
+				return []runtime.Object{ca, secret(charts.Extension+"-tls", "tls.crt", "ca.crt"), client, envoy, deployment(charts.Extension, 2), deployment(envoyGateway, 2), config(t, same)}
 			},
 			want: want{err: cmpopts.AnyError, missing: []string{"missing  Secret envoy-gateway-system/tailscale-gateway-extension-tls with tls.crt, tls.key, ca.crt"}},
 		},
@@ -175,7 +175,7 @@ func TestCheckRoutes(t *testing.T) {
 			reason: "An Envoy Gateway that asks another extension does not ask us.",
 			objects: func(t *testing.T) []runtime.Object {
 				t.Helper()
-				return []runtime.Object{ca, tls, client, envoy, deployment(charts.Name, 2), deployment(envoyGateway, 2), config(t, func(m map[string]any) {
+				return []runtime.Object{ca, tls, client, envoy, deployment(charts.Extension, 2), deployment(envoyGateway, 2), config(t, func(m map[string]any) {
 					m["service"] = map[string]any{"fqdn": map[string]any{"hostname": "other.envoy-gateway-system.svc", "port": 5005}}
 				})}
 			},
@@ -185,7 +185,7 @@ func TestCheckRoutes(t *testing.T) {
 			reason: "Each missing setting of Envoy Gateway is listed.",
 			objects: func(t *testing.T) []runtime.Object {
 				t.Helper()
-				return []runtime.Object{ca, tls, client, envoy, deployment(charts.Name, 2), deployment(envoyGateway, 2), config(t, func(m map[string]any) {
+				return []runtime.Object{ca, tls, client, envoy, deployment(charts.Extension, 2), deployment(envoyGateway, 2), config(t, func(m map[string]any) {
 					m["backendResources"] = m["backendResources"].([]any)[1:]
 					m["maxMessageSize"] = "4Mi"
 					m["hooks"] = map[string]any{"xdsTranslator": map[string]any{"post": []any{"Translation"}}}

@@ -1,19 +1,6 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package monitoring carries alerts for Prometheus and a dashboard for Grafana, over
-// metrics of the provider, the proxies' agents and the extension. The metrics
-// themselves live with what they measure.
+// Package monitoring tests the alerts, the dashboard and the PodMonitors in the chart
+// tailscale-gateway, over metrics of the provider, the proxies' agents and the extension.
 package monitoring
-
-import _ "embed"
-
-// Rules are alerts: a rule file of Prometheus, and the spec of a PrometheusRule.
-//
-//go:embed rules.yaml
-var Rules []byte
-
-// Dashboard for Grafana, which asks for a Prometheus.
-//
-//go:embed dashboard.json
-var Dashboard []byte

@@ -35,7 +35,7 @@ func promtool(t *testing.T, args ...string) {
 
 // TestRules has alerts fire, and not fire, over series that are made up.
 func TestRules(t *testing.T) {
-	promtool(t, "check", "rules", "--lint=all", "--lint-fatal", "rules.yaml")
+	promtool(t, "check", "rules", "--lint=all", "--lint-fatal", "../charts/tailscale-gateway/files/rules.yaml")
 	promtool(t, "test", "rules", "rules_test.yaml")
 }
 

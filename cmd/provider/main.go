@@ -38,7 +38,7 @@ func main() {
 	k := kong.Parse(f,
 		kong.Name("provider"),
 		kong.Description(description),
-		kong.Vars{"version": version.Version, "agent_image": products.Image(products.Agent, version.Version)},
+		kong.Vars{"version": version.Version, "agent_image": products.Image(products.Agent, version.Version), "tailscale_image": products.Tailscale},
 		kong.UsageOnError(),
 	)
 	k.FatalIfErrorf(provider.Run(ctrl.SetupSignalHandler(), f.options()))

@@ -28,6 +28,7 @@ import (
 	"k8s.io/apiserver/pkg/apis/cel"
 	"sigs.k8s.io/yaml"
 
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/charts"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
 )
@@ -270,7 +271,7 @@ type policyAPI struct {
 
 func policySchema(t *testing.T, root string) *policyAPI {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join(root, "cluster", "charts", "tailscale-gateway-extension", "crds", "gateway.tailscale.com_tailscaleroutepolicies.yaml"))
+	b, err := os.ReadFile(filepath.Join(root, charts.ExtensionCRDs, "gateway.tailscale.com_tailscaleroutepolicies.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,8 +13,9 @@ import (
 type Table[K comparable, V any] struct {
 	entries map[K]V
 
-	// owner is the Draft that has copied the map and may write to it.
-	owner *Draft
+	// owner is the identity of the Draft that has copied the map and may write to it. A pointer to
+	// the Draft would keep its Tables in memory, and through their owners all earlier ones.
+	owner *identity
 }
 
 // newTable returns a Table with entries, which must not be changed afterwards.
@@ -61,14 +62,14 @@ func (t *Table[K, V]) Put(d *Draft, k K, v V, gone bool) {
 
 // Replace gives the Table other entries in the Draft.
 func (t *Table[K, V]) Replace(d *Draft, entries map[K]V) {
-	t.entries, t.owner, d.changed = entries, d, true
+	t.entries, t.owner, d.changed = entries, d.identity, true
 }
 
 func (t *Table[K, V]) own(d *Draft) {
-	if t.owner == d {
+	if t.owner == d.identity {
 		return
 	}
-	t.owner, d.changed = d, true
+	t.owner, d.changed = d.identity, true
 	if t.entries = maps.Clone(t.entries); t.entries == nil {
 		t.entries = map[K]V{}
 	}

@@ -50,7 +50,11 @@ func (gp *gatewayPlan) installedReady() compose.Condition {
 	}
 	switch {
 	case len(gp.installed) == 0:
-		c.Reason, c.Message = meta.ReasonNoExtension, gp.withoutExtension()+"; install the chart "+extensionChart+" beside Envoy Gateway"
+		c.Reason, c.Message = meta.ReasonNoExtension, gp.withoutExtension()
+		if !gp.needsReport() {
+			c.Reason = meta.ReasonExtensionNotNeeded
+		}
+		c.Message += "; install the chart " + extensionChart + " beside Envoy Gateway"
 		if gp.elsewhere {
 			c.Message += ". A Deployment with its labels is in none of Envoy Gateway's namespaces (" + compose.List(gp.envoyGateway...) +
 				"), and does not count: if Envoy Gateway runs there, set ENVOY_GATEWAY_NAMESPACES of the function"

@@ -4,6 +4,7 @@
 package tailscaleservices
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -110,7 +111,7 @@ func read(r *compose.Run) (facts, error) {
 		owner: compose.OwnerOf(xr), reported: xr.Status.VIPServiceStatus,
 		conditions: r.ConditionTypes(), step: r.HasInput(),
 	}
-	f.spec = withSelector(f.owner, xr.Spec)
+	f.spec = withBackends(withSelector(f.owner, xr.Spec))
 	if f.owner.Namespace == "" {
 		return f, errors.New("cannot compose a service for an object without a namespace")
 	}
@@ -253,6 +254,18 @@ func readGateways(r *compose.Run, owner compose.Owner, spec gatewayv1alpha1.Tail
 func withSelector(owner compose.Owner, spec gatewayv1alpha1.TailscaleServicesSpec) gatewayv1alpha1.TailscaleServicesSpec {
 	if spec.EndpointTemplate != nil && len(spec.Selector.MatchLabels)+len(spec.Selector.MatchExpressions) == 0 {
 		spec.Selector.MatchLabels = map[string]string{meta.LabelServices: owner.Name}
+	}
+	return spec
+}
+
+// withBackends returns a spec whose backends have a kind and a protocol. The schema has no defaults
+// for them.
+func withBackends(spec gatewayv1alpha1.TailscaleServicesSpec) gatewayv1alpha1.TailscaleServicesSpec {
+	spec.Backends = slices.Clone(spec.Backends)
+	for i := range spec.Backends {
+		b := &spec.Backends[i]
+		b.Kind = cmp.Or(b.Kind, gatewayv1alpha1.BackendKindService)
+		b.Protocol = cmp.Or(b.Protocol, gatewayv1alpha1.BackendProtocolTCP)
 	}
 	return spec
 }

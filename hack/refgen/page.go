@@ -54,7 +54,7 @@ func (k kind) managed() bool {
 // index lists all kinds and explains what managed resources share.
 func index(kinds []kind) []byte {
 	b := &bytes.Buffer{}
-	b.WriteString(generated + "# Reference\n")
+	b.WriteString(generated + "# Reference\n\nA page for each kind, and one for the [metrics](metrics.md) of all processes.\n")
 	group := ""
 	for _, k := range kinds {
 		if k.group != group {

@@ -42,7 +42,8 @@ func run(root fs.FS, parts []string) error {
 			}
 			return nil
 		}
-		if !within(path, parts) || generated(path) {
+		// A symbolic link has the content of another path.
+		if !d.Type().IsRegular() || !within(path, parts) || generated(path) {
 			return nil
 		}
 		src, err := fs.ReadFile(root, path)
@@ -95,5 +96,5 @@ func skipped(dir string) bool {
 // they stand.
 func generated(path string) bool {
 	return strings.HasPrefix(filepath.Base(path), "zz_generated") ||
-		within(path, []string{"docs/reference", "package/provider/crds", "package/function/input", "package/configuration", "package/configuration-claims", "cluster/charts/tailscale-gateway-extension/crds"})
+		within(path, []string{"docs/reference", "package/provider/crds", "package/function/input", "package/configuration", "package/configuration-claims", "cluster/charts/tailscale-gateway-extension/files/crds"})
 }

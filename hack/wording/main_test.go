@@ -5,6 +5,7 @@ package main
 
 import (
 	"fmt"
+	"io/fs"
 	"testing"
 	"testing/fstest"
 
@@ -56,6 +57,7 @@ func TestRun(t *testing.T) {
 		"docs/reference/b.md":   {Data: []byte("It tells.")},
 		"x/testdata/c.yaml":     {Data: []byte("# It tells.")},
 		"x/zz_generated.foo.go": {Data: []byte("package x // It tells.")},
+		"x/link":                {Data: []byte("../docs"), Mode: fs.ModeSymlink},
 	}
 	err := run(tree, []string{"docs", "x"})
 	const want = "docs/a.md:1: \"tells\": write report, return, show, send or notify\n1 findings; CONTRIBUTING.md has the rules"

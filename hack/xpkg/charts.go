@@ -63,8 +63,7 @@ func (c *chartCmd) pack(ctx context.Context, modified time.Time) ([]string, erro
 	if err != nil || len(metas) == 0 {
 		return nil, errors.Errorf("no charts in %q", c.Charts)
 	}
-	// Charts stay beside each other: links in their folder of dependencies lead to others, with the
-	// version of the release.
+	// A chart finds its dependencies beside it: its folder charts has symbolic links to them.
 	for _, m := range metas {
 		dir := filepath.Join(tmp, filepath.Base(filepath.Dir(m)))
 		if err := os.CopyFS(dir, os.DirFS(filepath.Dir(m))); err != nil {

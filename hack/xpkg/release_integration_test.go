@@ -39,13 +39,27 @@ func TestReleaseCharts(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	out, err := exec.CommandContext(t.Context(), h, "template", "extension", "oci://"+to+"/charts/tailscale-gateway-extension",
-		"--version=1.2.3", "--plain-http", "--kube-version=1.35.4").CombinedOutput()
-	if err != nil {
-		t.Fatalf("cannot render the released chart: %v\n%s", err, out)
-	}
-	if want := "/extension:v1.2.3"; !strings.Contains(string(out), want) {
-		t.Errorf("the released chart does not install %s", want)
+	for _, tc := range []struct {
+		chart  string
+		values []string
+		want   []string
+	}{
+		{chart: "tailscale-gateway-extension", want: []string{"/extension:v1.2.3"}},
+		{
+			chart: "tailscale-gateway", values: []string{"--set=tailscale-gateway-extension.enabled=true"},
+			want: []string{"/extension:v1.2.3", "/provider-tailscale:v1.2.3", "/function-tailscale:v1.2.3", "/configuration-tailscale-gateway:v1.2.3"},
+		},
+	} {
+		args := append([]string{"template", "released", "oci://" + to + "/charts/" + tc.chart, "--version=1.2.3", "--plain-http", "--kube-version=1.35.4"}, tc.values...)
+		out, err := exec.CommandContext(t.Context(), h, args...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("cannot render the released chart: %v\n%s", err, out)
+		}
+		for _, want := range tc.want {
+			if n := strings.Count(string(out), want); n != 1 {
+				t.Errorf("the released chart %s names %s %d times, want once", tc.chart, want, n)
+			}
+		}
 	}
 }
 

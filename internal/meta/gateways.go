@@ -120,6 +120,9 @@ const (
 	ReasonExtensionReporting xpv2.ConditionReason = "ExtensionReporting"
 	ReasonNoExtension        xpv2.ConditionReason = "NoExtension"
 
+	// ReasonExtensionNotNeeded means that none is installed, and that the object needs none.
+	ReasonExtensionNotNeeded xpv2.ConditionReason = "ExtensionNotNeeded"
+
 	// ReasonExtensionServing means that the extension works: the Gateway's dedicated one, or the
 	// installed one if nothing else is requested of it. ReasonExtensionNotReady means that none
 	// of its pods is ready.

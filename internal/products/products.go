@@ -9,6 +9,9 @@ package products
 // Organization is the registry path of all products.
 const Organization = "ghcr.io/tailscale-gateway"
 
+// Charts is the registry path of the Helm charts.
+const Charts = Organization + "/charts"
+
 // Names of products: the last part of their repositories.
 const (
 	Agent               = "agent"
@@ -74,6 +77,9 @@ func Packages(flavour string) []Product {
 	}
 	return out
 }
+
+// Tailscale is the image of tailscaled in proxies that set no image. It must contain containerboot.
+const Tailscale = "docker.io/tailscale/tailscale:v1.102.5"
 
 // Image returns the repository of a product with a tag.
 func Image(name, tag string) string { return Organization + "/" + name + ":" + tag }

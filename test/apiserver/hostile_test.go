@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/tailscale-gateway/tailscale-gateway/cluster/manifests"
+	"github.com/tailscale-gateway/tailscale-gateway/deploy/kustomization"
 	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
 )
 
@@ -270,10 +271,10 @@ func TestInstallcheck(t *testing.T) {
 	if out := check(); strings.Contains(out, "missing  ") || !strings.Contains(out, "ok       ValidatingAdmissionPolicy tailscale-gateway-internal-kinds") {
 		t.Errorf("objects are missing:\n%s", out)
 	}
-	if err := r.admin.Delete(t.Context(), r.objects(manifests.Admission)[1]); err != nil {
+	if err := r.admin.Delete(t.Context(), &admissionv1.ValidatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: kustomization.PolicyInternalKinds}}); err != nil {
 		t.Fatal(err)
 	}
-	if out := check(); !strings.Contains(out, "missing  ValidatingAdmissionPolicyBinding tailscale-gateway-internal-kinds") || !strings.Contains(out, "kubectl apply -f cluster/manifests/admission.yaml") {
+	if out := check(); !strings.Contains(out, "missing  ValidatingAdmissionPolicyBinding tailscale-gateway-internal-kinds") || !strings.Contains(out, "admission.enabled=true") {
 		t.Errorf("want the binding to be missing:\n%s", out)
 	}
 }

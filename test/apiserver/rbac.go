@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
+	"github.com/tailscale-gateway/tailscale-gateway/deploy/kustomization"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
 )
 
@@ -183,6 +185,17 @@ func providerCRDs(root string) ([]*apiextensionsv1.CustomResourceDefinition, err
 		out = append(out, c)
 	}
 	return out, nil
+}
+
+// Installed returns the roles and admission policies of an installation with default values.
+func Installed() ([]client.Object, error) {
+	all, err := Objects(kustomization.Install)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(all, func(o client.Object) bool {
+		return !slices.Contains([]string{rbacv1.GroupName, admissionv1.GroupName}, o.GetObjectKind().GroupVersionKind().Group)
+	}), nil
 }
 
 // Objects returns the objects of a manifest.

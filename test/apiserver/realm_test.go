@@ -29,7 +29,6 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/charts"
-	"github.com/tailscale-gateway/tailscale-gateway/cluster/manifests"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
 	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
 )
@@ -56,7 +55,7 @@ const (
 
 	crossplane    = "system:serviceaccount:" + apiserver.CrossplaneNamespace + ":" + apiserver.AccountCrossplane
 	provider      = "system:serviceaccount:" + apiserver.CrossplaneNamespace + ":" + apiserver.AccountProvider
-	extension     = "system:serviceaccount:" + extensionNamespace + ":" + charts.Name
+	extension     = "system:serviceaccount:" + extensionNamespace + ":" + charts.Extension
 	ownExtension  = "system:serviceaccount:" + tenant + ":front"
 	agent         = "system:serviceaccount:" + tenant + ":web-ingress"
 	otherAgent    = "system:serviceaccount:" + tenant + ":api-ingress"
@@ -164,7 +163,7 @@ func newRealm(t *testing.T) *realm {
 		Composites:  true,
 		Controllers: []string{apiserver.ClusterRoleAggregation},
 		CRDs: []string{
-			filepath.Join(root, "cluster", "charts", charts.Name, "crds"),
+			filepath.Join(root, charts.ExtensionCRDs),
 			filepath.Join(crds, "gateway.networking.k8s.io_httproutes.yaml"),
 			filepath.Join(crds, "gateway.networking.k8s.io_grpcroutes.yaml"),
 		},
@@ -191,9 +190,11 @@ func newRealm(t *testing.T) *realm {
 		t.Fatal(err)
 	}
 	r.create(roles...)
-	for _, m := range [][]byte{manifests.RBAC, manifests.Tenants, manifests.Admission, manifests.AdmissionExtension} {
-		r.create(r.objects(m)...)
+	installed, err := apiserver.Installed()
+	if err != nil {
+		t.Fatal(err)
 	}
+	r.create(installed...)
 	r.install()
 	for _, n := range []string{tenant, other} {
 		r.create(r.in(n, internal)...)
@@ -230,7 +231,7 @@ func newRealm(t *testing.T) *realm {
 func (r *realm) install() {
 	r.Helper()
 	var rules []rbacv1.PolicyRule
-	for _, file := range [][]byte{charts.Extension, charts.Placeholders, charts.Gateways, charts.Discoveries, charts.Bootstrap} {
+	for _, file := range [][]byte{charts.ExtensionRules, charts.Placeholders, charts.Gateways, charts.Discoveries, charts.Bootstrap} {
 		var more []rbacv1.PolicyRule
 		if err := yaml.UnmarshalStrict(file, &more); err != nil {
 			r.Fatal(err)
@@ -245,10 +246,10 @@ func (r *realm) install() {
 		return rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user}
 	}
 	r.create(
-		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: charts.Name}, Rules: rules},
+		&rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: charts.Extension}, Rules: rules},
 		&rbacv1.ClusterRoleBinding{
-			ObjectMeta: metav1.ObjectMeta{Name: charts.Name},
-			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: charts.Name},
+			ObjectMeta: metav1.ObjectMeta{Name: charts.Extension},
+			RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: charts.Extension},
 			Subjects:   []rbacv1.Subject{subject(extension)},
 		})
 	for user, role := range map[string]string{hostile: "crossplane-edit", editor: "tailscale-gateway:edit", builtin: "edit", ownExtension: "tailscale-gateway:gateway-extension"} {

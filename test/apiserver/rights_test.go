@@ -33,10 +33,7 @@ func TestRights(t *testing.T) {
 	}
 	got := &strings.Builder{}
 	fmt.Fprintln(got, "# Who may do what. Written by: go test -tags=integration ./test/apiserver/ -run TestRights -update")
-	files, err := filepath.Glob(filepath.Join(root, "cluster", "manifests", "*.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	var files []string
 	for _, example := range []string{"extension-server", "gateway-split-dns", "kernel", "tls"} {
 		more, err := filepath.Glob(filepath.Join(root, "test", "render", "testdata", example, "configuration", "*.yaml"))
 		if err != nil || len(more) == 0 {
@@ -63,18 +60,27 @@ func TestRights(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	chart := "cluster/charts/" + charts.Name
-	rendered, err := exec.CommandContext(t.Context(), helm, "template", charts.Name, filepath.Join(root, chart),
-		"--namespace="+extensionNamespace, "--kube-version=1.35.4", "--set=clientCertificates[0].namespace=shop", "--set=clientCertificates[0].name=client").Output()
-	if err != nil {
-		t.Fatal(err)
+	for _, c := range []struct {
+		name, namespace string
+		values          []string
+	}{
+		{name: charts.Install, namespace: apiserver.CrossplaneNamespace, values: []string{"--set=provider.workloadIdentity=true"}},
+		{name: charts.Extension, namespace: extensionNamespace, values: []string{"--set=clientCertificates[0].namespace=shop", "--set=clientCertificates[0].name=client"}},
+	} {
+		chart := "cluster/charts/" + c.name
+		args := append([]string{"template", c.name, filepath.Join(root, chart), "--namespace=" + c.namespace, "--kube-version=1.35.4"}, c.values...)
+		rendered, err := exec.CommandContext(t.Context(), helm, args...).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		objects, err := apiserver.Objects(rendered)
+		if err != nil {
+			t.Fatal(err)
+		}
+		describe(t, got, chart, objects)
 	}
-	objects, err := apiserver.Objects(rendered)
+	objects, err := apiserver.CrossplaneRoles(root)
 	if err != nil {
-		t.Fatal(err)
-	}
-	describe(t, got, chart, objects)
-	if objects, err = apiserver.CrossplaneRoles(root); err != nil {
 		t.Fatal(err)
 	}
 	describe(t, got, "Crossplane's RBAC manager, of our packages", objects)

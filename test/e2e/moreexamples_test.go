@@ -72,10 +72,12 @@ func appliesWalkthrough(t *testing.T) {
 		return ""
 	})
 	tailnetOne.withdraw(t, bothHost, orders)
+	// The backends' names begin like those of the objects that must be gone.
+	kubectl(t, "delete", "pod", "web-1", "api-1", "-n", home)
 	kubectl(t, "delete", "-f", "examples/walkthrough/5-gateway.yaml", "-f", "examples/walkthrough/4-auto-provisioned.yaml", "-f", "examples/walkthrough/3-services.yaml", "-f", "examples/walkthrough/2-endpoints.yaml", "--timeout=3m")
 	goneFrom(t, home, "company", "api", "web-service", "web-proxies")
 	kubectl(t, "delete", "-f", "examples/walkthrough/1-tailnet.yaml", "--timeout=2m")
-	kubectl(t, "delete", "pod,secret", "web-1", "api-1", "tailscale-oauth", "-n", home, "--ignore-not-found")
+	kubectl(t, "delete", "secret", "tailscale-oauth", "-n", home)
 }
 
 // appliesEgressExample applies examples/egress.yaml with devices of the lab. The prober replaces

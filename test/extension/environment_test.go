@@ -29,6 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/charts"
 	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
 	"github.com/tailscale-gateway/tailscale-gateway/test/standalone"
 )
@@ -84,7 +85,7 @@ func newEnvironmentOf(t *testing.T, o standalone.Options, flags ...string) *envi
 	if err != nil {
 		t.Fatal(err)
 	}
-	crds = append(crds, filepath.Join("..", "..", "cluster", "charts", "tailscale-gateway-extension", "crds"))
+	crds = append(crds, filepath.Join("..", "..", charts.ExtensionCRDs))
 	w.api, err = apiserver.Start(t.Context(), apiserver.Options{CRDs: crds, Composites: true})
 	if err != nil {
 		t.Fatal(err)

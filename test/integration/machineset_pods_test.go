@@ -459,7 +459,7 @@ func TestMachineSetRefused(t *testing.T) {
 		return nil
 	})
 	s.create(s.set)
-	s.hasMessage("the provider may not", "rbac.yaml")
+	s.hasMessage("the provider may not", "the chart tailscale-gateway")
 	for _, o := range policy {
 		s.must(shared.kube.Delete(t.Context(), o))
 	}

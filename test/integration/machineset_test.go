@@ -187,7 +187,7 @@ func TestMachineSetForbidden(t *testing.T) {
 			return err
 		}
 		for _, ev := range evs.Items {
-			if ev.InvolvedObject.Kind == v1alpha1.MachineSetKind && ev.Reason == "CannotDeleteMachine" && strings.Contains(ev.Message, "rbac.yaml") {
+			if ev.InvolvedObject.Kind == v1alpha1.MachineSetKind && ev.Reason == "CannotDeleteMachine" && strings.Contains(ev.Message, "the chart tailscale-gateway") {
 				return nil
 			}
 		}

@@ -154,7 +154,7 @@ func TestWorkloadIdentity(t *testing.T) {
 }
 
 // tokenRole returns the objects that let the provider log in as service accounts of a namespace, as
-// cluster/manifests/workload-identity.yaml does for the provider's own.
+// the chart tailscale-gateway does for the provider's own with provider.workloadIdentity.
 func tokenRole(namespace string) []client.Object {
 	m := metav1.ObjectMeta{Namespace: namespace, Name: "workload-identity"}
 	return []client.Object{

@@ -13,7 +13,6 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
-	"github.com/tailscale-gateway/tailscale-gateway/cluster/manifests"
 	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
 )
 
@@ -28,14 +27,11 @@ func asProvider(ctx context.Context, kube client.Client, cfg *rest.Config) (*res
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot build the provider's roles")
 	}
-	for _, m := range [][]byte{manifests.RBAC, manifests.Admission} {
-		more, err := apiserver.Objects(m)
-		if err != nil {
-			return nil, errors.Wrap(err, "cannot parse the manifests")
-		}
-		objects = append(objects, more...)
+	installed, err := apiserver.Installed()
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot parse the manifests")
 	}
-	for _, o := range objects {
+	for _, o := range append(objects, installed...) {
 		if err := kube.Create(ctx, o); err != nil {
 			return nil, errors.Wrapf(err, "cannot create %q", o.GetName())
 		}

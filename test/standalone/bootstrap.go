@@ -20,10 +20,10 @@ import (
 // Names in the project's bootstrap that a machine without a cluster lacks.
 const (
 	// EndpointServer is the name in the certificate of the endpoint server.
-	EndpointServer = charts.Name + "-eds.envoy-gateway-system.svc"
+	EndpointServer = charts.Extension + "-eds.envoy-gateway-system.svc"
 
 	// EndpointClient is the name in Envoys' certificate.
-	EndpointClient = charts.Name + "-envoy"
+	EndpointClient = charts.Extension + "-envoy"
 
 	bootstrapFolder = "/etc/tailscale-gateway"
 )

@@ -39,14 +39,17 @@ const (
 	ProxyProtocolV2 ProxyProtocol = "v2"
 )
 
+// No field of a Backend has a default in the schema: the API server would add it to a list that
+// belongs to one field manager as a whole, and that tools compare with their manifests.
+
 // A Backend receives the traffic of one or more ports of the service.
 // +kubebuilder:validation:XValidation:rule="has(self.host) ? has(self.kind) && self.kind in ['External', 'TailscaleGateway'] : !has(self.kind) || self.kind != 'External'",message="kind External needs host, and kind Service does not allow it"
 // +kubebuilder:validation:XValidation:rule="has(self.port) || has(self.kind) && self.kind == 'TailscaleGateway'",message="port is required unless kind is TailscaleGateway"
 // +kubebuilder:validation:XValidation:rule="!has(self.proxyProtocol) || !has(self.protocol) || self.protocol == 'TCP'",message="proxyProtocol needs protocol TCP; with HTTP the headers X-Forwarded-For and Tailscale-User-Login identify the client"
 type Backend struct {
 	// Kind of the backend: a Service or a TailscaleGateway of the same namespace, or an
-	// External host that the proxy pods reach through the cluster's network.
-	// +kubebuilder:default=Service
+	// External host that the proxy pods reach through the cluster's network. Absent means
+	// Service.
 	// +optional
 	Kind BackendKind `json:"kind,omitempty"`
 
@@ -105,8 +108,7 @@ type Backend struct {
 	// forwards requests with headers that identify the client: X-Forwarded-For and
 	// Tailscale-Device-Name; for a user also Tailscale-User-Login, Tailscale-User-Name and
 	// Tailscale-User-Profile-Pic; for a tagged device also Tailscale-Device-Tags. The proxy
-	// removes these headers from the client's request.
-	// +kubebuilder:default=TCP
+	// removes these headers from the client's request. Absent means TCP.
 	// +optional
 	Protocol BackendProtocol `json:"protocol,omitempty"`
 

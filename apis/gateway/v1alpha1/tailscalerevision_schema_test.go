@@ -10,6 +10,8 @@ import (
 
 	extv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/charts"
 )
 
 // TestTailscaleRevisionSchema checks that the API server refuses objects that stop Envoy Gateway:
@@ -43,7 +45,7 @@ func TestTailscaleRevisionSchema(t *testing.T) {
 // ofExtension returns a CRD of the extension's chart.
 func ofExtension(t *testing.T, file string) *extv1.CustomResourceDefinition {
 	t.Helper()
-	b, err := os.ReadFile(filepath.Join("..", "..", "..", "cluster", "charts", "tailscale-gateway-extension", "crds", file))
+	b, err := os.ReadFile(filepath.Join("..", "..", "..", charts.ExtensionCRDs, file))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -83,7 +83,7 @@ type AllowedNamespaces struct {
 	Names []string `json:"names,omitempty"`
 
 	// Selector selects namespaces by label, when from is Selector. The provider must be allowed
-	// to read namespaces; see cluster/manifests/rbac.yaml.
+	// to read namespaces; the chart tailscale-gateway permits it.
 	// +optional
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
 

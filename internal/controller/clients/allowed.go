@@ -190,7 +190,7 @@ func (n *namespaces) labels(ctx context.Context, name string) (map[string]string
 	if !may {
 		return nil, &CredentialsError{
 			Reason:  meta.ReasonNamespaceNotAllowed,
-			Message: "The provider may not read namespaces, whose labels spec.allowedNamespaces of its config asks for; apply cluster/manifests/rbac.yaml",
+			Message: "The provider may not read namespaces, whose labels spec.allowedNamespaces of its config asks for; install or upgrade the chart tailscale-gateway",
 		}
 	}
 	o := &metav1.PartialObjectMetadata{}

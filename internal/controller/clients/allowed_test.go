@@ -92,9 +92,9 @@ func TestAllowedByLabels(t *testing.T) {
 		"NoMatch":   {reason: "Another namespace may not use it.", selector: &metav1.LabelSelector{MatchLabels: shop}, namespace: labelled(nil), want: meta.ReasonNamespaceNotAllowed, err: `may not be used in namespace "apps"`},
 		"Deleted":   {reason: "A resource that was never allowed has nothing to clean up.", selector: &metav1.LabelSelector{MatchLabels: shop}, namespace: labelled(nil), deleted: true, err: "never was"},
 		"Once":      {reason: "A resource that was allowed once can clean up.", selector: &metav1.LabelSelector{MatchLabels: shop}, namespace: labelled(nil), deleted: true, permitted: true},
-		"Blind":     {reason: "While labels cannot be read, a deletion waits instead of leaving anything behind.", selector: &metav1.LabelSelector{MatchLabels: shop}, namespace: labelled(nil), deleted: true, forbidden: true, want: meta.ReasonNamespaceNotAllowed, err: "cluster/manifests/rbac.yaml"},
+		"Blind":     {reason: "While labels cannot be read, a deletion waits instead of leaving anything behind.", selector: &metav1.LabelSelector{MatchLabels: shop}, namespace: labelled(nil), deleted: true, forbidden: true, want: meta.ReasonNamespaceNotAllowed, err: "the chart tailscale-gateway"},
 		"Invalid":   {reason: "An invalid selector allows no namespace.", selector: &metav1.LabelSelector{MatchLabels: map[string]string{"-": "x"}}, namespace: labelled(shop), want: meta.ReasonInvalidSelector, err: "spec.allowedNamespaces.selector"},
-		"Forbidden": {reason: "Without permission to read labels every namespace is refused, and the error names the fix.", selector: &metav1.LabelSelector{}, namespace: labelled(shop), forbidden: true, want: meta.ReasonNamespaceNotAllowed, err: "cluster/manifests/rbac.yaml"},
+		"Forbidden": {reason: "Without permission to read labels every namespace is refused, and the error names the fix.", selector: &metav1.LabelSelector{}, namespace: labelled(shop), forbidden: true, want: meta.ReasonNamespaceNotAllowed, err: "the chart tailscale-gateway"},
 		"Gone":      {reason: "An unknown namespace is refused.", selector: &metav1.LabelSelector{}, namespace: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "other"}}, err: `cannot get namespace "apps"`},
 	}
 	for name, tc := range cases {

@@ -211,7 +211,7 @@ func (r *reconciler) remove(ctx context.Context, m *v1alpha1.Machine) error {
 	r.log.Debug("Deleting a Machine", "machine", client.ObjectKeyFromObject(m))
 	err := r.kube.Delete(ctx, m, client.Preconditions{UID: ptr.To(m.GetUID())})
 	if kerrors.IsForbidden(err) {
-		return errors.Wrapf(err, "cannot delete Machine %q; let the provider's service account delete machines, as cluster/manifests/rbac.yaml does", m.GetName())
+		return errors.Wrapf(err, "cannot delete Machine %q; let the provider's service account delete machines, as the chart tailscale-gateway does", m.GetName())
 	}
 	return errors.Wrapf(client.IgnoreNotFound(err), "cannot delete Machine %q", m.GetName())
 }

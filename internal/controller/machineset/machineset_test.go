@@ -314,7 +314,7 @@ func TestForbidden(t *testing.T) {
 	if st.ReadyMachines != 1 {
 		t.Errorf("want the status to report the machine that stays, got %d ready", st.ReadyMachines)
 	}
-	const what = `Cannot delete Machine "web-ingress-1"; let the provider's service account delete machines, as cluster/manifests/rbac.yaml does: `
+	const what = `Cannot delete Machine "web-ingress-1"; let the provider's service account delete machines, as the chart tailscale-gateway does: `
 	if len(st.Machines) != 2 || !st.Machines[1].Failed || !strings.HasPrefix(st.Machines[1].Message, what) {
 		t.Errorf("want the status to name the fix for the surplus machine, got %v", st.Machines)
 	}

@@ -28,7 +28,7 @@ const fieldManager = client.FieldOwner("provider-tailscale/machineset")
 
 // hint extends the errors of the API server's role-based access control. Quotas and admission
 // webhooks also return Forbidden.
-const hint = "if the provider's service account is not allowed to, apply cluster/manifests/rbac.yaml"
+const hint = "if the provider's service account is not allowed to, install or upgrade the chart tailscale-gateway"
 
 // Pods is the state of the pods that run a set's Machines.
 type Pods struct {
@@ -55,7 +55,7 @@ func (r *reconciler) pods(ctx context.Context, set *v1alpha1.MachineSet) (Pods, 
 		return Pods{}, nil
 	}
 	if !allowed {
-		return Pods{Problem: "The provider is not allowed to list and watch StatefulSets and PodDisruptionBudgets; apply cluster/manifests/rbac.yaml", stale: true}, nil
+		return Pods{Problem: "The provider is not allowed to list and watch StatefulSets and PodDisruptionBudgets; install or upgrade the chart tailscale-gateway", stale: true}, nil
 	}
 
 	if set.Spec.Pods == nil {

@@ -224,7 +224,7 @@ func TestCannotApply(t *testing.T) {
 		},
 		"MayNotWatch": {
 			reason: "The message names the missing permissions",
-			want:   "The provider is not allowed to list and watch StatefulSets and PodDisruptionBudgets; apply cluster/manifests/rbac.yaml",
+			want:   "The provider is not allowed to list and watch StatefulSets and PodDisruptionBudgets; install or upgrade the chart tailscale-gateway",
 		},
 	}
 	for name, tc := range cases {

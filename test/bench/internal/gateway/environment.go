@@ -21,6 +21,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/charts"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/serve"
 	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
@@ -92,7 +93,7 @@ func (w *Environment) start(ctx context.Context, logs string) error {
 	if err != nil {
 		return err
 	}
-	crds = append(crds, filepath.Join(root, "cluster", "charts", "tailscale-gateway-extension", "crds"))
+	crds = append(crds, filepath.Join(root, charts.ExtensionCRDs))
 	if w.api, err = apiserver.Start(ctx, apiserver.Options{CRDs: crds, Composites: true}); err != nil {
 		return err
 	}

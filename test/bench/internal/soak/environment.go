@@ -23,6 +23,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/charts"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
 	"github.com/tailscale-gateway/tailscale-gateway/test/bench/internal/gateway"
@@ -147,7 +148,7 @@ func (w *Environment) startAPIServer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	crds = append(crds, filepath.Join(root, "cluster", "charts", "tailscale-gateway-extension", "crds"))
+	crds = append(crds, filepath.Join(root, charts.ExtensionCRDs))
 	if w.api, err = apiserver.Start(ctx, apiserver.Options{CRDs: crds, Composites: true, Log: w.log}); err != nil {
 		return err
 	}

@@ -1,0 +1,58 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Command images lists the images and packages that an installation pulls, one on each line. It
+// takes them from internal/products, as the builds and the default images of the binaries do.
+//
+//	go run ./hack/images --version=v0.1.0 | deploy/mirror.sh registry.example.com
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
+)
+
+type cli struct {
+	Version   string `default:"${version}"    help:"Version of Tailscale Gateway: the tag of its images."`
+	Flavour   string `default:"${namespaced}" enum:"${namespaced},${claims}" help:"Configuration to list: ${enum}."`
+	Extension bool   `default:"true"          help:"List the extension of Envoy Gateway as well." negatable:""`
+}
+
+func main() {
+	c := &cli{}
+	k := kong.Parse(c,
+		kong.Name("images"),
+		kong.Description("List the images and packages that an installation of Tailscale Gateway pulls."),
+		kong.Vars{"version": version.Version, "namespaced": products.FlavourNamespaced, "claims": products.FlavourClaims})
+	k.FatalIfErrorf(c.run())
+}
+
+func (c *cli) run() error {
+	for _, image := range c.list() {
+		if _, err := fmt.Fprintln(os.Stdout, image); err != nil {
+			return errors.Wrap(err, "cannot print images")
+		}
+	}
+	return nil
+}
+
+// list returns the packages, which Crossplane pulls and of which nodes pull the provider and the
+// function as images, and the images of proxies and of the extension.
+func (c *cli) list() []string {
+	var out []string
+	for _, p := range products.Packages(c.Flavour) {
+		out = append(out, products.Image(p.Name, c.Version))
+	}
+	out = append(out, products.Image(products.Agent, c.Version), products.Tailscale)
+	if c.Extension {
+		out = append(out, products.Image(products.Extension, c.Version))
+	}
+	return out
+}

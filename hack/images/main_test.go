@@ -1,0 +1,202 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	pkgv1beta1 "github.com/crossplane/crossplane/apis/v2/pkg/v1beta1"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
+)
+
+const root = "../.."
+
+func TestList(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		cli    cli
+		want   []string
+	}{
+		"Namespaced": {
+			reason: "An installation pulls its packages, the images of proxies, and the extension.",
+			cli:    cli{Version: "v1", Flavour: products.FlavourNamespaced, Extension: true},
+			want: []string{
+				"ghcr.io/tailscale-gateway/provider-tailscale:v1",
+				"ghcr.io/tailscale-gateway/function-tailscale:v1",
+				"ghcr.io/tailscale-gateway/configuration-tailscale-gateway:v1",
+				"ghcr.io/tailscale-gateway/agent:v1",
+				products.Tailscale,
+				"ghcr.io/tailscale-gateway/extension:v1",
+			},
+		},
+		"ClaimsAlone": {
+			reason: "The other configuration has the same dependencies, and the extension can be left out.",
+			cli:    cli{Version: "v1", Flavour: products.FlavourClaims},
+			want: []string{
+				"ghcr.io/tailscale-gateway/provider-tailscale:v1",
+				"ghcr.io/tailscale-gateway/function-tailscale:v1",
+				"ghcr.io/tailscale-gateway/configuration-tailscale-gateway-claims:v1",
+				"ghcr.io/tailscale-gateway/agent:v1",
+				products.Tailscale,
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, tc.cli.list()); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// all returns the repositories of both flavours.
+func all() map[string]bool {
+	out := map[string]bool{}
+	for _, flavour := range []string{products.FlavourNamespaced, products.FlavourClaims} {
+		for _, image := range (&cli{Version: "v1", Flavour: flavour, Extension: true}).list() {
+			out[image[:strings.LastIndex(image, ":")]] = true
+		}
+	}
+	return out
+}
+
+// repository matches the repository of an image with the host of a public registry.
+var repository = regexp.MustCompile(`\b(?:docker\.io|ghcr\.io|quay\.io|gcr\.io|registry\.k8s\.io|public\.ecr\.aws|mcr\.microsoft\.com|xpkg\.[a-z.]+)(?:/[a-z0-9][a-z0-9._-]*)+`)
+
+// TestComplete checks that code, packages and charts name no image that the list lacks.
+func TestComplete(t *testing.T) {
+	listed := all()
+	// A prefix of ours, the second repository of Tailscale, which users may name, and the chart
+	// of Envoy Gateway, which users install.
+	listed[products.Organization], listed["ghcr.io/tailscale/tailscale"], listed["docker.io/envoyproxy/gateway-helm"] = true, true, true
+	named := map[string]bool{}
+	for _, dir := range []string{"cmd", "extension", "functions", "internal", "package", "cluster/charts", "cluster/manifests"} {
+		if err := filepath.WalkDir(filepath.Join(root, dir), func(path string, d fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			if d.IsDir() {
+				if d.Name() == "testdata" {
+					return fs.SkipDir
+				}
+				return nil
+			}
+			if strings.HasSuffix(path, "_test.go") {
+				return nil
+			}
+			b, err := os.ReadFile(path)
+			if err != nil {
+				return err
+			}
+			for _, r := range repository.FindAllString(string(b), -1) {
+				if r = strings.TrimRight(r, "."); !listed[r] {
+					t.Errorf("%s names %s, which the list lacks", path, r)
+				}
+				named[r] = true
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !named["docker.io/tailscale/tailscale"] {
+		t.Error("no file names tailscaled's image: the search is broken")
+	}
+}
+
+// setting matches a flag that names an image, and its environment variable.
+var setting = regexp.MustCompile(`\b[A-Z]\w*Image\s+string\s+` + "`" + `[^` + "`" + `]*env:"([A-Z_]+)"`)
+
+// TestPage checks that docs/airgap.md names every image, every package, and every setting of an
+// image.
+func TestPage(t *testing.T) {
+	b, err := os.ReadFile(filepath.Join(root, "docs/airgap.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(b)
+	for r := range all() {
+		// Configurations of both flavours have one line.
+		if !strings.Contains(page, "`"+r+"`") {
+			t.Errorf("the page does not name %s", r)
+		}
+	}
+	var settings []string
+	for _, f := range []string{"cmd/provider/flags.go", "cmd/function/main.go", "cmd/agent/main.go", "extension/main.go"} {
+		src, err := os.ReadFile(filepath.Join(root, f))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range setting.FindAllStringSubmatch(string(src), -1) {
+			settings = append(settings, m[1])
+		}
+	}
+	slices.Sort(settings)
+	if diff := cmp.Diff([]string{"AGENT_IMAGE", "EXTENSION_IMAGE", "TAILSCALE_IMAGE"}, settings); diff != "" {
+		t.Errorf("the binaries have other settings of images: -known, +got:\n%s", diff)
+	}
+	for _, s := range settings {
+		if !strings.Contains(page, s) {
+			t.Errorf("the page does not explain %s", s)
+		}
+	}
+}
+
+// TestExamples checks that the manifests of the page are valid, and that they name images where
+// the script of the page copies them.
+func TestExamples(t *testing.T) {
+	b, err := os.ReadFile(filepath.Join(root, "docs/airgap.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	copied := map[string]bool{}
+	for _, image := range (&cli{Version: "v0.1.0", Flavour: products.FlavourNamespaced, Extension: true}).list() {
+		copied["registry.example.com/mirror"+image[strings.Index(image, "/"):]] = true
+	}
+	var kinds []string
+	for _, block := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(b), -1) {
+		for doc := range strings.SplitSeq(block[1], "---\n") {
+			var of metav1.TypeMeta
+			if err := yaml.Unmarshal([]byte(doc), &of); err != nil {
+				t.Fatal(err)
+			}
+			kinds = append(kinds, of.Kind)
+			switch of.Kind {
+			case "ImageConfig":
+				c := &pkgv1beta1.ImageConfig{}
+				if err := yaml.UnmarshalStrict([]byte(doc), c); err != nil {
+					t.Error(err)
+				}
+				if r := c.Spec.RewriteImage; r != nil && r.Prefix != "registry.example.com/mirror"+strings.TrimPrefix(c.Spec.MatchImages[0].Prefix, "ghcr.io") {
+					t.Errorf("%s rewrites to %s, where the script copies nothing", c.Name, r.Prefix)
+				}
+			case "DeploymentRuntimeConfig":
+				c := &pkgv1beta1.DeploymentRuntimeConfig{}
+				if err := yaml.UnmarshalStrict([]byte(doc), c); err != nil {
+					t.Fatal(err)
+				}
+				for _, e := range c.Spec.DeploymentTemplate.Spec.Template.Spec.Containers[0].Env {
+					if !copied[e.Value] {
+						t.Errorf("%s of %s is %s, where the script copies nothing", e.Name, c.Name, e.Value)
+					}
+				}
+			}
+		}
+	}
+	if want := []string{"ImageConfig", "ImageConfig", "DeploymentRuntimeConfig", "ImageConfig", "DeploymentRuntimeConfig", "ImageConfig"}; !slices.Equal(want, kinds) {
+		t.Errorf("the page has the objects %v, want %v", kinds, want)
+	}
+}

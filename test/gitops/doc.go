@@ -1,0 +1,7 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package gitops runs the health checks of deploy as Argo CD and Flux run them: Lua scripts with
+// the library and the restrictions of Argo CD, and CEL expressions with the environment of Flux.
+// It is for tests only.
+package gitops
