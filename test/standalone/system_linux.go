@@ -10,15 +10,13 @@ import (
 
 // Flags and numbers that only Linux has.
 const (
-	newNetwork      = unix.CLONE_NEWNET
-	newMounts       = unix.CLONE_NEWNS
-	recursive       = unix.MS_REC
-	private         = unix.MS_PRIVATE
-	bound           = unix.MS_BIND
-	tableLocal      = unix.RT_TABLE_LOCAL
-	protocolIPv4    = unix.NFPROTO_IPV4
-	rejectWithReset = unix.NFT_REJECT_TCP_RST
-	scopeLink       = netlink.SCOPE_LINK
+	newNetwork = unix.CLONE_NEWNET
+	newMounts  = unix.CLONE_NEWNS
+	recursive  = unix.MS_REC
+	private    = unix.MS_PRIVATE
+	bound      = unix.MS_BIND
+	tableLocal = unix.RT_TABLE_LOCAL
+	scopeLink  = netlink.SCOPE_LINK
 )
 
 func unshare(flags int) error { return unix.Unshare(flags) }

@@ -19,8 +19,6 @@ const (
 	private
 	bound
 	tableLocal
-	protocolIPv4
-	rejectWithReset
 
 	scopeLink = netlink.Scope(0)
 )

@@ -43,11 +43,11 @@ func (g *Gateway) Services(pods map[uint16]netip.AddrPort) error {
 				&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: binary.BigEndian.AppendUint16(nil, port)},
 				&expr.Immediate{Register: 1, Data: to.Addr().AsSlice()},
 				&expr.Immediate{Register: 2, Data: binary.BigEndian.AppendUint16(nil, to.Port())},
-				&expr.NAT{Type: expr.NATTypeDestNAT, Family: protocolIPv4, RegAddrMin: 1, RegProtoMin: 2},
+				&expr.NAT{Type: expr.NATTypeDestNAT, Family: unix.NFPROTO_IPV4, RegAddrMin: 1, RegProtoMin: 2},
 			)})
 		}
 		rest := c.AddChain(&nftables.Chain{Name: "refuse", Table: t, Type: nftables.ChainTypeFilter, Hooknum: nftables.ChainHookOutput, Priority: nftables.ChainPriorityFilter})
-		c.AddRule(&nftables.Rule{Table: t, Chain: rest, Exprs: append(toService(), &expr.Reject{Type: rejectWithReset})})
+		c.AddRule(&nftables.Rule{Table: t, Chain: rest, Exprs: append(toService(), &expr.Reject{Type: unix.NFT_REJECT_TCP_RST})})
 		return errors.Wrap(c.Flush(), "cannot forward connections to pods")
 	})
 }
