@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
 )
 
 // helm returns the path of helm, which make test-release builds.
@@ -61,7 +63,8 @@ func TestReleaseCharts(t *testing.T) {
 	}
 }
 
-// TestChartsReproducible packages the charts twice, to the same bytes.
+// TestChartsReproducible packages the charts twice, to the same bytes. No file is in an archive
+// twice, and no chart has the version of the tree.
 func TestChartsReproducible(t *testing.T) {
 	var sums []string
 	for range 2 {
@@ -77,6 +80,22 @@ func TestChartsReproducible(t *testing.T) {
 				t.Fatal(err)
 			}
 			fmt.Fprintln(sum, checksum(b), filepath.Base(f))
+			list, err := exec.CommandContext(t.Context(), "tar", "--list", "--gzip", "--file="+f).Output()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for line, n := range lines(strings.TrimSpace(string(list))) {
+				if n > 1 {
+					t.Errorf("%s has %s %d times", filepath.Base(f), line, n)
+				}
+			}
+			metadata, err := exec.CommandContext(t.Context(), "tar", "--extract", "--to-stdout", "--gzip", "--wildcards", "--file="+f, "*/Chart.yaml").Output()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tree := strings.TrimPrefix(version.Version, "v"); strings.Contains(string(metadata), tree) {
+				t.Errorf("%s names version %s", filepath.Base(f), tree)
+			}
 		}
 		sums = append(sums, sum.String())
 	}

@@ -79,7 +79,7 @@ func StartProcess(o ProcessOptions, program string, args ...string) (*Process, e
 	cmd.Env = append(os.Environ(), o.Env...)
 	cmd.Dir = o.Dir
 	cmd.Stdout, cmd.Stderr = o.Log, o.Log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = endWithParent()
 	p := &Process{cmd: cmd, exited: make(chan struct{})}
 	started := make(chan error)
 	go func() {

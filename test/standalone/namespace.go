@@ -11,7 +11,6 @@ import (
 	"runtime"
 
 	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
@@ -42,7 +41,7 @@ func newNamespace(ranges ...string) (*namespace, error) {
 
 // make moves the calling thread to the new namespace.
 func (n *namespace) make(ranges []string) error {
-	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+	if err := unshare(newNetwork); err != nil {
 		return errors.Wrap(err, "cannot create a network namespace: run as root")
 	}
 	var err error
@@ -66,7 +65,7 @@ func (n *namespace) make(ranges []string) error {
 
 // enter moves the calling thread to the namespace.
 func (n *namespace) enter() error {
-	return errors.Wrap(unix.Setns(int(n.file.Fd()), unix.CLONE_NEWNET), "cannot enter network namespace")
+	return errors.Wrap(setns(int(n.file.Fd()), newNetwork), "cannot enter network namespace")
 }
 
 // within runs f on a new thread in the namespace. Goroutines that f starts are not in the
@@ -103,8 +102,8 @@ func (g *Gateway) Drop(addr netip.Addr) error {
 	route := &netlink.Route{
 		Dst: &net.IPNet{IP: addr.AsSlice(), Mask: net.CIDRMask(addr.BitLen(), addr.BitLen())},
 		// This route precedes the route of the range, which makes the address local.
-		Table: unix.RT_TABLE_LOCAL,
-		Scope: netlink.SCOPE_LINK,
+		Table: tableLocal,
+		Scope: scopeLink,
 	}
 	return g.namespace.within(func() error {
 		l := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: nowhere}, PeerName: nowhere + "-end"}

@@ -10,10 +10,7 @@ import (
 	"net/netip"
 	"strconv"
 
-	"github.com/google/nftables"
-	"github.com/google/nftables/expr"
 	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
@@ -110,43 +107,12 @@ func (p *Pod) Drop() error {
 	)
 }
 
-// drop drops the packets that arrive by a link.
-func drop(link string) error {
-	c, err := nftables.New()
-	if err != nil {
-		return errors.Wrap(err, "cannot connect to nftables")
-	}
-	name := make([]byte, unix.IFNAMSIZ)
-	copy(name, link)
-	t := c.AddTable(dropTable(link))
-	in := c.AddChain(&nftables.Chain{Name: "input", Table: t, Type: nftables.ChainTypeFilter, Hooknum: nftables.ChainHookInput, Priority: nftables.ChainPriorityFilter})
-	c.AddRule(&nftables.Rule{Table: t, Chain: in, Exprs: []expr.Any{
-		&expr.Meta{Key: expr.MetaKeyIIFNAME, Register: 1},
-		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: name},
-		&expr.Verdict{Kind: expr.VerdictDrop},
-	}})
-	return errors.Wrap(c.Flush(), "cannot drop packets")
-}
-
-func dropTable(link string) *nftables.Table {
-	return &nftables.Table{Name: "drop-" + link, Family: nftables.TableFamilyINet}
-}
-
 // Pass lets packets pass again.
 func (p *Pod) Pass() error {
 	return errors.Join(
 		p.namespace.within(func() error { return pass(podInterface) }),
 		p.node.within(func() error { return pass(p.link) }),
 	)
-}
-
-func pass(link string) error {
-	c, err := nftables.New()
-	if err != nil {
-		return errors.Wrap(err, "cannot connect to nftables")
-	}
-	c.DelTable(dropTable(link))
-	return errors.Wrap(c.Flush(), "cannot let packets pass")
 }
 
 // Close releases the namespace, which ends with its last process.

@@ -24,13 +24,13 @@ const systemAuthorities = "/etc/ssl/certs/ca-certificates.crt"
 // others, by their path. The rest is the machine's root folder, which does not change: the mounts
 // are visible only to the thread and the processes that it starts.
 func withCerts(root, dir string, files map[string]string) error {
-	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
+	if err := unshare(newMounts); err != nil {
 		return errors.Wrap(err, "cannot create a mount namespace")
 	}
-	if err := unix.Mount("none", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+	if err := mount("none", "/", "", recursive|private, ""); err != nil {
 		return errors.Wrap(err, "cannot keep mounts private")
 	}
-	if err := unix.Mount("none", root, "tmpfs", 0, "mode=755"); err != nil {
+	if err := mount("none", root, "tmpfs", 0, "mode=755"); err != nil {
 		return errors.Wrap(err, "cannot create a root folder")
 	}
 	entries, err := os.ReadDir("/")
@@ -46,7 +46,7 @@ func withCerts(root, dir string, files map[string]string) error {
 		return err
 	}
 	for to, from := range files {
-		if err := unix.Mount(from, filepath.Join(root, to), "", unix.MS_BIND, ""); err != nil {
+		if err := mount(from, filepath.Join(root, to), "", bound, ""); err != nil {
 			return errors.Wrapf(err, "cannot replace file %q", to)
 		}
 	}
@@ -75,5 +75,5 @@ func bind(from, to string) error {
 	if err := os.MkdirAll(to, 0o755); err != nil {
 		return errors.Wrapf(err, "cannot create folder for %q", from)
 	}
-	return errors.Wrapf(unix.Mount(from, to, "", unix.MS_BIND|unix.MS_REC, ""), "cannot bind %q", from)
+	return errors.Wrapf(mount(from, to, "", bound|recursive, ""), "cannot bind %q", from)
 }

@@ -6,12 +6,7 @@ package egress
 import (
 	"context"
 	"net"
-	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
-
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
 // userTimeout is how long data sent to a client may stay unacknowledged. The kernel sends no
@@ -20,15 +15,6 @@ const userTimeout = 2 * time.Minute
 
 // looks is the number of checks of a connection within its idle timeout.
 const looks = 4
-
-// limitUnacknowledged sets userTimeout on a listener. Accepted connections inherit it.
-func limitUnacknowledged(_, _ string, c syscall.RawConn) error {
-	var set error
-	err := c.Control(func(fd uintptr) {
-		set = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(userTimeout.Milliseconds()))
-	})
-	return errors.Wrap(errors.Join(err, set), "cannot set TCP_USER_TIMEOUT")
-}
 
 // cutIdle calls cut once a connection has carried no data in either direction for the duration
 // after, until ctx is done. It ends connections whose node has vanished while the client sends
@@ -62,17 +48,3 @@ func cutIdle(ctx context.Context, client *net.TCPConn, after time.Duration, cut 
 
 // transferred holds the number of bytes that a client has sent and has acknowledged.
 type transferred struct{ received, acked uint64 }
-
-func transfer(c *net.TCPConn) (transferred, error) {
-	raw, err := c.SyscallConn()
-	if err != nil {
-		return transferred{}, errors.Wrap(err, "cannot look at connection")
-	}
-	var info *unix.TCPInfo
-	var got error
-	err = raw.Control(func(fd uintptr) { info, got = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO) })
-	if err = errors.Join(err, got); err != nil {
-		return transferred{}, errors.Wrap(err, "cannot look at connection")
-	}
-	return transferred{received: info.Bytes_received, acked: info.Bytes_acked}, nil
-}

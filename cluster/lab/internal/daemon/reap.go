@@ -10,17 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
-
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/host"
 )
-
-// adopt makes this process the parent of all that its descendants leave behind,
-// such as the shims of containers and, when a shim is killed, its containers.
-// So they are reaped also on machines whose first process does not do that.
-func adopt() error {
-	return errors.Wrap(unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "cannot adopt orphans")
-}
 
 // reap reaps dead children until ctx ends.
 func reap(ctx context.Context) {

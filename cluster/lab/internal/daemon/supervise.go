@@ -79,7 +79,7 @@ func (s *supervised) start(ctx context.Context) (*exec.Cmd, error) {
 	cmd.Env = append([]string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/"}, s.Env...)
 	// Should the daemon be killed, the process goes too. The signal comes with
 	// the end of the thread that started it, which is the namespace's.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = endWithParent()
 	if err := s.ns.Do(cmd.Start); err != nil {
 		return nil, errors.Wrapf(err, "cannot start %q", s.Name)
 	}

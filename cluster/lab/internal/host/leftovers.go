@@ -283,7 +283,7 @@ func unmountBelow(dirs ...string) error {
 		return errors.Wrap(err, "cannot list mounts")
 	}
 	for i := len(points) - 1; i >= 0; i-- {
-		if err := unix.Unmount(points[i], unix.MNT_DETACH); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
+		if err := unix.Unmount(points[i], detach); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
 			return errors.Wrapf(err, "cannot unmount %q", points[i])
 		}
 	}

@@ -102,7 +102,7 @@ func freeBytes(path string) (int64, error) {
 		var st unix.Statfs_t
 		err := unix.Statfs(d, &st)
 		if err == nil {
-			return int64(st.Bavail) * st.Bsize, nil
+			return int64(st.Bavail * uint64(st.Bsize)), nil
 		}
 		if !errors.Is(err, unix.ENOENT) || d == filepath.Dir(d) {
 			return 0, errors.Wrapf(err, "cannot ask for free space of %q", d)

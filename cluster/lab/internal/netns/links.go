@@ -87,7 +87,7 @@ func (n *Namespace) Route(dst netip.Prefix, link string) error {
 		if err != nil {
 			return errors.Wrapf(err, "cannot find link %q", link)
 		}
-		r := &netlink.Route{LinkIndex: l.Attrs().Index, Dst: ipNet(dst), Scope: netlink.SCOPE_LINK}
+		r := &netlink.Route{LinkIndex: l.Attrs().Index, Dst: ipNet(dst), Scope: scopeLink}
 		return errors.Wrapf(netlink.RouteAdd(r), "cannot add route to %s", dst)
 	})
 }

@@ -81,7 +81,7 @@ func within(name string, f func() error) error {
 				return errors.Wrapf(err, "cannot open network namespace %q", name)
 			}
 			defer h.Close() // Only read.
-			if err := unix.Setns(int(h.Fd()), unix.CLONE_NEWNET); err != nil {
+			if err := setns(int(h.Fd())); err != nil {
 				return errors.Wrapf(err, "cannot enter network namespace %q", name)
 			}
 			return f()
@@ -123,7 +123,7 @@ func Start(name string, cmd *exec.Cmd) error {
 // Delete removes a named namespace. Deleting what is not there succeeds.
 func Delete(name string) error {
 	path := filepath.Join(Dir, name)
-	if err := unix.Unmount(path, unix.MNT_DETACH); err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.EINVAL) {
+	if err := unix.Unmount(path, detach); err != nil && !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.EINVAL) {
 		return errors.Wrapf(err, "cannot unmount network namespace %q", name)
 	}
 	if err := os.Remove(path); err != nil && !os.IsNotExist(err) {

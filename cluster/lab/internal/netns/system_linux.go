@@ -1,0 +1,17 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package netns
+
+import (
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	detach    = unix.MNT_DETACH
+	scopeLink = netlink.SCOPE_LINK
+)
+
+// setns moves the calling thread to a network namespace.
+func setns(fd int) error { return unix.Setns(fd, unix.CLONE_NEWNET) }

@@ -1,0 +1,20 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !linux
+
+package netns
+
+import (
+	"errors"
+
+	"github.com/vishvananda/netlink"
+)
+
+// Without Linux, this package compiles, and does nothing.
+const (
+	detach    = 0
+	scopeLink = netlink.Scope(0)
+)
+
+func setns(int) error { return errors.ErrUnsupported }

@@ -1,0 +1,85 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+// pinned matches an action at a commit, with its version for people and Dependabot.
+var pinned = regexp.MustCompile(`^\s*-? ?uses: [\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$`)
+
+// TestActionsPinned checks that workflows run actions at commits: tags can be moved.
+func TestActionsPinned(t *testing.T) {
+	files, err := filepath.Glob("../../.github/workflows/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatal("there are no workflows", err)
+	}
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range strings.Split(string(b), "\n") {
+			if strings.Contains(line, "uses:") && !pinned.MatchString(line) {
+				t.Errorf("%s: %s: name a commit and a version", filepath.Base(f), strings.TrimSpace(line))
+			}
+		}
+	}
+}
+
+// TestDependabot checks that each module of the repository is updated.
+func TestDependabot(t *testing.T) {
+	b, err := os.ReadFile("../../.github/dependabot.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := struct {
+		Updates []struct {
+			Ecosystem   string   `json:"package-ecosystem"`
+			Directories []string `json:"directories"`
+		} `json:"updates"`
+	}{}
+	if err := yaml.Unmarshal(b, &config); err != nil {
+		t.Fatal(err)
+	}
+	var patterns []string
+	for _, u := range config.Updates {
+		if u.Ecosystem == "gomod" {
+			patterns = append(patterns, u.Directories...)
+		}
+	}
+	modules := 0
+	err = fs.WalkDir(os.DirFS("../.."), ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() && (d.Name() == "_out" || d.Name() == "testdata" || d.Name() == ".git") {
+			return fs.SkipDir
+		}
+		if d.Name() != "go.mod" {
+			return nil
+		}
+		modules++
+		dir := "/" + strings.TrimPrefix(filepath.ToSlash(filepath.Dir(path)), ".")
+		if !slices.ContainsFunc(patterns, func(p string) bool { ok, err := filepath.Match(p, dir); return ok && err == nil }) {
+			t.Errorf("Dependabot does not update %s", path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if modules < 3 {
+		t.Errorf("found %d modules", modules)
+	}
+}
