@@ -18,6 +18,7 @@ import (
 
 	pkgv1beta1 "github.com/crossplane/crossplane/apis/v2/pkg/v1beta1"
 
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/charts"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
 )
 
@@ -79,11 +80,14 @@ var repository = regexp.MustCompile(`\b(?:docker\.io|ghcr\.io|quay\.io|gcr\.io|r
 // TestComplete checks that code, packages and charts name no image that the list lacks.
 func TestComplete(t *testing.T) {
 	listed := all()
-	// A prefix of ours, the second repository of Tailscale, which users may name, and the chart
+	// Charts, which Helm pulls, a prefix of ours, the second repository of Tailscale, which users may name, and the chart
 	// of Envoy Gateway, which users install.
+	for _, chart := range []string{charts.Install, charts.Extension} {
+		listed[products.Charts+"/"+chart] = true
+	}
 	listed[products.Organization], listed["ghcr.io/tailscale/tailscale"], listed["docker.io/envoyproxy/gateway-helm"] = true, true, true
 	named := map[string]bool{}
-	for _, dir := range []string{"cmd", "extension", "functions", "internal", "package", "cluster/charts", "cluster/manifests"} {
+	for _, dir := range []string{"cmd", "extension", "functions", "internal", "package", "cluster/charts", "deploy"} {
 		if err := filepath.WalkDir(filepath.Join(root, dir), func(path string, d fs.DirEntry, err error) error {
 			if err != nil {
 				return err
@@ -94,7 +98,8 @@ func TestComplete(t *testing.T) {
 				}
 				return nil
 			}
-			if strings.HasSuffix(path, "_test.go") {
+			// A symbolic link has the content of another path.
+			if strings.HasSuffix(path, "_test.go") || !d.Type().IsRegular() {
 				return nil
 			}
 			b, err := os.ReadFile(path)

@@ -55,7 +55,7 @@ func TestApplyTwice(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			crds = append(crds, filepath.Join(root, "cluster", "charts", charts.Name, "crds"))
+			crds = append(crds, filepath.Join(root, charts.ExtensionCRDs))
 			s, err := apiserver.Start(t.Context(), apiserver.Options{CRDs: crds, Composites: !claims, Claims: claims})
 			if err != nil {
 				t.Fatal(err)
