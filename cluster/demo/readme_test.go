@@ -70,11 +70,12 @@ func TestREADME(t *testing.T) {
 	}
 	next := 0
 	for _, c := range all {
-		if next > 0 && strings.HasPrefix(c, ran[next-1]) {
+		switch {
+		case next > 0 && strings.HasPrefix(c, ran[next-1]):
 			// A prefix covers several commands.
-		} else if next < len(ran) && strings.HasPrefix(c, ran[next]) {
+		case next < len(ran) && strings.HasPrefix(c, ran[next]):
 			next++
-		} else {
+		default:
 			t.Errorf("the demo does not run the command %q, or not in this order", c)
 		}
 		if _, path, ok := strings.Cut(c, examples); ok {
