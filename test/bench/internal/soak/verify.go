@@ -15,10 +15,18 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/health"
 )
 
-// freshLimit is how long Envoy may take to get all resources after a start.
-const freshLimit = 20 * time.Second
+const (
+	// freshLimit is how long Envoy may take to get all resources after a start.
+	freshLimit = 20 * time.Second
+
+	// healthyLimit is how long endpoints may take to count as healthy: 20 probes at the longest
+	// interval, twice.
+	healthyLimit = 5 * time.Minute
+)
 
 // right waits until each rule of each route is answered by its target, and returns the rules that
 // are not.
@@ -37,9 +45,40 @@ func (w *Environment) right(ctx context.Context) (wrong []string) {
 	return wrong
 }
 
+// healthy waits until no replica considers an endpoint unhealthy. Lists have unhealthy endpoints
+// last, and a score remembers failures for 20 probes (extension/health), so after an outage, or
+// while probes are late on a busy machine, lists differ from those after a start.
+func (w *Environment) healthy(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, healthyLimit)
+	defer cancel()
+	return until(ctx, func(ctx context.Context) error {
+		for _, r := range w.replicas {
+			b, err := r.get(ctx, "/endpoints", "application/json")
+			if err != nil {
+				return err
+			}
+			var targets []health.Target
+			if err := json.Unmarshal(b, &targets); err != nil {
+				return errors.Wrapf(err, "cannot read the endpoints of replica %d", r.index)
+			}
+			for _, t := range targets {
+				for _, e := range t.Endpoints {
+					if !e.IsHealthy {
+						return errors.Errorf("replica %d considers endpoint %s of %s unhealthy: score %d, %s", r.index, e.Address, t.Cluster, e.HealthScore, e.Reason)
+					}
+				}
+			}
+		}
+		return nil
+	})
+}
+
 // sameAsFresh compares Envoy's resources with those after a fresh start of all processes. It
 // returns the differences by name.
 func (w *Environment) sameAsFresh(ctx context.Context) (map[string]string, error) {
+	if err := w.healthy(ctx); err != nil {
+		return nil, err
+	}
 	long, err := w.config(ctx)
 	if err != nil {
 		return nil, err
