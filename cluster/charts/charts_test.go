@@ -146,7 +146,7 @@ func TestRefuses(t *testing.T) {
 		values []string
 	}{
 		"UnknownValue":     {reason: "A misspelt value must not be ignored.", values: []string{"provider.replica=3"}},
-		"Scheme":           {reason: "Crossplane prefixes no scheme.", values: []string{"registry=https://registry.example"}},
+		"Scheme":           {reason: "Crossplane prefixes no scheme.", values: []string{"registry=oci://ghcr.io/tailscale-gateway"}},
 		"FinalSlash":       {reason: "Names of images would have two slashes.", values: []string{"registry=registry.example/mirror/"}},
 		"Flavour":          {reason: "No Configuration has this name.", values: []string{"packages.flavour=cluster"}},
 		"Version":          {reason: "No package has a tag without v.", values: []string{"packages.version=0.1.0"}},
@@ -198,7 +198,7 @@ func TestPackages(t *testing.T) {
 			for _, doc := range objects(t, render(t, "packages.version=v0.1.0", "packages.flavour="+flavour)) {
 				o := parse(t, doc)
 				if slices.Contains(kinds, o.GetKind()) && strings.HasPrefix(o.GetAPIVersion(), "pkg.crossplane.io/") {
-					got[o.GetName()], _, _ = unstructured.NestedString(o.Object, "spec", "package")
+					got[o.GetName()] = field(t, o, "spec", "package")
 				}
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
@@ -220,7 +220,7 @@ func TestMonitoring(t *testing.T) {
 		case "PrometheusRule":
 			rules.Spec = o.Object["spec"]
 		case "ConfigMap":
-			dashboard, _, _ = unstructured.NestedString(o.Object, "data", "tailscale-gateway.json")
+			dashboard = field(t, o, "data", "tailscale-gateway.json")
 			if o.GetLabels()["grafana_dashboard"] != "1" {
 				t.Errorf("Grafana's sidecar does not find the dashboard by the labels %v", o.GetLabels())
 			}
@@ -284,6 +284,16 @@ func objects(t *testing.T, manifest string) map[string]string {
 			t.Errorf("the manifest has two objects %s", id)
 		}
 		out[id] = string(b)
+	}
+	return out
+}
+
+// field returns a text in an object.
+func field(t *testing.T, o *unstructured.Unstructured, path ...string) string {
+	t.Helper()
+	out, ok, err := unstructured.NestedString(o.Object, path...)
+	if err != nil || !ok {
+		t.Fatalf("%s %s has no %s: %v", o.GetKind(), o.GetName(), strings.Join(path, "."), err)
 	}
 	return out
 }

@@ -8,23 +8,23 @@ import (
 	"context"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// goRun runs a program of this tree, and shows what it prints.
-func goRun(ctx context.Context, args ...string) error {
-	cmd := exec.CommandContext(ctx, "go", append([]string{"run"}, args...)...)
+// goRun runs a program of a module of this tree, and prints its output.
+func goRun(ctx context.Context, module, program string, args ...string) error {
+	args = slices.Concat([]string{"-C", module, "run", program}, args)
+	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	return errors.Wrapf(cmd.Run(), "go run %s failed", strings.Join(args, " "))
+	return errors.Wrapf(cmd.Run(), "go %s failed", strings.Join(args, " "))
 }
 
 // xpkg runs the builder of packages, which is a separate module.
 func xpkg(ctx context.Context, args ...string) error {
-	cmd := exec.CommandContext(ctx, "go", append([]string{"-C", "hack/xpkg", "run", "."}, args...)...)
-	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	return errors.Wrapf(cmd.Run(), "xpkg %s failed", strings.Join(args, " "))
+	return goRun(ctx, "hack/xpkg", ".", args...)
 }
 
 // output runs a program with an input, and returns what it printed. Its

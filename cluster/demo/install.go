@@ -45,7 +45,7 @@ func (d *demo) installSteps() []step {
 }
 
 func (d *demo) labUp(ctx context.Context, _ *progress) error {
-	if err := goRun(ctx, "./cluster/lab", "up", "--install"); err != nil {
+	if err := goRun(ctx, ".", "./cluster/lab", "up", "--install"); err != nil {
 		return err
 	}
 	l, err := findLab(ctx)
@@ -83,16 +83,14 @@ func (d *demo) tailscaleGateway(ctx context.Context, p *progress) error {
 		fmt.Sprintf("cluster/charts/%s --set=registry=%s/tailscale-gateway,packages.version=%s,packages.enabled=%t", charts.Install, d.lab.clusterRegistry, d.version, !byCrossplane)); err != nil {
 		return err
 	}
+	configuration := products.Configuration
 	if byCrossplane {
+		configuration = products.ConfigurationClaims
 		if err := d.packages(ctx); err != nil {
 			return err
 		}
 	}
-	configuration := products.Object(products.Configuration)
-	if byCrossplane {
-		configuration = products.Object(products.ConfigurationClaims)
-	}
-	if err := d.readmeCommands(ctx, p, "kubectl wait configuration", products.Object(products.Configuration), configuration); err != nil {
+	if err := d.readmeCommands(ctx, p, "kubectl wait configuration", products.Object(products.Configuration), products.Object(configuration)); err != nil {
 		return err
 	}
 	if err := d.readmeCommands(ctx, p, "kubectl wait xrd"); err != nil {

@@ -118,5 +118,5 @@ type downCmd struct{}
 
 // Run takes the lab down, and with it all that ran there.
 func (c *downCmd) Run(ctx context.Context) error {
-	return goRun(ctx, "./cluster/lab", "down")
+	return goRun(ctx, ".", "./cluster/lab", "down")
 }

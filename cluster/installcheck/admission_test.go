@@ -10,10 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
-	"sigs.k8s.io/yaml"
 
 	"github.com/tailscale-gateway/tailscale-gateway/deploy/kustomization"
 )
@@ -62,11 +60,14 @@ func TestCheckAdmission(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			p, b := &admissionv1.ValidatingAdmissionPolicy{}, &admissionv1.ValidatingAdmissionPolicyBinding{}
-			installed(t, "ValidatingAdmissionPolicy", kustomization.PolicyInternalKinds, p)
-			installed(t, "ValidatingAdmissionPolicyBinding", kustomization.PolicyInternalKinds, b)
+			for kind, into := range map[string]any{"ValidatingAdmissionPolicy": p, "ValidatingAdmissionPolicyBinding": b} {
+				if err := kustomization.Get(kind, kustomization.PolicyInternalKinds, into); err != nil {
+					t.Fatal(err)
+				}
+			}
 			out := &bytes.Buffer{}
 			r := &report{out: out}
-			if err := checkAdmission(t.Context(), fake.NewClientset(tc.change(p, b)...), kustomization.PolicyInternalKinds, kustomization.Install, r); err != nil {
+			if err := checkAdmission(t.Context(), fake.NewClientset(tc.change(p, b)...), kustomization.PolicyInternalKinds, r); err != nil {
 				t.Fatal(err)
 			}
 			var missing []string
@@ -80,23 +81,4 @@ func TestCheckAdmission(t *testing.T) {
 			}
 		})
 	}
-}
-
-// installed parses an object of the manifest.
-func installed(t *testing.T, kind, name string, into metav1.Object) {
-	t.Helper()
-	for doc := range bytes.SplitSeq(kustomization.Install, []byte("\n---\n")) {
-		m := metav1.PartialObjectMetadata{}
-		if err := yaml.Unmarshal(doc, &m); err != nil {
-			t.Fatal(err)
-		}
-		if m.Kind != kind || m.GetName() != name {
-			continue
-		}
-		if err := yaml.UnmarshalStrict(doc, into); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	t.Fatalf("the manifest has no %s %s", kind, name)
 }

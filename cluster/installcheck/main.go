@@ -6,7 +6,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -21,7 +20,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
-	"sigs.k8s.io/yaml"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
@@ -76,12 +74,12 @@ func (c *cli) run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	if c.Admission {
-		if err := checkAdmission(ctx, kube, kustomization.PolicyInternalKinds, kustomization.Install, r); err != nil {
+		if err := checkAdmission(ctx, kube, kustomization.PolicyInternalKinds, r); err != nil {
 			return err
 		}
 	}
 	if c.Admission && c.EnvoyGateway {
-		if err := checkAdmission(ctx, kube, kustomization.PolicyExtensionRoutes, kustomization.Install, r); err != nil {
+		if err := checkAdmission(ctx, kube, kustomization.PolicyExtensionRoutes, r); err != nil {
 			return err
 		}
 	}
@@ -132,7 +130,7 @@ func check(ctx context.Context, kube kubernetes.Interface, namespace, account, p
 		{name: "Crossplane", account: account, role: roleCrossplane},
 		{name: "The provider", account: provider, role: roleProvider},
 	} {
-		wanted, err := permissions(kustomization.Install, who.role)
+		wanted, err := permissions(who.role)
 		if err != nil {
 			return err
 		}
@@ -194,17 +192,11 @@ func resource(p authv1.ResourceAttributes) string {
 	return out
 }
 
-// permissions returns the single permissions of a ClusterRole in a manifest, in its order.
-func permissions(manifest []byte, name string) ([]authv1.ResourceAttributes, error) {
+// permissions returns the single permissions of a ClusterRole of the chart, in its order.
+func permissions(name string) ([]authv1.ResourceAttributes, error) {
 	cr := &rbacv1.ClusterRole{}
-	for doc := range bytes.SplitSeq(manifest, []byte("\n---\n")) {
-		found := &rbacv1.ClusterRole{}
-		if err := yaml.Unmarshal(doc, found); err != nil {
-			return nil, errors.Wrap(err, "cannot parse ClusterRole")
-		}
-		if found.Kind == "ClusterRole" && found.GetName() == name {
-			cr = found
-		}
+	if err := kustomization.Get("ClusterRole", name, cr); err != nil {
+		return nil, err
 	}
 	out := single(cr.Rules)
 	if len(out) == 0 {

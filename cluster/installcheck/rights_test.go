@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/charts"
-	"github.com/tailscale-gateway/tailscale-gateway/deploy/kustomization"
 )
 
 // TestGatewayExtension holds the rights of a Gateway's own extension against those that the
@@ -30,7 +29,7 @@ func TestGatewayExtension(t *testing.T) {
 	}
 	// Before it writes a report it looks whether the installed one does.
 	want = append(want, authv1.ResourceAttributes{Verb: "get", Group: "tailnet.gateway.tailscale.com", Resource: "healthreports"})
-	got, err := permissions(kustomization.Install, "tailscale-gateway:gateway-extension")
+	got, err := permissions("tailscale-gateway:gateway-extension")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,15 @@
 // in a folder for kubectl and kustomize.
 package kustomization
 
-import _ "embed"
+import (
+	"bytes"
+	_ "embed"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+)
 
 // Install is the output of "helm template" for the chart. TestInstall of package charts keeps it
 // up to date.
@@ -21,3 +29,17 @@ const (
 	// PolicyExtensionRoutes confines the extension to the routes that it created.
 	PolicyExtensionRoutes = "tailscale-gateway-extension-routes"
 )
+
+// Get parses the object of a kind and name in Install. It returns an error if Install has none.
+func Get(kind, name string, into any) error {
+	for doc := range bytes.SplitSeq(Install, []byte("\n---\n")) {
+		m := metav1.PartialObjectMetadata{}
+		if err := yaml.Unmarshal(doc, &m); err != nil {
+			return errors.Wrap(err, "cannot parse the manifest")
+		}
+		if m.Kind == kind && m.GetName() == name {
+			return errors.Wrapf(yaml.UnmarshalStrict(doc, into), "cannot parse %s %q", kind, name)
+		}
+	}
+	return errors.Errorf("the manifest has no %s %q", kind, name)
+}

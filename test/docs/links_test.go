@@ -166,6 +166,16 @@ func files(t *testing.T, under, suffix string) []string {
 	return out
 }
 
+// text returns the content of a file of the repository.
+func text(t *testing.T, name string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(root, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
 func TestLinks(t *testing.T) {
 	for _, name := range files(t, ".", ".md") {
 		got, err := broken(os.DirFS(root), name)
@@ -197,11 +207,7 @@ func TestIndex(t *testing.T) {
 // TestExamples requires the pages that comments of examples name to exist.
 func TestExamples(t *testing.T) {
 	for _, name := range files(t, "examples", ".yaml") {
-		text, err := os.ReadFile(filepath.Join(root, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, p := range mention.FindAllString(string(text), -1) {
+		for _, p := range mention.FindAllString(text(t, name), -1) {
 			if _, err := os.Stat(filepath.Join(root, p)); err != nil {
 				t.Errorf("%s: %s: no such file", name, p)
 			}

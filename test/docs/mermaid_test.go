@@ -5,8 +5,6 @@ package docs
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -103,11 +101,7 @@ func faults(diagram string) []string {
 func TestDiagrams(t *testing.T) {
 	count := 0
 	for _, name := range files(t, ".", ".md") {
-		text, err := os.ReadFile(filepath.Join(root, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, d := range diagrams(string(text)) {
+		for _, d := range diagrams(text(t, name)) {
 			count++
 			for _, f := range faults(d) {
 				t.Errorf("%s: %s", name, f)

@@ -195,11 +195,7 @@ func TestSamples(t *testing.T) {
 		if strings.HasPrefix(name, "docs/reference/") {
 			continue // These show files of examples/managed, which other tests apply.
 		}
-		text, err := os.ReadFile(filepath.Join(root, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, s := range samples(string(text)) {
+		for _, s := range samples(text(t, name)) {
 			faults, ours := c.faults(t, s.text)
 			for _, f := range faults {
 				t.Errorf("%s:%d: %s", name, s.line, f)

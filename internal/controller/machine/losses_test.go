@@ -4,7 +4,6 @@
 package machine
 
 import (
-	"context"
 	"net/http"
 	"slices"
 	"strings"
@@ -20,9 +19,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"tailscale.com/ipn"
 	"tailscale.com/kube/kubetypes"
-
-	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
-	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
@@ -89,18 +85,7 @@ func (w *simWorld) configKey() string {
 // reconcile runs the provider once.
 func (w *simWorld) reconcile() {
 	w.t.Helper()
-	c := &connector{
-		kube: w.kube,
-		connect: func(context.Context, resource.ModernManaged) (connection, error) {
-			return connection{api: w.api, clusterID: "cluster"}, nil
-		},
-		record: event.NewNopRecorder(),
-		now:    func() time.Time { return w.now },
-	}
-	e, err := c.Connect(w.t.Context(), w.mg)
-	if err != nil {
-		w.t.Fatalf("Connect(...): %v", err)
-	}
+	e := connectTo(w.t, w.kube, w.api, w.mg, w.now)
 	o, err := e.Observe(w.t.Context(), w.mg)
 	if err != nil {
 		w.t.Fatalf("Observe(...): %v", err)

@@ -1,0 +1,136 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateways
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
+)
+
+// TestHTTPRoute checks all fields of a route to a service with TLS.
+func TestHTTPRoute(t *testing.T) {
+	in := inputOf(t, objects(t, gateway, joins(discovers("prod", "HTTPS", defaultEgress)), found("prod", "True", "svc-grafana"))...)
+	w := plan(in).routes[0]
+	want := objects(t, `
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata:
+  name: web-prod-egress-svc-grafana-a5d2c5c8
+  labels:
+    app.kubernetes.io/managed-by: tailscale-gateway-extension
+    gateway.tailscale.com/gateway: web
+    gateway.tailscale.com/gateway-namespace: shop
+    gateway.tailscale.com/gateway-tailnet: prod
+    gateway.tailscale.com/generated: egress
+    gateway.tailscale.com/endpoint: svc-grafana
+  annotations:
+    gateway.tailscale.com/description: "Generated for TailscaleGateway shop/web, which sends grafana.tailscale.local/tailscale/grafana to the service grafana of tailnet prod. To change it, edit routeGeneration of tailnet prod there: changes to this object are undone."
+  ownerReferences:
+  - {apiVersion: gateway.tailscale.com/v1alpha1, kind: TailscaleGateway, name: web, uid: TailscaleGateway/shop/web}
+spec:
+  parentRefs:
+  - {group: gateway.networking.k8s.io, kind: Gateway, namespace: shop, name: web, sectionName: http}
+  hostnames: [grafana.tailscale.local]
+  rules:
+  - matches: [{path: {type: PathPrefix, value: /tailscale/grafana}}]
+    filters:
+    - type: URLRewrite
+      urlRewrite: {hostname: grafana.prod.ts.net, path: {type: ReplacePrefixMatch, replacePrefixMatch: /}}
+    backendRefs: [{group: "", kind: Service, namespace: shop, name: web-prod-svc-grafana, port: 80, weight: 1}]
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: BackendTLSPolicy
+metadata: {name: x}
+spec:
+  targetRefs: [{group: "", kind: Service, name: web-prod-svc-grafana}]
+  validation: {hostname: grafana.prod.ts.net, wellKnownCACertificates: System}
+`)
+	want[0].SetUID("")
+	if diff := cmp.Diff(want[0], client.Object(httpRoute(in.object, w))); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+	policy, ok := want[1].(*gwapiv1.BackendTLSPolicy)
+	if !ok {
+		t.Fatal("the policy is of another kind")
+	}
+	if diff := cmp.Diff(policy.Spec, tlsPolicy(in.object, w).Spec); diff != "" {
+		t.Errorf("-want, +got:\n%s", diff)
+	}
+	if diff := cmp.Diff(httpRoute(in.object, w).ObjectMeta, tlsPolicy(in.object, w).ObjectMeta); diff != "" {
+		t.Errorf("the metadata of the policy differs from the route's:\n%s", diff)
+	}
+}
+
+// TestGRPCRoute checks that a Service behind a GRPCRoute has a GRPCRoute for all methods, and a
+// Service behind both kinds at the same port an HTTPRoute.
+func TestGRPCRoute(t *testing.T) {
+	in := inputOf(t, objects(t, gateway, joins(sharesServices("prod", defaultIngress)),
+		routeTo("GRPCRoute", "shop", "rpc", "{name: web}", "True", "rules: [{backendRefs: [{name: rpc, port: 90}, {name: both, port: 80}]}]"),
+		routeTo("HTTPRoute", "shop", "app", "{name: web, sectionName: http}", "True", "rules: [{backendRefs: [{name: both, port: 80}]}]"))...)
+	kinds := map[string]string{}
+	for _, w := range plan(in).routes {
+		kinds[w.Service] = w.Kind
+		if w.Service != "rpc" {
+			continue
+		}
+		got, ok := routeOf(in.object, w).(*gwapiv1.GRPCRoute)
+		if !ok {
+			t.Fatalf("%T, want a GRPCRoute", routeOf(in.object, w))
+		}
+		want := objects(t, `
+apiVersion: gateway.networking.k8s.io/v1
+kind: GRPCRoute
+metadata: {name: x}
+spec:
+  parentRefs:
+  - {group: gateway.networking.k8s.io, kind: Gateway, namespace: shop, name: web, sectionName: http}
+  hostnames: [rpc.prod.gateway.local]
+  rules:
+  - backendRefs: [{group: "", kind: Service, namespace: shop, name: rpc, port: 90, weight: 1}]
+`)[0]
+		if diff := cmp.Diff(routeSpec(want), routeSpec(got)); diff != "" {
+			t.Errorf("-want, +got:\n%s", diff)
+		}
+		in.generated = append(in.generated, got)
+	}
+	if diff := cmp.Diff(map[string]string{"rpc": kindGRPCRoute, "both": kindHTTPRoute}, kinds); diff != "" {
+		t.Errorf("kinds: -want, +got:\n%s", diff)
+	}
+}
+
+// TestRewrite checks the host name and path that a backend receives.
+func TestRewrite(t *testing.T) {
+	cases := map[string]struct {
+		reason       string
+		prefix, fqdn string
+		want         string
+	}{
+		"Nothing": {reason: "Without a path prefix and a host name no filter is needed.", prefix: "/", want: "none"},
+		"Path":    {reason: "The filter removes the prefix.", prefix: "/a", want: "/"},
+		"Host":    {reason: "The filter sets the host name of the service.", prefix: "/", fqdn: "a.b", want: "a.b"},
+		"Both":    {reason: "The filter changes both.", prefix: "/a", fqdn: "a.b", want: "a.b/"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := &desiredRoute{fqdn: tc.fqdn}
+			w.PathPrefix = tc.prefix
+			got := "none"
+			if f := rewrite(w); f != nil {
+				got = ""
+				if f.Hostname != nil {
+					got += string(*f.Hostname)
+				}
+				if f.Path != nil {
+					got += *f.Path.ReplacePrefixMatch
+				}
+			}
+			if got != tc.want {
+				t.Errorf("%s\nrewrite(...): want %q, got %q", tc.reason, tc.want, got)
+			}
+		})
+	}
+}
