@@ -449,18 +449,14 @@ func TestDrain(t *testing.T) {
 	simtest.Eventually(t, "both hosts are listed", func() bool { return len(r.State().Services[0].Hosts) == 2 })
 	get(t, cl, vip, "http://"+vip.String())
 
-	ask := func(c *http.Client) string {
-		t.Helper()
+	ask := func(c *http.Client) error {
 		res, err := c.Get("http://" + vip.String())
 		if err != nil {
-			t.Fatalf("no answer while a host drains: %v", err)
+			return err
 		}
 		defer res.Body.Close() // Only read.
-		body, err := io.ReadAll(res.Body)
-		if err != nil {
-			t.Fatalf("cannot read: %v", err)
-		}
-		return string(body)
+		_, err = io.Copy(io.Discard, res.Body)
+		return err
 	}
 	lc, err := a.LocalClient()
 	if err != nil {
@@ -474,10 +470,21 @@ func TestDrain(t *testing.T) {
 	// the ports of those that it ended.
 	paced := time.NewTicker(40 * time.Millisecond)
 	defer paced.Stop()
+	// A connection that is open while the client's packets move from one host to the other is
+	// unknown to the other host, which resets it. Requests run one after another, so the
+	// switch can cost at most one of them.
+	reset := 0
 	for began := time.Now(); time.Since(began) < delay || simtest.Holder(t, cl, vip) != idB; <-paced.C {
 		fresh := &http.Client{Transport: &http.Transport{DialContext: cl.Dial}, Timeout: 5 * time.Second}
-		ask(fresh)
+		err := ask(fresh)
 		fresh.CloseIdleConnections()
+		if err != nil && reset == 0 && simtest.Holder(t, cl, vip) == idB {
+			reset++
+			continue
+		}
+		if err != nil {
+			t.Fatalf("no answer while a host drains: %v", err)
+		}
 	}
 	if diff := cmp.Diff("host-b", get(t, cl, vip, "http://"+vip.String())); diff != "" {
 		t.Errorf("the other host serves: -want, +got:\n%s", diff)
