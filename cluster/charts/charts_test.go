@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/charts"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/config"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/golden"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
 )
@@ -76,9 +77,29 @@ func render(t *testing.T, values ...string) string {
 	return out
 }
 
-// TestInstall compares the manifests for users without Helm with the rendered chart.
+// TestInstall compares the manifests for users without Helm with the rendered chart. They lack the
+// hook that runs before an uninstallation.
 func TestInstall(t *testing.T) {
-	golden.Compare(t, filepath.Join("..", "..", "deploy", "kustomization", "install.yaml"), []byte(header+render(t)), nil)
+	var docs []string
+	for _, doc := range strings.Split(render(t), "---\n") {
+		if !strings.Contains(doc, "helm.sh/hook: pre-delete\n") {
+			docs = append(docs, doc)
+		}
+	}
+	golden.Compare(t, filepath.Join("..", "..", "deploy", "kustomization", "install.yaml"), []byte(header+strings.Join(docs, "---\n")), nil)
+}
+
+// TestUninstallHook compares the chart's hook with what the provider protects.
+func TestUninstallHook(t *testing.T) {
+	hook, ok := objects(t, render(t, "crossplane.namespace=upbound-system"))["ConfigMap upbound-system/"+config.HookName]
+	if !ok {
+		t.Fatalf("the chart has no ConfigMap %s in Crossplane's namespace", config.HookName)
+	}
+	got := parse(t, hook).GetAnnotations()
+	want := map[string]string{"helm.sh/hook": "pre-delete", "helm.sh/hook-delete-policy": "before-hook-creation,hook-succeeded"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("annotations by which Helm deletes the ConfigMap first: -want, +got:\n%s", diff)
+	}
 }
 
 // TestVariants compares the objects that values change with goldens.
@@ -220,6 +241,9 @@ func TestMonitoring(t *testing.T) {
 		case "PrometheusRule":
 			rules.Spec = o.Object["spec"]
 		case "ConfigMap":
+			if o.GetName() == config.HookName {
+				continue
+			}
 			dashboard = field(t, o, "data", "tailscale-gateway.json")
 			if o.GetLabels()["grafana_dashboard"] != "1" {
 				t.Errorf("Grafana's sidecar does not find the dashboard by the labels %v", o.GetLabels())

@@ -121,6 +121,7 @@ func controllerOptions(o Options, log logging.Logger) (setup.Options, error) {
 		Clock:           o.Clock,
 		Images:          o.Images,
 		WatchNamespaces: o.WatchNamespaces,
+		Namespace:       o.Namespace,
 		AllowedHosts:    o.AllowedHosts,
 	}
 	if o.ManagementPolicies {

@@ -31,12 +31,14 @@ func TestQuickstart(t *testing.T) {
 		{"ReportsBadCredentials", reportsCredentials},
 		{"LeaksNoSecret", leaksNoSecret},
 		{"ScalesWithoutRestart", scales},
+		{"RefusesToUninstall", refusesToUninstall},
 		{"DeletesExample", deletesExample},
 		{"SurvivesKilledPods", survives},
 		{"RecoversLostNode", recovers},
 		{"DeletesNamespace", deletesNamespace},
 		{"DeletesAllTogether", deletesAllTogether},
 		{"NeverOpensCircuitBreaker", breakerStaysClosed},
+		{"Uninstalls", uninstalls},
 	} {
 		if !t.Run(step.name, step.run) {
 			return

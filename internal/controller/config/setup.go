@@ -39,7 +39,8 @@ func Watched() []schema.GroupVersionKind {
 	}
 }
 
-// Setup adds the controllers of both kinds of configs to a manager.
+// Setup adds the controllers of both kinds of configs, of their Secrets, and of the protection of
+// packages to a manager.
 func Setup(mgr ctrl.Manager, o setup.Options, users []kinds.User) error {
 	for kind, object := range map[string]client.Object{
 		v1alpha1.ClusterProviderConfigKind: &v1alpha1.ClusterProviderConfig{},
@@ -49,7 +50,10 @@ func Setup(mgr ctrl.Manager, o setup.Options, users []kinds.User) error {
 			return errors.Wrapf(err, "cannot set up the controller of %ss", kind)
 		}
 	}
-	return setupRotated(mgr, o)
+	if err := setupRotated(mgr, o); err != nil {
+		return err
+	}
+	return setupProtection(mgr, o)
 }
 
 func setupKind(mgr ctrl.Manager, o setup.Options, kind string, object client.Object, users []kinds.User) error {

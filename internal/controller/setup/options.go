@@ -53,6 +53,9 @@ type Options struct {
 	// WatchNamespaces are the namespaces that the manager's cache holds. None means all.
 	WatchNamespaces []string
 
+	// Namespace of the provider.
+	Namespace string
+
 	// Clock of the controllers; nil means the real one.
 	Clock clock.PassiveClock
 }

@@ -1,0 +1,140 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/config"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
+)
+
+// refusesToUninstall removes the installation in wrong orders while objects exist. Each attempt is
+// refused with a reason, and changes nothing.
+func refusesToUninstall(t *testing.T) {
+	const reason = "objects of its provider configs stay"
+	installed := func() string {
+		return kubectl(t, "get", "providers.pkg,functions.pkg,configurations.pkg,clusterroles,validatingadmissionpolicies", "-o=name") +
+			kubectl(t, "get", "pods", "-n", "crossplane-system", "-l", "pkg.crossplane.io/provider", "-o=jsonpath={.items[*].metadata.uid}")
+	}
+	release := func() string {
+		out, err := tryRun(t, "", "helm", "status", "tailscale-gateway", "-n", "crossplane-system", "-o=json")
+		if err != nil {
+			t.Fatalf("helm status: %v\n%s", err, out)
+		}
+		return out
+	}
+	before, status := installed(), release()
+	for _, attempt := range []struct {
+		name string
+		args []string
+	}{
+		{"chart", []string{"helm", "uninstall", "tailscale-gateway", "-n", "crossplane-system"}},
+		{"provider", []string{"kubectl", "delete", "provider.pkg", products.Object(products.Provider)}},
+		{"provider in the foreground", []string{"kubectl", "delete", "provider.pkg", products.Object(products.Provider), "--cascade=foreground"}},
+		{"configuration", []string{"kubectl", "delete", "configuration.pkg", configurationObject()}},
+	} {
+		out, err := tryRun(t, "", attempt.args[0], attempt.args[1:]...)
+		if err == nil || !strings.Contains(out, reason) {
+			t.Fatalf("%s: want a refusal with %q, got %v:\n%s", attempt.name, reason, err, out)
+		}
+	}
+	if after := installed(); after != before {
+		t.Errorf("refused attempts changed something:\nbefore: %s\nafter: %s", before, after)
+	}
+	if after := release(); after != status {
+		t.Errorf("the refused uninstallation changed the release:\nbefore: %s\nafter: %s", status, after)
+	}
+	answered(t, "web", "web", patience)
+}
+
+func configurationObject() string {
+	if *flavour == products.FlavourClaims {
+		return products.Object(products.ConfigurationClaims)
+	}
+	return products.Object(products.Configuration)
+}
+
+// uninstalls runs the commands of docs/uninstall.md as written. Neither the cluster nor the tailnet
+// has anything of the product afterwards, and a second installation works.
+func uninstalls(t *testing.T) {
+	again(t)
+	answered(t, "web", "web", patience)
+	uninstallCommands(t, "## 2.")
+	eventually(t, patience, "no usage is left", func() string {
+		return kubectl(t, "get", "clusterusages.protection.crossplane.io,usages.protection.crossplane.io", "-A", "-o=name") +
+			kubectl(t, "get", "configmap", config.HookName, "-n", "crossplane-system", "-o=name", "--ignore-not-found")
+	})
+	uninstallCommands(t, "## 3.")
+	if *flavour == products.FlavourClaims {
+		kubectl(t, "delete", "configuration.pkg", configurationObject())
+		kubectl(t, "delete", "function.pkg", products.Object(products.Function))
+		kubectl(t, "delete", "provider.pkg", products.Object(products.Provider))
+	}
+	eventually(t, patience, "nothing of the product is left", func() string {
+		// The extension, which is a separate release here, keeps kinds of its own.
+		left := kubectl(t, "get", "providers.pkg,functions.pkg,configurations.pkg", "-o=name") +
+			kubectl(t, "get", "crds,compositeresourcedefinitions,managedresourcedefinitions", "-l", "!app.kubernetes.io/name", "-o=name")
+		roles := kubectl(t, "get", "clusterroles,clusterrolebindings,validatingadmissionpolicies,validatingadmissionpolicybindings", "-l", "app.kubernetes.io/instance=tailscale-gateway", "-o=name") +
+			kubectl(t, "get", "roles,rolebindings,networkpolicies,configmaps", "-n", "crossplane-system", "-l", "app.kubernetes.io/instance=tailscale-gateway", "-o=name")
+		var ours []string
+		for line := range strings.Lines(left) {
+			if strings.Contains(line, "tailscale") {
+				ours = append(ours, strings.TrimSpace(line))
+			}
+		}
+		d, k, s := tailnetState(t).ours()
+		if len(ours) > 0 || roles != "" || d+k+s != 0 {
+			return fmt.Sprintf("%d devices, %d keys, %d services, %v, %s", d, k, s, ours, strings.Join(strings.Fields(roles), " "))
+		}
+		return ""
+	})
+	demo(t)
+	again(t)
+	answered(t, "web", "web", patience)
+}
+
+// uninstallCommands runs the commands of a section of docs/uninstall.md in a shell.
+func uninstallCommands(t *testing.T, section string) {
+	t.Helper()
+	_, text, ok := strings.Cut(readFile(t, "docs/uninstall.md"), "\n"+section)
+	if !ok {
+		t.Fatalf("docs/uninstall.md has no section %s", section)
+	}
+	text, _, _ = strings.Cut(text, "\n## ")
+	n := 0
+	for {
+		_, rest, ok := strings.Cut(text, "\n```sh\n")
+		if !ok {
+			break
+		}
+		script, after, ok := strings.Cut(rest, "\n```")
+		if !ok {
+			t.Fatalf("a block of docs/uninstall.md does not end:\n%s", rest)
+		}
+		text, n = after, n+1
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+		cmd := exec.CommandContext(ctx, "sh", "-ec", script)
+		path := []string{filepath.Dir(labBin(t, "kubectl")), filepath.Dir(labBin(t, "helm")), os.Getenv("PATH")}
+		cmd.Env = append(os.Environ(), "KUBECONFIG="+fromLab(t, "KUBECONFIG"), "PATH="+strings.Join(path, string(os.PathListSeparator)))
+		out, err := cmd.CombinedOutput()
+		cancel()
+		t.Logf("%s\n%s", script, out)
+		if err != nil {
+			t.Fatalf("cannot run the commands of docs/uninstall.md: %v", err)
+		}
+	}
+	if n == 0 {
+		t.Fatalf("section %s of docs/uninstall.md has no commands", section)
+	}
+}
