@@ -82,7 +82,7 @@ func uninstalls(t *testing.T) {
 		kubectl(t, "delete", "provider.pkg", products.Object(products.Provider))
 	}
 	eventually(t, patience, "nothing of the product is left", func() string {
-		// The extension, which is a separate release here, keeps kinds of its own.
+		// The extension, which is a separate release here, keeps its kinds.
 		left := kubectl(t, "get", "providers.pkg,functions.pkg,configurations.pkg", "-o=name") +
 			kubectl(t, "get", "crds,compositeresourcedefinitions,managedresourcedefinitions", "-l", "!app.kubernetes.io/name", "-o=name")
 		roles := kubectl(t, "get", "clusterroles,clusterrolebindings,validatingadmissionpolicies,validatingadmissionpolicybindings", "-l", "app.kubernetes.io/instance=tailscale-gateway", "-o=name") +
