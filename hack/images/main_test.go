@@ -18,7 +18,6 @@ import (
 
 	pkgv1beta1 "github.com/crossplane/crossplane/apis/v2/pkg/v1beta1"
 
-	"github.com/tailscale-gateway/tailscale-gateway/cluster/charts"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
 )
 
@@ -31,26 +30,29 @@ func TestList(t *testing.T) {
 		want   []string
 	}{
 		"Namespaced": {
-			reason: "An installation pulls its packages, the images of proxies, and the extension.",
-			cli:    cli{Version: "v1", Flavour: products.FlavourNamespaced, Extension: true},
+			reason: "An installation pulls its packages, the images of proxies, the extension, and the charts.",
+			cli:    cli{Version: "v1.0.0", Flavour: products.FlavourNamespaced, Extension: true},
 			want: []string{
-				"ghcr.io/tailscale-gateway/provider-tailscale:v1",
-				"ghcr.io/tailscale-gateway/function-tailscale:v1",
-				"ghcr.io/tailscale-gateway/configuration-tailscale-gateway:v1",
-				"ghcr.io/tailscale-gateway/agent:v1",
+				"ghcr.io/tailscale-gateway/provider-tailscale:v1.0.0",
+				"ghcr.io/tailscale-gateway/function-tailscale:v1.0.0",
+				"ghcr.io/tailscale-gateway/configuration-tailscale-gateway:v1.0.0",
+				"ghcr.io/tailscale-gateway/agent:v1.0.0",
 				products.Tailscale,
-				"ghcr.io/tailscale-gateway/extension:v1",
+				"ghcr.io/tailscale-gateway/extension:v1.0.0",
+				"ghcr.io/tailscale-gateway/charts/tailscale-gateway:1.0.0",
+				"ghcr.io/tailscale-gateway/charts/tailscale-gateway-extension:1.0.0",
 			},
 		},
 		"ClaimsAlone": {
 			reason: "The other configuration has the same dependencies, and the extension can be left out.",
-			cli:    cli{Version: "v1", Flavour: products.FlavourClaims},
+			cli:    cli{Version: "v1.0.0", Flavour: products.FlavourClaims},
 			want: []string{
-				"ghcr.io/tailscale-gateway/provider-tailscale:v1",
-				"ghcr.io/tailscale-gateway/function-tailscale:v1",
-				"ghcr.io/tailscale-gateway/configuration-tailscale-gateway-claims:v1",
-				"ghcr.io/tailscale-gateway/agent:v1",
+				"ghcr.io/tailscale-gateway/provider-tailscale:v1.0.0",
+				"ghcr.io/tailscale-gateway/function-tailscale:v1.0.0",
+				"ghcr.io/tailscale-gateway/configuration-tailscale-gateway-claims:v1.0.0",
+				"ghcr.io/tailscale-gateway/agent:v1.0.0",
 				products.Tailscale,
+				"ghcr.io/tailscale-gateway/charts/tailscale-gateway:1.0.0",
 			},
 		},
 	}
@@ -80,11 +82,8 @@ var repository = regexp.MustCompile(`\b(?:docker\.io|ghcr\.io|quay\.io|gcr\.io|r
 // TestComplete checks that code, packages and charts name no image that the list lacks.
 func TestComplete(t *testing.T) {
 	listed := all()
-	// Charts, which Helm pulls, a prefix of ours, the second repository of Tailscale, which users may name, and the chart
-	// of Envoy Gateway, which users install.
-	for _, chart := range []string{charts.Install, charts.Extension} {
-		listed[products.Charts+"/"+chart] = true
-	}
+	// A prefix of ours, the second repository of Tailscale, which users may name, and the chart of
+	// Envoy Gateway, which users install.
 	listed[products.Organization], listed["ghcr.io/tailscale/tailscale"], listed["docker.io/envoyproxy/gateway-helm"] = true, true, true
 	named := map[string]bool{}
 	for _, dir := range []string{"cmd", "extension", "functions", "internal", "package", "cluster/charts", "deploy"} {
