@@ -59,12 +59,12 @@ type chaos struct {
 	recovered time.Duration
 }
 
-// run runs steps until ctx ends. After half of the time it no longer ends the processes whose
-// growth is measured: the last replica and Envoy.
-func (c *chaos) run(ctx context.Context, half time.Time) error {
+// run runs steps until ctx ends. After a time it no longer ends the processes whose growth is
+// measured: the last replica and Envoy.
+func (c *chaos) run(ctx context.Context, early time.Time) error {
 	for i := 0; ; i++ {
 		s := steps()[i%len(steps())]
-		if s.early && time.Now().After(half) {
+		if s.early && time.Now().After(early) {
 			continue
 		}
 		if !pause(ctx, c.calm) {

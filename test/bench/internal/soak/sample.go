@@ -125,7 +125,7 @@ type Trend struct {
 	// First and Last value.
 	First, Last float64
 	// Growth in percent of the median over a time as long as the whole run. It is the median of the
-	// growth between each two samples with equal activity, so that a few outliers do not change it.
+	// growth between each two comparable samples, so that a few outliers do not change it.
 	Growth float64
 }
 
@@ -140,8 +140,20 @@ func busy(samples []sample) []bool {
 	return out
 }
 
+// similarStreams is the part by which the numbers of streams of two comparable samples may differ. A
+// stream keeps buffers and a copy of an endpoint list, and an outage ends streams, so memory with
+// half of the streams is about half.
+const similarStreams = 0.1
+
+// comparable reports whether two samples have about the same number of streams of Envoy.
+func (s sample) comparable(other sample) bool {
+	a, b := s.values[Streams], other.values[Streams]
+	return max(a, b)-min(a, b) <= similarStreams*max(a, b)
+}
+
 // trend returns the trend of a value since a time, of samples with streams of Envoy, because the
-// value without streams differs. It compares only samples with equal activity.
+// value without streams differs. It compares only samples with equal activity and about the same
+// number of streams.
 func trend(samples []sample, of string, from time.Time, over time.Duration) (Trend, error) {
 	counts := func(s sample) bool { return !s.at.Before(from) && s.values[Streams] > 0 }
 	asked := busy(samples)
@@ -152,7 +164,7 @@ func trend(samples []sample, of string, from time.Time, over time.Duration) (Tre
 		}
 		values = append(values, s.values[of])
 		for j, before := range samples[:i] {
-			if counts(before) && asked[i] == asked[j] {
+			if counts(before) && asked[i] == asked[j] && s.comparable(before) {
 				slopes = append(slopes, (s.values[of]-before.values[of])/s.at.Sub(before.at).Seconds())
 			}
 		}

@@ -86,7 +86,9 @@ func (w *Environment) soak(ctx context.Context, o Options) (*Report, error) {
 // fill fills the report during the run.
 func (w *Environment) fill(ctx context.Context, r *Report, o Options) error {
 	began := time.Now()
-	half := began.Add(o.Duration / 2)
+	// The resident memory of a process grows for minutes after its start, until the heap has had its
+	// peaks: growth is measured over the second half, of processes that started in the first third.
+	warm, half := began.Add(o.Duration/3), began.Add(o.Duration/2)
 	l, routes, endpoints := &load{}, &markers{}, &markers{}
 	c := &chaos{
 		Environment: w, load: l, routes: routes, endpoints: endpoints, say: o.Say,
@@ -108,7 +110,7 @@ func (w *Environment) fill(ctx context.Context, r *Report, o Options) error {
 		r.Edits, err = w.churn(timed, time.Duration(float64(time.Second)/o.Edits))
 		return err
 	})
-	g.Go(func() error { return c.run(timed, half) })
+	g.Go(func() error { return c.run(timed, warm) })
 	g.Go(func() error { samples = w.watch(timed, o, l); return nil })
 	err := g.Wait()
 	end()
