@@ -29,8 +29,8 @@ func TestTrend(t *testing.T) {
 	for _, s := range idle[5:] {
 		s.values[Streams] = 0
 	}
-	reconnected := samples(9, 9, 4, 2, 1, 4, 4)
-	for i, of := range []float64{200, 200, 200, 100, 10, 190, 200} {
+	reconnected := samples(9, 9, 1, 2, 3, 4, 4)
+	for i, of := range []float64{200, 200, 10, 100, 150, 190, 200} {
 		reconnected[i].values[Streams] = of
 	}
 	for _, s := range [][]sample{busy, leaky} {
@@ -49,7 +49,7 @@ func TestTrend(t *testing.T) {
 		"Swings":      {reason: "A value that returns to its start has not grown", samples: samples(0, 0, 4, 6, 4), want: Trend{First: 4, Last: 4}},
 		"Odd":         {reason: "One outlier is no trend", samples: samples(0, 0, 4, 4, 4, 4, 9), want: Trend{First: 4, Last: 9}},
 		"Idle":        {reason: "Samples without streams do not count", samples: idle, want: Trend{First: 4, Last: 4}},
-		"Reconnected": {reason: "Samples after an outage, with fewer streams, do not count", samples: reconnected, want: Trend{First: 4, Last: 4}},
+		"Reconnected": {reason: "Memory of streams that return is no growth", samples: reconnected, want: Trend{First: 1, Last: 4}},
 		"Busy":        {reason: "Memory of hooks is no growth", samples: busy, want: Trend{First: 4, Last: 9}},
 		"Leaky":       {reason: "A value that grows with hooks and without grows", samples: leaky, want: Trend{First: 4, Last: 16, Growth: 80}},
 		"None":        {reason: "A value that stays 0 does not grow", samples: samples(1, 1, 0, 0, 0)},
