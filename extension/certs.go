@@ -24,6 +24,10 @@ import (
 // sends to Envoys.
 const readInterval = 10 * time.Second
 
+// writeLimit is the time for requests of --write-certificates. Its Job starts another pod after a
+// failure.
+const writeLimit = time.Minute
+
 // certificates holds the certificates of both servers, and of their clients.
 type certificates struct {
 	// hooks and eds are the certificates of the servers. Nil means no TLS.
@@ -83,14 +87,31 @@ func newCertificates(ctx context.Context, c *CLI, log logging.Logger) (*certific
 	return out, nil
 }
 
-func startKeeper(ctx context.Context, c *CLI, log logging.Logger) (*credentials.Keeper, error) {
+// kubeClient returns a client of the Kubernetes API.
+func kubeClient(c *CLI) (kubernetes.Interface, error) {
 	cfg, err := restConfig(c.Kubeconfig)
 	if err != nil {
 		return nil, err
 	}
 	kube, err := kubernetes.NewForConfig(cfg)
+	return kube, errors.Wrap(err, "cannot make a client of the Kubernetes API")
+}
+
+// writeCertificates writes the certificates of the chart's extension.
+func writeCertificates(ctx context.Context, c *CLI, log logging.Logger) error {
+	kube, err := kubeClient(c)
 	if err != nil {
-		return nil, errors.Wrap(err, "cannot make a client of the Kubernetes API")
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, writeLimit)
+	defer cancel()
+	return credentials.NewWriter(kube, c.Namespace, c.WriteCertificates, c.CertificateNames, log).Write(ctx)
+}
+
+func startKeeper(ctx context.Context, c *CLI, log logging.Logger) (*credentials.Keeper, error) {
+	kube, err := kubeClient(c)
+	if err != nil {
+		return nil, err
 	}
 	k := credentials.NewKeeper(kube, c.Namespace, c.MakeCertificates, log)
 	return k, k.Start(ctx)

@@ -14,7 +14,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/alecthomas/kong"
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -23,14 +22,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/yaml"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/golden"
-	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
 )
 
 const (
@@ -105,7 +101,7 @@ func objects[T any](t *testing.T, rendered, kind string) map[string]T {
 
 // variants of the chart, all of which are valid.
 var variants = map[string][]string{
-	"default":      {"certificates.mode=Existing"},
+	"default":      {},
 	"cert-manager": {"certificates.mode=CertManager"},
 	"everything": {
 		"certificates.mode=Existing", "eds.mode=XDSTP", "networkPolicy.envoyNamespaces.matchLabels.gateways=yes",
@@ -165,6 +161,8 @@ func TestChartRefuses(t *testing.T) {
 		"ShortDigest":       {reason: "A truncated digest identifies nothing.", values: []string{"image.digest=sha256:0123"}},
 		"ConflictingPolicy": {reason: "Kubernetes supports two address families.", values: []string{"hooks.trafficPolicy=local"}},
 		"AllSecrets":        {reason: "The extension reads Secrets by name only.", values: []string{"clientCertificates[0].namespace=shop"}},
+		"LongJob":           {reason: "Names of CronJobs have 52 characters at most.", values: []string{"fullnameOverride=" + strings.Repeat("a", 40)}},
+		"RemovedMode":       {reason: "Helm creates no certificates.", values: []string{"certificates.mode=Helm"}},
 		"NoPodLabels":       {reason: "All pods could call hooks.", values: []string{"envoyGateway.podLabels.control-plane=null"}},
 	}
 	for name, tc := range cases {
@@ -189,14 +187,7 @@ func TestChartFlags(t *testing.T) {
 				for i, a := range c.Args {
 					args[i] = in.Replace(a)
 				}
-				cli := &CLI{}
-				parser, err := kong.New(cli, kong.Vars{"version": "v0.0.0"}, kong.Exit(func(int) { t.Error("the flags make the binary exit") }))
-				if err != nil {
-					t.Fatal(err)
-				}
-				if _, err := parser.Parse(args); err != nil {
-					t.Fatalf("the binary refuses %v: %v", args, err)
-				}
+				cli := parseFlags(t, args)
 				if target, err := dialTarget(cli.EDSTarget); err != nil || !strings.Contains(target, ":") {
 					t.Errorf("Envoys would dial %q: %v", target, err)
 				}
@@ -305,92 +296,6 @@ func resource(k schema.GroupVersionKind) string {
 	}
 	r, _ := meta.UnsafeGuessKindToResource(k)
 	return r.Resource + "." + r.Group
-}
-
-// TestChartInstall installs the chart on a real API server, which refuses invalid objects, and
-// upgrades it: Envoys would refuse a server with a new authority.
-func TestChartInstall(t *testing.T) {
-	api, err := apiserver.Start(t.Context(), apiserver.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := api.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	kubeconfig, err := api.WriteKubeconfig()
-	if err != nil {
-		t.Fatal(err)
-	}
-	kube, err := client.New(api.Config, client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	secrets := func() map[string]map[string][]byte {
-		t.Helper()
-		out := map[string]map[string][]byte{}
-		for _, name := range []string{"-tls", "-ca", "-client", "-envoy"} {
-			s := &corev1.Secret{}
-			if err := kube.Get(t.Context(), types.NamespacedName{Namespace: chartNamespace, Name: chartName + name}, s); err != nil {
-				t.Fatal(err)
-			}
-			out[name] = s.Data
-		}
-		return out
-	}
-	upgrade := func(values ...string) map[string]map[string][]byte {
-		t.Helper()
-		args := []string{"upgrade", "--install", chartName, chartDir, "--namespace=" + chartNamespace, "--create-namespace"}
-		for _, v := range values {
-			args = append(args, "--set="+v)
-		}
-		if out, err := helmOn(t, kubeconfig, args...); err != nil {
-			t.Fatalf("helm %v: %v: %s", args, err, out)
-		}
-		return secrets()
-	}
-
-	made := upgrade()
-	if diff := cmp.Diff(made, upgrade("replicas=3")); diff != "" {
-		t.Errorf("an upgrade changes certificates: -before, +after:\n%s", diff)
-	}
-
-	// A release before client certificates has two Secrets.
-	for _, name := range []string{"-client", "-envoy"} {
-		if err := kube.Delete(t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: chartNamespace, Name: chartName + name}}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	completed := upgrade()
-	for _, name := range []string{"-tls", "-ca"} {
-		if diff := cmp.Diff(made[name], completed[name]); diff != "" {
-			t.Errorf("the authority should stay when clients get certificates: Secret %s: -before, +after:\n%s", name, diff)
-		}
-	}
-	for _, name := range []string{"-client", "-envoy"} {
-		if cmp.Equal(made[name], completed[name]) || len(completed[name]) != 3 {
-			t.Errorf("a missing Secret %s should be made", name)
-		}
-	}
-
-	// An incomplete Secret is useless, and the clients' two Secrets have one authority.
-	envoy := &corev1.Secret{}
-	if err := kube.Get(t.Context(), types.NamespacedName{Namespace: chartNamespace, Name: chartName + "-envoy"}, envoy); err != nil {
-		t.Fatal(err)
-	}
-	delete(envoy.Data, "ca.crt")
-	if err := kube.Update(t.Context(), envoy); err != nil {
-		t.Fatal(err)
-	}
-	repaired := upgrade()
-	if len(repaired["-envoy"]) != 3 || !cmp.Equal(repaired["-envoy"]["ca.crt"], repaired["-client"]["ca.crt"]) {
-		t.Error("Secrets of clients should be made again if one is incomplete")
-	}
-
-	if cmp.Equal(made["-tls"], upgrade("certificates.clusterDomain=example.org")["-tls"]) {
-		t.Error("the certificate stays although its names change")
-	}
 }
 
 func arg(t *testing.T, rendered, prefix string) string {

@@ -72,6 +72,9 @@ type CLI struct {
 
 	MakeCertificates string `help:"Generate and renew the certificates of both servers and of their clients that no other flag provides, and store them in the Secrets NAME-certificates and NAME-client of --namespace, which the ServiceAccount NAME owns. Envoy Gateway's configuration must name NAME-client as clientCertificateRef, and also as certificateRef, unless --hooks-tls has a certificate of another authority. NAME is the name of the Service for hooks, and NAME-eds that of the Service for endpoints." env:"MAKE_CERTIFICATES" placeholder:"NAME" group:"Operation"`
 
+	WriteCertificates string   `help:"Instead of serving, create the certificates of both servers and of their clients, renew those with less than a third of their lifetime left, store them in the Secrets NAME-ca, NAME-tls, NAME-client and NAME-envoy of --namespace, and exit. A Job and a CronJob of the chart do so. Secrets of others are not changed." env:"WRITE_CERTIFICATES" placeholder:"NAME" group:"Operation"`
+	CertificateNames  []string `help:"DNS names of both servers in the certificate of --write-certificates." env:"CERTIFICATE_NAMES" placeholder:"NAME" group:"Operation"`
+
 	Kubeconfig string `help:"Kubeconfig file. Without it the extension must run in a pod." env:"KUBECONFIG" placeholder:"FILE" group:"Objects" xor:"source"`
 	FromFiles  string `help:"Folder of YAML files to read objects from instead of the Kubernetes API; read again after changes. Use the same folder for an Envoy Gateway in standalone mode to try routes without a cluster." env:"FROM_FILES" type:"existingdir" placeholder:"DIR" group:"Objects" xor:"source"`
 
@@ -96,6 +99,9 @@ type CLI struct {
 
 // Validate returns an error for flags that contradict each other.
 func (c *CLI) Validate() error {
+	if c.WriteCertificates != "" || len(c.CertificateNames) > 0 {
+		return c.validateWrite()
+	}
 	if c.MakeCertificates != "" && (c.Namespace == "" || c.FromFiles != "") {
 		return errors.New("--make-certificates needs --namespace, and the Kubernetes API")
 	}
@@ -127,6 +133,18 @@ func (c *CLI) Validate() error {
 	return err
 }
 
+// validateWrite returns an error for flags that --write-certificates lacks. Flags of servers have no
+// effect beside it.
+func (c *CLI) validateWrite() error {
+	if c.WriteCertificates == "" || len(c.CertificateNames) == 0 {
+		return errors.New("--write-certificates and --certificate-names need each other")
+	}
+	if c.Namespace == "" || c.FromFiles != "" || c.MakeCertificates != "" {
+		return errors.New("--write-certificates needs --namespace, and the Kubernetes API, and excludes --make-certificates")
+	}
+	return nil
+}
+
 // only returns the only Gateway to serve. Nil means all.
 func (c *CLI) only() *types.NamespacedName { return namespacedName(c.OnlyGateway) }
 
@@ -154,14 +172,18 @@ func (c *CLI) dialPolicy() index.DialPolicy {
 	return index.DialPolicy{Direct: c.DirectTargets, Loopback: c.FromFiles != ""}
 }
 
-// Run runs the extension until it gets a signal to terminate.
+// Run runs the extension until it gets a signal to terminate, or writes certificates.
 func (c *CLI) Run() error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if _, ok := os.LookupEnv("GOGC"); !ok {
 		debug.SetGCPercent(gcPercent)
 	}
-	return run(ctx, c, logs.New(logs.Options{Debug: c.Debug}))
+	log := logs.New(logs.Options{Debug: c.Debug})
+	if c.WriteCertificates != "" {
+		return writeCertificates(ctx, c, log)
+	}
+	return run(ctx, c, log)
 }
 
 func main() {

@@ -59,6 +59,10 @@ func checkRoutes(ctx context.Context, kube kubernetes.Interface, gatewayNamespac
 	if err := checkPermissions(ctx, kube, extensionNamespace, charts.Extension, "The extension", single(watched), chart, r); err != nil {
 		return err
 	}
+	certificates, err := certificatesFix(ctx, kube, extensionNamespace, chart)
+	if err != nil {
+		return err
+	}
 	for _, s := range []struct {
 		name string
 		keys []string
@@ -68,7 +72,7 @@ func checkRoutes(ctx context.Context, kube kubernetes.Interface, gatewayNamespac
 		{name: charts.Extension + "-client", keys: []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey, "ca.crt"}},
 		{name: charts.Extension + "-envoy", keys: []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey, "ca.crt"}},
 	} {
-		if err := checkSecret(ctx, kube, extensionNamespace, s.name, s.keys, chart, r); err != nil {
+		if err := checkSecret(ctx, kube, extensionNamespace, s.name, s.keys, certificates, r); err != nil {
 			return err
 		}
 	}
@@ -118,6 +122,20 @@ func checkServed(d discovery.DiscoveryInterface, rules []rbacv1.PolicyRule, valu
 		}
 	}
 	return nil
+}
+
+// certificatesFix returns the command that creates the extension's Secrets: the chart's CronJob
+// does, if there is one, and otherwise the chart.
+func certificatesFix(ctx context.Context, kube kubernetes.Interface, namespace, chart string) (string, error) {
+	name := charts.Extension + "-certificates"
+	_, err := kube.BatchV1().CronJobs(namespace).Get(ctx, name, metav1.GetOptions{})
+	if kerrors.IsNotFound(err) {
+		return chart, nil
+	}
+	if err != nil {
+		return "", errors.Wrapf(err, "cannot look up CronJob %s/%s", namespace, name)
+	}
+	return fmt.Sprintf("kubectl create job certificates --from=cronjob/%s --namespace %s; kubectl logs --selector app.kubernetes.io/name=%s --namespace %s", name, namespace, name, namespace), nil
 }
 
 func checkSecret(ctx context.Context, kube kubernetes.Interface, namespace, name string, keys []string, fix string, r *report) error {

@@ -6,6 +6,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	appsv1 "k8s.io/api/apps/v1"
 	authv1 "k8s.io/api/authorization/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -129,6 +131,16 @@ func TestCheckRoutes(t *testing.T) {
 				"missing  Envoy Gateway asks the Service envoy-gateway-system/tailscale-gateway-extension, port 5005",
 				"missing  Deployment envoy-gateway-system/envoy-gateway is ready",
 			}, fix: "helm upgrade --install tailscale-gateway-extension"},
+		},
+		"NoCertificates": {
+			reason: "The chart's CronJob creates missing Secrets; another upgrade with the same Job would not.",
+			objects: func(t *testing.T) []runtime.Object {
+				t.Helper()
+				return append(slices.Delete(whole(t), 2, 3), &batchv1.CronJob{ObjectMeta: metav1.ObjectMeta{Namespace: egNamespace, Name: charts.Extension + "-certificates"}})
+			},
+			want: want{err: cmpopts.AnyError, missing: []string{
+				"missing  Secret envoy-gateway-system/tailscale-gateway-extension-client with tls.crt, tls.key, ca.crt",
+			}, fix: "kubectl create job certificates --from=cronjob/tailscale-gateway-extension-certificates"},
 		},
 		"NoCRD": {
 			reason:  "A kind that nobody defines is named, with what defines it.",

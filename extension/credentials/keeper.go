@@ -80,6 +80,7 @@ func NewKeeper(kube kubernetes.Interface, namespace, name string, log logging.Lo
 	}
 	// gRPC uses localhost as the name of the server at a Unix socket.
 	k.names.server = append(k.names.server, "localhost")
+	k.names.authority = k.names.server[0]
 	return k
 }
 

@@ -12,6 +12,9 @@ import (
 
 // names in certificates.
 type names struct {
+	// authority is the name of the authority.
+	authority string
+
 	// server are the names by which clients may address the servers.
 	server []string
 
@@ -34,7 +37,7 @@ func newSet(n names, now time.Time) (set, error) { return set{}.signed(n, now) }
 
 // signed returns the set with a new authority, and certificates that it signs.
 func (s set) signed(n names, now time.Time) (set, error) {
-	a, err := NewAuthority(n.server[0], now)
+	a, err := NewAuthority(n.authority, now)
 	if err != nil {
 		return set{}, err
 	}

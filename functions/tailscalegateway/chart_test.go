@@ -57,7 +57,7 @@ func TestExtensionIsTheChart(t *testing.T) {
 	if diff := cmp.Diff([]string{"tailscale-gateway-extension-eg"}, lease.Rules[1].ResourceNames); diff != "" {
 		t.Errorf("names of Leases: -want, +got:\n%s", diff)
 	}
-	// The extension creates its certificates itself, while Helm creates those of the chart.
+	// The extension creates its certificates itself, while a Job creates those of the chart.
 	if diff := cmp.Diff([]rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"create"}},
 		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "update"}, ResourceNames: []string{"web-extension-certificates", "web-extension-client"}},

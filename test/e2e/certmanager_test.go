@@ -170,20 +170,30 @@ func documented(t *testing.T) string {
 	return out.String()
 }
 
-// issuesExtensionCertificates checks that cert-manager issues the Certificates of the extension's
-// chart.
+// issuesExtensionCertificates checks that the Job of the extension's chart creates certificates, and
+// that cert-manager takes its Secrets over and issues the chart's Certificates.
 func issuesExtensionCertificates(t *testing.T) {
 	const release = "tailscale-gateway-extension"
-	made, err := tryRun(t, "", "helm", "template", release, "cluster/charts/"+release, "--namespace="+namespace,
-		"--kube-version=1.35.4", "--set=certificates.mode=CertManager", "--show-only=templates/certificates.yaml")
-	if err != nil {
-		t.Fatalf("cannot render the chart: %v\n%s", err, made)
+	render := func(mode string) string {
+		out, err := tryRun(t, "", "helm", "template", release, "cluster/charts/"+release, "--namespace="+namespace,
+			"--kube-version=1.35.4", "--set=image.tag="+*version, "--set=certificates.mode="+mode, "--show-only=templates/certificates.yaml")
+		if err != nil {
+			t.Fatalf("cannot render the chart: %v\n%s", err, out)
+		}
+		return out
 	}
+	job := render("Job")
+	apply(t, job)
+	kubectl(t, "wait", "jobs", "--selector=app.kubernetes.io/instance="+release, "-n", namespace, "--for=condition=Complete", "--timeout=2m")
+	roots := x509.NewCertPool()
+	// Envoys have this authority until they receive another configuration.
+	roots.AddCert(certificateIn(t, release+"-ca", "tls.crt"))
+	remove(t, job)
+
+	made := render("CertManager")
 	apply(t, made)
 	isReady(t, release+"-tls")
-	roots := x509.NewCertPool()
-	// Envoys and Envoy Gateway verify this certificate of the extension against the authority.
-	roots.AddCert(certificateIn(t, release+"-ca", "tls.crt"))
+	renewed(t, release+"-tls", release+"-tls")
 	for _, host := range []string{release + "." + namespace + ".svc", release + "-eds." + namespace + ".svc"} {
 		if _, err := certificateIn(t, release+"-tls", "tls.crt").Verify(x509.VerifyOptions{Roots: roots, DNSName: host}); err != nil {
 			t.Errorf("the extension has no certificate for %s: %v", host, err)

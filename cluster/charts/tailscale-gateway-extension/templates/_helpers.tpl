@@ -44,48 +44,82 @@ creates Services before Deployments. The brackets are for IPv6 addresses.
 {{- end }}
 
 {{- /*
-Certificates made by Helm, as JSON of server and clients, each with ca, cert and key in
-base64. They are created when there are none in the cluster, or none for these names. Clients
-have a separate CA: an upgrade from a release without client certificates adds them, and keeps
-the servers' certificates. New certificates are stored for the other templates of this run.
+How certificates are created. Argo CD passes the APIs of the cluster to helm template. Without
+them, helm template knows only those of Kubernetes.
 */}}
-{{- define "extension.certificates" -}}
-{{- if not (hasKey .Values "madeCertificates") }}
-{{- $name := include "extension.name" . }}
-{{- $names := include "extension.dnsNames" . | fromJsonArray }}
-{{- $server := include "extension.keptCertificate" (dict "root" . "name" (printf "%s-tls" $name) "for" (join "," $names)) | fromJson }}
-{{- if not $server }}
-{{- $ca := genCA $name 3650 }}
-{{- $made := genSignedCert $name nil $names 3650 $ca }}
-{{- $server = dict "ca" (b64enc $ca.Cert) "cert" (b64enc $made.Cert) "key" (b64enc $made.Key) }}
+{{- define "extension.certificatesMode" -}}
+{{- if ne .Values.certificates.mode "Auto" -}}
+{{ .Values.certificates.mode }}
+{{- else if .Capabilities.APIVersions.Has "cert-manager.io/v1" -}}
+CertManager
+{{- else -}}
+Job
 {{- end }}
-{{- $clients := dict }}
-{{- range list (include "extension.hooksClient" .) (include "extension.edsClient" .) }}
-{{- $_ := set $clients . (include "extension.keptCertificate" (dict "root" $ "name" . "for" .) | fromJson) }}
-{{- end }}
-{{- if has dict (values $clients) }}
-{{- $ca := genCAWithKey (printf "%s-clients" $name) 3650 (genPrivateKey "ecdsa") }}
-{{- range $client := keys $clients | sortAlpha }}
-{{- $made := genSignedCertWithKey $client nil (list $client) 3650 $ca (genPrivateKey "ecdsa") }}
-{{- $_ := set $clients $client (dict "ca" (b64enc $ca.Cert) "cert" (b64enc $made.Cert) "key" (b64enc $made.Key)) }}
-{{- end }}
-{{- end }}
-{{- $_ := set .Values "madeCertificates" (dict "server" $server "clients" $clients) }}
-{{- end }}
-{{- .Values.madeCertificates | toJson }}
 {{- end }}
 
-{{- /* What a Secret of the cluster has that was made for these names. Empty if there is none. */}}
-{{- define "extension.keptCertificate" -}}
-{{- $out := dict }}
-{{- $old := lookup "v1" "Secret" .root.Release.Namespace .name }}
-{{- if and $old (eq (dig "metadata" "annotations" "gateway.tailscale.com/dns-names" "" $old) .for) }}
-{{- $data := $old.data | default dict }}
-{{- if and (hasKey $data "ca.crt") (hasKey $data "tls.crt") (hasKey $data "tls.key") }}
-{{- $out = dict "ca" (index $data "ca.crt") "cert" (index $data "tls.crt") "key" (index $data "tls.key") }}
-{{- end }}
-{{- end }}
-{{- $out | toJson }}
+{{- /* The Job that creates certificates and renews them, for a Job and a CronJob. */}}
+{{- define "extension.certificatesJob" -}}
+{{- $name := include "extension.name" . -}}
+template:
+  metadata:
+    labels:
+      # No Service, budget or affinity selects these pods.
+      app.kubernetes.io/name: {{ .Chart.Name }}-certificates
+      app.kubernetes.io/instance: {{ .Release.Name }}
+      app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+      app.kubernetes.io/part-of: tailscale-gateway
+      app.kubernetes.io/managed-by: {{ .Release.Service }}
+      {{- with .Values.podLabels }}
+      {{- toYaml . | nindent 6 }}
+      {{- end }}
+    {{- with .Values.podAnnotations }}
+    annotations:
+      {{- toYaml . | nindent 6 }}
+    {{- end }}
+  spec:
+    serviceAccountName: {{ $name }}-certificates
+    # A failed pod and its log stay; the Job starts another one.
+    restartPolicy: Never
+    {{- with .Values.imagePullSecrets }}
+    imagePullSecrets:
+      {{- toYaml . | nindent 6 }}
+    {{- end }}
+    {{- with .Values.priorityClassName }}
+    priorityClassName: {{ . }}
+    {{- end }}
+    {{- with .Values.nodeSelector }}
+    nodeSelector:
+      {{- toYaml . | nindent 6 }}
+    {{- end }}
+    {{- with .Values.tolerations }}
+    tolerations:
+      {{- toYaml . | nindent 6 }}
+    {{- end }}
+    securityContext:
+      runAsNonRoot: true
+      runAsUser: 2000
+      runAsGroup: 2000
+      seccompProfile:
+        type: RuntimeDefault
+    containers:
+    - name: certificates
+      image: {{ include "extension.image" . }}
+      imagePullPolicy: {{ .Values.image.pullPolicy }}
+      args:
+      - --write-certificates={{ $name }}
+      - --certificate-names={{ include "extension.dnsNames" . | fromJsonArray | join "," }}
+      env:
+      - name: POD_NAMESPACE
+        valueFrom:
+          fieldRef:
+            fieldPath: metadata.namespace
+      resources:
+        {{- toYaml .Values.resources | nindent 8 }}
+      securityContext:
+        allowPrivilegeEscalation: false
+        readOnlyRootFilesystem: true
+        capabilities:
+          drop: [ALL]
 {{- end }}
 
 {{- /*
