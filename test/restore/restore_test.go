@@ -64,6 +64,16 @@ spec:
   forProvider: {name: "svc:web", ports: ["tcp:80"], tags: ["tag:k8s"]}
 `
 
+// splitManifest is an object that a user marks for backups.
+const splitManifest = `
+apiVersion: tailnet.gateway.tailscale.com/v1alpha1
+kind: SplitDNS
+metadata: {name: corp, namespace: team, labels: {gateway.tailscale.com/backup: "true"}}
+spec:
+  providerConfigRef: {kind: ClusterProviderConfig, name: home}
+  forProvider: {domains: [corp.example], nameservers: [10.0.0.53]}
+`
+
 // backedUp are the kinds of objects with the label of backups (docs/backup.md).
 var backedUp = []schema.GroupVersionKind{
 	corev1.SchemeGroupVersion.WithKind("Secret"),
@@ -271,15 +281,17 @@ func TestRestore(t *testing.T) {
 	lost := newCluster(t)
 	prepare(lost)
 	before := install(lost, sim, "")
+	lost.apply(splitManifest)
 	before.up()
+	lost.eventually("the domain has a nameserver", func() error { return nameservers(t, api, 1) })
 	before.movePort()
 	want := before.identity(api)
 	if len(want.Devices) != 3 || len(want.Services) != 2 || want.Ports["endpoint/api/443"] != movedPort {
 		t.Fatalf("want two devices, a service and a port of this cluster: %+v", want)
 	}
 	saved := lost.backup()
-	if len(saved) != 5 {
-		t.Fatalf("want two Machines, their states and the ports in the backup, got %d objects", len(saved))
+	if len(saved) != 6 {
+		t.Fatalf("want two Machines, their states, the ports and the SplitDNS in the backup, got %d objects", len(saved))
 	}
 	lost.stop()
 	const mint = "POST /api/v2/tailnet/{tailnet}/keys"
@@ -323,7 +335,12 @@ func TestRestore(t *testing.T) {
 		t.Errorf("want no new auth key, got %d", n-created)
 	}
 
-	// What was restored has owners again, and goes with them.
+	// The restored object knows what it added to the tailnet.
+	split := &v1alpha1.SplitDNS{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "corp"}}
+	fresh.must(fresh.kube.Delete(t.Context(), split))
+	fresh.eventually("the nameserver has gone", func() error { return errors.Join(fresh.gone(split), nameservers(t, api, 0)) })
+
+	// Restored objects have owners again, and go with them.
 	set := &v1alpha1.MachineSet{}
 	set.SetNamespace(namespace)
 	set.SetName(endpoints + "-egress")
@@ -335,6 +352,19 @@ func TestRestore(t *testing.T) {
 	if _, err := api.Devices().Get(t.Context(), want.Nodes[machineA]); !tsclient.IsNotFound(err) {
 		t.Errorf("want the device to go with its owner, got %v", err)
 	}
+}
+
+// nameservers returns an error unless the tailnet has n domains with nameservers.
+func nameservers(t *testing.T, api *tsclient.Client, n int) error {
+	t.Helper()
+	all, err := api.DNS().SplitDNS(t.Context())
+	if err != nil {
+		return err
+	}
+	if len(all) != n {
+		return errors.Errorf("want nameservers for %d domains, got %v", n, all)
+	}
+	return nil
 }
 
 // TestCopy shows that a copy of a cluster, which has another ID, touches neither the devices nor the
