@@ -253,6 +253,10 @@ test-e2e: ## Run end-to-end tests in the lab, and take it down after. FLAVOUR=cl
 test-clusters: ## Join two real clusters by one tailnet, and have each answer for the other; takes ten minutes.
 	$(GO_TEST_VERBOSE) -tags=e2e,clusters -count=1 -timeout=60m -run TestTwoClusters ./test/e2e -args -version=$(VERSION) -flavour=$(FLAVOUR)
 
+.PHONY: test-restore
+test-restore: ## Lose a real cluster, and restore its backup into another one of the same tailnet, as docs/backup.md describes; takes ten minutes. Needs jq.
+	$(GO_TEST_VERBOSE) -tags=e2e,restore -count=1 -timeout=60m -run TestRestore ./test/e2e -args -version=$(VERSION)
+
 .PHONY: conformance
 conformance: ## Run Gateway API's conformance tests in the lab, without us and with us, and compare. RUN=NAME for one of them.
 	go run ./test/conformance --version=$(VERSION) --out=$(OUT) $(if $(RUN),--run=$(RUN))

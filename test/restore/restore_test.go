@@ -7,7 +7,10 @@ package restore
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -30,6 +33,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailnetsim"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailnetsim/simtest"
+	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
 )
 
 const (
@@ -351,6 +355,28 @@ func TestRestore(t *testing.T) {
 	fresh.eventually("the Machine has gone", func() error { return fresh.gone(m) })
 	if _, err := api.Devices().Get(t.Context(), want.Nodes[machineA]); !tsclient.IsNotFound(err) {
 		t.Errorf("want the device to go with its owner, got %v", err)
+	}
+}
+
+// TestCommand shows that the command of the page reads the kinds that this test restores.
+func TestCommand(t *testing.T) {
+	root, err := apiserver.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile(filepath.Join(root, "docs", "backup.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, command, _ := strings.Cut(string(page), "kubectl get secrets,")
+	kinds, _, _ := strings.Cut("secrets,"+command, " ")
+	want := []string{"configmaps", "machines." + v1alpha1.Group, "secrets", "splitdns." + v1alpha1.Group}
+	got := slices.Sorted(slices.Values(strings.Split(kinds, ",")))
+	if diff := cmp.Diff(want, got); diff != "" || len(backedUp) != len(want) {
+		t.Errorf("docs/backup.md: -want, +got:\n%s", diff)
+	}
+	if !strings.Contains(string(page), "--selector "+meta.LabelBackup+"=true") {
+		t.Errorf("docs/backup.md: want the label %s", meta.LabelBackup)
 	}
 }
 
