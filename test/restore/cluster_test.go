@@ -57,7 +57,7 @@ func TestMain(m *testing.M) {
 		ManagementPolicies: true, MetricsAddress: "0", HealthAddress: "0", ProfileAddress: "0",
 	})
 	if err != nil {
-		os.Stderr.WriteString(err.Error() + "\n") //nolint:errcheck // There is nowhere else to report it.
+		os.Stderr.WriteString(err.Error() + "\n")
 		os.Exit(1)
 	}
 }
