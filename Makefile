@@ -169,7 +169,7 @@ test-controllers: ## Run controllers against a real API server and a simulated T
 	TEST_ASSET_ETCD=$$($(LAB) bin etcd) TEST_ASSET_KUBE_APISERVER=$$($(LAB) bin kube-apiserver) \
 	TEST_ASSET_KUBE_CONTROLLER_MANAGER=$$($(LAB) bin kube-controller-manager) TEST_ASSET_HELM=$$($(LAB) bin helm) \
 	TEST_ASSET_CONTAINERBOOT=$$($(LAB) bin containerboot) \
-	$(GO_TEST) -tags=integration -count=1 -parallel=48 -timeout=20m ./test/apiserver/ ./test/integration/ ./extension/ ./extension/watch/ ./extension/gateways/ ./extension/secrets/ ./cluster/acceptance/ ./cluster/charts/ ./cluster/monitoring/
+	$(GO_TEST) -tags=integration -count=1 -parallel=48 -timeout=20m ./test/apiserver/ ./test/integration/ ./test/restore/ ./extension/ ./extension/watch/ ./extension/gateways/ ./extension/secrets/ ./cluster/acceptance/ ./cluster/charts/ ./cluster/monitoring/
 
 .PHONY: test-standalone
 test-standalone: ## Run Envoy Gateway, Envoy and our extension without a cluster.
@@ -252,6 +252,10 @@ test-e2e: ## Run end-to-end tests in the lab, and take it down after. FLAVOUR=cl
 .PHONY: test-clusters
 test-clusters: ## Join two real clusters by one tailnet, and have each answer for the other; takes ten minutes.
 	$(GO_TEST_VERBOSE) -tags=e2e,clusters -count=1 -timeout=60m -run TestTwoClusters ./test/e2e -args -version=$(VERSION) -flavour=$(FLAVOUR)
+
+.PHONY: test-restore
+test-restore: ## Lose a real cluster, and restore its backup into another one of the same tailnet, as docs/backup.md describes; takes ten minutes. Needs jq.
+	$(GO_TEST_VERBOSE) -tags=e2e,restore -count=1 -timeout=60m -run TestRestore ./test/e2e -args -version=$(VERSION)
 
 .PHONY: conformance
 conformance: ## Run Gateway API's conformance tests in the lab, without us and with us, and compare. RUN=NAME for one of them.

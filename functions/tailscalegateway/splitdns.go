@@ -388,6 +388,8 @@ func (gp *gatewayPlan) composeZone(v *resolver) (*corev1.ConfigMap, error) {
 // the tailnet.
 func (gp *gatewayPlan) composeSplitDNS(v *resolver) *tailnetv1alpha1.SplitDNS {
 	d := &tailnetv1alpha1.SplitDNS{ObjectMeta: metav1.ObjectMeta{Name: v.name, Namespace: gp.owner.Namespace, Labels: gp.labels(v.tailnet)}}
+	// An annotation records what the object has added to the tailnet.
+	metav1.SetMetaDataLabel(&d.ObjectMeta, meta.LabelBackup, "true")
 	d.SetProviderConfigReference(compose.ProviderConfigRef(v.tailnet.ref))
 	if v.split != nil {
 		d.Spec.ForProvider = v.split.Spec.ForProvider

@@ -232,6 +232,16 @@ const (
 	// of the device.
 	ReasonTailnetChanged xpv2.ConditionReason = "TailnetChanged"
 
+	// ReasonOtherCluster means that a Machine of a backup belongs to a cluster with another ID.
+	ReasonOtherCluster xpv2.ConditionReason = "OtherCluster"
+
+	// ReasonDeviceInUse means that the device of a Machine of a backup is online: the pod of
+	// another cluster still uses its state.
+	ReasonDeviceInUse xpv2.ConditionReason = "DeviceInUse"
+
+	// ReasonStateMissing means that a Machine of a backup was restored without its state Secret.
+	ReasonStateMissing xpv2.ConditionReason = "StateMissing"
+
 	// ReasonDeviceRefused means that the device that a pod reports does not belong to its
 	// Machine.
 	ReasonDeviceRefused xpv2.ConditionReason = "DeviceRefused"

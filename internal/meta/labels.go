@@ -36,6 +36,10 @@ const (
 	// LabelSecretType is SecretTypeState or SecretTypeConfig.
 	LabelSecretType = "gateway.tailscale.com/secret-type"
 
+	// LabelBackup marks with "true" the objects that a backup needs: what they hold is neither in
+	// the tailnet nor in the objects that users write.
+	LabelBackup = "gateway.tailscale.com/backup"
+
 	// LabelMetrics marks a Service whose endpoints serve metrics with "true".
 	LabelMetrics = "gateway.tailscale.com/metrics"
 
@@ -83,6 +87,10 @@ const AnnotationOwner = "gateway.tailscale.com/owner"
 // AnnotationNodeID is on a Machine: the node ID of its device, as the provider found it. Proxy
 // pods cannot write it, unlike the status.
 const AnnotationNodeID = "gateway.tailscale.com/node-id"
+
+// AnnotationClusterID is on a Machine with a device: the cluster ID of the provider config when the
+// provider found the device. In a backup it shows which cluster the Machine comes from.
+const AnnotationClusterID = "gateway.tailscale.com/cluster-id"
 
 // NodeIDOf returns the node ID of a Machine's device, as the provider found it, or "". Code
 // that acts on a device must not use the status, because pods can write it.

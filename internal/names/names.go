@@ -57,6 +57,13 @@ func UniqueHost(host string, of ...string) string {
 	return withHash(maxDNSLabel, host, append([]string{host}, of...))
 }
 
+// IsUniqueHost reports whether UniqueHost may have built the name from this name of Host.
+func IsUniqueHost(name, host string) bool {
+	prefix := UniqueHost(host)
+	hash, ok := strings.CutPrefix(name, prefix[:len(prefix)-hashLength])
+	return ok && len(hash) == hashLength && strings.Trim(hash, "0123456789abcdef") == ""
+}
+
 // Service makes the name of a child a valid Service name, which must start with a letter.
 func Service(name string) string {
 	if name == "" || name[0] < '0' || name[0] > '9' {

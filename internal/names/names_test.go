@@ -193,6 +193,9 @@ func TestUniqueHost(t *testing.T) {
 			t.Errorf("%v and %s are both called %q", m, other, got)
 		}
 		given[got] = strings.Join(m[:], ",")
+		if !IsUniqueHost(got, host) || IsUniqueHost(got, "x"+host) || IsUniqueHost(got+"0", host) || IsUniqueHost(got[:len(got)-1]+"x", host) {
+			t.Errorf("IsUniqueHost(%q, %q): want true, and false for others", got, host)
+		}
 		if again := UniqueHost(host, m[2], m[1]); again != got {
 			t.Errorf("%v: want the same name each time, got %q and %q", m, got, again)
 		}

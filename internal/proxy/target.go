@@ -5,6 +5,7 @@ package proxy
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
@@ -48,5 +49,7 @@ func TargetService(o Options, name, endpoint string, ports []TargetPort) *corev1
 
 // EgressConfigMap builds the ConfigMap with the ports and targets of the group's agents.
 func EgressConfigMap(o Options, data map[string]string) *corev1.ConfigMap {
-	return &corev1.ConfigMap{ObjectMeta: o.objectMeta(), Data: data}
+	c := &corev1.ConfigMap{ObjectMeta: o.objectMeta(), Data: data}
+	metav1.SetMetaDataLabel(&c.ObjectMeta, meta.LabelBackup, "true")
+	return c
 }

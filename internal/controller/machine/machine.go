@@ -90,6 +90,10 @@ func (c *connector) Connect(ctx context.Context, mg *v1alpha1.Machine) (managed.
 // mayExist reports whether a key or a device may have been made for the machine. Its Secrets are
 // made before its first key, and the state Secret stays until the end.
 func mayExist(mg *v1alpha1.Machine, s podSecrets) bool {
+	if unclaimed(mg, s) {
+		// The device may be another cluster's.
+		return false
+	}
 	return s.state != nil || s.config != nil || meta.NodeIDOf(mg) != ""
 }
 
@@ -125,6 +129,16 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Machine) (managed.E
 		left, err := e.remains(ctx, mg, s)
 		return managed.ExternalObservation{ResourceExists: left, ResourceUpToDate: true}, err
 	}
+	if unclaimed(mg, s) {
+		c, err := e.waitsForRestore(ctx, mg, s)
+		if err != nil {
+			return managed.ExternalObservation{}, err
+		}
+		if c != nil {
+			mg.SetConditions(*c)
+			return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, nil
+		}
+	}
 	if !s.complete() {
 		mg.SetConditions(waitingForLogin())
 		return managed.ExternalObservation{ResourceExists: true}, nil
@@ -138,7 +152,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Machine) (managed.E
 		mg.SetConditions(xpv2.Unavailable().WithMessage("The state Secret was deleted; it is made again"))
 		return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: e.now().Before(at.Add(stateDeletedGrace))}, nil
 	}
-	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: p.done()}, nil
+	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: p.done() && s.state.GetLabels()[meta.LabelBackup] != ""}, nil
 }
 
 // plan looks up the device and decides what the machine needs.
@@ -159,6 +173,7 @@ func (e *external) plan(ctx context.Context, mg *v1alpha1.Machine, s podSecrets)
 		config:     s.config,
 		device:     d,
 		strange:    strange,
+		clusterID:  e.clusterID,
 		controlURL: e.controlURL,
 		tags:       wantedTags(e.tags, mg),
 		now:        e.now(),
@@ -258,8 +273,16 @@ func (e *external) Update(ctx context.Context, mg *v1alpha1.Machine) (managed.Ex
 
 // ensure executes the plan, which it makes from fresh data.
 func (e *external) ensure(ctx context.Context, mg *v1alpha1.Machine) error {
-	s, err := ensureSecrets(ctx, e.kube, mg)
+	s, err := getSecrets(ctx, e.kube, mg)
 	if err != nil {
+		return err
+	}
+	if unclaimed(mg, s) {
+		if c, err := e.waitsForRestore(ctx, mg, s); err != nil || c != nil {
+			return errors.Wrap(err, "cannot take over the device of a backup")
+		}
+	}
+	if s, err = ensureSecrets(ctx, e.kube, mg, s); err != nil {
 		return err
 	}
 	why, err := e.elsewhere(ctx, mg, s.config)

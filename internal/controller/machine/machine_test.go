@@ -36,7 +36,7 @@ func TestLifecycle(t *testing.T) {
 		t.Fatalf("new machine: want a key and Creating, got %v", w.ready())
 	}
 	st := w.secret("edge-ingress-0")
-	wantLabels := map[string]string{meta.LabelMachine: "edge-ingress-0", meta.LabelSecretType: meta.SecretTypeState}
+	wantLabels := map[string]string{meta.LabelMachine: "edge-ingress-0", meta.LabelSecretType: meta.SecretTypeState, meta.LabelBackup: "true"}
 	if diff := cmp.Diff(wantLabels, st.GetLabels()); diff != "" || !metav1.IsControlledBy(st, w.mg) {
 		t.Errorf("state Secret: -want, +got:\n%s", diff)
 	}

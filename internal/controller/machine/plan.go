@@ -54,6 +54,7 @@ type facts struct {
 	config     *corev1.Secret
 	device     *tailscale.Device // Nil if no device has the node ID.
 	strange    string            // Why the device does not belong to the machine. Empty if it does.
+	clusterID  string
 	controlURL string
 	tags       []string
 	now        time.Time
@@ -69,7 +70,7 @@ type plan struct {
 	// empty if it does.
 	refused string
 
-	// adopt requests that the device is recorded as the machine's.
+	// adopt requests that the device is recorded as the machine's, with this cluster's ID.
 	adopt bool
 
 	// issueKey requests a new key.
@@ -129,8 +130,8 @@ func makePlan(mg *v1alpha1.Machine, f facts) (plan, error) {
 	case loggedIn:
 		// A used key cannot be used again.
 		key = ""
-		p.adopt = trusted != p.nodeID
-		if trusted != "" && p.adopt {
+		p.adopt = trusted != p.nodeID || mg.GetAnnotations()[meta.AnnotationClusterID] != f.clusterID
+		if trusted != "" && trusted != p.nodeID {
 			p.replaced = trusted
 		}
 	case named == "" && (key == "" || expired(f.config, f.now)):

@@ -24,10 +24,14 @@ import (
 // deletion of a namespace would remove the Secret before the Machine is done.
 const finalizer = "gateway.tailscale.com/machine"
 
-// podSecrets are the Secrets of a machine. Either may be nil.
+// podSecrets are the Secrets of a machine. Each may be nil.
 type podSecrets struct {
 	state  *corev1.Secret
 	config *corev1.Secret
+
+	// backup is a state Secret of a backup, which the machine does not control yet. There is no
+	// state then.
+	backup *corev1.Secret
 }
 
 func (s podSecrets) complete() bool { return s.state != nil && s.config != nil }
@@ -40,8 +44,14 @@ func getSecrets(ctx context.Context, kube client.Client, mg *v1alpha1.Machine) (
 		return podSecrets{}, err
 	}
 	config, err := getSecret(ctx, kube, mg, mg.GetName()+meta.ConfigSecretSuffix)
+	if state != nil && !metav1.IsControlledBy(state, mg) {
+		return podSecrets{backup: state, config: config}, err
+	}
 	return podSecrets{state: state, config: config}, err
 }
+
+// getSecret reads a Secret that the machine controls, or a state Secret of a backup that it may take
+// over.
 
 func getSecret(ctx context.Context, kube client.Client, mg *v1alpha1.Machine, name string) (*corev1.Secret, error) {
 	s := &corev1.Secret{}
@@ -57,6 +67,9 @@ func getSecret(ctx context.Context, kube client.Client, mg *v1alpha1.Machine, na
 			// A Secret that the machine does not control is neither read nor deleted.
 			return nil, nil // Nil without an error means that there is none.
 		}
+		if isBackup(mg, s) {
+			return s, nil
+		}
 		return nil, errors.Errorf("Secret %q exists and is not this Machine's; delete it", name)
 	}
 	return s, nil
@@ -66,10 +79,6 @@ func deleting(mg *v1alpha1.Machine) bool { return mg.GetDeletionTimestamp() != n
 
 // newSecret returns a Secret of a machine.
 func newSecret(mg *v1alpha1.Machine, name, kind string) *corev1.Secret {
-	owner := metav1.NewControllerRef(mg, v1alpha1.MachineGroupVersionKind)
-	// Crossplane deletes in the foreground, which would wait for the Secrets, while the state
-	// Secret's finalizer waits for the Machine.
-	owner.BlockOwnerDeletion = ptr.To(false)
 	s := &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: mg.GetNamespace(),
@@ -78,28 +87,48 @@ func newSecret(mg *v1alpha1.Machine, name, kind string) *corev1.Secret {
 				meta.LabelMachine:    mg.GetName(),
 				meta.LabelSecretType: kind,
 			},
-			OwnerReferences: []metav1.OwnerReference{*owner},
+			OwnerReferences: []metav1.OwnerReference{controllerRef(mg)},
 		},
 		Type: corev1.SecretTypeOpaque,
 	}
 	if kind == meta.SecretTypeState {
 		s.SetFinalizers([]string{finalizer})
+		s.Labels[meta.LabelBackup] = "true"
 	}
 	return s
 }
 
+// controllerRef returns the owner reference of a machine's Secret.
+func controllerRef(mg *v1alpha1.Machine) metav1.OwnerReference {
+	owner := metav1.NewControllerRef(mg, v1alpha1.MachineGroupVersionKind)
+	// Crossplane deletes in the foreground, which would wait for the Secrets, while the state
+	// Secret's finalizer waits for the Machine.
+	owner.BlockOwnerDeletion = ptr.To(false)
+	return *owner
+}
+
 // ensureSecrets creates the Secrets that a machine lacks. The state Secret is empty; the node fills
 // it.
-func ensureSecrets(ctx context.Context, kube client.Client, mg *v1alpha1.Machine) (podSecrets, error) {
-	s, err := getSecrets(ctx, kube, mg)
-	if err != nil {
-		return s, err
-	}
+func ensureSecrets(ctx context.Context, kube client.Client, mg *v1alpha1.Machine, s podSecrets) (podSecrets, error) {
 	if s.state != nil && s.state.GetDeletionTimestamp() != nil {
 		if err := release(ctx, kube, s.state); err != nil {
 			return s, err
 		}
 		s.state = nil
+	}
+	if s.backup != nil {
+		if err := takeOver(ctx, kube, mg, s.backup); err != nil {
+			return s, err
+		}
+		s.state, s.backup = s.backup, nil
+	}
+	if s.state != nil && s.state.GetLabels()[meta.LabelBackup] == "" {
+		// Secrets of earlier versions lack the label.
+		before := s.state.DeepCopy()
+		metav1.SetMetaDataLabel(&s.state.ObjectMeta, meta.LabelBackup, "true")
+		if err := kube.Patch(ctx, s.state, client.MergeFrom(before)); err != nil {
+			return s, errors.Wrap(err, "cannot label state Secret")
+		}
 	}
 	if s.state == nil {
 		s.state = newSecret(mg, mg.GetName(), meta.SecretTypeState)

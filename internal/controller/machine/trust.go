@@ -104,6 +104,7 @@ func (e *external) adopt(ctx context.Context, mg *v1alpha1.Machine, id string) e
 	// A copy, because the answer contains the status of the API server.
 	c := mg.DeepCopy()
 	metav1.SetMetaDataAnnotation(&c.ObjectMeta, meta.AnnotationNodeID, id)
+	metav1.SetMetaDataAnnotation(&c.ObjectMeta, meta.AnnotationClusterID, e.clusterID)
 	patch := client.MergeFrom(mg)
 	if before := meta.NodeIDOf(mg); before != "" {
 		type op struct {
@@ -111,8 +112,16 @@ func (e *external) adopt(ctx context.Context, mg *v1alpha1.Machine, id string) e
 			Path  string `json:"path"`
 			Value string `json:"value"`
 		}
-		path := "/metadata/annotations/" + strings.ReplaceAll(meta.AnnotationNodeID, "/", "~1")
-		b, err := json.Marshal([]op{{Op: "test", Path: path, Value: before}, {Op: "replace", Path: path, Value: id}})
+		path := func(annotation string) string {
+			return "/metadata/annotations/" + strings.ReplaceAll(annotation, "/", "~1")
+		}
+		node := path(meta.AnnotationNodeID)
+		// An add also replaces (RFC 6902, section 4.1).
+		b, err := json.Marshal([]op{
+			{Op: "test", Path: node, Value: before},
+			{Op: "replace", Path: node, Value: id},
+			{Op: "add", Path: path(meta.AnnotationClusterID), Value: e.clusterID},
+		})
 		if err != nil {
 			return errors.Wrap(err, "cannot encode patch")
 		}

@@ -226,7 +226,7 @@ func (r *reconciler) ensure(ctx context.Context, set *v1alpha1.MachineSet, m *v1
 		}
 		err := r.kube.Create(ctx, m)
 		if kerrors.IsAlreadyExists(err) {
-			return r.nameConflict(ctx, set, member.Name)
+			return r.adopt(ctx, set, member)
 		}
 		return "", errors.Wrapf(err, "cannot create Machine %q", member.Name)
 	}
@@ -244,10 +244,10 @@ func (r *reconciler) ensure(ctx context.Context, set *v1alpha1.MachineSet, m *v1
 	return "", errors.Wrapf(r.kube.Update(ctx, m), "cannot update Machine %q", member.Name)
 }
 
-// nameConflict reports whether an existing Machine belongs to somebody else. If it is the set's
-// own, it was just made and is not in the cache yet.
-func (r *reconciler) nameConflict(ctx context.Context, set *v1alpha1.MachineSet, name string) (string, error) {
-	m := &v1alpha1.Machine{}
+// adopt takes over an existing Machine of a backup, or returns, for the user, that the Machine
+// belongs to somebody else. If it is the set's own, it was just made and is not in the cache yet.
+func (r *reconciler) adopt(ctx context.Context, set *v1alpha1.MachineSet, member v1alpha1.MachineSetMember) (string, error) {
+	m, name := &v1alpha1.Machine{}, member.Name
 	err := r.kube.Get(ctx, types.NamespacedName{Namespace: set.GetNamespace(), Name: name}, m)
 	switch {
 	case kerrors.IsNotFound(err):
@@ -256,8 +256,23 @@ func (r *reconciler) nameConflict(ctx context.Context, set *v1alpha1.MachineSet,
 		return "", errors.Wrapf(err, "cannot get Machine %q", name)
 	case metav1.IsControlledBy(m, set):
 		return "", nil
+	case isBackup(set, m):
+		if err := controllerutil.SetControllerReference(set, m, r.kube.Scheme(), controllerutil.WithBlockOwnerDeletion(false)); err != nil {
+			return "", errors.Wrap(err, "cannot own a Machine")
+		}
+		controllerutil.AddFinalizer(m, meta.FinalizerManaged)
+		apply(set, member, m)
+		return "", errors.Wrapf(r.kube.Update(ctx, m), "cannot take over Machine %q", name)
 	}
 	return "Machine " + name + " exists and does not belong to these proxies; delete it, or give these another name", nil
+}
+
+// isBackup reports whether a Machine was restored from a backup of a set with this name: it has the
+// set's label and tailnet, and no owner. Only administrators and the provider write Machines.
+func isBackup(set *v1alpha1.MachineSet, m *v1alpha1.Machine) bool {
+	ref := m.Spec.ProviderConfigReference
+	return len(m.GetOwnerReferences()) == 0 && m.GetDeletionTimestamp() == nil &&
+		m.GetLabels()[meta.LabelMachineSet] == set.GetName() && ref != nil && *ref == set.Spec.ProviderConfigReference
 }
 
 // settle returns how long to wait before a status may be written.

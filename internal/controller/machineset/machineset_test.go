@@ -168,7 +168,7 @@ func TestScale(t *testing.T) {
 	if err := h.kube.Get(t.Context(), types.NamespacedName{Namespace: key.Namespace, Name: "web-ingress-1"}, m); err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]string{meta.LabelEndpoints: "web", meta.LabelMachineSet: key.Name}
+	want := map[string]string{meta.LabelEndpoints: "web", meta.LabelMachineSet: key.Name, meta.LabelBackup: "true"}
 	if diff := cmp.Diff(want, m.GetLabels()); diff != "" {
 		t.Errorf("want the set's project labels and none of the user's: -want, +got:\n%s", diff)
 	}

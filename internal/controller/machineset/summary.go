@@ -44,6 +44,7 @@ func apply(set *v1alpha1.MachineSet, member v1alpha1.MachineSetMember, m *v1alph
 		}
 	}
 	labels[meta.LabelMachineSet] = set.GetName()
+	labels[meta.LabelBackup] = "true"
 	m.SetLabels(labels)
 	m.Spec.ProviderConfigReference = ptr.To(set.Spec.ProviderConfigReference)
 	m.Spec.ForProvider = v1alpha1.MachineParameters{
@@ -55,9 +56,11 @@ func apply(set *v1alpha1.MachineSet, member v1alpha1.MachineSetMember, m *v1alph
 
 // hostname returns the hostname of a Machine. No other set in any cluster has it: the tailnet would
 // distinguish equal hostnames by -1, -2 and so on, but only in the names of the devices. A machine
-// that is older than unique hostnames keeps its hostname.
+// that is older than unique hostnames keeps its hostname. So does a machine with a device, because
+// a set that was restored from a backup has another UID.
 func hostname(set *v1alpha1.MachineSet, member v1alpha1.MachineSetMember, m *v1alpha1.Machine) string {
-	if have := m.Spec.ForProvider.Hostname; have == member.Hostname {
+	have := m.Spec.ForProvider.Hostname
+	if have == member.Hostname || meta.NodeIDOf(m) != "" && names.IsUniqueHost(have, member.Hostname) {
 		return have
 	}
 	return names.UniqueHost(member.Hostname, string(set.GetUID()), member.Name)
