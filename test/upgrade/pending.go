@@ -20,9 +20,9 @@ const (
 )
 
 // Pending returns what packages miss until all run a version and nothing of another one: packages,
-// their revisions, and the Deployments with a label of revisions, each as a list of kubectl get -o
-// json. The result is sorted.
-func Pending(packages, revisions, deployments []byte, version string) ([]string, error) {
+// their revisions, and the pods with a label of revisions, each as a list of kubectl get -o json.
+// The result is sorted.
+func Pending(packages, revisions, pods []byte, version string) ([]string, error) {
 	var out []string
 	ps, err := items(packages)
 	if err != nil {
@@ -32,7 +32,7 @@ func Pending(packages, revisions, deployments []byte, version string) ([]string,
 	if err != nil {
 		return nil, err
 	}
-	ds, err := items(deployments)
+	running, err := items(pods)
 	if err != nil {
 		return nil, err
 	}
@@ -48,9 +48,12 @@ func Pending(packages, revisions, deployments []byte, version string) ([]string,
 		p := kind + "/" + r.GetLabels()[packageLabel]
 		active[p] = append(active[p], r.GetName())
 		for t, c := range conditions(r) {
-			if !strings.HasPrefix(c, "True/") {
+			if strings.HasSuffix(t, "Healthy") && !strings.HasPrefix(c, "True/") {
 				out = append(out, fmt.Sprintf("%s: %s is %s", key(r), t, c))
 			}
+		}
+		if kind != "Configuration" && !slices.ContainsFunc(running, func(pod unstructured.Unstructured) bool { return pod.GetLabels()[revisionLabel] == r.GetName() }) {
+			out = append(out, key(r)+" has no pod")
 		}
 	}
 	for _, p := range ps {
@@ -69,9 +72,9 @@ func Pending(packages, revisions, deployments []byte, version string) ([]string,
 		}
 	}
 	revisionsActive := slices.Concat(slices.Collect(maps.Values(active))...)
-	for _, d := range ds {
-		if r := d.GetLabels()[revisionLabel]; !slices.Contains(revisionsActive, r) {
-			out = append(out, fmt.Sprintf("%s runs revision %q, which is not active", key(d), r))
+	for _, pod := range running {
+		if r := pod.GetLabels()[revisionLabel]; !slices.Contains(revisionsActive, r) {
+			out = append(out, fmt.Sprintf("%s runs revision %q, which is not active", key(pod), r))
 		}
 	}
 	slices.Sort(out)

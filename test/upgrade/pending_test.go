@@ -26,45 +26,50 @@ func revision(name, state, healthy string) string {
 		"status": {"conditions": [{"type": "RuntimeHealthy", "status": "%s", "reason": "X"}]}}`, name, state, healthy)
 }
 
-func deployment(revision string) string {
-	return fmt.Sprintf(`{"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"namespace": "system", "name": "%[1]s", "labels": {"pkg.crossplane.io/revision": "%[1]s"}}}`, revision)
+func runtimePod(revision string) string {
+	return fmt.Sprintf(`{"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "system", "name": "%[1]s", "labels": {"pkg.crossplane.io/revision": "%[1]s"}}}`, revision)
 }
 
 func TestPending(t *testing.T) {
 	cases := map[string]struct {
-		reason                           string
-		packages, revisions, deployments []byte
-		want                             []string
+		reason                    string
+		packages, revisions, pods []byte
+		want                      []string
 	}{
 		"Done": {
-			reason:   "An inactive revision without a Deployment is Crossplane's history.",
-			packages: list(provider("v2", "True")), revisions: list(revision("p-1", "Inactive", "False"), revision("p-2", "Active", "True")), deployments: list(deployment("p-2")),
+			reason:   "An inactive revision without a pod is Crossplane's history.",
+			packages: list(provider("v2", "True")), revisions: list(revision("p-1", "Inactive", "False"), revision("p-2", "Active", "True")), pods: list(runtimePod("p-2")),
 		},
 		"Earlier": {
 			reason:   "The package has another version.",
-			packages: list(provider("v1", "True")), revisions: list(revision("p-2", "Active", "True")), deployments: list(deployment("p-2")),
+			packages: list(provider("v1", "True")), revisions: list(revision("p-2", "Active", "True")), pods: list(runtimePod("p-2")),
 			want: []string{"Provider p: the package is example.org/p:v1, of which Crossplane has example.org/p:v1"},
 		},
 		"Unhealthy": {
 			reason:   "Package and active revision must be healthy.",
-			packages: list(provider("v2", "False")), revisions: list(revision("p-2", "Active", "False")), deployments: list(),
+			packages: list(provider("v2", "False")), revisions: list(revision("p-2", "Active", "False")), pods: list(runtimePod("p-2")),
 			want: []string{`Provider p: Healthy is "False/X"`, "ProviderRevision p-2: RuntimeHealthy is False/X"},
 		},
 		"Stale": {
-			reason:   "A Deployment of an inactive revision is left behind.",
-			packages: list(provider("v2", "True")), revisions: list(revision("p-1", "Inactive", "True"), revision("p-2", "Active", "True")), deployments: list(deployment("p-1"), deployment("p-2")),
-			want: []string{`Deployment system/p-1 runs revision "p-1", which is not active`},
+			reason:   "A pod of an inactive revision is left behind.",
+			packages: list(provider("v2", "True")), revisions: list(revision("p-1", "Inactive", "True"), revision("p-2", "Active", "True")), pods: list(runtimePod("p-1"), runtimePod("p-2")),
+			want: []string{`Pod system/p-1 runs revision "p-1", which is not active`},
 		},
 		"TwoActive": {
 			reason:   "One revision of a package is active.",
-			packages: list(provider("v2", "True")), revisions: list(revision("p-1", "Active", "True"), revision("p-2", "Active", "True")), deployments: list(),
+			packages: list(provider("v2", "True")), revisions: list(revision("p-1", "Active", "True"), revision("p-2", "Active", "True")), pods: list(runtimePod("p-1"), runtimePod("p-2")),
 			want: []string{"Provider p: the active revisions are [p-1 p-2]"},
 		},
-		"NoPackage": {reason: "Something must be installed.", packages: list(), revisions: list(), deployments: list(), want: []string{"no package is installed"}},
+		"NoPod": {
+			reason:   "An active revision has a pod.",
+			packages: list(provider("v2", "True")), revisions: list(revision("p-2", "Active", "True")), pods: list(),
+			want: []string{"ProviderRevision p-2 has no pod"},
+		},
+		"NoPackage": {reason: "Something must be installed.", packages: list(), revisions: list(), pods: list(), want: []string{"no package is installed"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := Pending(tc.packages, tc.revisions, tc.deployments, "v2")
+			got, err := Pending(tc.packages, tc.revisions, tc.pods, "v2")
 			if err != nil {
 				t.Fatal(err)
 			}

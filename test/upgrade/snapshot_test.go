@@ -89,7 +89,7 @@ func TestDifferences(t *testing.T) {
 			same:   []string{service + "the spec was map[ports:[tcp:80]] and is map[ports:[tcp:81]]"},
 		},
 		"NotReady": {
-			reason: "What was True stays True.",
+			reason: "A condition that is True stays True.",
 			change: web(func(o *Object) {
 				o.Conditions = map[string]string{"Ready": "False/Creating", "Conflict": "False/SettingsAgree"}
 			}),
