@@ -24,7 +24,7 @@ const (
 	// upgradeCommand is the command of docs/upgrading.md, on one line.
 	upgradeCommand = "helm upgrade tailscale-gateway oci://ghcr.io/tailscale-gateway/charts/tailscale-gateway --version VERSION --namespace crossplane-system --reset-then-reuse-values"
 
-	// extensionCommand is the command of docs/envoy-gateway.md, without its values.
+	// extensionCommand is that of the extension's chart.
 	extensionCommand = "helm upgrade tailscale-gateway-extension cluster/charts/tailscale-gateway-extension --namespace envoy-gateway-system --reset-then-reuse-values"
 
 	// upgradeWait bounds the wait for all components of a version, on a busy machine.
@@ -159,11 +159,11 @@ func pushesThis(t *testing.T) {
 
 // upgrades runs the commands of the docs, with the charts of this tree.
 func (u *upgraded) upgrades(t *testing.T) {
-	inDocs(t, "docs/upgrading.md", upgradeCommand)
+	inDocs(t, upgradeCommand)
 	args := strings.NewReplacer("oci://"+products.Charts+"/"+charts.Install+" --version VERSION", "cluster/charts/"+charts.Install).Replace(upgradeCommand)
 	helm(t, append(strings.Fields(args)[1:], "--set=packages.version="+*version)...)
 	hasPackages(t, *version)
-	inDocs(t, "docs/envoy-gateway.md", extensionCommand)
+	inDocs(t, extensionCommand)
 	helm(t, append(strings.Fields(extensionCommand)[1:], "--set=image.tag="+*version, "--wait", "--timeout=4m")...)
 	labRun(t, "envoy-gateway", "--values=cluster/envoy-gateway/values.yaml", "--values="+u.values)
 	runsVersion(t, *version)
@@ -177,9 +177,10 @@ func rollsBack(t *testing.T) {
 	runsVersion(t, upgrade.Version)
 }
 
-// inDocs checks that a page has a command, which may continue on several lines.
-func inDocs(t *testing.T, page, command string) {
+// inDocs checks that docs/upgrading.md has a command, which may continue on several lines.
+func inDocs(t *testing.T, command string) {
 	t.Helper()
+	const page = "docs/upgrading.md"
 	text := strings.Join(strings.Fields(strings.ReplaceAll(readFile(t, page), "\\\n", " ")), " ")
 	if !strings.Contains(text, command) {
 		t.Fatalf("%s does not contain %q", page, command)
