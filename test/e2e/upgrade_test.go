@@ -15,8 +15,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/charts"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
+	"github.com/tailscale-gateway/tailscale-gateway/test/retry"
 	"github.com/tailscale-gateway/tailscale-gateway/test/upgrade"
 )
 
@@ -207,7 +210,7 @@ func list(t *testing.T, args ...string) ([]byte, error) {
 // hasPackages waits until all packages have a version, and nothing runs another one.
 func hasPackages(t *testing.T, version string) {
 	t.Helper()
-	took := eventually(t, upgradeWait, "packages of version "+version, func() string {
+	took := slowly(t, "packages of version "+version, func() string {
 		var lists [3][]byte
 		for i, args := range [][]string{
 			{"providers.pkg.crossplane.io,functions.pkg.crossplane.io,configurations.pkg.crossplane.io"},
@@ -228,7 +231,7 @@ func hasPackages(t *testing.T, version string) {
 func runsVersion(t *testing.T, version string) {
 	t.Helper()
 	hasPackages(t, version)
-	took := eventually(t, upgradeWait, "pods of version "+version, func() string {
+	took := slowly(t, "pods of version "+version, func() string {
 		pods, err := list(t, "pods", "-A")
 		if err != nil {
 			return err.Error()
@@ -236,6 +239,23 @@ func runsVersion(t *testing.T, version string) {
 		return pending(upgrade.Outdated(pods, version, products.Agent, products.Extension))
 	})
 	t.Logf("all pods have version %s after %s more", version, took.Round(time.Second))
+}
+
+// slowly polls like eventually, but leaves the machine to the load.
+func slowly(t *testing.T, what string, check func() string) time.Duration {
+	t.Helper()
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(t.Context(), upgradeWait)
+	defer cancel()
+	if err := retry.Until(ctx, 3*time.Second, func(context.Context) error {
+		if missing := check(); missing != "" {
+			return errors.New(missing)
+		}
+		return nil
+	}); err != nil {
+		t.Fatalf("%s: not within %s: %v", what, upgradeWait, err)
+	}
+	return time.Since(began)
 }
 
 // pending joins what a wait lacks.
@@ -330,7 +350,7 @@ func settled(t *testing.T) upgrade.Snapshot {
 		last  upgrade.Snapshot
 		since time.Time
 	)
-	eventually(t, upgradeWait, "everything at rest", func() string {
+	slowly(t, "everything at rest", func() string {
 		s, err := snapshot(t)
 		if err != nil {
 			return err.Error()
@@ -350,7 +370,7 @@ func settled(t *testing.T) upgrade.Snapshot {
 // keeps waits until the state is that of before, and checks that the examples answer.
 func (u *upgraded) keeps(t *testing.T, before upgrade.Snapshot, s upgrade.Strictness) {
 	t.Helper()
-	took := eventually(t, upgradeWait, "the state of before", func() string {
+	took := slowly(t, "the state of before", func() string {
 		now, err := snapshot(t)
 		if err != nil {
 			return err.Error()

@@ -9,9 +9,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/tailscale-gateway/tailscale-gateway/test/upgrade"
 )
 
 // exampleNamespace is the namespace of examples/managed, and exampleDevice is the node ID there.
@@ -48,20 +49,6 @@ func (u *upgraded) appliesAll(t *testing.T) {
 	}
 }
 
-var (
-	// proxyField begins the settings of proxies, and hundred is a request for CPU.
-	proxyField = regexp.MustCompile(`(?m)^( *)proxy:\n`)
-	hundred    = regexp.MustCompile(`cpu: 100m`)
-)
-
-// small returns a manifest whose proxies request little, so that all fit on one node.
-func small(manifest string) string {
-	if hundred.MatchString(manifest) {
-		return hundred.ReplaceAllString(manifest, "cpu: 1m")
-	}
-	return proxyField.ReplaceAllString(manifest, "${0}${1}  resources: {requests: {cpu: 1m, memory: 16Mi}}\n")
-}
-
 // apply applies an example of the previous version with replacements: pairs of a text of the
 // example and its value in the lab. An example that is newer is not applied.
 func (u *upgraded) apply(t *testing.T, path string, replacements ...string) {
@@ -80,7 +67,7 @@ func (u *upgraded) apply(t *testing.T, path string, replacements ...string) {
 			t.Fatalf("%s does not contain %q", path, replacements[i])
 		}
 	}
-	apply(t, small(strings.NewReplacer(replacements...).Replace(manifest)))
+	apply(t, upgrade.Small(strings.NewReplacer(replacements...).Replace(manifest)))
 }
 
 // answered waits until a pod of a Deployment answers at a URL in the tailnet. It has to do so after
