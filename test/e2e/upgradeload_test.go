@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -109,9 +110,9 @@ func loadPaths(t *testing.T) []loadPath {
 	var out []loadPath
 	add := func(p loadPath, fresh, kept []string) {
 		n, k := p, p
-		n.args = append(fresh, newConnections...)
+		n.args = slices.Concat(fresh, newConnections)
 		k.Name, k.Kept, k.Workers = p.Name+", kept", true, 2
-		k.args = append(kept, keptConnections...)
+		k.args = slices.Concat(kept, keptConnections)
 		out = append(out, n, k)
 	}
 	// The client is in the tailnet.
@@ -135,9 +136,9 @@ func phase(t *testing.T, name string, do func(*testing.T)) []upgrade.Row {
 	before := make([]map[string]bool, len(paths))
 	loads := make([]*load.Traffic, len(paths))
 	watching, stop := context.WithCancel(t.Context())
-	defer stop()
 	var wg sync.WaitGroup
 	defer wg.Wait()
+	defer stop()
 	moves, api := &load.Moves{}, tailnetOne.env(t, "TAILNET_API")
 	wg.Go(func() {
 		moves.Watch(watching, func(ctx context.Context) (string, error) { return tailnetOne.primaryOf(ctx, api, loadedService) })
