@@ -315,7 +315,7 @@ func snapshot(t *testing.T) (upgrade.Snapshot, error) {
 		}
 	}
 	for _, n := range []tailnet{tailnetOne, tailnetTwo} {
-		b, err := n.rawState(t.Context(), n.env(t, "TAILNET_API"))
+		b, err := rawState(t.Context(), n.env(t, "TAILNET_API"))
 		if err != nil {
 			return s, err
 		}

@@ -9,8 +9,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -141,7 +139,17 @@ func phase(t *testing.T, name string, do func(*testing.T)) []upgrade.Row {
 	defer stop()
 	moves, api := &load.Moves{}, tailnetOne.env(t, "TAILNET_API")
 	wg.Go(func() {
-		moves.Watch(watching, func(ctx context.Context) (string, error) { return tailnetOne.primaryOf(ctx, api, loadedService) })
+		moves.Watch(watching, func(ctx context.Context) (string, error) {
+			b, err := rawState(ctx, api)
+			if err != nil {
+				return "", err
+			}
+			s := state{}
+			if err := json.Unmarshal(b, &s); err != nil {
+				return "", err
+			}
+			return s.primary(loadedService)
+		})
 	})
 	for i, p := range paths {
 		before[i] = proxyPods(t, p.proxies)
@@ -208,36 +216,4 @@ func proxyPods(t *testing.T, selectors [][2]string) map[string]bool {
 		}
 	}
 	return out
-}
-
-// rawState returns the state of a tailnet as JSON.
-func (n tailnet) rawState(ctx context.Context, api string) ([]byte, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, api+"/sim/state", nil)
-	if err != nil {
-		return nil, err
-	}
-	rsp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	defer rsp.Body.Close()
-	return io.ReadAll(rsp.Body)
-}
-
-// primaryOf returns the machine that has a service's addresses, or an empty string.
-func (n tailnet) primaryOf(ctx context.Context, api, service string) (string, error) {
-	b, err := n.rawState(ctx, api)
-	if err != nil {
-		return "", err
-	}
-	s := state{}
-	if err := json.Unmarshal(b, &s); err != nil {
-		return "", err
-	}
-	for _, v := range s.Services {
-		if v.Name == "svc:"+service {
-			return v.Primary, nil
-		}
-	}
-	return "", fmt.Errorf("the tailnet has no svc:%s", service)
 }
