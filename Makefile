@@ -268,6 +268,10 @@ test-tailnets: ## Join Gateways to two tailnets and from two namespaces, with po
 # How long the API of a tailnet fails in the step that has it fail.
 OUTAGE ?= 0s
 
+.PHONY: test-upgrade
+test-upgrade: ## Upgrade to this version from the one that CHANGELOG.md names, under load and with all examples, and roll back; takes an hour. Needs git's history.
+	$(GO_TEST_VERBOSE) -tags=e2e,tailnets,upgrade -count=1 -timeout=150m -run TestUpgrade ./test/e2e -args -version=$(VERSION) -flavour=$(FLAVOUR)
+
 .PHONY: tidy
 tidy: ## Tidy every go.mod.
 	go mod tidy

@@ -31,6 +31,7 @@ type loadCmd struct {
 	Workers        int           `default:"1" help:"Number of concurrent clients."`
 	Rate           float64       `help:"Maximum number of requests per second. 0 means no limit."`
 	NewConnections bool          `help:"Use a new connection for each request."`
+	Expect         string        `help:"Text that an answer must contain."`
 	Timeout        time.Duration `default:"10s" help:"How long to wait for an answer."`
 	For            time.Duration `default:"10m" help:"Duration. An interrupt ends it, too."`
 }
@@ -41,7 +42,7 @@ func (c *loadCmd) Run(r runtime) error {
 	if err != nil {
 		return err
 	}
-	o := load.Options{URL: c.URL, Host: c.Host, TLS: trust, Workers: c.Workers, Rate: c.Rate, NewConnections: c.NewConnections, Timeout: c.Timeout}
+	o := load.Options{URL: c.URL, Host: c.Host, TLS: trust, Workers: c.Workers, Rate: c.Rate, NewConnections: c.NewConnections, Expect: c.Expect, Timeout: c.Timeout}
 	switch c.From {
 	case "cluster":
 		p, err := planned(r)

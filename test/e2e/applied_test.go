@@ -6,7 +6,6 @@
 package e2e
 
 import (
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,18 +21,17 @@ var appliedElsewhere = map[string]string{
 // TestEveryExampleIsApplied compares the example files with the paths in end-to-end tests and the
 // demo.
 func TestEveryExampleIsApplied(t *testing.T) {
-	var sources strings.Builder
+	var sources []string
 	for _, pattern := range []string{"*.go", "../../cluster/demo/*.go"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil || len(files) == 0 {
 			t.Fatalf("cannot find %s: %v", pattern, err)
 		}
 		for _, f := range files {
-			b, err := os.ReadFile(f)
-			if err != nil {
-				t.Fatal(err)
+			// The upgrade waits less for each example.
+			if f != upgradeExamples {
+				sources = append(sources, f)
 			}
-			sources.Write(b)
 		}
 	}
 	for dir, by := range appliedElsewhere {
@@ -45,24 +43,29 @@ func TestEveryExampleIsApplied(t *testing.T) {
 			t.Errorf("%s no longer applies %s", by, dir)
 		}
 	}
-	root := os.DirFS("../..")
-	examples := 0
-	if err := fs.WalkDir(root, "examples", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || filepath.Ext(path) != ".yaml" {
-			return err
+	for dir := range appliedAsFolders {
+		if appliedElsewhere[dir] == "" {
+			t.Errorf("no test is known that applies %s", dir)
 		}
-		examples++
-		if _, ok := appliedElsewhere[filepath.Dir(path)]; ok {
-			return nil
-		}
-		if !strings.Contains(sources.String(), `"`+path+`"`) {
-			t.Errorf("no end-to-end test applies %s", path)
-		}
-		return nil
-	}); err != nil {
+	}
+	namesAll(t, sources...)
+}
+
+// upgradeExamples applies all examples before an upgrade.
+const upgradeExamples = "upgradeexamples_test.go"
+
+// TestEveryExampleIsUpgraded compares the example files with the paths in the test of upgrades.
+func TestEveryExampleIsUpgraded(t *testing.T) {
+	namesAll(t, upgradeExamples)
+}
+
+func namesAll(t *testing.T, sources ...string) {
+	t.Helper()
+	missing, err := unnamedExamples("../..", sources...)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if examples == 0 {
-		t.Fatal("there are no examples")
+	for _, path := range missing {
+		t.Errorf("no end-to-end test applies %s", path)
 	}
 }

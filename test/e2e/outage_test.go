@@ -6,8 +6,6 @@
 package e2e
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"iter"
 	"os"
@@ -21,6 +19,7 @@ import (
 	"time"
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
+	"github.com/tailscale-gateway/tailscale-gateway/test/load"
 )
 
 // worksWithoutControllers checks that the proxies serve while the controllers are stopped, and
@@ -105,39 +104,31 @@ func losesNothing(t *testing.T, do func()) {
 	}
 }
 
-// A report holds the results of a load.
-type report struct {
-	Requests, Failed int
-
-	// P99 in seconds.
-	P99    float64
-	Errors []string
-}
-
 // underLoad has the lab send requests to a URL while do runs. The arguments are those of `lab
 // load`.
-func underLoad(t *testing.T, do func(), args ...string) report {
+func underLoad(t *testing.T, do func(), args ...string) load.Report {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), lab, append([]string{"load"}, args...)...)
-	out, complaints := &bytes.Buffer{}, &bytes.Buffer{}
-	cmd.Stdout, cmd.Stderr = out, complaints
-	if err := cmd.Start(); err != nil {
-		t.Fatalf("cannot ask: %v", err)
+	l, err := load.Start(t.Context(), lab, args...)
+	if err != nil {
+		t.Fatal(err)
 	}
 	do()
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatalf("cannot stop the load: %v", err)
+	return ended(t, l)
+}
+
+// ended ends a load that must have had responses.
+func ended(t *testing.T, l *load.Traffic) load.Report {
+	t.Helper()
+	if err := l.Stop(); err != nil {
+		t.Fatal(err)
 	}
-	if err := cmd.Wait(); err != nil {
-		t.Fatalf("cannot ask: %v\n%s", err, complaints)
-	}
-	r := report{}
-	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
-		t.Fatalf("cannot parse the report: %v\n%s%s", err, out, complaints)
+	r, err := l.Wait()
+	if err != nil {
+		t.Fatal(err)
 	}
 	t.Logf("%d requests, %d lost", r.Requests, r.Failed)
 	if r.Requests == 0 {
-		t.Error("no request got a response")
+		t.Errorf("no request got a response: %s", strings.Join(r.Errors, "; "))
 	}
 	return r
 }

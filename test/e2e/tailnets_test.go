@@ -6,7 +6,10 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
+	"io"
 	"net/http"
 	neturl "net/url"
 	"os/exec"
@@ -91,20 +94,39 @@ func tailnetState(t *testing.T) state {
 
 func (n tailnet) state(t *testing.T) state {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, n.env(t, "TAILNET_API")+"/sim/state", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rsp, err := http.DefaultClient.Do(req)
+	b, err := rawState(t.Context(), n.env(t, "TAILNET_API"))
 	if err != nil {
 		t.Fatalf("cannot read the state of tailnet %s: %v", n, err)
 	}
-	defer rsp.Body.Close()
 	s := state{}
-	if err := json.NewDecoder(rsp.Body).Decode(&s); err != nil {
+	if err := json.Unmarshal(b, &s); err != nil {
 		t.Fatalf("cannot parse the state of tailnet %s: %v", n, err)
 	}
 	return s
+}
+
+// rawState returns the state of a tailnet as JSON, from the address of its API.
+func rawState(ctx context.Context, api string) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, api+"/sim/state", nil)
+	if err != nil {
+		return nil, err
+	}
+	rsp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer rsp.Body.Close()
+	return io.ReadAll(rsp.Body)
+}
+
+// primary returns the machine that has the service's addresses, or an empty string.
+func (s state) primary(service string) (string, error) {
+	for _, v := range s.Services {
+		if v.Name == "svc:"+service {
+			return v.Primary, nil
+		}
+	}
+	return "", fmt.Errorf("the tailnet has no svc:%s", service)
 }
 
 // ours counts the objects of this cluster in the tailnet: machines of the quickstart, their keys,

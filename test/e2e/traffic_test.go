@@ -175,13 +175,11 @@ func scales(t *testing.T) {
 // primary returns the machine that has the service's addresses, or an empty string.
 func primary(t *testing.T, service string) string {
 	t.Helper()
-	for _, s := range tailnetState(t).Services {
-		if s.Name == "svc:"+service {
-			return s.Primary
-		}
+	p, err := tailnetState(t).primary(service)
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatalf("the tailnet has no svc:%s", service)
-	return ""
+	return p
 }
 
 // The agent must withdraw a dead backend within this time of its last response, and advertise a

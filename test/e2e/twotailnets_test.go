@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tailscale-gateway/tailscale-gateway/test/load"
 )
 
 const (
@@ -150,10 +152,10 @@ func reportsCollision(t *testing.T) {
 // for as long as the flag says. Nothing is withdrawn in either tailnet, and no request is lost.
 func survivesAPIOutage(t *testing.T) {
 	before := madeForBoth(t)
-	load := func(n tailnet) []string {
+	query := func(n tailnet) []string {
 		return []string{"--tailnet=" + string(n), "--rate=20", "--new-connections", "--for=" + (*outage + 2*patience).String(), n.url(t, both)}
 	}
-	reports := map[tailnet]report{}
+	reports := map[tailnet]load.Report{}
 	reports[tailnetTwo] = underLoad(t, func() {
 		reports[tailnetOne] = underLoad(t, func() {
 			labCommand(t, "--tailnet="+string(tailnetTwo), "tailnet-fault")
@@ -177,8 +179,8 @@ func survivesAPIOutage(t *testing.T) {
 				}
 				outlives(t, before)
 			}
-		}, load(tailnetOne)...)
-	}, load(tailnetTwo)...)
+		}, query(tailnetOne)...)
+	}, query(tailnetTwo)...)
 	for n, r := range reports {
 		if r.Failed > 0 {
 			t.Errorf("%d of %d requests of tailnet %s were lost: %s", r.Failed, r.Requests+r.Failed, n, strings.Join(r.Errors, "; "))

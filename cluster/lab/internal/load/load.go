@@ -6,6 +6,7 @@
 package load
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/tls"
@@ -13,6 +14,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -42,6 +44,9 @@ type Options struct {
 	// NewConnections sends every request on a new connection.
 	NewConnections bool
 
+	// Expect is a text that an answer must contain. Any answer will do without it.
+	Expect string
+
 	// Timeout of one request.
 	Timeout time.Duration
 }
@@ -58,6 +63,9 @@ type Report struct {
 	// P50 and P99 are the times that half, and 99 of 100, answers stay within.
 	P50 float64 `json:"p50"`
 	P99 float64 `json:"p99"`
+
+	// Gap is the longest time between two answers in a row, of all workers together.
+	Gap float64 `json:"gap"`
 
 	// First is when the first answer was there.
 	First time.Time `json:"first,omitzero"`
@@ -217,12 +225,20 @@ func (o Options) get(ctx context.Context, c *http.Client) error {
 	if err != nil {
 		return errors.Wrap(err, "cannot get")
 	}
-	_, err = io.Copy(io.Discard, rsp.Body)
+	var body bytes.Buffer
+	to := io.Discard
+	if o.Expect != "" {
+		to = &body
+	}
+	_, err = io.Copy(to, rsp.Body)
 	if err := errors.Join(err, rsp.Body.Close()); err != nil {
 		return errors.Wrap(err, "cannot read the answer")
 	}
 	if rsp.StatusCode != http.StatusOK {
 		return errors.Errorf("answered %s", rsp.Status)
+	}
+	if !strings.Contains(body.String(), o.Expect) {
+		return errors.Errorf("answered %.200q, without %q", body.String(), o.Expect)
 	}
 	return nil
 }
@@ -253,6 +269,7 @@ func wait(ctx context.Context, tokens <-chan time.Time) bool {
 type recorder struct {
 	mu     sync.Mutex
 	took   []time.Duration
+	gap    time.Duration
 	failed int
 	first  time.Time
 	last   time.Time
@@ -277,6 +294,9 @@ func (r *recorder) add(a answer) {
 		r.first = a.at
 	}
 	if a.at.After(r.last) {
+		if !r.last.IsZero() {
+			r.gap = max(r.gap, a.at.Sub(r.last))
+		}
 		r.last = a.at
 	}
 	r.took = append(r.took, a.took)
@@ -285,7 +305,7 @@ func (r *recorder) add(a answer) {
 func (r *recorder) report(took time.Duration) Report {
 	slices.Sort(r.took)
 	return Report{
-		Requests: len(r.took), Failed: r.failed, Seconds: took.Seconds(), First: r.first, Last: r.last, Errors: r.errs, Failures: r.fails,
+		Requests: len(r.took), Failed: r.failed, Seconds: took.Seconds(), Gap: r.gap.Seconds(), First: r.first, Last: r.last, Errors: r.errs, Failures: r.fails,
 		P50: percentile(r.took, 50).Seconds(), P99: percentile(r.took, 99).Seconds(),
 	}
 }

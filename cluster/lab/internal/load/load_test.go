@@ -50,6 +50,41 @@ func TestRun(t *testing.T) {
 	}
 }
 
+func TestRunExpect(t *testing.T) {
+	n := &atomic.Int64{}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		body := `{"responses":["db"]}`
+		switch n.Add(1) {
+		case 2:
+			body = `{"errors":["refused"]}`
+		case 4:
+			cancel()
+		}
+		if _, err := io.WriteString(w, body); err != nil {
+			t.Error(err)
+		}
+	}))
+	defer s.Close()
+	r := Run(ctx, Options{URL: s.URL, Expect: `"responses"`, Dial: (&net.Dialer{}).DialContext})
+	if r.Requests != 3 || r.Failed != 1 {
+		t.Errorf("Run(...): want 3 answers and one without the text, got %d and %d: %v", r.Requests, r.Failed, r.Errors)
+	}
+}
+
+func TestGap(t *testing.T) {
+	at := func(s int) time.Time { return time.Unix(1000+int64(s), 0) }
+	r := &recorder{}
+	// A failure is no answer, and workers may report in another order.
+	for _, a := range []answer{{at: at(1)}, {at: at(3)}, {at: at(2)}, {at: at(5), err: io.EOF}, {at: at(8)}, {at: at(9)}} {
+		r.add(a)
+	}
+	if got := r.report(time.Second).Gap; got != 5 {
+		t.Errorf("report(...): want a gap of 5 s, got %g", got)
+	}
+}
+
 func TestFirst(t *testing.T) {
 	url, seen := server(t, 3)
 	o := Options{URL: url, Dial: (&net.Dialer{}).DialContext}

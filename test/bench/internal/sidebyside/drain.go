@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/test/load"
 )
 
 const (
@@ -22,17 +24,6 @@ const (
 
 	// drainTimeout is how long a client waits for a response.
 	drainTimeout = 10 * time.Second
-
-	// watchEvery is the interval at which the machine with a service's addresses is read from the
-	// tailnet.
-	watchEvery = 100 * time.Millisecond
-
-	// heard is how long a client may take to learn of a move of the addresses, on a busy machine.
-	heard = 3 * time.Second
-
-	// underWay is how long a request may take on a busy machine. A request that began earlier
-	// before a move was lost for another reason.
-	underWay = 2 * time.Second
 )
 
 // Drained holds the results for new connections while ingress pods were deleted.
@@ -40,10 +31,8 @@ type Drained struct {
 	Deletions, Requests int
 
 	// Lost are lost requests, and Moved those that were in flight while control moved the service's
-	// addresses: only one peer of a client's map has an address (tailscale.com v1.102.5
-	// net/routemanager, SetScore). Packets of the connection then go to a machine without its
-	// state, independently of the old machine.
-	Lost, Moved []Failure
+	// addresses.
+	Lost, Moved []load.Failure
 
 	// Moves of the addresses.
 	Moves int
@@ -60,63 +49,6 @@ func (d *Drained) Add(o Drained) {
 	d.Moved = append(d.Moved, o.Moved...)
 	d.Moves += o.Moves
 	d.Longest = max(d.Longest, o.Longest)
-}
-
-// A span of time.
-type span struct{ from, to time.Time }
-
-// moves records the machine with a service's addresses.
-type moves struct {
-	mu    sync.Mutex
-	seen  []span
-	cause error
-}
-
-func (m *moves) add(s span) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.seen = append(m.seen, s)
-}
-
-// during reports whether a request was in flight while addresses moved.
-func (m *moves) during(f Failure) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, s := range m.seen {
-		if f.Began.After(s.from.Add(-underWay)) && f.Began.Before(s.to.Add(heard)) && !f.Ended.Before(s.from) {
-			return true
-		}
-	}
-	return false
-}
-
-// watch records moves until the context ends.
-func (m *moves) watch(ctx context.Context, l *Lab, service string) {
-	t := time.NewTicker(watchEvery)
-	defer t.Stop()
-	last, lastAt := "", time.Now()
-	for {
-		began := time.Now()
-		now, err := l.primary(ctx, service)
-		switch {
-		case ctx.Err() != nil:
-			return
-		case err != nil:
-			m.mu.Lock()
-			m.cause = err
-			m.mu.Unlock()
-		case now != "":
-			if last != "" && now != last {
-				m.add(span{from: lastAt, to: time.Now()})
-			}
-			last, lastAt = now, began
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-t.C:
-		}
-	}
 }
 
 // primary returns the machine that has a service's addresses. It is empty if there is none.
@@ -154,10 +86,12 @@ func (o *Ours) Drain(ctx context.Context, deletions int) (Drained, error) {
 	if err := o.hosting(ctx, name); err != nil {
 		return Drained{}, err
 	}
-	out, m := Drained{}, &moves{}
+	out, m := Drained{}, &load.Moves{}
 	watching, stop := context.WithCancel(ctx)
 	var wg sync.WaitGroup
-	wg.Go(func() { m.watch(watching, o.lab, name) })
+	wg.Go(func() {
+		m.Watch(watching, func(ctx context.Context) (string, error) { return o.lab.primary(ctx, name) })
+	})
 	defer wg.Wait()
 	defer stop()
 	t, err := o.lab.start(ctx, "tailnet", o.IngressURL(name), "--new-connections", "--workers="+strconv.Itoa(drainWorkers),
@@ -179,19 +113,13 @@ func (o *Ours) Drain(ctx context.Context, deletions int) (Drained, error) {
 	if failed == nil {
 		failed = pause(ctx, settled)
 	}
-	stopped := t.stop()
-	r, err := t.wait()
+	stopped := t.Stop()
+	r, err := t.Wait()
 	stop()
 	wg.Wait()
-	out.Requests, out.Moves = r.Requests+r.Failed, len(m.seen)
-	for _, f := range r.Failures {
-		if m.during(f) {
-			out.Moved = append(out.Moved, f)
-		} else {
-			out.Lost = append(out.Lost, f)
-		}
-	}
-	return out, errors.Join(failed, stopped, err, m.cause)
+	out.Requests, out.Moves = r.Requests+r.Failed, m.Count()
+	out.Lost, out.Moved = m.Split(r.Failures)
+	return out, errors.Join(failed, stopped, err, m.Err())
 }
 
 // hosting waits until all machines host a service.

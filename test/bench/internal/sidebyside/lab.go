@@ -6,16 +6,15 @@ package sidebyside
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
+	"github.com/tailscale-gateway/tailscale-gateway/test/load"
 	"github.com/tailscale-gateway/tailscale-gateway/test/retry"
 )
 
@@ -26,26 +25,6 @@ type Lab struct {
 	version  string
 	env      map[string]string
 	progress func(format string, args ...any)
-}
-
-// A Report is the output of lab load. Durations are in seconds.
-type Report struct {
-	Requests int       `json:"requests"`
-	Failed   int       `json:"failed"`
-	Seconds  float64   `json:"seconds"`
-	P50      float64   `json:"p50"`
-	P99      float64   `json:"p99"`
-	First    time.Time `json:"first"`
-	Last     time.Time `json:"last"`
-	Errors   []string  `json:"errors"`
-	Failures []Failure `json:"failures"`
-}
-
-// A Failure is a request without a response.
-type Failure struct {
-	Began time.Time `json:"began"`
-	Ended time.Time `json:"ended"`
-	Error string    `json:"error"`
 }
 
 // OpenLab starts a lab with a version of the project's packages. Programs go to the folder bin. The
@@ -89,50 +68,9 @@ func (l *Lab) apply(ctx context.Context, manifest string) error {
 	return err
 }
 
-// A traffic is a load in the background.
-type traffic struct {
-	cmd    *exec.Cmd
-	out    bytes.Buffer
-	stderr output
-}
-
-// An output collects the output of a program, and signals its beginning.
-type output struct {
-	buffer bytes.Buffer
-	begun  chan struct{}
-}
-
-func (s *output) Write(p []byte) (int, error) {
-	if s.buffer.Len() == 0 {
-		close(s.begun)
-	}
-	return s.buffer.Write(p)
-}
-
-func (s *output) String() string { return s.buffer.String() }
-
 // start starts a load on a URL, from the tailnet or from the cluster.
-func (l *Lab) start(ctx context.Context, from, url string, args ...string) (*traffic, error) {
-	t := &traffic{
-		cmd:    exec.CommandContext(ctx, l.program, append([]string{"load", "--from=" + from, url}, args...)...),
-		stderr: output{begun: make(chan struct{})},
-	}
-	t.cmd.Stdout, t.cmd.Stderr = &t.out, &t.stderr
-	return t, errors.Wrap(t.cmd.Start(), "cannot start lab load")
-}
-
-// stop ends the load.
-func (t *traffic) stop() error {
-	return errors.Wrap(t.cmd.Process.Signal(syscall.SIGINT), "cannot stop lab load")
-}
-
-// wait waits for the report.
-func (t *traffic) wait() (Report, error) {
-	r := Report{}
-	if err := t.cmd.Wait(); err != nil {
-		return r, errors.Wrapf(err, "lab load failed: %s%s", t.stderr.String(), t.out.String())
-	}
-	return r, errors.Wrap(json.Unmarshal(t.out.Bytes(), &r), "cannot decode the report of lab load")
+func (l *Lab) start(ctx context.Context, from, url string, args ...string) (*load.Traffic, error) {
+	return load.Start(ctx, l.program, append([]string{"--from=" + from, url}, args...)...)
 }
 
 // until polls until check returns nil, at most for upLimit.

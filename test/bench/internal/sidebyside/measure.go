@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/test/load"
 )
 
 const (
@@ -45,19 +47,19 @@ func (l *Lab) first(ctx context.Context, from, url string, apply func() error) (
 	began := time.Now()
 	applied := apply()
 	if applied != nil {
-		applied = errors.Join(applied, t.stop())
+		applied = errors.Join(applied, t.Stop())
 	}
-	r, err := t.wait()
+	r, err := t.Wait()
 	return r.First.Sub(began), errors.Join(applied, err)
 }
 
 // Load sends requests to an ingress for some time at the maximum rate, on open connections.
-func (l *Lab) Load(ctx context.Context, from, url string, workers int, d time.Duration) (Report, error) {
+func (l *Lab) Load(ctx context.Context, from, url string, workers int, d time.Duration) (load.Report, error) {
 	t, err := l.start(ctx, from, url, "--workers="+strconv.Itoa(workers), "--for="+d.String())
 	if err != nil {
-		return Report{}, err
+		return load.Report{}, err
 	}
-	r, err := t.wait()
+	r, err := t.Wait()
 	if err == nil && r.Requests == 0 {
 		err = errors.Errorf("%s: no response: %s", url, strings.Join(r.Errors, "; "))
 	}
@@ -66,17 +68,17 @@ func (l *Lab) Load(ctx context.Context, from, url string, workers int, d time.Du
 
 // Roll deletes a side's ingress pod while new connections arrive, and returns the results. It ends
 // some time after the pod is ready again.
-func (l *Lab) Roll(ctx context.Context, s Side, name string) (Report, error) {
+func (l *Lab) Roll(ctx context.Context, s Side, name string) (load.Report, error) {
 	t, err := l.start(ctx, "tailnet", s.IngressURL(name), "--new-connections", "--workers=8", "--rate="+strconv.Itoa(rollRate), "--timeout=5s", "--for="+upLimit.String())
 	if err != nil {
-		return Report{}, err
+		return load.Report{}, err
 	}
 	rolled := l.roll(ctx, s)
 	if rolled == nil {
 		rolled = pause(ctx, settled)
 	}
-	stopped := t.stop()
-	r, err := t.wait()
+	stopped := t.Stop()
+	r, err := t.Wait()
 	return r, errors.Join(rolled, stopped, err)
 }
 

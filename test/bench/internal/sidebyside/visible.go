@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/test/load"
 )
 
 // A Sharing is the routeSharing mode of a TailscaleGateway.
@@ -97,23 +99,23 @@ func (o *Ours) change(ctx context.Context, s Sharing, name string) (Change, erro
 	}
 	applied := time.Now()
 	if err := o.lab.apply(ctx, routeAt(s, name)); err != nil {
-		return Change{}, errors.Join(err, t.stop())
+		return Change{}, errors.Join(err, t.Stop())
 	}
 	ended := make(chan struct{})
-	var r Report
+	var r load.Report
 	go func() {
-		r, err = t.wait()
+		r, err = t.Wait()
 		close(ended)
 	}()
 	select {
-	case <-t.stderr.begun:
+	case <-t.Begun():
 	case <-ended:
 		return Change{}, err
 	}
 	deleted := time.Now()
 	_, failed := o.lab.kubectl(ctx, "delete", "--namespace="+Namespace, "httproute", name, "--wait=false")
 	if failed != nil {
-		failed = errors.Join(failed, t.stop())
+		failed = errors.Join(failed, t.Stop())
 	}
 	<-ended
 	return Change{Visible: r.First.Sub(applied), Gone: max(r.Last.Sub(deleted), 0)}, errors.Join(failed, err)

@@ -1,16 +1,21 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package sidebyside
+package load
 
 import (
+	"context"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
 func TestMovesDuring(t *testing.T) {
 	at := func(s float64) time.Time { return time.Unix(1000, 0).Add(time.Duration(s * float64(time.Second))) }
-	m := &moves{}
+	m := &Moves{}
 	m.add(span{from: at(15), to: at(15.1)})
 	cases := map[string]struct {
 		reason       string
@@ -30,5 +35,45 @@ func TestMovesDuring(t *testing.T) {
 				t.Errorf("\n%s\nduring(...): want %t, got %t", tc.reason, tc.want, got)
 			}
 		})
+	}
+}
+
+func TestMovesSplit(t *testing.T) {
+	at := func(s int) time.Time { return time.Unix(1000+int64(s), 0) }
+	m := &Moves{}
+	m.add(span{from: at(15), to: at(16)})
+	during, after := Failure{Began: at(15), Ended: at(25)}, Failure{Began: at(40), Ended: at(41)}
+	lost, moved := m.Split([]Failure{during, after})
+	if diff := cmp.Diff([]Failure{after}, lost); diff != "" {
+		t.Errorf("Split(...): lost: -want, +got:\n%s", diff)
+	}
+	if diff := cmp.Diff([]Failure{during}, moved); diff != "" {
+		t.Errorf("Split(...): moved: -want, +got:\n%s", diff)
+	}
+}
+
+func TestMovesWatch(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	hosts := []string{"", "one", "one", "", "two", "two"}
+	boom := errors.New("boom")
+	m := &Moves{}
+	m.Watch(ctx, func(context.Context) (string, error) {
+		if len(hosts) == 0 {
+			cancel()
+			return "", nil
+		}
+		host := hosts[0]
+		hosts = hosts[1:]
+		if len(hosts) == 0 {
+			return "", boom
+		}
+		return host, nil
+	})
+	if got := m.Count(); got != 1 {
+		t.Errorf("Watch(...): want one move, got %d", got)
+	}
+	if !errors.Is(m.Err(), boom) {
+		t.Errorf("Watch(...): want the error of the last read, got %v", m.Err())
 	}
 }

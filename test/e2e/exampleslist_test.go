@@ -1,0 +1,45 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+)
+
+// appliedAsFolders are folders of examples that a test applies as a whole.
+var appliedAsFolders = map[string]bool{"examples/managed": true, "examples/quickstart": true}
+
+// unnamedExamples returns the examples of a tree that a source file does not name. Those of folders
+// that are applied as a whole are left out.
+func unnamedExamples(tree string, sources ...string) ([]string, error) {
+	var text strings.Builder
+	for _, f := range sources {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			return nil, err
+		}
+		text.Write(b)
+	}
+	var out []string
+	examples := 0
+	err := fs.WalkDir(os.DirFS(tree), "examples", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || filepath.Ext(path) != ".yaml" {
+			return err
+		}
+		examples++
+		if !appliedAsFolders[filepath.Dir(path)] && !strings.Contains(text.String(), `"`+path+`"`) {
+			out = append(out, path)
+		}
+		return nil
+	})
+	if err == nil && examples == 0 {
+		err = errors.New("there are no examples")
+	}
+	return out, err
+}
