@@ -1,5 +1,6 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
+
 // The kubectl plugin answers questions about a cluster and its tailnets. This package is its main
 // function; internal/plugin has the commands.
 package main

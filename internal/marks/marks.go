@@ -1,5 +1,6 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
+
 // Package marks holds the marks of keys and credentials in a tailnet, whose descriptions are the
 // only field that clients choose. A mark is a hash of the cluster ID and of the object that the key
 // was made for, so the mark proves that the key belongs to the object, but does not name it. The

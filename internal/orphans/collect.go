@@ -1,5 +1,6 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
+
 package orphans
 
 import (
@@ -56,7 +57,8 @@ func (c *collector) services() []Item {
 	var out []Item
 	for n := range c.View.Services {
 		s := &c.View.Services[n]
-		i, ok := Item{}, false
+		var i Item
+		var ok bool
 		switch {
 		case s.Annotations[meta.AnnotationSharedService] != "":
 			i, ok = c.record(s)

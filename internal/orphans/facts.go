@@ -1,5 +1,6 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
+
 // Package orphans decides which objects of a tailnet and of a cluster were made by this cluster and
 // have no owner any more. It uses the marks that the provider leaves on its objects. The package is
 // pure: callers collect the facts, and delete what a report allows.

@@ -1,5 +1,6 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
+
 package plugin
 
 import (
@@ -51,11 +52,11 @@ type registryAPI interface {
 	DevicesAt(ctx context.Context, s staleness) ([]tailscale.Device, time.Time, error)
 }
 
-// errStays is the reason why an item was not deleted although the report permits it.
-type errStays string
+// A staysError is the reason why an item was not deleted although the report permits it.
+type staysError string
 
 // Error implements error.
-func (e errStays) Error() string { return string(e) }
+func (e staysError) Error() string { return string(e) }
 
 // A deleter deletes items of one tailnet, and of the cluster. It checks each item again: time has
 // passed since the report.
@@ -75,11 +76,11 @@ func (d *deleter) all(ctx context.Context, items []orphans.Item) (map[orphans.It
 	stay := map[string]bool{}
 	failed := false
 	for _, i := range items {
-		err := errStays("its device stays").orNil(i.Kind == orphans.KindSecret && stay[i.Object()])
+		err := staysError("its device stays").orNil(i.Kind == orphans.KindSecret && stay[i.Object()])
 		if err == nil {
 			err = d.delete(ctx, i)
 		}
-		var stays errStays
+		var stays staysError
 		switch {
 		case err == nil:
 			out[i] = resultDeleted
@@ -96,7 +97,7 @@ func (d *deleter) all(ctx context.Context, items []orphans.Item) (map[orphans.It
 	return out, failed
 }
 
-func (e errStays) orNil(is bool) error {
+func (e staysError) orNil(is bool) error {
 	if is {
 		return e
 	}
@@ -105,7 +106,7 @@ func (e errStays) orNil(is bool) error {
 
 func (d *deleter) delete(ctx context.Context, i orphans.Item) error {
 	if i.Verdict != orphans.VerdictOrphan || i.Cluster != d.cluster {
-		return errStays("it is not this cluster's")
+		return staysError("it is not this cluster's")
 	}
 	if err := d.ownerless(ctx, i); err != nil {
 		return err
@@ -127,7 +128,7 @@ func (d *deleter) delete(ctx context.Context, i orphans.Item) error {
 		return d.device(ctx, i)
 	case orphans.KindPolicy:
 		if i.Name != d.self(i).Owner() {
-			return errStays("it is not this cluster's")
+			return staysError("it is not this cluster's")
 		}
 		_, err := d.api.EditPolicyFile(ctx, func(text string) (string, error) {
 			out, _, err := policyfile.Merge([]byte(text), i.Name, nil, policyfile.Options{})
@@ -145,7 +146,7 @@ func (d *deleter) delete(ctx context.Context, i orphans.Item) error {
 // stays returns an error for an object that changed since the report.
 func stays(done bool, err error) error {
 	if err == nil && !done {
-		return errStays("it is gone, or has another owner now")
+		return staysError("it is gone, or has another owner now")
 	}
 	return err
 }
@@ -167,7 +168,7 @@ func (d *deleter) ownerless(ctx context.Context, i orphans.Item) error {
 	err := d.kube.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, o)
 	switch {
 	case err == nil:
-		return errStays(i.Owner + " exists now")
+		return staysError(i.Owner + " exists now")
 	case kerrors.IsNotFound(err), apimeta.IsNoMatchError(err):
 		return nil
 	}
@@ -184,7 +185,7 @@ func (d *deleter) key(ctx context.Context, i orphans.Item, get func(context.Cont
 		return errors.Wrapf(err, "cannot get key %q", i.Name)
 	}
 	if i.Proof() == "" || marks.Of(k.Description) != i.Proof() {
-		return errStays("it has another mark now")
+		return staysError("it has another mark now")
 	}
 	return errors.Wrapf(del(ctx, i.Name), "cannot delete key %q", i.Name)
 }
@@ -200,9 +201,9 @@ func (d *deleter) device(ctx context.Context, i orphans.Item) error {
 	}
 	switch {
 	case dev.NodeID != i.Name || i.Proof() == "" || dev.NodeKey != i.Proof():
-		return errStays("it has another key now")
+		return staysError("it has another key now")
 	case dev.ConnectedToControl:
-		return errStays("it is online now")
+		return staysError("it is online now")
 	}
 	return errors.Wrapf(d.api.DeleteDevice(ctx, i.Name), "cannot delete device %q", i.Name)
 }
@@ -223,13 +224,13 @@ func (d *deleter) leave(ctx context.Context, i orphans.Item, service string) err
 		mark = meta.AnnotationOwnerOperator
 	}
 	if s := v.Service(i.Name); s == nil || s.Annotations[mark] != self.Owner() {
-		return errStays("it is gone, or has another owner now")
+		return staysError("it is gone, or has another owner now")
 	}
 	members, _ := v.Members(service)
 	others := slices.DeleteFunc(members, func(m registry.Member) bool { return m.Cluster == d.cluster })
 	if len(others) > 0 && !slices.ContainsFunc(others, func(m registry.Member) bool { return m.Alive }) {
 		if i.Kind != orphans.KindRecord {
-			return errStays("other clusters have records for it now")
+			return staysError("other clusters have records for it now")
 		}
 		_, err := registry.Apply(ctx, d.api, v, self, want, registry.Action{Op: registry.OpDeleteRecord, Name: i.Name})
 		return err
@@ -266,7 +267,7 @@ func (d *deleter) secret(ctx context.Context, i orphans.Item) error {
 		return errors.Wrapf(err, "cannot get Secret %s", i.Name)
 	}
 	if s.GetNamespace()+"/"+s.GetLabels()[meta.LabelMachine] != i.Object() || s.GetLabels()[meta.LabelSecretType] != i.Text {
-		return errStays("it has other labels now")
+		return staysError("it has other labels now")
 	}
 	if err := d.remove(ctx, s); err != nil {
 		return err
@@ -288,7 +289,7 @@ func (d *deleter) route(ctx context.Context, i orphans.Item) error {
 	}
 	l := r.GetLabels()
 	if _, generated := l[meta.LabelGenerated]; !generated || l[meta.LabelGatewayNamespace]+"/"+l[meta.LabelGateway] != i.Object() {
-		return errStays("it has other labels now")
+		return staysError("it has other labels now")
 	}
 	return d.remove(ctx, r)
 }

@@ -1,5 +1,6 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
+
 package plugin
 
 import (
@@ -405,7 +406,7 @@ func TestDeleterRefuses(t *testing.T) {
 			t.Errorf("delete(%s %s of %s): want an error", r.Kind, r.Name, r.Cluster)
 		}
 		// The same with a wrong verdict: the tailnet's marks count.
-		r.Verdict, r.Item.Cluster = orphans.VerdictOrphan, "me"
+		r.Verdict, r.Cluster = orphans.VerdictOrphan, "me"
 		_ = d.delete(t.Context(), r.Item)
 	}
 	if n < 4 {

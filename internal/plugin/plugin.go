@@ -1,5 +1,6 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
+
 // Package plugin holds the commands of the kubectl plugin. They read the cluster with the rights of
 // the caller, and write only where a flag says so.
 package plugin

@@ -1,5 +1,6 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
+
 package plugin
 
 import (
@@ -240,7 +241,7 @@ func readTailnet(ctx context.Context, t target, c clock.PassiveClock) (tailnetVi
 			return err
 		}},
 		{"OAuth clients and federated identities", func() (err error) {
-			v.Facts.Credentials, err = t.api.TrustCredentials(ctx, tailscale.Current)
+			v.Credentials, err = t.api.TrustCredentials(ctx, tailscale.Current)
 			return err
 		}},
 		{"the policy file", func() error {
