@@ -12,7 +12,6 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"time"
 
@@ -180,11 +179,7 @@ func (c *buildCmd) compile(ctx context.Context, p products.Product, arch string)
 	if err := os.MkdirAll(filepath.Dir(out), 0o750); err != nil {
 		return "", errors.Wrap(err, "cannot make folder for binaries")
 	}
-	ld := "-s -w -X github.com/tailscale-gateway/tailscale-gateway/internal/version.Version=" + c.Version
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags", ld, "-o", out, p.Main)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH="+arch)
-	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	return out, errors.Wrapf(cmd.Run(), "cannot compile %s", p.Main)
+	return out, compileFor(ctx, p.Main, "linux", arch, c.Version, out)
 }
 
 func binaryLayer(binary, file string) (v1.Layer, error) {

@@ -47,6 +47,7 @@ type releaseCmd struct {
 	Sign       bool     `help:"Sign all artifacts with cosign, which needs the identity of a workflow. Signatures are public."`
 	Cosign     string   `default:"cosign"           help:"Path of cosign."`
 	Identity   string   `help:"URI of the workflow that signs, to verify the signatures."`
+	PluginMain string   `default:"./cmd/kubectl-tailscale_gateway" help:"Go package of the kubectl plugin. Empty releases no plugin."`
 	Dirty      bool     `help:"Release a tree that differs from its commit, for tests."`
 
 	products []products.Product
@@ -108,6 +109,11 @@ func (c *releaseCmd) Run(ctx context.Context) error {
 	build := &buildCmd{Out: filepath.Join(c.Out, "xpkg"), Arch: c.Arch, Version: c.Version, Examples: c.Examples, products: c.products, revision: head.hash}
 	if err := build.Run(ctx); err != nil {
 		return err
+	}
+	if c.PluginMain != "" {
+		if err := c.plugins(ctx, c.PluginMain, head); err != nil {
+			return err
+		}
 	}
 	chart := &chartCmd{Out: filepath.Join(c.Out, "charts"), Charts: c.Charts, Version: c.Version, Helm: c.Helm}
 	var charts []string
@@ -316,7 +322,7 @@ func (c *releaseCmd) write(notes string, arts []artifact) error {
 		return err
 	}
 	var files []string
-	for _, pattern := range []string{"xpkg/*.xpkg", "xpkg/*.tar", "charts/*.tgz", "sbom/*.json", "provenance/*.intoto.json", "images.txt"} {
+	for _, pattern := range []string{"xpkg/*.xpkg", "xpkg/*.tar", "charts/*.tgz", "sbom/*.json", "provenance/*.intoto.json", "plugin/*.tar.gz", "plugin/*.yaml", "images.txt"} {
 		found, err := filepath.Glob(filepath.Join(c.Out, pattern))
 		if err != nil {
 			return errors.Wrap(err, "cannot list files")

@@ -142,17 +142,40 @@ func Owned(text []byte, owner string) (int, error) {
 		return 0, err
 	}
 	n := 0
+	f.entries(func(it item) {
+		if it.ownedBy(owner) {
+			n++
+		}
+	})
+	return n, nil
+}
+
+// Owners returns the number of entries of each owner in a policy file. Anybody who edits the file
+// can write any mark.
+func Owners(text []byte) (map[string]int, error) {
+	f, err := parse(text)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]int{}
+	f.entries(func(it item) {
+		for _, owner := range it.ownersBut("") {
+			out[owner]++
+		}
+	})
+	return out, nil
+}
+
+// entries calls do for each entry of the sections that fragments may have.
+func (f *file) entries(do func(item)) {
 	for s := range shapes {
 		vs, _ := f.find(s)
 		for _, v := range vs {
 			for _, it := range f.items(v) {
-				if it.ownedBy(owner) {
-					n++
-				}
+				do(it)
 			}
 		}
 	}
-	return n, nil
 }
 
 // A wanted entry.

@@ -332,6 +332,19 @@ func TestOwned(t *testing.T) {
 	}
 }
 
+func TestOwners(t *testing.T) {
+	for name, in := range files {
+		merged, _ := mustMerge(t, in, ann, everything...)
+		got, err := Owners([]byte(merged))
+		if err != nil || got[ann] != len(everything) || got[bob] != 0 {
+			t.Errorf("%s: Owners(...): want %d entries of %s alone, got %v, %v", name, len(everything), ann, got, err)
+		}
+	}
+	if _, err := Owners([]byte("{")); err == nil {
+		t.Error("Owners(...): want an error for a text that is no policy file")
+	}
+}
+
 // TestForgedMarks checks that user-defined names cannot forge marks, whatever lines they have.
 func TestForgedMarks(t *testing.T) {
 	const before = "{\n\t\"hosts\": {\n\t\t\"x\": \"1.1.1.1\",\n\t},\n}\n"

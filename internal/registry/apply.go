@@ -245,6 +245,33 @@ func hadNoEffect(err error) bool {
 	return c == tailscale.ClassInvalid || c == tailscale.ClassConflict
 }
 
+// Remove deletes a service that belongs to an object of this cluster alone, and reports whether it
+// did. A service that also has owners according to Tailscale's operator is left to them. A service
+// of another owner stays unchanged, unless lost reports that it is the object's and has lost its
+// annotations. A nil lost accepts none.
+func Remove(ctx context.Context, api API, self Self, name string, lost func(*tailscale.Service) bool) (bool, error) {
+	s, err := GetToDelete(ctx, api, name)
+	if err != nil || s == nil {
+		return false, err
+	}
+	if s.Annotations[meta.AnnotationOwner] != self.Owner() && (lost == nil || !lost(s)) {
+		return false, nil
+	}
+	refs, err := ParseOwnerRefs(s.Annotations[meta.AnnotationOwnerReferences])
+	if err != nil {
+		return false, err
+	}
+	if refs.Others(self.Cluster) == 0 {
+		return true, errors.Wrapf(api.DeleteService(ctx, name), "cannot delete service %q", name)
+	}
+	left := *s
+	if left.Annotations, err = Released(s.Annotations, self.Cluster, false); err != nil {
+		return false, err
+	}
+	_, err = api.PutService(ctx, left)
+	return true, errors.Wrapf(err, "cannot leave service %q to its other owners", name)
+}
+
 // release removes this cluster's owner reference from a service that others still use. It also
 // removes all other annotations of this package, unless other clusters still share the service.
 func release(ctx context.Context, api API, self Self, current *tailscale.Service, shared bool) error {

@@ -20,8 +20,8 @@ func Conflict(v View, self Self, want Want, current *tailscale.Service) string {
 	if current != nil && Shared(current) {
 		owner = OwnerOf(current, members)
 	}
-	if clusterOf(owner) != self.Cluster {
-		o := member(members, clusterOf(owner))
+	if ClusterOf(owner) != self.Cluster {
+		o := member(members, ClusterOf(owner))
 		if o == nil {
 			return ""
 		}

@@ -90,10 +90,10 @@ func RecordName(service, cluster string) string {
 	return servicePrefix + label + hash
 }
 
-// decode parses the record of a service. It returns false for a service without a record, and an
+// RecordOf parses the record of a service. It returns false for a service without a record, and an
 // error for a record under a wrong name: any client that can write services can write any record,
 // but only one name is valid for a cluster.
-func decode(s *tailscale.Service) (Record, bool, error) {
+func RecordOf(s *tailscale.Service) (Record, bool, error) {
 	raw, ok := s.Annotations[meta.AnnotationRecord]
 	if !ok {
 		return Record{}, false, nil

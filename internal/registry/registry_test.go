@@ -427,7 +427,7 @@ func TestOwnerOf(t *testing.T) {
 			}
 		})
 	}
-	if got := clusterOf("eu/1/default/web"); got != "eu/1" {
-		t.Errorf("clusterOf(...): %q", got)
+	if got := ClusterOf("eu/1/default/web"); got != "eu/1" {
+		t.Errorf("ClusterOf(...): %q", got)
 	}
 }

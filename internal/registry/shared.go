@@ -37,7 +37,7 @@ type Self struct {
 func (s Self) Owner() string { return s.Cluster + "/" + s.Operator }
 
 // Has reports whether an owner belongs to the same cluster.
-func (s Self) Has(owner string) bool { return owner != "" && clusterOf(owner) == s.Cluster }
+func (s Self) Has(owner string) bool { return owner != "" && ClusterOf(owner) == s.Cluster }
 
 // A Want is the desired state of a service that a cluster shares.
 type Want struct {
@@ -89,8 +89,8 @@ type registry struct {
 	VIPAddresses  []string          `json:"vipAddresses,omitempty"`
 }
 
-// clusterOf returns the cluster of CLUSTER/NAMESPACE/NAME.
-func clusterOf(owner string) string {
+// ClusterOf returns the cluster of an owner, CLUSTER/NAMESPACE/NAME, or "".
+func ClusterOf(owner string) string {
 	for range 2 {
 		i := strings.LastIndexByte(owner, '/')
 		if i < 0 {
@@ -113,13 +113,13 @@ func Shared(s *tailscale.Service) bool {
 func OwnerOf(s *tailscale.Service, members []Member) string {
 	named := s.Annotations[meta.AnnotationOwnerOperator]
 	alive := alive(members)
-	if m := member(alive, clusterOf(named)); m != nil {
+	if m := member(alive, ClusterOf(named)); m != nil {
 		return m.owner()
 	}
 	if len(alive) > 0 {
 		return alive[0].owner()
 	}
-	if m := member(members, clusterOf(named)); m != nil || len(members) == 0 {
+	if m := member(members, ClusterOf(named)); m != nil || len(members) == 0 {
 		return named
 	}
 	return members[0].owner()
@@ -127,7 +127,7 @@ func OwnerOf(s *tailscale.Service, members []Member) string {
 
 // OwnerObject returns the namespace and name of an owner, and whether it has both.
 func OwnerObject(owner string) (namespace, name string, ok bool) {
-	cluster := clusterOf(owner)
+	cluster := ClusterOf(owner)
 	if cluster == "" {
 		return "", "", false
 	}
@@ -153,7 +153,7 @@ func shared(v View, self Self, want Want, current *tailscale.Service) (tailscale
 			owner = OwnerOf(current, members)
 		}
 	}
-	if clusterOf(owner) == self.Cluster {
+	if ClusterOf(owner) == self.Cluster {
 		if err := takeOver(&s, want); err != nil {
 			return s, err
 		}

@@ -58,7 +58,7 @@ func (v View) Members(service string) ([]Member, []string) {
 		if s.Annotations[meta.AnnotationSharedService] != service {
 			continue
 		}
-		r, ok, err := decode(s)
+		r, ok, err := RecordOf(s)
 		if err != nil || !ok {
 			ignored = append(ignored, s.Name)
 			continue

@@ -33,6 +33,8 @@ type Puppet struct {
 	OS string `json:"os,omitempty"`
 	// Routes that the device advertises, as CIDRs.
 	Routes []string `json:"routes,omitempty"`
+	// NodeKey of the device. Default that of a random private key.
+	NodeKey key.NodePublic `json:"nodeKey,omitzero"`
 }
 
 // Join enters a puppet and returns its stable node id.
@@ -48,7 +50,10 @@ func (s *Server) Join(p Puppet) (string, error) {
 		}
 		hi.RoutableIPs = append(hi.RoutableIPs, prefix)
 	}
-	machine, node := key.NewMachine().Public(), key.NewNode().Public()
+	machine, node := key.NewMachine().Public(), p.NodeKey
+	if node.IsZero() {
+		node = key.NewNode().Public()
+	}
 
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -82,14 +82,14 @@ func uninstalls(t *testing.T) {
 		kubectl(t, "delete", "provider.pkg", products.Object(products.Provider))
 	}
 	eventually(t, patience, "nothing of the product is left", func() string {
-		// The extension, which is a separate release here, keeps its kinds.
 		left := kubectl(t, "get", "providers.pkg,functions.pkg,configurations.pkg", "-o=name") +
-			kubectl(t, "get", "crds,compositeresourcedefinitions,managedresourcedefinitions", "-l", "!app.kubernetes.io/name", "-o=name")
+			kubectl(t, "get", "crds,compositeresourcedefinitions,managedresourcedefinitions", "-o=name")
 		roles := kubectl(t, "get", "clusterroles,clusterrolebindings,validatingadmissionpolicies,validatingadmissionpolicybindings", "-l", "app.kubernetes.io/instance=tailscale-gateway", "-o=name") +
 			kubectl(t, "get", "roles,rolebindings,networkpolicies,configmaps", "-n", "crossplane-system", "-l", "app.kubernetes.io/instance=tailscale-gateway", "-o=name")
 		var ours []string
 		for line := range strings.Lines(left) {
-			if strings.Contains(line, "tailscale") {
+			// The extension, which is a separate release here, keeps its kinds.
+			if strings.Contains(line, "tailscale") && !strings.Contains(line, "/tailscalerevisions.") && !strings.Contains(line, "/tailscaleroutepolicies.") {
 				ours = append(ours, strings.TrimSpace(line))
 			}
 		}

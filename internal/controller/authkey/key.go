@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/marks"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
@@ -31,8 +32,7 @@ var notAllowed = regexp.MustCompile(`[^A-Za-z0-9-]`)
 // descriptionPrefix returns the prefix of the descriptions of an object's keys. It is unique to the
 // object among all clusters.
 func descriptionPrefix(clusterID string, mg *v1alpha1.AuthKey) string {
-	sum := sha256.Sum256([]byte("authkey/" + clusterID + "/" + mg.GetNamespace() + "/" + mg.GetName()))
-	return "tsgw " + hex.EncodeToString(sum[:7]) + " "
+	return marks.AuthKey(clusterID, mg.GetNamespace(), mg.GetName()) + " "
 }
 
 // wanted returns the request for the key that an object describes.

@@ -6,6 +6,7 @@ package clients
 import (
 	"cmp"
 	"context"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/permits"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
@@ -96,7 +98,18 @@ func (c *Connector) connection(ctx context.Context, mg resource.ModernManaged) (
 	if err != nil {
 		return nil, err
 	}
-	cfg, err := c.credentials(ctx, pc, deleted)
+	conn, err := c.dial(ctx, pc, deleted)
+	if err != nil {
+		return nil, err
+	}
+	conn.Client = conn.Client.Guarded(guard)
+	return conn, nil
+}
+
+// dial returns a connection without limits. It protects the credentials' Secret, unless readOnly is
+// set.
+func (c *Connector) dial(ctx context.Context, pc config, readOnly bool) (*Connection, error) {
+	cfg, err := c.credentials(ctx, pc, readOnly)
 	if err != nil {
 		return nil, err
 	}
@@ -105,11 +118,31 @@ func (c *Connector) connection(ctx context.Context, mg resource.ModernManaged) (
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot make a client of Tailscale's API")
 	}
-	conn := &Connection{Client: cl.Guarded(guard), ClusterID: pc.clusterID(), ControlURL: pc.spec.ControlURL}
+	conn := &Connection{Client: cl, ClusterID: pc.clusterID(), ControlURL: pc.spec.ControlURL}
 	for _, t := range pc.spec.Tags {
 		conn.Tags = append(conn.Tags, string(t))
 	}
 	return conn, nil
+}
+
+// Open returns the connection of a provider config to a caller that is no controller, with the
+// rights of its kube client. It writes nothing to the cluster, and limits the hosts and Secrets of
+// ProviderConfigs as Connect does: any user with access to a namespace may write one.
+func (c *Connector) Open(ctx context.Context, namespace string, ref xpv2.ProviderConfigReference) (*Connection, error) {
+	pc, err := c.named(ctx, namespace, ref)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.checkHosts(ctx, pc); err != nil {
+		return nil, err
+	}
+	if w := pc.spec.Credentials.WorkloadIdentity; w != nil && w.ServiceAccountRef == nil {
+		return nil, &CredentialsError{
+			Reason:  meta.ReasonCredentialRejected,
+			Message: fmt.Sprintf("%s %q logs in as the provider's own service account, as which only the provider can; use another credential", pc.kind, pc.name),
+		}
+	}
+	return c.dial(ctx, pc, true)
 }
 
 // A config is a provider config of either kind.

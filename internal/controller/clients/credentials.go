@@ -50,9 +50,8 @@ func (e *CredentialsError) shows(mg resource.Managed) bool {
 	return slices.Contains(refused, e.Reason) || mg.GetCondition(xpv2.TypeReady).Status != corev1.ConditionTrue
 }
 
-// credentials returns the credentials of a config. It protects the Secret, unless the resource is
-// being deleted.
-func (c *Connector) credentials(ctx context.Context, pc config, deleted bool) (tailscale.Config, error) {
+// credentials returns the credentials of a config. It protects the Secret, unless readOnly is set.
+func (c *Connector) credentials(ctx context.Context, pc config, readOnly bool) (tailscale.Config, error) {
 	cr := pc.spec.Credentials
 	if cr.WorkloadIdentity != nil {
 		return c.identity(pc)
@@ -80,7 +79,7 @@ func (c *Connector) credentials(ctx context.Context, pc config, deleted bool) (t
 		return tailscale.Config{}, errors.Wrapf(err, "cannot get Secret %s/%s", ref.Namespace, ref.Name)
 	}
 	cfg, err := read(s, cr)
-	if err != nil || deleted {
+	if err != nil || readOnly {
 		return cfg, err
 	}
 	return cfg, Protect(ctx, c.kube, s)
@@ -101,6 +100,9 @@ func apiKey(cr v1alpha1.Credentials) string {
 	}
 	return cr.APIKeySecretRef.Key
 }
+
+// OAuth returns the OAuth client in a Secret, with the format of a provider config's Secret.
+func OAuth(s *corev1.Secret) (tailscale.Config, error) { return read(s, v1alpha1.Credentials{}) }
 
 // read returns the credentials in a Secret. It trims space around values, because the files that
 // Secrets are made from often end in a newline.

@@ -4,8 +4,6 @@
 package machine
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"regexp"
 	"slices"
@@ -16,6 +14,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/marks"
 )
 
 // maxDescription is the maximum length of a key's description, in bytes. The API accepts letters,
@@ -61,8 +60,7 @@ var notAllowed = regexp.MustCompile(`[^A-Za-z0-9-]`)
 // keyDescription returns the description of a machine's keys: a hash that no other machine of any
 // cluster has, and, for readers, as much of its name as fits.
 func keyDescription(clusterID string, mg *v1alpha1.Machine) string {
-	sum := sha256.Sum256([]byte(clusterID + "/" + mg.GetNamespace() + "/" + mg.GetName()))
-	d := "tsgw " + hex.EncodeToString(sum[:8]) + " " + notAllowed.ReplaceAllString(mg.GetNamespace()+"-"+mg.GetName(), "-")
+	d := marks.Machine(clusterID, mg.GetNamespace(), mg.GetName()) + " " + notAllowed.ReplaceAllString(mg.GetNamespace()+"-"+mg.GetName(), "-")
 	if len(d) > maxDescription {
 		d = d[:maxDescription]
 	}

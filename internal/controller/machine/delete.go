@@ -20,6 +20,7 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/nodestate"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
@@ -98,7 +99,7 @@ func (e *external) nodeIDs(ctx context.Context, mg *v1alpha1.Machine, s podSecre
 		ids = append(ids, s.config.GetAnnotations()[annotationRetired])
 	}
 	if s.state != nil {
-		d, err := e.device(ctx, nodeID(s.state))
+		d, err := e.device(ctx, nodestate.NodeID(s.state.Data))
 		if err != nil {
 			return nil, err
 		}
@@ -204,7 +205,7 @@ func (e *external) heldByOthers(ctx context.Context, mg *v1alpha1.Machine) (held
 	}
 	for i := range states.Items {
 		if s := &states.Items[i]; !metav1.IsControlledBy(s, mg) {
-			h.devices[nodeID(s)] = true
+			h.devices[nodestate.NodeID(s.Data)] = true
 		}
 	}
 	return h, nil

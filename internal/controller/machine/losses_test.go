@@ -22,6 +22,7 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/nodestate"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailnetsim"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailnetsim/simtest"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
@@ -157,7 +158,7 @@ func (w *simWorld) write(st *corev1.Secret) {
 
 func idOf(prefs []byte) string {
 	s := &corev1.Secret{Data: map[string][]byte{string(ipn.CurrentProfileStateKey): []byte(profile), profile: prefs}}
-	return nodeID(s)
+	return nodestate.NodeID(s.Data)
 }
 
 // mayRun reports whether the tailnet still knows the node of a state.

@@ -5,13 +5,10 @@ package machine
 
 import (
 	"bytes"
-	"encoding/json"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"tailscale.com/ipn"
 	"tailscale.com/kube/kubetypes"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
@@ -165,27 +162,7 @@ func nodeIDOfState(state *corev1.Secret) string {
 	if nodestate.Of(state.Data) == nodestate.Partial {
 		return ""
 	}
-	return nodeID(state)
-}
-
-// nodeID returns the node ID of the device whose state a Secret holds. Containerboot writes it some
-// time after tailscaled has written it in its profile.
-func nodeID(state *corev1.Secret) string {
-	if id := string(state.Data[kubetypes.KeyDeviceID]); validNodeID.MatchString(id) {
-		return id
-	}
-	for k, v := range state.Data {
-		if !strings.HasPrefix(k, "profile-") {
-			continue
-		}
-		var prefs struct {
-			Config struct{ NodeID string }
-		}
-		if json.Unmarshal(v, &prefs) == nil && validNodeID.MatchString(prefs.Config.NodeID) && k == string(state.Data[string(ipn.CurrentProfileStateKey)]) {
-			return prefs.Config.NodeID
-		}
-	}
-	return ""
+	return nodestate.NodeID(state.Data)
 }
 
 func issued(config *corev1.Secret) (time.Time, bool) {

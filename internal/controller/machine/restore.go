@@ -16,6 +16,7 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/secrets"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
@@ -47,7 +48,7 @@ func isBackup(mg *v1alpha1.Machine, s *corev1.Secret) bool {
 func takeOver(ctx context.Context, kube client.Client, mg *v1alpha1.Machine, s *corev1.Secret) error {
 	before := s.DeepCopy()
 	s.SetOwnerReferences([]metav1.OwnerReference{controllerRef(mg)})
-	controllerutil.AddFinalizer(s, finalizer)
+	controllerutil.AddFinalizer(s, secrets.FinalizerState)
 	metav1.SetMetaDataLabel(&s.ObjectMeta, meta.LabelBackup, "true")
 	err := kube.Patch(ctx, s, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	return errors.Wrapf(err, "cannot take over state Secret %q", s.GetName())

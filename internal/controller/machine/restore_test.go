@@ -16,6 +16,7 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/secrets"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
@@ -65,7 +66,7 @@ func TestRestore(t *testing.T) {
 	w := restoredWorld(t, backup())
 	w.settle()
 	s := w.secret("edge-ingress-0")
-	if !metav1.IsControlledBy(s, w.mg) || !slices.Contains(s.GetFinalizers(), finalizer) || s.GetLabels()[meta.LabelBackup] != "true" {
+	if !metav1.IsControlledBy(s, w.mg) || !slices.Contains(s.GetFinalizers(), secrets.FinalizerState) || s.GetLabels()[meta.LabelBackup] != "true" {
 		t.Errorf("state Secret: want it to be the Machine's, got %+v", s.ObjectMeta)
 	}
 	if w.api.minted != 0 || w.authKey() != "" {

@@ -12,17 +12,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/secrets"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
-
-// finalizer keeps a state Secret readable until the device that it names is gone: otherwise the
-// deletion of a namespace would remove the Secret before the Machine is done.
-const finalizer = "gateway.tailscale.com/machine"
 
 // podSecrets are the Secrets of a machine. Each may be nil.
 type podSecrets struct {
@@ -52,7 +48,6 @@ func getSecrets(ctx context.Context, kube client.Client, mg *v1alpha1.Machine) (
 
 // getSecret reads a Secret that the machine controls, or a state Secret of a backup that it may take
 // over.
-
 func getSecret(ctx context.Context, kube client.Client, mg *v1alpha1.Machine, name string) (*corev1.Secret, error) {
 	s := &corev1.Secret{}
 	err := kube.Get(ctx, types.NamespacedName{Namespace: mg.GetNamespace(), Name: name}, s)
@@ -92,7 +87,7 @@ func newSecret(mg *v1alpha1.Machine, name, kind string) *corev1.Secret {
 		Type: corev1.SecretTypeOpaque,
 	}
 	if kind == meta.SecretTypeState {
-		s.SetFinalizers([]string{finalizer})
+		s.SetFinalizers([]string{secrets.FinalizerState})
 		s.Labels[meta.LabelBackup] = "true"
 	}
 	return s
@@ -111,7 +106,7 @@ func controllerRef(mg *v1alpha1.Machine) metav1.OwnerReference {
 // it.
 func ensureSecrets(ctx context.Context, kube client.Client, mg *v1alpha1.Machine, s podSecrets) (podSecrets, error) {
 	if s.state != nil && s.state.GetDeletionTimestamp() != nil {
-		if err := release(ctx, kube, s.state); err != nil {
+		if err := secrets.ReleaseState(ctx, kube, s.state); err != nil {
 			return s, err
 		}
 		s.state = nil
@@ -154,28 +149,9 @@ func deleteSecrets(ctx context.Context, kube client.Client, s podSecrets) error 
 		if err := client.IgnoreNotFound(kube.Delete(ctx, secret)); err != nil {
 			return errors.Wrapf(err, "cannot delete Secret %q", secret.GetName())
 		}
-		if err := release(ctx, kube, secret); err != nil {
+		if err := secrets.ReleaseState(ctx, kube, secret); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// release removes the finalizer from a Secret. The node still writes to the Secret, so the patch
-// names only the finalizer.
-func release(ctx context.Context, kube client.Client, s *corev1.Secret) error {
-	fresh := &corev1.Secret{}
-	err := kube.Get(ctx, client.ObjectKeyFromObject(s), fresh)
-	if kerrors.IsNotFound(err) || (err == nil && fresh.GetUID() != s.GetUID()) {
-		return nil
-	}
-	if err != nil {
-		return errors.Wrapf(err, "cannot get Secret %q", s.GetName())
-	}
-	before := fresh.DeepCopy()
-	if !controllerutil.RemoveFinalizer(fresh, finalizer) {
-		return nil
-	}
-	err = kube.Patch(ctx, fresh, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-	return errors.Wrapf(client.IgnoreNotFound(err), "cannot release Secret %q", s.GetName())
 }

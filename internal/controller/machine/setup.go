@@ -118,5 +118,5 @@ func (r *secretReconciler) Reconcile(ctx context.Context, req reconcile.Request)
 	if err != nil && !kerrors.IsNotFound(err) {
 		return reconcile.Result{}, errors.Wrap(err, "cannot get Machine")
 	}
-	return reconcile.Result{}, release(ctx, r.kube, s)
+	return reconcile.Result{}, secrets.ReleaseState(ctx, r.kube, s)
 }

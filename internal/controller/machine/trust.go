@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -28,9 +27,6 @@ import (
 // tailnet there. The provider only acts on devices that it has verified to be the Machine's. It
 // records them where pods cannot write: in an annotation of the Machine, of which a pod may only
 // write the status. A verified device stays verified, even if an admin renames or retags it later.
-
-// validNodeID matches node IDs. Other texts could change the path of a request.
-var validNodeID = regexp.MustCompile(`^[A-Za-z0-9]{1,64}$`)
 
 // claimed returns the name of another Machine that a device belongs to, or "".
 func (e *external) claimed(ctx context.Context, mg *v1alpha1.Machine, id string) (string, error) {

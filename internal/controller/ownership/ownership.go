@@ -9,8 +9,6 @@ package ownership
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"regexp"
 	"slices"
 	"strings"
@@ -23,6 +21,7 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/claims"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/marks"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
@@ -40,8 +39,7 @@ var notAllowed = regexp.MustCompile(`[^A-Za-z0-9 -]`)
 // Marker returns the beginning of the descriptions of everything that is made for a
 // managed object. It is unique among the objects of all clusters.
 func Marker(clusterID string, mg resource.Managed) string {
-	sum := sha256.Sum256([]byte(clusterID + "/" + mg.GetNamespace() + "/" + mg.GetName()))
-	return "tsgw " + hex.EncodeToString(sum[:7])
+	return marks.Credential(clusterID, mg.GetNamespace(), mg.GetName())
 }
 
 // Description returns the marker and the text, or the object's name if the text is empty,

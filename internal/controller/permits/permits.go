@@ -252,3 +252,26 @@ func (r *Record) edit(ctx context.Context, i int, change func(map[string][]byte)
 	}
 	return errors.Wrapf(err, "cannot write Secret %s/%s%d", r.namespace, prefix, i)
 }
+
+// Configs returns the UIDs of the provider configs that the record in a namespace names, sorted. The
+// record outlives the provider.
+func Configs(ctx context.Context, kube client.Reader, namespace string) ([]types.UID, error) {
+	var out []types.UID
+	for i := range shards {
+		s := &corev1.Secret{}
+		err := kube.Get(ctx, types.NamespacedName{Namespace: namespace, Name: fmt.Sprintf("%s%d", prefix, i)}, s)
+		if kerrors.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return nil, errors.Wrap(err, "cannot read permits")
+		}
+		for _, b := range s.Data {
+			if p := parse(b); p.Config != "" {
+				out = append(out, p.Config)
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out), nil
+}

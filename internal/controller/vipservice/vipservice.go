@@ -259,27 +259,8 @@ func (e *external) put(ctx context.Context, mg *v1alpha1.VIPService) error {
 // according to Tailscale's operator is left to them.
 func (e *external) Delete(ctx context.Context, mg *v1alpha1.VIPService) (managed.ExternalDelete, error) {
 	mg.SetConditions(xpv2.Deleting())
-	name := string(mg.Spec.ForProvider.Name)
-	s, err := registry.GetToDelete(ctx, e.api, name)
-	if err != nil || s == nil {
-		return managed.ExternalDelete{}, err
-	}
-	if s.Annotations[meta.AnnotationOwner] != e.owner(mg) && !lostAnnotations(mg, s) {
-		return managed.ExternalDelete{}, nil
-	}
-	refs, err := registry.ParseOwnerRefs(s.Annotations[meta.AnnotationOwnerReferences])
-	if err != nil {
-		return managed.ExternalDelete{}, err
-	}
-	if refs.Others(e.clusterID) == 0 {
-		return managed.ExternalDelete{}, errors.Wrapf(e.api.DeleteService(ctx, name), "cannot delete service %q", name)
-	}
-	left := *s
-	if left.Annotations, err = registry.Released(s.Annotations, e.clusterID, false); err != nil {
-		return managed.ExternalDelete{}, err
-	}
-	_, err = e.api.PutService(ctx, left)
-	return managed.ExternalDelete{}, errors.Wrapf(err, "cannot leave service %q to its other owners", name)
+	_, err := registry.Remove(ctx, e.api, e.self(mg), string(mg.Spec.ForProvider.Name), func(s *tailscale.Service) bool { return lostAnnotations(mg, s) })
+	return managed.ExternalDelete{}, err
 }
 
 // Disconnect does nothing, because clients are shared.

@@ -1,0 +1,78 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"debug/elf"
+	"debug/macho"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/yaml"
+)
+
+// TestPlugins builds archives of a small program for all platforms, and compares them with the
+// manifest for krew.
+func TestPlugins(t *testing.T) {
+	dir := t.TempDir()
+	head := commit{time: time.Unix(1, 0)}
+	release := func(to string) *releaseCmd {
+		c := &releaseCmd{Out: filepath.Join(dir, to), Version: "v0.0.1", Arch: []string{"amd64", "arm64"}}
+		if err := c.plugins(t.Context(), "./testdata/hello", head); err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	c := release("a")
+	release("b")
+	b, err := os.ReadFile(filepath.Join(c.Out, "plugin", pluginName+".krew.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var m struct {
+		Spec struct {
+			Platforms []struct{ URI, SHA256, Bin string }
+		}
+	}
+	if err := yaml.UnmarshalStrict(b, &struct {
+		APIVersion, Kind string
+		Metadata         struct{ Name string }
+		Spec             map[string]any
+	}{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.Unmarshal(b, &m); err != nil {
+		t.Fatal(err)
+	}
+	if len(m.Spec.Platforms) != 4 {
+		t.Errorf("want 4 platforms, got %d", len(m.Spec.Platforms))
+	}
+	for _, p := range m.Spec.Platforms {
+		file := filepath.Base(p.URI)
+		packed, err := os.ReadFile(filepath.Join(c.Out, "plugin", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := os.ReadFile(filepath.Join(dir, "b", "plugin", file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if checksum(packed) != p.SHA256 || checksum(again) != p.SHA256 {
+			t.Errorf("%s: the manifest has the digest %s, the archives have %s and %s", file, p.SHA256, checksum(packed), checksum(again))
+		}
+		if p.Bin != pluginBinary || !strings.HasPrefix(p.URI, source+"/releases/download/v0.0.1/") {
+			t.Errorf("%s: binary %q at %q", file, p.Bin, p.URI)
+		}
+	}
+	bins := filepath.Join(c.Out, "plugin", "bin")
+	if f, err := macho.Open(filepath.Join(bins, "darwin-arm64", pluginBinary)); err != nil || f.Cpu != macho.CpuArm64 {
+		t.Errorf("darwin-arm64: %v, %v", f, err)
+	}
+	if f, err := elf.Open(filepath.Join(bins, "linux-arm64", pluginBinary)); err != nil || f.Machine != elf.EM_AARCH64 {
+		t.Errorf("linux-arm64: %v, %v", f, err)
+	}
+}

@@ -1,0 +1,138 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package plugin holds the commands of the kubectl plugin. They read the cluster with the rights of
+// the caller, and write only where a flag says so.
+package plugin
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/alecthomas/kong"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
+)
+
+// Exit codes. Scripts can use them as those of kubectl diff.
+const (
+	ExitNone   = 0 // Nothing to report, or everything reported is deleted.
+	ExitFound  = 1 // Something is reported and stays.
+	ExitFailed = 2 // The command failed, or was called incorrectly.
+)
+
+const description = `Answers questions about Tailscale Gateway in the cluster of your kubeconfig.
+
+As a kubectl plugin the command is kubectl tailscale-gateway; under the name tsgw it is the same. It has the rights of your kubeconfig, and changes nothing without a flag that says so.`
+
+// cli has all flags and commands.
+type cli struct {
+	Version kong.VersionFlag `help:"Print the version and exit."`
+
+	Cluster kubeFlags `embed:""`
+
+	Orphans   orphansCmd   `cmd:"" help:"List what this cluster left in its tailnets and in itself, and delete it on request."`
+	Uninstall uninstallCmd `cmd:"" help:"List what would stay in the tailnets if the provider were removed now, and the commands that delete it first."`
+}
+
+// kubeFlags select the cluster, as those of kubectl do.
+type kubeFlags struct {
+	Kubeconfig     string        `help:"Path of the kubeconfig. The default is that of kubectl." placeholder:"FILE" group:"Cluster"`
+	Context        string        `help:"Context of the kubeconfig." placeholder:"NAME" group:"Cluster"`
+	As             string        `help:"User to impersonate." placeholder:"USER" group:"Cluster"`
+	AsGroup        []string      `help:"Group to impersonate; may be repeated." placeholder:"GROUP" group:"Cluster"`
+	RequestTimeout time.Duration `default:"30s" help:"Longest wait for one answer of the API server." group:"Cluster"`
+}
+
+// config returns the connection to the API server.
+func (f kubeFlags) config() (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = f.Kubeconfig
+	over := &clientcmd.ConfigOverrides{CurrentContext: f.Context}
+	over.AuthInfo.Impersonate, over.AuthInfo.ImpersonateGroups = f.As, f.AsGroup
+	cfg, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, over).ClientConfig()
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot use the kubeconfig")
+	}
+	cfg.Timeout, cfg.UserAgent = f.RequestTimeout, version.UserAgent()
+	return cfg, nil
+}
+
+// A session is what commands work with.
+type session struct {
+	ctx  context.Context //nolint:containedctx // Kong calls commands without parameters.
+	out  io.Writer
+	errs io.Writer
+	kube func() (client.Client, error)
+	time clock.PassiveClock
+	wait func(ctx context.Context, d time.Duration) error
+	code int
+}
+
+// Run runs a command and returns its exit code.
+func Run(ctx context.Context, args []string, out, errs io.Writer) int {
+	c := &cli{}
+	s := &session{ctx: ctx, out: out, errs: errs, time: clock.RealClock{}, wait: pause}
+	s.kube = func() (client.Client, error) { return connect(c.Cluster) }
+	return s.run(c, args)
+}
+
+func (s *session) run(c *cli, args []string) int {
+	type exited struct{ code int }
+	code := func() (code int) {
+		// Kong ends the process for --help and --version; here it only ends the parsing.
+		defer func() {
+			switch r := recover().(type) {
+			case nil:
+			case exited:
+				code = r.code
+			default:
+				panic(r)
+			}
+		}()
+		parser, err := kong.New(c, kong.Name("kubectl tailscale-gateway"), kong.Description(description), kong.Writers(s.out, s.errs),
+			kong.Vars{"version": version.Version}, kong.Help(help), kong.Exit(func(code int) { panic(exited{code}) }))
+		if err != nil {
+			return s.fail(err)
+		}
+		k, err := parser.Parse(args)
+		if err != nil {
+			return s.fail(errors.Wrap(err, "cannot read the command line; --help shows it"))
+		}
+		if err := k.Run(s); err != nil {
+			return s.fail(err)
+		}
+		return s.code
+	}()
+	return code
+}
+
+func (s *session) fail(err error) int {
+	fmt.Fprintf(s.errs, "error: %s\n", Quoted(err.Error()))
+	return ExitFailed
+}
+
+// help prints the help of kong, and that of the command.
+func help(o kong.HelpOptions, k *kong.Context) error {
+	if err := kong.DefaultHelpPrinter(o, k); err != nil {
+		return errors.Wrap(err, "cannot print help")
+	}
+	return nil
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return errors.Wrap(ctx.Err(), "interrupted")
+	}
+}

@@ -1,0 +1,74 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+)
+
+func TestUninstall(t *testing.T) {
+	owned := metav1.ObjectMeta{Namespace: "ns", Name: "web-0", Annotations: map[string]string{meta.AnnotationNodeID: "n1"}}
+	owned.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "MachineSet", Name: "web", UID: "1", Controller: ptr.To(true)}}
+	kept := &v1alpha1.VIPService{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "kept"}}
+	kept.Status.AtProvider.Name = "svc:\x1b[2J"
+	kept.SetManagementPolicies(xpv2.ManagementPolicies{xpv2.ManagementActionObserve, xpv2.ManagementActionCreate})
+	watched := &v1alpha1.VIPService{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "watched"}}
+	watched.Status.AtProvider.Name = "svc:watched"
+	watched.SetManagementPolicies(xpv2.ManagementPolicies{xpv2.ManagementActionObserve})
+	w := newWorld(t, &v1alpha1.Machine{ObjectMeta: owned}, kept, watched)
+	code, out, errs := w.run("uninstall")
+	want := `KIND         NAMESPACE   NAME    HOLDS IN THE TAILNET   AFTER DELETION
+Machine      ns          web-0   n1                     removed
+VIPService   ns          kept    "svc:\x1b[2J"          stays, as managementPolicies say
+
+Before the provider is removed, run in this order, and wait for each:
+
+  kubectl delete vipservice.tailnet.gateway.tailscale.com --namespace=ns kept watched
+  kubectl delete clusterproviderconfig.tailnet.gateway.tailscale.com main
+`
+	if diff := cmp.Diff(want, out); diff != "" || code != ExitFound {
+		t.Errorf("uninstall: code %d, %s: -want, +got:\n%s", code, errs, diff)
+	}
+}
+
+// TestUninstallKinds checks that uninstall knows every managed kind.
+func TestUninstallKinds(t *testing.T) {
+	s, err := newScheme()
+	if err != nil {
+		t.Fatal(err)
+	}
+	staged := map[string]bool{}
+	for _, st := range stages() {
+		for _, k := range st {
+			staged[k.Kind] = true
+		}
+	}
+	for kind := range s.KnownTypes(v1alpha1.SchemeGroupVersion) {
+		o, err := s.New(v1alpha1.SchemeGroupVersion.WithKind(kind))
+		if err != nil || strings.HasSuffix(kind, "List") {
+			continue
+		}
+		if _, managed := o.(resource.Managed); !managed {
+			continue
+		}
+		// A Discovery only reads.
+		if holding()[kind] == nil && kind != v1alpha1.DiscoveryKind {
+			t.Errorf("holding() lacks the kind %s", kind)
+		}
+		if !staged[kind] {
+			t.Errorf("stages() lacks the kind %s", kind)
+		}
+	}
+}
