@@ -7,7 +7,10 @@ package integration
 
 import (
 	"context"
+	"slices"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -31,7 +34,8 @@ func asProvider(ctx context.Context, kube client.Client, cfg *rest.Config) (*res
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot parse the manifests")
 	}
-	for _, o := range append(objects, installed...) {
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: apiserver.CrossplaneNamespace}}
+	for _, o := range slices.Concat([]client.Object{ns}, objects, installed) {
 		if err := kube.Create(ctx, o); err != nil {
 			return nil, errors.Wrapf(err, "cannot create %q", o.GetName())
 		}

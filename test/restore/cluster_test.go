@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -100,7 +101,8 @@ func (c *cluster) startProvider() {
 	c.must(err)
 	installed, err := apiserver.Installed()
 	c.must(err)
-	for _, o := range append(roles, installed...) {
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: apiserver.CrossplaneNamespace}}
+	for _, o := range slices.Concat([]client.Object{ns}, roles, installed) {
 		c.must(c.kube.Create(c.Context(), o))
 	}
 	kubeconfig, err := clientcmd.Load(c.server.Kubeconfig)
