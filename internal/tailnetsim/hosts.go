@@ -139,6 +139,7 @@ func (s *Server) drainsLocked(v *service, d *device) bool {
 // has each service's addresses. A host keeps them while it can serve.
 func (s *Server) recomputeLocked() {
 	now := s.now()
+	s.followStrandedLocked()
 	// A tailnet has many devices and few of them host anything.
 	hosts := map[int64]*device{}
 	for id, d := range s.st.Devices {
@@ -159,7 +160,7 @@ func (s *Server) recomputeLocked() {
 				continue
 			}
 			accepted[name][id] = true
-			if !d.online {
+			if s.strandedLocked(name, d) || !d.online {
 				continue
 			}
 			if best == 0 || id == s.primary[name] || (best != s.primary[name] && id < best) {

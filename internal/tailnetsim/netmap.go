@@ -36,15 +36,16 @@ func (s *Server) mapResponseLocked(d *device) *tailcfg.MapResponse {
 		}
 		n := s.nodeLocked(p)
 		n.CapMap = nil
-		n.AllowedIPs = append(slices.Clone(n.Addresses), s.routesLocked(p)...)
-		n.PrimaryRoutes = s.routesLocked(p)
+		n.AllowedIPs = append(slices.Clone(n.Addresses), n.PrimaryRoutes...)
 		res.Peers = append(res.Peers, n)
 	}
 	return res
 }
 
 // nodeLocked is a device as it sees itself: a service host has the addresses of every
-// service that it was accepted for, primary or not, also while it drains.
+// service that it was accepted for, primary or not, also while it drains. PrimaryRoutes are those
+// that it is primary for (tailcfg.Node; tailscale/tailscale#19666 shows Self.PrimaryRoutes of a
+// host that works).
 func (s *Server) nodeLocked(d *device) *tailcfg.Node {
 	v4, v6 := netip.PrefixFrom(d.IPv4, 32), netip.PrefixFrom(d.IPv6, 128)
 	online := d.online
@@ -54,7 +55,8 @@ func (s *Server) nodeLocked(d *device) *tailcfg.Node {
 		Addresses: []netip.Prefix{v4, v6}, AllowedIPs: []netip.Prefix{v4, v6},
 		Endpoints: d.Endpoints, HomeDERP: d.HomeDERP, Cap: d.Cap, Created: d.Created, Tags: d.Tags,
 		MachineAuthorized: d.Authorized, Online: &online,
-		CapMap: tailcfg.NodeCapMap{tailcfg.NodeAttrDisableUPnP: nil},
+		CapMap:        tailcfg.NodeCapMap{tailcfg.NodeAttrDisableUPnP: nil},
+		PrimaryRoutes: s.routesLocked(d),
 	}
 	if !d.KeyExpiryDisabled {
 		n.KeyExpiry = d.Expires

@@ -45,7 +45,9 @@ type Server struct {
 	accepted map[string]map[int64]bool
 	// lost is when the host of a service's addresses was lost, while they wait for
 	// another one.
-	lost     map[string]time.Time
+	lost map[string]time.Time
+	// stranded are the hosts that Switches.NoPrimary concerns, by service.
+	stranded map[string]map[int64]*stranding
 	switches Switches
 	c2n      map[string]*c2nCall
 	derpMap  *tailcfg.DERPMap
@@ -61,7 +63,7 @@ func New(o Options) (*Server, error) {
 	s := &Server{
 		opts: o, log: o.Logger, ctx: ctx, cancel: cancel,
 		primary: map[string]int64{}, accepted: map[string]map[int64]bool{},
-		lost: map[string]time.Time{}, switches: o.Switches.clone(),
+		lost: map[string]time.Time{}, stranded: map[string]map[int64]*stranding{}, switches: o.Switches.clone(),
 		c2n:     map[string]*c2nCall{},
 		derpMap: &tailcfg.DERPMap{Regions: map[int]*tailcfg.DERPRegion{}, OmitDefaultRegions: true},
 	}
