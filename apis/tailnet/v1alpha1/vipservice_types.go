@@ -246,6 +246,10 @@ type RoutingRemedy struct {
 
 	// Time of the attempt.
 	Time metav1.Time `json:"time"`
+
+	// Restarted is when a machine was last told to restart for this service.
+	// +optional
+	Restarted *metav1.Time `json:"restarted,omitempty"`
 }
 
 // A VIPServiceObservation is what Tailscale reports of a service.
@@ -277,8 +281,8 @@ type VIPServiceObservation struct {
 	// +optional
 	PrimaryRoutesSeen bool `json:"primaryRoutesSeen,omitempty"`
 
-	// RoutingRemedy is the last attempt to make control choose a primary host. Absent while there
-	// is a primary host.
+	// RoutingRemedy is the last attempt to make control choose a primary host. Absent if there was
+	// none.
 	// +optional
 	RoutingRemedy *RoutingRemedy `json:"routingRemedy,omitempty"`
 
