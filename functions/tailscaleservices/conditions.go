@@ -21,6 +21,9 @@ import (
 // conditions returns the conditions of the object.
 func (s *service) conditions() []compose.Condition {
 	out := []compose.Condition{s.accepted(), s.endpointsSelected(), s.vipServiceReady(), s.advertised(), s.approved()}
+	if s.routing() != nil || s.facts.conditions[meta.TypeRouted] {
+		out = append(out, s.primaryChosen())
+	}
 	if s.shared() {
 		out = append(out, s.conflict())
 	}
@@ -170,6 +173,24 @@ func (s *service) advertised() compose.Condition {
 	default:
 		c.Reason = meta.ReasonNoHealthyBackend
 		c.Message = fmt.Sprintf("No machine offers %s: each does once it is in the tailnet and its backends answer; check that %s exists and serves its port; status.agent of the Machines shows what is missing", s.serviceName(), s.backends())
+	}
+	return c
+}
+
+// primaryChosen returns the condition Routed, which the provider sets once hosts were accepted.
+func (s *service) primaryChosen() compose.Condition {
+	c := compose.Condition{Type: meta.TypeRouted, Reason: meta.ReasonNoHost, Message: fmt.Sprintf("No machine offers %s", s.serviceName())}
+	p := s.routing()
+	if p == nil {
+		return c
+	}
+	c.Reason, c.Message = p.Reason, p.Message
+	switch p.Status {
+	case corev1.ConditionTrue:
+		c.Status, c.Message = compose.True, fmt.Sprintf("Tailscale sends clients to a host of %s", s.serviceName())
+	case corev1.ConditionFalse:
+		c.Status = compose.False
+	case corev1.ConditionUnknown:
 	}
 	return c
 }

@@ -37,6 +37,9 @@ func (f facts) conditionTypes() []xpv2.ConditionType {
 		return []xpv2.ConditionType{meta.TypeAccepted}
 	}
 	out := slices.Clone(conditionTypes)
+	if f.conditions[meta.TypeRouted] {
+		out = append(out, meta.TypeRouted)
+	}
 	if f.shared() {
 		out = append(out, meta.TypeConflict)
 	}

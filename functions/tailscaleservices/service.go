@@ -193,10 +193,32 @@ func (s *service) nameReported() bool {
 // it, see routeOnly. A service that no cluster hosts is ready without a machine, because it is only
 // a backend of routes.
 func (s *service) answers() bool {
+	if s.isUnrouted() {
+		return false
+	}
 	if s.routeOnly() {
 		return !s.shared() || count(s.allHosts(), isHealthy) > 0
 	}
 	return count(s.hosts(), isHealthy) > 0
+}
+
+// isUnrouted reports whether control has made no host of the service primary, or has not done so yet:
+// clients have no route to it. What the provider does not know does not count.
+func (s *service) isUnrouted() bool {
+	c := s.routing()
+	return c != nil && (c.Status == corev1.ConditionFalse || c.Reason == meta.ReasonWaitingForPrimary)
+}
+
+// routing returns the provider's condition Routed. It returns nil if there is none.
+func (s *service) routing() *xpv2.Condition {
+	if s.vip == nil || s.moving() {
+		return nil
+	}
+	c := s.vip.GetCondition(meta.TypeRouted)
+	if c.Reason == "" {
+		return nil
+	}
+	return &c
 }
 
 // routeOnly reports whether this cluster does not host the service: none of the selected endpoints

@@ -116,6 +116,11 @@ type Pauses struct {
 	// targets before it is ready.
 	Warm time.Duration
 
+	// Primary is how long a service can be without a primary host before the agent reports it.
+	// Control takes about 15 s to move the addresses of a service (tailscale.com
+	// kube/services/services.go), so that a failover is never reported.
+	Primary time.Duration
+
 	// Begin is how long the hook of the tailscale container waits for the agent's hook, which
 	// kubelet runs at the same time (k8s.io/kubernetes pkg/kubelet/kuberuntime,
 	// killContainersWithSyncResult). When kubelet only restarts the tailscale container, it does
@@ -125,7 +130,7 @@ type Pauses struct {
 
 // DefaultPauses returns the pauses of an agent in a pod.
 func DefaultPauses() Pauses {
-	return Pauses{Retry: 5 * time.Second, Report: kube.DefaultSettle, Settle: 3 * time.Second, Warm: 10 * time.Second, Begin: 10 * time.Second}
+	return Pauses{Retry: 5 * time.Second, Report: kube.DefaultSettle, Settle: 3 * time.Second, Warm: 10 * time.Second, Primary: time.Minute, Begin: 10 * time.Second}
 }
 
 // An Agent serves one proxy pod.
@@ -209,7 +214,7 @@ func (a *Agent) Run(ctx context.Context, l, hooks net.Listener) error {
 		logout:     func() { go watcher.Logout(ctx) },
 		terminator: a.newTerminator(ctx),
 		issuer:     a.newIssuer(ctx),
-		offers:     offers{}, readvertising: readvertising{},
+		offers:     offers{}, readvertising: readvertising{}, routing: routing{},
 		config: atomicdir.New(a.opts.TailscaledConfigDir, meta.ConfigKey),
 		serve: atomicdir.New(filepath.Dir(a.opts.ServeConfigPath), filepath.Base(a.opts.ServeConfigPath),
 			ingressservices.IngressConfigKey, egressservices.KeyEgressServices),

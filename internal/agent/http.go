@@ -37,6 +37,7 @@ type health struct {
 	stopping bool
 	waiting  string
 	unready  string
+	restart  bool
 }
 
 func newHealth() *health { return &health{waiting: "Starting"} }
@@ -59,6 +60,23 @@ func (h *health) setUnready(msg string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.unready = msg
+}
+
+// setRestart sets whether tailscaled is to restart.
+func (h *health) setRestart(restart bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.restart = restart
+}
+
+// restarting returns why tailscaled must restart. Empty when it must not.
+func (h *health) restarting() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.restart {
+		return "No host of a service is primary"
+	}
+	return ""
 }
 
 // startup returns why containerboot must not start yet. Empty when it can start.
@@ -119,6 +137,7 @@ func (a *Agent) handler() http.Handler {
 	mux.HandleFunc("GET "+proxy.PathReadiness, answer(a.health.readiness))
 	mux.HandleFunc("GET "+proxy.PathLiveness, a.liveness)
 	mux.HandleFunc("GET "+proxy.PathDrained, a.drained)
+	mux.HandleFunc("GET "+proxy.PathRestart, answer(a.health.restarting))
 	mux.Handle("GET "+proxy.PathMetrics, promhttp.HandlerFor(a.metrics.registry, promhttp.HandlerOpts{}))
 	return mux
 }

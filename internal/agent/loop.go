@@ -108,6 +108,20 @@ type loop struct {
 	readvertising readvertising
 	readvertiseAt time.Time
 
+	// routing has which services have a primary host, and routingAt is when that may change. Zero
+	// means never.
+	routing   routing
+	routingAt time.Time
+
+	// primaries is the number of services that this machine is primary for: a metric and not in the
+	// machine's status, which would change with each failover. primarySeen reports whether there
+	// was ever one.
+	primaries   int
+	primarySeen bool
+
+	// remedy is what the provider tells the machine to do about services without one.
+	remedy remedy
+
 	// joined reports whether tailscaled has been in its tailnet. Before that, nothing is reported
 	// until reportAt.
 	joined   bool
@@ -172,6 +186,9 @@ func (l *loop) setSecret(s *corev1.Secret) {
 		l.health.setWaiting("Waiting for Secret " + name + " to be made by the provider")
 		return
 	}
+	if err := l.remedy.set(s.GetAnnotations()[meta.AnnotationRemedy]); err != nil {
+		l.log.Info("Ignoring what the provider asks for", "secret", name, "error", err)
+	}
 	b := s.Data[meta.ConfigKey]
 	if _, err := plan.TailscaledConfig(b, nil); err != nil {
 		l.log.Info("Cannot use config Secret", "secret", name, "key", meta.ConfigKey, "error", err)
@@ -202,6 +219,10 @@ func (l *loop) step(ctx context.Context, now time.Time) time.Time {
 	if err := l.writeServe(now, services, listed); err != nil {
 		l.failed(now, "Cannot write serve config", err)
 	}
+	if listed {
+		l.followRoutes(now, services)
+		l.remedyRouting(now)
+	}
 	if err := l.writeConfig(now, services, listed); err != nil {
 		l.failed(now, "Cannot write tailscaled's config", err)
 	}
@@ -210,6 +231,8 @@ func (l *loop) step(ctx context.Context, now time.Time) time.Time {
 	l.health.setUnready(l.roles.unready(l))
 	l.recoverState(now)
 	l.drain.step(now, l.tailnet, l.roles.busy() || l.drain.busy(now))
+	l.remedy.restart = l.remedy.restart && l.drain != nil
+	l.health.setRestart(l.remedy.restart && l.drain.over())
 	if l.drain.replaced(now) {
 		l.log.Info("tailscaled is back, serving again")
 		l.endDrain()
@@ -223,14 +246,15 @@ func (l *loop) step(ctx context.Context, now time.Time) time.Time {
 
 	if listed && l.roles.started() && l.mayReport(now) {
 		status := plan.Status(l.opts.PodIP, services, plan.Tailnet{
-			Running: l.tailnet.Running, Accepted: l.tailnet.Accepted, Readvertised: l.readvertising.counts(),
+			Running: l.tailnet.Running, Accepted: l.tailnet.Accepted, Readvertised: l.readvertising.counts(), Routed: l.routing.states(),
 		})
+		status.PrimaryRoutesSeen = l.primarySeen
 		l.roles.report(status)
 		l.report(status)
-		l.metrics.services(services, l.tailnet.Accepted)
+		l.metrics.services(services, l.tailnet.Accepted, l.routing.states(), l.primaries)
 	}
 	due = slices.AppendSeq(due, maps.Values(l.leaving))
-	due = append(due, l.retry, l.reachAgain, l.reportAt, l.logoutAt, l.offerAt, l.readvertiseAt)
+	due = append(due, l.retry, l.reachAgain, l.reportAt, l.logoutAt, l.offerAt, l.readvertiseAt, l.routingAt, l.remedy.again)
 	return earliest(now, append(due, l.drain.deadlines(now)...)...)
 }
 
@@ -405,11 +429,11 @@ func (l *loop) served(names []string) []string {
 }
 
 // persist returns the names without the services that are withdrawn for a moment because
-// control does not accept the machine for them.
+// control does not accept the machine for them, or has made no host of them primary.
 func (l *loop) persist(now time.Time, names []string) []string {
 	withdrawn, next := l.readvertising.step(now, names, l.tailnet.Accepted, l.tailnet.Running)
 	l.readvertiseAt = next
-	return slices.DeleteFunc(names, func(n string) bool { return withdrawn[n] })
+	return slices.DeleteFunc(names, func(n string) bool { return withdrawn[n] || n == l.remedy.withdrawn })
 }
 
 func (l *loop) failed(now time.Time, msg string, err error) {

@@ -51,7 +51,7 @@ func newLoop(t *testing.T, dir string) (*loop, *int) {
 		findDestinations: func(d *drain, _ map[string]plan.Handlers) { d.destinations = destinations{} },
 		kernel:           newKernel(false, nil, nil, nil),
 		issuer:           issue.None{},
-		offers:           offers{}, readvertising: readvertising{},
+		offers:           offers{}, readvertising: readvertising{}, routing: routing{},
 	}
 	if err := l.restore(); err != nil {
 		t.Fatalf("restore(): %v", err)

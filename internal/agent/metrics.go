@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/egress"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
 )
@@ -49,7 +50,7 @@ func NewMetrics() *Metrics {
 		}, []string{"result"}),
 		hosted: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "tailscale_gateway_agent_services",
-			Help: "Services that this machine is wanted to host, advertises, and was accepted for.",
+			Help: "Services that this machine is wanted to host, advertises, was accepted for, is primary for, and that have no primary host.",
 		}, []string{"state"}),
 		backends: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "tailscale_gateway_agent_backends",
@@ -80,8 +81,8 @@ func (m *Metrics) resolved(rcode string) { m.resolves.WithLabelValues(rcode).Inc
 
 func (m *Metrics) wrote(file string) { m.writes.WithLabelValues(file).Inc() }
 
-func (m *Metrics) services(services []plan.Service, accepted map[string]bool) {
-	var advertised, hosted, healthy, total int
+func (m *Metrics) services(services []plan.Service, accepted map[string]bool, routed map[string]v1alpha1.Routing, primary int) {
+	var advertised, hosted, unrouted, healthy, total int
 	for _, s := range services {
 		healthy += s.Healthy
 		total += len(s.Targets)
@@ -91,10 +92,15 @@ func (m *Metrics) services(services []plan.Service, accepted map[string]bool) {
 		if accepted[s.Name] {
 			hosted++
 		}
+		if routed[s.Name] == v1alpha1.RoutingFalse {
+			unrouted++
+		}
 	}
 	m.hosted.WithLabelValues("wanted").Set(float64(len(services)))
 	m.hosted.WithLabelValues("advertised").Set(float64(advertised))
 	m.hosted.WithLabelValues("accepted").Set(float64(hosted))
+	m.hosted.WithLabelValues("primary").Set(float64(primary))
+	m.hosted.WithLabelValues("unrouted").Set(float64(unrouted))
 	m.backends.WithLabelValues("healthy").Set(float64(healthy))
 	m.backends.WithLabelValues("unhealthy").Set(float64(total - healthy))
 }

@@ -79,6 +79,9 @@ type pod struct {
 	// warm is ten seconds, unless a test sets it.
 	warm time.Duration
 
+	// primary is an hour, unless a test sets it.
+	primary time.Duration
+
 	// grace is zero, unless a test sets it.
 	grace time.Duration
 
@@ -98,7 +101,7 @@ func newPod(t *testing.T, objs ...client.Object) *pod {
 	if err != nil {
 		t.Fatalf("NewScheme(): %v", err)
 	}
-	p := &pod{t: t, dir: t.TempDir(), statePatience: time.Minute, begin: 10 * time.Second, warm: 10 * time.Second}
+	p := &pod{t: t, dir: t.TempDir(), statePatience: time.Minute, begin: 10 * time.Second, warm: 10 * time.Second, primary: time.Hour}
 	c := fake.NewClientBuilder().WithScheme(s).WithObjects(objs...).WithStatusSubresource(&v1alpha1.Machine{}).
 		WithIndex(&corev1.Secret{}, "metadata.name", byName).WithIndex(&corev1.ConfigMap{}, "metadata.name", byName).Build()
 	p.kube = &apiServer{WithWatch: c, away: &p.away}
@@ -231,7 +234,7 @@ func (p *pod) start() {
 		Drain:               drainTime,
 		Grace:               p.grace,
 		StatePatience:       p.statePatience,
-		Pauses:              Pauses{Retry: 50 * time.Millisecond, Report: 10 * time.Millisecond, Settle: 50 * time.Millisecond, Warm: p.warm, Begin: p.begin},
+		Pauses:              Pauses{Retry: 50 * time.Millisecond, Report: 10 * time.Millisecond, Settle: 50 * time.Millisecond, Warm: p.warm, Primary: p.primary, Begin: p.begin},
 		Kernel:              p.kernel,
 		Egress: EgressOptions{
 			ConfigMap: p.egress,

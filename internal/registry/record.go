@@ -38,6 +38,10 @@ type Health struct {
 
 	// Score is the percentage of backends that answer.
 	Score int32 `json:"score"`
+
+	// Unrouted reports that no machine of the cluster has seen a primary host of the service for a
+	// minute. False means that one has, or that it is not known.
+	Unrouted bool `json:"unrouted,omitempty"`
 }
 
 // A Record is the description of one cluster on its separate service.

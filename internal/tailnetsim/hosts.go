@@ -141,6 +141,7 @@ func (s *Server) drainsLocked(v *service, d *device) bool {
 // have each service's addresses and each subnet's. A host keeps them while it can serve.
 func (s *Server) recomputeLocked() {
 	now := s.now()
+	s.followStrandedLocked()
 	accepted := make(map[string]map[int64]bool, len(s.st.Services))
 	for name := range s.st.Services {
 		accepted[name] = map[int64]bool{}
@@ -158,7 +159,7 @@ func (s *Server) recomputeLocked() {
 			case v == nil:
 			case offering(v, d) && serves(v, d) && s.approvedLocked(v, d):
 				accepted[name][id] = true
-				if d.online {
+				if !s.strandedLocked(name, d) && d.online {
 					able[name] = append(able[name], c)
 				}
 			case s.drainsLocked(v, d):

@@ -46,6 +46,8 @@ type Server struct {
 	elections map[string]*election
 	// lost is when a host of addresses was lost, while they wait for another one.
 	lost map[string]map[int64]time.Time
+	// stranded are the hosts that Switches.NoPrimary concerns, by service.
+	stranded map[string]map[int64]*stranding
 	// gen is what streams send, without the changes that stale names.
 	gen      *generation
 	stale    staleness
@@ -65,7 +67,7 @@ func New(o Options) (*Server, error) {
 	s := &Server{
 		opts: o, log: o.Logger, ctx: ctx, cancel: cancel,
 		accepted: map[string]map[int64]bool{}, elections: map[string]*election{},
-		lost: map[string]map[int64]time.Time{}, switches: o.Switches.clone(),
+		lost: map[string]map[int64]time.Time{}, stranded: map[string]map[int64]*stranding{}, switches: o.Switches.clone(),
 		stale:   staleness{all: true},
 		c2n:     map[string]*c2nCall{},
 		derpMap: &tailcfg.DERPMap{Regions: map[int]*tailcfg.DERPRegion{}, OmitDefaultRegions: true},

@@ -71,6 +71,8 @@ type Switches struct {
 	// operator reckons with 15 s (tailscale.com/kube/services, services.go);
 	// tailscale/tailscale#20661 reports minutes. Default 0.
 	FailoverDelay tstime.GoDuration `json:"failoverDelay,omitzero"`
+	// NoPrimary are services without a primary host.
+	NoPrimary NoPrimary `json:"noPrimary,omitzero"`
 	// Annotations limits the annotations of services. No source publishes limits.
 	Annotations AnnotationLimits `json:"annotations,omitzero"`
 	// ServiceQuota is how many services the tailnet may have; 0 is any number. No
@@ -169,6 +171,9 @@ func (w *Switches) validate() error {
 	if w.CertDomains != CertAdvertised && w.CertDomains != CertServed {
 		return errors.Errorf("certDomains: unknown condition %q", w.CertDomains)
 	}
+	if err := w.NoPrimary.validate(); err != nil {
+		return err
+	}
 	if st := w.FreshClient.Status; st != 0 && st != http.StatusUnauthorized && st != http.StatusNotFound {
 		return errors.Errorf("freshClient: status must be 401 or 404, not %d", st)
 	}
@@ -181,6 +186,7 @@ func (w *Switches) validate() error {
 // clone returns a copy that shares nothing with w.
 func (w Switches) clone() Switches {
 	w.Plan, w.UnsyncedGroups, w.Regions = maps.Clone(w.Plan), slices.Clone(w.UnsyncedGroups), maps.Clone(w.Regions)
+	w.NoPrimary.Services = slices.Clone(w.NoPrimary.Services)
 	return w
 }
 

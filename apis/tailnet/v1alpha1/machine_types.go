@@ -71,6 +71,22 @@ type MachineObservation struct {
 	KeyIssued bool `json:"keyIssued,omitempty"`
 }
 
+// Routing reports whether control has made a host of a service primary: only then clients have a
+// route to the service.
+// +kubebuilder:validation:Enum="True";"False";Unknown
+type Routing string
+
+// Values of Routing.
+const (
+	// RoutingTrue means that the machine, or a connected device that it sees, is primary.
+	RoutingTrue Routing = "True"
+	// RoutingFalse means that the machine has seen no primary host for a minute, although it
+	// advertises the service and is accepted.
+	RoutingFalse Routing = "False"
+	// RoutingUnknown means that the machine cannot say yet.
+	RoutingUnknown Routing = "Unknown"
+)
+
 // A HostedService is the state of one Tailscale Service on one machine, as the machine's agent
 // reports it.
 type HostedService struct {
@@ -83,6 +99,12 @@ type HostedService struct {
 
 	// Accepted reports whether the control server assigned the service to this machine.
 	Accepted bool `json:"accepted"`
+
+	// Routed reports whether a host of the service is primary, according to the machine's network
+	// map. It does not change while control moves the addresses from one host to another. Absent
+	// if tailscaled or the agent does not report it.
+	// +optional
+	Routed Routing `json:"routed,omitempty"`
 
 	// Readvertisements counts how often the agent withdrew the service for a few seconds and
 	// advertised it again, because the control server had not accepted the machine. An approval
@@ -142,6 +164,12 @@ type MachineAgentStatus struct {
 	// +listMapKey=name
 	// +optional
 	Services []HostedService `json:"services,omitempty"`
+
+	// PrimaryRoutesSeen reports whether control has told this machine at least once that it is
+	// primary for a service. In a tailnet where control does not report that, the absence of a
+	// primary host means nothing.
+	// +optional
+	PrimaryRoutesSeen bool `json:"primaryRoutesSeen,omitempty"`
 
 	// EgressConfig is the revision of the egress ConfigMap that the ports belong to.
 	// +optional

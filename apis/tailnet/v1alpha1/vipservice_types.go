@@ -222,6 +222,36 @@ type ServiceConsumer struct {
 	Online bool `json:"online"`
 }
 
+// A RemedyAction is what a machine does so that control chooses a primary host.
+// +kubebuilder:validation:Enum=Advertise;Restart
+type RemedyAction string
+
+// Actions of a RoutingRemedy.
+const (
+	// RemedyActionAdvertise withdraws the service for a few seconds and advertises it again.
+	RemedyActionAdvertise RemedyAction = "Advertise"
+	// RemedyActionRestart withdraws all services of the machine, and restarts its tailscaled after
+	// clients have moved to other machines.
+	RemedyActionRestart RemedyAction = "Restart"
+)
+
+// A RoutingRemedy is an attempt to make control choose a primary host of a service.
+type RoutingRemedy struct {
+	Action RemedyAction `json:"action"`
+
+	// Machine that was told to act. Absent if no machine could restart without interrupting
+	// another service.
+	// +optional
+	Machine string `json:"machine,omitempty"`
+
+	// Time of the attempt.
+	Time metav1.Time `json:"time"`
+
+	// Restarted is when a machine was last told to restart for this service.
+	// +optional
+	Restarted *metav1.Time `json:"restarted,omitempty"`
+}
+
 // A VIPServiceObservation is what Tailscale reports of a service.
 type VIPServiceObservation struct {
 	// +optional
@@ -245,6 +275,16 @@ type VIPServiceObservation struct {
 	// +listType=atomic
 	// +optional
 	Hosts []ServiceHost `json:"hosts,omitempty"`
+
+	// PrimaryRoutesSeen reports whether a machine of this cluster was primary for the service, as
+	// control reports it. Only where that was seen, the absence of a primary host is acted on.
+	// +optional
+	PrimaryRoutesSeen bool `json:"primaryRoutesSeen,omitempty"`
+
+	// RoutingRemedy is the last attempt to make control choose a primary host. Absent if there was
+	// none.
+	// +optional
+	RoutingRemedy *RoutingRemedy `json:"routingRemedy,omitempty"`
 
 	// OwnServiceName is the name of this cluster's Tailscale Service beside a shared one. It
 	// carries this cluster's record.

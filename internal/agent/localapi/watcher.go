@@ -34,13 +34,13 @@ const (
 // reloadTimeout bounds one request to tailscaled.
 const reloadTimeout = 10 * time.Second
 
-// busMask requests one whole status at first, and then changes of the node itself.
-// NotifyInitialState is not needed: the status contains the state.
-const busMask = ipn.NotifyInitialStatus | ipn.NotifyNoNetMap
+// busMask requests one whole status at first, and then changes of the node itself and of peers,
+// which may be primary for services. Without NotifyPeerPatches tailscaled would send a whole node
+// for each small change. NotifyInitialState is not needed: the status contains the state.
+const busMask = ipn.NotifyInitialStatus | ipn.NotifyNoNetMap | ipn.NotifyPeerChanges | ipn.NotifyPeerPatches
 
-// peersMask also requests changes of peers. Without NotifyPeerPatches tailscaled would send a
-// whole node for each small change.
-const peersMask = busMask | ipn.NotifyInitialPrefs | ipn.NotifyPeerChanges | ipn.NotifyPeerPatches
+// peersMask also requests whether the node uses the routes of subnet routers.
+const peersMask = busMask | ipn.NotifyInitialPrefs
 
 // A State is the known state of tailscaled.
 type State struct {
@@ -63,6 +63,9 @@ type State struct {
 	// Addresses are the machine's addresses in the tailnet. The slice does not change once
 	// published.
 	Addresses []netip.Addr
+
+	// Routes are the addresses of services for which nodes are primary.
+	Routes Routes
 
 	// Peers counts the changes of peers. It is zero until peers are known, and stays zero in a
 	// Watcher without Peers.
@@ -192,12 +195,17 @@ func (w *Watcher) follow(ctx context.Context, bus *local.IPNBusWatcher) error {
 	}()
 
 	st := State{Session: w.state.Session + 1, Peers: w.state.Peers}
+	table := newRouteTable()
 	for {
 		n, err := bus.Next()
 		if err != nil {
 			return errors.Wrap(err, "cannot read from tailscaled's bus")
 		}
 		changed := st.update(n)
+		if table.update(n) {
+			st.Routes = table.routes()
+			changed = true
+		}
 		if w.updatePeers(ctx, n) {
 			st.Peers++
 			changed = true
@@ -236,7 +244,7 @@ func (w *Watcher) updatePeers(ctx context.Context, n ipn.Notify) bool {
 
 // publish publishes st if it differs from the known state.
 func (w *Watcher) publish(st State) {
-	if st.Session == w.state.Session && st.Running == w.state.Running && st.Peers == w.state.Peers && maps.Equal(st.Accepted, w.state.Accepted) &&
+	if st.Session == w.state.Session && st.Running == w.state.Running && st.Peers == w.state.Peers && maps.Equal(st.Accepted, w.state.Accepted) && st.Routes.equal(w.state.Routes) &&
 		slices.Equal(st.Addresses, w.state.Addresses) && st.HTTPS == w.state.HTTPS && st.HTTPSKnown == w.state.HTTPSKnown {
 		return
 	}

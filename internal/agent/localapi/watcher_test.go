@@ -47,7 +47,7 @@ func await(t *testing.T, reason string, states <-chan State, want State) {
 	for {
 		select {
 		case last = <-states:
-			if cmp.Equal(want, last, cmpopts.IgnoreFields(State{}, "HTTPS", "HTTPSKnown")) {
+			if cmp.Equal(want, last, cmpopts.IgnoreFields(State{}, "HTTPS", "HTTPSKnown", "Routes")) {
 				return
 			}
 		case <-timeout:

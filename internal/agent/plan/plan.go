@@ -10,6 +10,7 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -27,6 +28,7 @@ const (
 	messageNoAddress    = "Waiting for the service to be made in the tailnet"
 	messageNotInTailnet = "Waiting for tailscaled to join the tailnet"
 	messageNotAccepted  = "Waiting for the tailnet to accept this machine as a host of the service; it may have to be approved"
+	messageNotRouted    = "The tailnet has accepted this machine as a host of the service and has made no host primary, so clients have no route to it"
 )
 
 // maxListed is the number of backends that a message lists.
@@ -104,6 +106,20 @@ func Services(in Input) []Service {
 		out = append(out, service(a.Spec, in))
 	}
 	slices.SortFunc(out, func(a, b Service) int { return cmp.Compare(a.Name, b.Name) })
+	return out
+}
+
+// Addresses returns the addresses of each service, by name. Those that cannot be parsed are left
+// out.
+func Addresses(attachments []v1alpha1.ServiceAttachment) map[string][]netip.Addr {
+	out := make(map[string][]netip.Addr, len(attachments))
+	for _, a := range hosted(attachments) {
+		for _, s := range a.Spec.Addresses {
+			if addr, err := netip.ParseAddr(s); err == nil {
+				out[string(a.Spec.ServiceName)] = append(out[string(a.Spec.ServiceName)], addr)
+			}
+		}
+	}
 	return out
 }
 

@@ -17,6 +17,9 @@ type Tailnet struct {
 
 	// Readvertised is how often each service was withdrawn and advertised again.
 	Readvertised map[string]int
+
+	// Routed reports whether a host of each service is primary.
+	Routed map[string]v1alpha1.Routing
 }
 
 // Status returns the status to report of services.
@@ -27,6 +30,7 @@ func Status(podIP string, services []Service, tn Tailnet) *v1alpha1.MachineAgent
 			Name:             s.Name,
 			Advertised:       s.Advertise,
 			Accepted:         tn.Accepted[s.Name],
+			Routed:           tn.Routed[s.Name],
 			Readvertisements: int32(tn.Readvertised[s.Name]),
 			HealthyBackends:  int32(s.Healthy),
 			TotalBackends:    int32(len(s.Targets)),
@@ -45,6 +49,8 @@ func message(s Service, tn Tailnet) string {
 		return messageNotInTailnet
 	case !tn.Accepted[s.Name]:
 		return messageNotAccepted
+	case tn.Routed[s.Name] == v1alpha1.RoutingFalse:
+		return messageNotRouted
 	default:
 		return ""
 	}

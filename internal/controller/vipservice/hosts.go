@@ -32,6 +32,10 @@ type claim struct {
 	Advertised bool
 	Accepted   bool
 
+	// Routed reports whether the machine sees a primary host, and PrimarySeen whether it was one.
+	Routed      v1alpha1.Routing
+	PrimarySeen bool
+
 	// Readvertised is how often the agent has withdrawn the service and advertised it again.
 	Readvertised int32
 
@@ -124,7 +128,7 @@ func agentClaims(machines []v1alpha1.Machine, service string) claims {
 		}
 		for _, s := range m.Status.Agent.Services {
 			if s.Name == service {
-				cl := claim{Advertised: s.Advertised, Accepted: s.Accepted, Readvertised: s.Readvertisements, Healthy: s.HealthyBackends, Total: s.TotalBackends, Endpoints: m.GetLabels()[meta.LabelEndpoints]}
+				cl := claim{Advertised: s.Advertised, Accepted: s.Accepted, Routed: s.Routed, PrimarySeen: m.Status.Agent.PrimaryRoutesSeen, Readvertised: s.Readvertisements, Healthy: s.HealthyBackends, Total: s.TotalBackends, Endpoints: m.GetLabels()[meta.LabelEndpoints]}
 				if s.Reason != "" {
 					cl.Reason, cl.Message = s.Reason, s.Message
 				}
@@ -145,6 +149,8 @@ func (e *external) observeHosts(ctx context.Context, mg *v1alpha1.VIPService) er
 	}
 	observeCertificate(mg, cl)
 	before := mg.Status.AtProvider.Hosts
+	e.reported = cl
+	e.fresh = !slices.ContainsFunc(before, func(h v1alpha1.ServiceHost) bool { return h.Configured })
 	hosts, staleness := remembered(before), tailscale.Cached
 	asked := e.hosts.due(mg.GetUID(), cl, hosts)
 	if asked {

@@ -53,6 +53,7 @@ func Kind(o setup.Options) kinds.Kind[*v1alpha1.VIPService] {
 				},
 				claims:    readClaims(env.Kube),
 				lives:     ownerExists(env.Kube),
+				pods:      kubePods{kube: env.Kube},
 				hosts:     hosts,
 				detaching: detaching,
 				record:    env.Record,
@@ -78,6 +79,9 @@ func poll(hosts *hostsCache) managed.PollIntervalHook {
 		}
 		if v.GetCondition(xpv2.TypeReady).Status != corev1.ConditionTrue || v.Status.AtProvider.DNSName == "" {
 			return min(interval, pollUnsettled)
+		}
+		if v.GetCondition(meta.TypeRouted).Status == corev1.ConditionFalse {
+			interval = min(interval, pollUnrouted)
 		}
 		return min(interval, hosts.next(v.GetUID(), interval), hosts.next(ownUID(v.GetUID()), interval))
 	}

@@ -67,7 +67,12 @@ func (e *sharing) Observe(ctx context.Context, mg *v1alpha1.VIPService) (managed
 			return managed.ExternalObservation{}, err
 		}
 	}
-	e.observeMembers(mg, v, s, only)
+	others := e.observeMembers(mg, v, s, only)
+	if s != nil {
+		if err := e.observeRouting(ctx, mg, others); err != nil {
+			return managed.ExternalObservation{}, err
+		}
+	}
 	if only {
 		return managed.ExternalObservation{ResourceExists: s != nil, ResourceUpToDate: true}, nil
 	}
@@ -98,8 +103,8 @@ func (e *sharing) Observe(ctx context.Context, mg *v1alpha1.VIPService) (managed
 	}, nil
 }
 
-// observeMembers sets the clusters that share the service in the status.
-func (e *sharing) observeMembers(mg *v1alpha1.VIPService, v registry.View, s *tailscale.Service, only bool) {
+// observeMembers sets the clusters that share the service in the status, and returns the other ones.
+func (e *sharing) observeMembers(mg *v1alpha1.VIPService, v registry.View, s *tailscale.Service, only bool) []registry.Member {
 	o := &mg.Status.AtProvider
 	members, ignored := v.Members(string(mg.Spec.ForProvider.Name))
 	o.Consumers = nil
@@ -113,14 +118,16 @@ func (e *sharing) observeMembers(mg *v1alpha1.VIPService, v registry.View, s *ta
 	if s != nil && registry.Shared(s) {
 		o.Owner = registry.OwnerOf(s, members)
 	}
+	others := slices.DeleteFunc(slices.Clone(members), func(m registry.Member) bool { return m.Cluster == e.clusterID })
 	if only {
-		return
+		return others
 	}
 	o.OwnServiceName = e.ownService(mg)
 	if own := v.Service(o.OwnServiceName); own != nil {
 		o.OwnAddresses = sortAddresses(own.Addrs)
 		o.OwnPorts = tailscale.Sorted(own.Ports)
 	}
+	return others
 }
 
 func consumer(m registry.Member) v1alpha1.ServiceConsumer {
@@ -181,6 +188,12 @@ func (e *sharing) want(ctx context.Context, mg *v1alpha1.VIPService, v registry.
 	if err != nil {
 		return registry.Want{}, errors.Wrap(err, "cannot learn the tailnet's domain")
 	}
+	health := cl.health()
+	if health != nil {
+		if health.Unrouted, err = e.unrouted(ctx, mg, v, cl); err != nil {
+			return registry.Want{}, err
+		}
+	}
 	return registry.Want{
 		Service:      string(p.Name),
 		DisplayName:  p.DisplayName,
@@ -194,11 +207,30 @@ func (e *sharing) want(ctx context.Context, mg *v1alpha1.VIPService, v registry.
 		Tailnet:      e.tailnet,
 		Domain:       domain,
 		Routes:       p.Routes,
-		Health:       cl.health(),
+		Health:       health,
 		Nodes:        slices.Sorted(maps.Keys(cl)),
 		Addresses:    mg.Status.AtProvider.Addresses,
 		OwnAddresses: mg.Status.AtProvider.OwnAddresses,
 	}, nil
+}
+
+// unrouted reports whether this cluster's machines see no primary host. While they cannot say, what
+// the record says stays.
+func (e *sharing) unrouted(ctx context.Context, mg *v1alpha1.VIPService, v registry.View, cl claims) (bool, error) {
+	switch cl.routing(offlineHosts(mg.Status.AtProvider.Hosts)) {
+	case routingUnrouted:
+		return e.primarySeen(ctx, mg)
+	case routingPending:
+		own := v.Service(e.ownService(mg))
+		if own == nil {
+			return false, nil
+		}
+		r, ok, err := registry.RecordOf(own)
+		// A record that cannot be read is written again.
+		return err == nil && ok && r.Health != nil && r.Health.Unrouted, nil
+	case routingUndecided, routingNotReported, routingUnhosted, routingRouted:
+	}
+	return false, nil
 }
 
 // Create creates the record, and the service if there is none.
@@ -214,7 +246,10 @@ func (e *sharing) Update(ctx context.Context, mg *v1alpha1.VIPService) (managed.
 	if err := e.approveHosts(ctx, mg); err != nil {
 		return managed.ExternalUpdate{}, err
 	}
-	return managed.ExternalUpdate{}, e.approveOwnHosts(ctx, mg)
+	if err := e.approveOwnHosts(ctx, mg); err != nil {
+		return managed.ExternalUpdate{}, err
+	}
+	return managed.ExternalUpdate{}, e.beginRemedy(ctx, mg)
 }
 
 func (e *sharing) attach(ctx context.Context, mg *v1alpha1.VIPService) error {

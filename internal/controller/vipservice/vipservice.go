@@ -37,6 +37,11 @@ const (
 	reasonHostOffline    event.Reason = "HostOffline"
 	reasonReadvertised   event.Reason = "AdvertisedAgain"
 	reasonNotesLost      event.Reason = "AnnotationsLost"
+	reasonNoPrimaryHost  event.Reason = "NoPrimaryHost"
+	reasonHostPrimary    event.Reason = "HostPrimary"
+	reasonAdvertising    event.Reason = "AdvertisingForPrimary"
+	reasonRestarting     event.Reason = "RestartingForPrimary"
+	reasonNoRemedy       event.Reason = "CannotRestartForPrimary"
 )
 
 // api is the part of a tailnet's API that this controller needs.
@@ -66,6 +71,7 @@ type connector struct {
 	claims func(ctx context.Context, namespace, service string) (claims, error)
 	// lives reports whether the object that an owner names exists in this cluster.
 	lives     func(ctx context.Context, owner string) (bool, error)
+	pods      pods
 	hosts     *hostsCache
 	detaching *detaching
 	record    event.Recorder
@@ -81,7 +87,7 @@ func (c *connector) Connect(ctx context.Context, mg *v1alpha1.VIPService) (manag
 	if err != nil {
 		return nil, err
 	}
-	e := &external{connection: conn, claims: c.claims, lives: c.lives, hosts: c.hosts, record: c.record}
+	e := &external{connection: conn, claims: c.claims, lives: c.lives, pods: c.pods, hosts: c.hosts, record: c.record}
 	if mg.Spec.ForProvider.Sharing == v1alpha1.SharingShared {
 		return &sharing{external: e, detaching: c.detaching}, nil
 	}
@@ -105,8 +111,18 @@ type external struct {
 
 	claims func(ctx context.Context, namespace, service string) (claims, error)
 	lives  func(ctx context.Context, owner string) (bool, error)
+	pods   pods
 	hosts  *hostsCache
 	record event.Recorder
+
+	// reported are the reports about the service. fresh reports whether no host served it before.
+	reported claims
+	fresh    bool
+
+	// remedy is what Update must do about a service without a primary host, and remedied the
+	// machine. Nil if there is nothing to do, and if no machine can do it.
+	remedy   *v1alpha1.RoutingRemedy
+	remedied *v1alpha1.Machine
 
 	// Node IDs of the hosts that Update must approve: of the service, and of the cluster's own
 	// service next to a shared one.
@@ -117,9 +133,9 @@ type external struct {
 	preapprove, preapproveOwn []string
 }
 
-// waits reports whether a host waits for an approval by Update.
+// waits reports whether a host waits for an approval or for a remedy by Update.
 func (e *external) waits() bool {
-	return len(e.approve)+len(e.approveOwn)+len(e.preapprove)+len(e.preapproveOwn) > 0
+	return e.remedy != nil || len(e.approve)+len(e.approveOwn)+len(e.preapprove)+len(e.preapproveOwn) > 0
 }
 
 // Observe observes the service in the shared list, and its hosts.
@@ -146,6 +162,9 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.VIPService) (manage
 		return managed.ExternalObservation{}, e.mayCreate(ctx, mg)
 	}
 	if err := e.observe(ctx, mg, s); err != nil {
+		return managed.ExternalObservation{}, err
+	}
+	if err := e.observeRouting(ctx, mg, nil); err != nil {
 		return managed.ExternalObservation{}, err
 	}
 	want, err := desired(mg, s, owner, e.clusterID)
@@ -216,7 +235,10 @@ func (e *external) Update(ctx context.Context, mg *v1alpha1.VIPService) (managed
 	if err := e.put(ctx, mg); err != nil {
 		return managed.ExternalUpdate{}, err
 	}
-	return managed.ExternalUpdate{}, e.approveHosts(ctx, mg)
+	if err := e.approveHosts(ctx, mg); err != nil {
+		return managed.ExternalUpdate{}, err
+	}
+	return managed.ExternalUpdate{}, e.beginRemedy(ctx, mg)
 }
 
 // put writes the service if it differs from the wanted one. It reads the service first, because a

@@ -190,6 +190,7 @@ func connect(t *testing.T, f *fakeAPI, cl claims, mg *v1alpha1.VIPService) (mana
 			return connection{api: f, clusterID: "cluster"}, nil
 		},
 		claims:    func(context.Context, string, string) (claims, error) { return cl, nil },
+		pods:      kubePods{kube: newKube(t)},
 		hosts:     newHostsCache(time.Minute, clocktesting.NewFakePassiveClock(apiTime)),
 		detaching: newDetaching(),
 		record:    event.NewNopRecorder(),

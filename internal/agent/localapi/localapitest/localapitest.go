@@ -52,6 +52,7 @@ type Server struct {
 	pinged   []string
 	domains  []string
 	addrs    []netip.Addr
+	primary  []netip.Prefix
 	issue    func(domain string) error
 }
 
@@ -103,7 +104,7 @@ func (s *Server) Stop() {
 	defer s.mu.Unlock()
 	// The listener can already be closed.
 	_ = s.srv.Close()
-	s.state, s.accepted = ipn.Starting, nil
+	s.state, s.accepted, s.primary = ipn.Starting, nil, nil
 }
 
 // Set sets the state, and the services that control accepted the node for.
@@ -126,9 +127,22 @@ func (s *Server) SetAddresses(addrs ...netip.Addr) {
 	}
 }
 
+// SetPrimary sets the addresses of services for which the node is primary.
+func (s *Server) SetPrimary(addrs ...netip.Addr) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.primary = nil
+	for _, a := range addrs {
+		s.primary = append(s.primary, netip.PrefixFrom(a, a.BitLen()))
+	}
+	for c := range s.watchers {
+		c <- s.netmap(nil)
+	}
+}
+
 // netmap returns the notification that tailscaled sends for a whole new netmap.
 func (s *Server) netmap(state *ipn.State) ipn.Notify {
-	self := &tailcfg.Node{Name: SelfName, CapMap: s.capMap()}
+	self := &tailcfg.Node{Name: SelfName, CapMap: s.capMap(), PrimaryRoutes: s.primary}
 	for _, a := range s.addrs {
 		self.Addresses = append(self.Addresses, netip.PrefixFrom(a, a.BitLen()))
 	}
@@ -233,6 +247,10 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 		Peer:         make(map[key.NodePublic]*ipnstate.PeerStatus, len(s.peers)),
 		ExtraRecords: s.records,
 	}}
+	if len(s.primary) > 0 {
+		routes := views.SliceOf(s.primary)
+		first.InitialStatus.Self.PrimaryRoutes = &routes
+	}
 	for _, n := range s.peers {
 		first.InitialStatus.Peer[key.NewNode().Public()] = peerStatus(n)
 	}

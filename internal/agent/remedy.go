@@ -1,0 +1,71 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+)
+
+// A remedy is what the provider tells this machine to do about a service without a primary host.
+// The provider tells one machine at a time. The zero value does nothing.
+type remedy struct {
+	// text is the request, and handled is the one that was acted on last.
+	text, handled string
+	request       meta.Remedy
+
+	// withdrawn is the service that is withdrawn for a moment, until again.
+	withdrawn string
+	again     time.Time
+
+	// restart reports that tailscaled is to restart once the drain is over.
+	restart bool
+}
+
+// set sets the request of a config Secret.
+func (m *remedy) set(text string) error {
+	if text == m.text {
+		return nil
+	}
+	m.text, m.request = text, meta.Remedy{}
+	if text == "" {
+		return nil
+	}
+	return errors.Wrapf(json.Unmarshal([]byte(text), &m.request), "cannot parse annotation %s", meta.AnnotationRemedy)
+}
+
+// step returns the action to begin now, or "". dead reports whether a service has no primary host
+// as far as this machine knows, and idle whether it can act at all.
+func (m *remedy) step(now time.Time, dead func(service string) bool, idle bool) v1alpha1.RemedyAction {
+	if !m.again.IsZero() && !now.Before(m.again) {
+		m.withdrawn, m.again = "", time.Time{}
+	}
+	if m.text == m.handled || m.request.Service == "" || !now.Before(m.request.Until) || !idle || !dead(m.request.Service) {
+		return ""
+	}
+	m.handled = m.text
+	switch m.request.Action {
+	case v1alpha1.RemedyActionAdvertise:
+		m.withdrawn, m.again = m.request.Service, now.Add(withdrawFor)
+	case v1alpha1.RemedyActionRestart:
+		m.restart = true
+	}
+	return m.request.Action
+}
+
+// remedyRouting does what the provider has asked for.
+func (l *loop) remedyRouting(now time.Time) {
+	switch l.remedy.step(now, l.routing.isDead, l.drain == nil && l.tailnet.Running) {
+	case v1alpha1.RemedyActionAdvertise:
+		l.log.Info("Withdrawing a service for a moment, because no host of it is primary", "service", l.remedy.request.Service)
+	case v1alpha1.RemedyActionRestart:
+		l.log.Info("Restarting tailscaled, because no host of a service is primary", "service", l.remedy.request.Service)
+		l.startDrain(now)
+	}
+}

@@ -1,0 +1,109 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"maps"
+	"net/netip"
+	"time"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
+)
+
+// routing holds, by name, whether a host of a service is primary. Control can leave a service
+// without one although its hosts are approved and online (tailscale/tailscale#19666).
+type routing map[string]*routed
+
+// A routed is what is known about one service.
+type routed struct {
+	// state is the last state to report. It is kept while another one is not certain.
+	state v1alpha1.Routing
+
+	// since is since when no host is known to be primary. Zero while one is, and while this machine
+	// does not offer the service.
+	since time.Time
+}
+
+// step updates the states of services. A service can be without a primary host for the given
+// patience before that is certain. addresses holds the services' addresses, and advertised are
+// the services that this machine advertises at this moment. It returns when a state can change
+// without a notification, or zero.
+func (r routing) step(now time.Time, patience time.Duration, services []plan.Service, addresses map[string][]netip.Addr, advertised map[string]bool, t localapi.State) (next time.Time) {
+	wanted := make(map[string]bool, len(services))
+	for _, s := range services {
+		wanted[s.Name] = true
+		x := r[s.Name]
+		if x == nil {
+			x = &routed{}
+			r[s.Name] = x
+		}
+		x.step(now, patience, s.Advertise, advertised[s.Name], t.Accepted[s.Name], t.Routes.Any(addresses[s.Name]), t)
+		next = earliest(now, next, x.due(patience))
+	}
+	maps.DeleteFunc(r, func(name string, _ *routed) bool { return !wanted[name] })
+	return next
+}
+
+func (x *routed) step(now time.Time, patience time.Duration, offered, advertised, accepted, held bool, t localapi.State) {
+	switch {
+	case !t.Running || !t.Routes.Known:
+		x.since = time.Time{}
+	case held:
+		x.state, x.since = v1alpha1.RoutingTrue, time.Time{}
+	case !offered || !accepted:
+		// Another host, which this one does not see, can be primary.
+		x.state, x.since = v1alpha1.RoutingUnknown, time.Time{}
+	case !advertised:
+		// Withdrawn for a moment.
+		x.since = time.Time{}
+	case x.since.IsZero():
+		x.since = now
+		if x.state == "" {
+			x.state = v1alpha1.RoutingUnknown
+		}
+	case !now.Before(x.due(patience)):
+		x.state = v1alpha1.RoutingFalse
+	}
+}
+
+// due returns when the absence of a primary host is certain, or zero.
+func (x *routed) due(patience time.Duration) time.Time {
+	if x.since.IsZero() {
+		return time.Time{}
+	}
+	return x.since.Add(patience)
+}
+
+// states returns the states to report.
+func (r routing) states() map[string]v1alpha1.Routing {
+	out := make(map[string]v1alpha1.Routing, len(r))
+	for name, x := range r {
+		out[name] = x.state
+	}
+	return out
+}
+
+// isDead reports whether a service has no primary host.
+func (r routing) isDead(name string) bool {
+	return r[name] != nil && r[name].state == v1alpha1.RoutingFalse && !r[name].since.IsZero()
+}
+
+// followRoutes updates which services have a primary host.
+func (l *loop) followRoutes(now time.Time, services []plan.Service) {
+	addresses := plan.Addresses(l.attachments)
+	advertised := make(map[string]bool, len(l.advertised))
+	for _, name := range l.advertised {
+		advertised[name] = true
+	}
+	l.routingAt = l.routing.step(now, l.opts.Pauses.Primary, services, addresses, advertised, l.tailnet)
+	l.primaries = 0
+	for _, s := range services {
+		if l.tailnet.Routes.IsPrimary(addresses[s.Name]) {
+			l.primaries++
+		}
+	}
+	l.primarySeen = l.primarySeen || l.primaries > 0
+}

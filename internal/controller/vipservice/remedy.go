@@ -1,0 +1,212 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package vipservice
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/registry"
+)
+
+const (
+	// afterAdvertise is how long the provider waits for the effect of an advertisement: the service
+	// is withdrawn for five seconds, and its agent then watches for a minute.
+	afterAdvertise = 90 * time.Second
+
+	// remedyTurn is the time of one cluster in which only its machines act on a shared service.
+	// The remedies of a cluster take about four minutes.
+	remedyTurn = 5 * time.Minute
+
+	// restartAgain is the least time between two restarts for one service.
+	restartAgain = time.Hour
+
+	// remedyValid is how long an agent may begin what it is told.
+	remedyValid = time.Minute
+
+	// pollUnrouted is the poll interval of a service without a primary host.
+	pollUnrouted = 10 * time.Second
+)
+
+// pods is what the controller needs of the cluster to act on services without a primary host.
+type pods interface {
+	// primarySeen reports whether a VIPService of the namespace and the tailnet records that one
+	// of its machines was primary.
+	primarySeen(ctx context.Context, mg *v1alpha1.VIPService) (bool, error)
+
+	// machines returns the machines of a namespace.
+	machines(ctx context.Context, namespace string) ([]v1alpha1.Machine, error)
+
+	// tell tells the agent of a machine what to do.
+	tell(ctx context.Context, m *v1alpha1.Machine, r meta.Remedy) error
+}
+
+// observeRemedy records what Update must do about a service without a primary host.
+func (e *external) observeRemedy(ctx context.Context, mg *v1alpha1.VIPService, others []registry.Member) error {
+	o := mg.Status.AtProvider
+	since := mg.GetCondition(meta.TypeRouted).LastTransitionTime.Time
+	action := nextRemedy(o.RoutingRemedy, since, turnOf(e.clusterID, others), e.hosts.clock.Now())
+	if action == "" {
+		return nil
+	}
+	machines, err := e.pods.machines(ctx, mg.GetNamespace())
+	if err != nil {
+		return errors.Wrap(err, "cannot list machines")
+	}
+	e.remedy = &v1alpha1.RoutingRemedy{Action: action}
+	offline := offlineHosts(o.Hosts)
+	for _, id := range slices.Sorted(maps.Keys(e.reported)) {
+		cl := e.reported[id]
+		if offline(id) || !cl.Advertised || !cl.Accepted {
+			continue
+		}
+		i := slices.IndexFunc(machines, func(m v1alpha1.Machine) bool { return meta.NodeIDOf(&m) == id })
+		if i >= 0 && (action == v1alpha1.RemedyActionAdvertise || mayRestart(machines, i, o.Name)) {
+			e.remedy.Machine, e.remedied = machines[i].GetName(), &machines[i]
+			return nil
+		}
+	}
+	return nil
+}
+
+// nextRemedy returns what to do about a service that has had no primary host since a time, or "":
+// first one machine advertises it again, then one machine restarts. last is the last remedy. turn
+// is the number of clusters that act before this one.
+func nextRemedy(last *v1alpha1.RoutingRemedy, since time.Time, turn int, now time.Time) v1alpha1.RemedyAction {
+	switch {
+	case now.Before(since.Add(time.Duration(turn) * remedyTurn)):
+		return ""
+	case last == nil || last.Time.Time.Before(since):
+		return v1alpha1.RemedyActionAdvertise
+	case last.Action != v1alpha1.RemedyActionAdvertise || now.Before(last.Time.Add(afterAdvertise)):
+		return ""
+	case last.Restarted != nil && now.Before(last.Restarted.Add(restartAgain)):
+		return ""
+	}
+	return v1alpha1.RemedyActionRestart
+}
+
+// turnOf returns the number of clusters that act on a shared service before this one: those with
+// machines that offer it and with a smaller ID.
+func turnOf(cluster string, others []registry.Member) int {
+	n := 0
+	for _, m := range others {
+		if m.Alive && m.Cluster < cluster && (m.Health == nil || m.Health.Ready > 0) {
+			n++
+		}
+	}
+	return n
+}
+
+// mayRestart reports whether a machine can restart without interrupting another service: another
+// machine, which is accepted and sees a primary host, offers each service that it offers. A restart
+// moves clients there first.
+func mayRestart(machines []v1alpha1.Machine, i int, dead string) bool {
+	if machines[i].Status.Agent == nil {
+		return false
+	}
+	for _, s := range machines[i].Status.Agent.Services {
+		if s.Name == dead || !s.Advertised || !s.Accepted || s.Routed == v1alpha1.RoutingFalse {
+			continue
+		}
+		if !slices.ContainsFunc(machines, func(m v1alpha1.Machine) bool {
+			online := m.Status.AtProvider.Online
+			return m.GetName() != machines[i].GetName() && online != nil && *online && offers(m, s.Name)
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+func offers(m v1alpha1.Machine, service string) bool {
+	return m.Status.Agent != nil && slices.ContainsFunc(m.Status.Agent.Services, func(s v1alpha1.HostedService) bool {
+		return s.Name == service && s.Advertised && s.Accepted && s.Routed != v1alpha1.RoutingFalse
+	})
+}
+
+// beginRemedy tells a machine to do what Observe has found necessary.
+func (e *external) beginRemedy(ctx context.Context, mg *v1alpha1.VIPService) error {
+	if e.remedy == nil {
+		return nil
+	}
+	name, now := string(mg.Spec.ForProvider.Name), e.hosts.clock.Now()
+	r := *e.remedy
+	r.Time = metav1.NewTime(now)
+	if last := mg.Status.AtProvider.RoutingRemedy; last != nil {
+		r.Restarted = last.Restarted
+	}
+	if e.remedied == nil {
+		mg.Status.AtProvider.RoutingRemedy = &r
+		e.record.Event(mg, event.Warning(reasonNoRemedy, errors.Errorf(
+			"no host of %s is primary, and no machine can restart without interrupting another service; restart one of the pods that host it", name)))
+		return nil
+	}
+	if err := e.pods.tell(ctx, e.remedied, meta.Remedy{Service: name, Action: r.Action, Until: now.Add(remedyValid).UTC()}); err != nil {
+		return errors.Wrapf(err, "cannot tell machine %q to act on the service", r.Machine)
+	}
+	switch r.Action {
+	case v1alpha1.RemedyActionAdvertise:
+		e.record.Event(mg, event.Normal(reasonAdvertising, "Machine "+r.Machine+" withdraws "+name+" for a moment and advertises it again, because no host of it is primary"))
+	case v1alpha1.RemedyActionRestart:
+		r.Restarted = &r.Time
+		e.record.Event(mg, event.Warning(reasonRestarting, errors.Errorf("tailscaled of machine %s restarts, because no host of %s is primary", r.Machine, name)))
+	}
+	mg.Status.AtProvider.RoutingRemedy = &r
+	return nil
+}
+
+// kubePods implements pods.
+type kubePods struct{ kube client.Client }
+
+func (p kubePods) primarySeen(ctx context.Context, mg *v1alpha1.VIPService) (bool, error) {
+	l := &v1alpha1.VIPServiceList{}
+	if err := p.kube.List(ctx, l, client.InNamespace(mg.GetNamespace()), client.UnsafeDisableDeepCopy); err != nil {
+		return false, err
+	}
+	ref := mg.GetProviderConfigReference()
+	for i := range l.Items {
+		other := l.Items[i].GetProviderConfigReference()
+		if ref != nil && other != nil && *ref == *other && l.Items[i].Status.AtProvider.PrimaryRoutesSeen {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+func (p kubePods) machines(ctx context.Context, namespace string) ([]v1alpha1.Machine, error) {
+	l := &v1alpha1.MachineList{}
+	err := p.kube.List(ctx, l, client.InNamespace(namespace))
+	return l.Items, err
+}
+
+func (p kubePods) tell(ctx context.Context, m *v1alpha1.Machine, r meta.Remedy) error {
+	s := &corev1.Secret{}
+	if err := p.kube.Get(ctx, types.NamespacedName{Namespace: m.GetNamespace(), Name: m.GetName() + meta.ConfigSecretSuffix}, s); err != nil {
+		return errors.Wrap(err, "cannot get config Secret")
+	}
+	if !metav1.IsControlledBy(s, m) {
+		return errors.Errorf("Secret %q is not the Machine's", s.GetName())
+	}
+	b, err := json.Marshal(r)
+	if err != nil {
+		return errors.Wrap(err, "cannot encode the remedy")
+	}
+	before := s.DeepCopy()
+	metav1.SetMetaDataAnnotation(&s.ObjectMeta, meta.AnnotationRemedy, string(b))
+	return errors.Wrap(p.kube.Patch(ctx, s, client.MergeFrom(before)), "cannot annotate config Secret")
+}

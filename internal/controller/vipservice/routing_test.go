@@ -1,0 +1,330 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package vipservice
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/registry"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
+)
+
+// newKube returns a cluster with the given objects.
+func newKube(t *testing.T, objs ...client.Object) client.Client {
+	t.Helper()
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(s); err != nil {
+			t.Fatalf("AddToScheme(...): %v", err)
+		}
+	}
+	return fake.NewClientBuilder().WithScheme(s).WithObjects(objs...).Build()
+}
+
+// Claims of one machine.
+var (
+	routedClaim  = claim{Advertised: true, Accepted: true, Routed: v1alpha1.RoutingTrue}
+	deadClaim    = claim{Advertised: true, Accepted: true, Routed: v1alpha1.RoutingFalse}
+	pendingClaim = claim{Advertised: true, Accepted: true, Routed: v1alpha1.RoutingUnknown}
+	silentClaim  = claim{Advertised: true, Accepted: true}
+	waitingClaim = claim{Advertised: true, Routed: v1alpha1.RoutingUnknown}
+	idleClaim    = claim{Routed: v1alpha1.RoutingUnknown}
+)
+
+func TestRoutingOfClaims(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		claims claims
+		want   routing
+	}{
+		"None":       {reason: "Without machines there is no host.", want: routingUnhosted},
+		"Idle":       {reason: "Nor if none offers the service.", claims: claims{"n1": idleClaim}, want: routingUnhosted},
+		"Routed":     {reason: "One primary host is enough.", claims: claims{"n1": deadClaim, "n2": routedClaim}, want: routingRouted},
+		"RoutedElse": {reason: "A machine that offers nothing can see the primary host, too.", claims: claims{"n1": deadClaim, "n2": {Routed: v1alpha1.RoutingTrue}}, want: routingRouted},
+		"Several":    {reason: "With regional routing several hosts are primary.", claims: claims{"n1": routedClaim, "n2": routedClaim}, want: routingRouted},
+		"Dead":       {reason: "All machines see no primary host.", claims: claims{"n1": deadClaim, "n2": deadClaim}, want: routingUnrouted},
+		"Pending":    {reason: "One machine is not certain yet.", claims: claims{"n1": deadClaim, "n2": pendingClaim}, want: routingPending},
+		"OldAgent":   {reason: "An agent of an older version may be primary.", claims: claims{"n1": deadClaim, "n2": silentClaim}, want: routingNotReported},
+		"Unapproved": {reason: "A machine that is not accepted cannot be primary.", claims: claims{"n1": deadClaim, "n2": waitingClaim}, want: routingUnrouted},
+		"Approval":   {reason: "No machine is accepted yet.", claims: claims{"n2": waitingClaim}, want: routingUndecided},
+		"Outdated":   {reason: "What a disconnected machine reported last is outdated.", claims: claims{"n1": deadClaim, "offline": routedClaim}, want: routingUnrouted},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := tc.claims.routing(func(id string) bool { return id == "offline" }); got != tc.want {
+				t.Errorf("\n%s\nrouting(...): want %d, got %d", tc.reason, tc.want, got)
+			}
+		})
+	}
+}
+
+func TestRoutedCondition(t *testing.T) {
+	is := func(s corev1.ConditionStatus, r xpv2.ConditionReason) xpv2.Condition {
+		return xpv2.Condition{Type: meta.TypeRouted, Status: s, Reason: r}
+	}
+	unset := xpv2.Condition{Type: meta.TypeRouted, Status: corev1.ConditionUnknown}
+	ok, dead := is(corev1.ConditionTrue, meta.ReasonHostPrimary), is(corev1.ConditionFalse, meta.ReasonNoPrimaryHost)
+	waits, unknown := is(corev1.ConditionUnknown, meta.ReasonWaitingForPrimary), is(corev1.ConditionUnknown, meta.ReasonPrimaryNotReported)
+	idle := is(corev1.ConditionUnknown, meta.ReasonNoHost)
+	cases := map[string]struct {
+		reason              string
+		before              xpv2.Condition
+		fresh, seen, hidden bool
+		routing             routing
+		want                *xpv2.Condition
+	}{
+		"Routed":         {reason: "A host is primary.", before: waits, routing: routingRouted, want: &ok},
+		"Fresh":          {reason: "A new service is not ready before control has moved its addresses.", before: unset, fresh: true, routing: routingPending, want: &waits},
+		"StillWaiting":   {reason: "The next observation says the same.", before: waits, routing: routingPending, want: &waits},
+		"Upgrade":        {reason: "A service that worked before an upgrade does not wait.", before: unset, routing: routingPending},
+		"Failover":       {reason: "While it is not certain, nothing changes.", before: ok, seen: true, routing: routingPending},
+		"Dead":           {reason: "No host is primary.", before: ok, seen: true, routing: routingUnrouted, want: &dead},
+		"DeadAtOnce":     {reason: "Nor was one ever.", before: waits, seen: true, routing: routingUnrouted, want: &dead},
+		"StillDead":      {reason: "An agent that begins to watch again changes nothing.", before: dead, seen: true, routing: routingPending},
+		"NeverSeen":      {reason: "Where control does not report primary hosts, this is only reported.", before: waits, routing: routingUnrouted, want: &unknown},
+		"NeverSeenLater": {reason: "Also for a service that was routed by a peer.", before: ok, routing: routingUnrouted, want: &unknown},
+		"Hidden":         {reason: "A host that no machine sees may be primary.", before: waits, seen: true, hidden: true, routing: routingUnrouted, want: &unknown},
+		"HiddenLater":    {reason: "What was routed stays routed then.", before: ok, seen: true, hidden: true, routing: routingUnrouted},
+		"OldAgents":      {reason: "Agents of older versions do not report it, and nothing waits for that.", before: unset, fresh: true, routing: routingNotReported},
+		"OldAgent":       {reason: "Nor for one among others.", before: waits, routing: routingNotReported, want: &unknown},
+		"Idle":           {reason: "Without hosts nothing is routed.", before: ok, routing: routingUnhosted, want: &idle},
+		"IdleAtFirst":    {reason: "A service that never had hosts has no condition.", before: unset, fresh: true, routing: routingUnhosted},
+		"FromIdle":       {reason: "A service that has hosts again waits for control, too.", before: idle, routing: routingPending, want: &waits},
+		"NotAccepted":    {reason: "Before a machine is accepted, the approval matters.", before: unset, fresh: true, routing: routingUndecided},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := routedCondition(tc.before, tc.fresh, tc.seen, tc.hidden, tc.routing, "svc:web")
+			if got != nil {
+				got.Message = ""
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("\n%s\nroutedCondition(...): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestHidden(t *testing.T) {
+	foreign := v1alpha1.ServiceHost{NodeID: "theirs", Online: true, Approval: "approved:auto"}
+	member := func(h *registry.Health) registry.Member {
+		return registry.Member{Alive: true, Record: registry.Record{Cluster: "b", Nodes: []string{"theirs"}, Health: h}}
+	}
+	gone := member(nil)
+	gone.Alive = false
+	cases := map[string]struct {
+		reason string
+		hosts  []v1alpha1.ServiceHost
+		others []registry.Member
+		want   bool
+	}{
+		"Alone":      {reason: "Our own machines report themselves.", hosts: []v1alpha1.ServiceHost{{NodeID: "n1", Local: true, Online: true, Approval: "approved:auto"}}},
+		"Foreign":    {reason: "A host of others may be primary.", hosts: []v1alpha1.ServiceHost{foreign}, want: true},
+		"Offline":    {reason: "A disconnected one answers nobody.", hosts: []v1alpha1.ServiceHost{{NodeID: "theirs", Approval: "approved:auto"}}},
+		"Unapproved": {reason: "One that is not approved has no addresses.", hosts: []v1alpha1.ServiceHost{{NodeID: "theirs", Online: true, Approval: "not-approved"}}},
+		"Dead":       {reason: "A cluster records that it sees no primary host either.", hosts: []v1alpha1.ServiceHost{foreign}, others: []registry.Member{member(&registry.Health{Ready: 1, Unrouted: true})}},
+		"Alive":      {reason: "A cluster that does not may have the primary host.", others: []registry.Member{member(&registry.Health{Ready: 1})}, want: true},
+		"Compact":    {reason: "A record without health says nothing.", others: []registry.Member{member(nil)}, want: true},
+		"Idle":       {reason: "A cluster whose machines offer nothing has no primary host.", others: []registry.Member{member(&registry.Health{Total: 1})}},
+		"Gone":       {reason: "Nor has one that is gone.", others: []registry.Member{gone}},
+		"Stranger":   {reason: "The record speaks for its own machines only.", hosts: []v1alpha1.ServiceHost{{NodeID: "other", Online: true, Approval: "approved:auto"}}, others: []registry.Member{member(&registry.Health{Ready: 1, Unrouted: true})}, want: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := hidden(tc.hosts, tc.others); got != tc.want {
+				t.Errorf("\n%s\nhidden(...): want %t, got %t", tc.reason, tc.want, got)
+			}
+		})
+	}
+}
+
+func TestNextRemedy(t *testing.T) {
+	since := apiTime
+	last := func(a v1alpha1.RemedyAction, at time.Duration, restarted *metav1.Time) *v1alpha1.RoutingRemedy {
+		return &v1alpha1.RoutingRemedy{Action: a, Time: metav1.NewTime(since.Add(at)), Restarted: restarted}
+	}
+	lately, longAgo := metav1.NewTime(since.Add(-time.Minute)), metav1.NewTime(since.Add(-2*time.Hour))
+	cases := map[string]struct {
+		reason string
+		last   *v1alpha1.RoutingRemedy
+		turn   int
+		after  time.Duration
+		want   v1alpha1.RemedyAction
+	}{
+		"First":       {reason: "A machine advertises the service again.", want: v1alpha1.RemedyActionAdvertise},
+		"Waits":       {reason: "It takes a while to see the effect.", last: last(v1alpha1.RemedyActionAdvertise, 0, nil), after: 89 * time.Second},
+		"Second":      {reason: "Then a machine restarts.", last: last(v1alpha1.RemedyActionAdvertise, 0, nil), after: 90 * time.Second, want: v1alpha1.RemedyActionRestart},
+		"Last":        {reason: "Nothing follows.", last: last(v1alpha1.RemedyActionRestart, 0, nil), after: 24 * time.Hour},
+		"Again":       {reason: "The next time it begins anew.", last: last(v1alpha1.RemedyActionRestart, -time.Minute, &lately), want: v1alpha1.RemedyActionAdvertise},
+		"NoSecond":    {reason: "A machine restarts once an hour at most.", last: last(v1alpha1.RemedyActionAdvertise, 0, &lately), after: 2 * time.Minute},
+		"HourLater":   {reason: "After that it may restart again.", last: last(v1alpha1.RemedyActionAdvertise, 0, &longAgo), after: 2 * time.Minute, want: v1alpha1.RemedyActionRestart},
+		"OthersFirst": {reason: "Machines of one cluster act at a time.", turn: 1, after: 299 * time.Second},
+		"OurTurn":     {reason: "The next cluster follows.", turn: 1, after: 300 * time.Second, want: v1alpha1.RemedyActionAdvertise},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, nextRemedy(tc.last, since, tc.turn, since.Add(tc.after))); diff != "" {
+				t.Errorf("\n%s\nnextRemedy(...): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestTurn(t *testing.T) {
+	others := []registry.Member{
+		{Alive: true, Record: registry.Record{Cluster: "a", Health: &registry.Health{Ready: 1}}},
+		{Alive: true, Record: registry.Record{Cluster: "b", Health: &registry.Health{}}},
+		{Record: registry.Record{Cluster: "c", Health: &registry.Health{Ready: 1}}},
+		{Alive: true, Record: registry.Record{Cluster: "z", Health: &registry.Health{Ready: 1}}},
+	}
+	for cluster, want := range map[string]int{"0": 0, "d": 1, "zz": 2} {
+		if got := turnOf(cluster, others); got != want {
+			t.Errorf("turnOf(%q): live clusters with hosts come first, in the order of their IDs: want %d, got %d", cluster, want, got)
+		}
+	}
+}
+
+// host returns a machine that offers services.
+func hostingMachine(name, node string, services ...v1alpha1.HostedService) *v1alpha1.Machine {
+	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name), Annotations: map[string]string{meta.AnnotationNodeID: node}}}
+	online := true
+	m.Status.AtProvider.Online = &online
+	m.Status.Agent = &v1alpha1.MachineAgentStatus{Services: services}
+	return m
+}
+
+func TestMayRestart(t *testing.T) {
+	offered := func(name string, r v1alpha1.Routing) v1alpha1.HostedService {
+		return v1alpha1.HostedService{Name: name, Advertised: true, Accepted: true, Routed: r}
+	}
+	dead, other := offered("svc:web", v1alpha1.RoutingFalse), offered("svc:db", v1alpha1.RoutingTrue)
+	alone := hostingMachine("a", "n1", dead, other)
+	cases := map[string]struct {
+		reason   string
+		machines []*v1alpha1.Machine
+		want     bool
+	}{
+		"Only":     {reason: "A machine that hosts nothing else serves nobody.", machines: []*v1alpha1.Machine{hostingMachine("a", "n1", dead)}, want: true},
+		"Serves":   {reason: "A machine that alone serves another service goes on.", machines: []*v1alpha1.Machine{alone}},
+		"Replaced": {reason: "Another machine serves that meanwhile.", machines: []*v1alpha1.Machine{alone, hostingMachine("b", "n2", other)}, want: true},
+		"Idle":     {reason: "One that is not accepted cannot.", machines: []*v1alpha1.Machine{alone, hostingMachine("b", "n2", v1alpha1.HostedService{Name: "svc:db", Advertised: true})}},
+		"AllDead":  {reason: "Other dead services have nothing to lose.", machines: []*v1alpha1.Machine{hostingMachine("a", "n1", dead, offered("svc:db", v1alpha1.RoutingFalse))}, want: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var ms []v1alpha1.Machine
+			for _, m := range tc.machines {
+				ms = append(ms, *m)
+			}
+			if got := mayRestart(ms, 0, "svc:web"); got != tc.want {
+				t.Errorf("\n%s\nmayRestart(...): want %t, got %t", tc.reason, tc.want, got)
+			}
+		})
+	}
+}
+
+// TestRemedies runs the controller through an outage.
+func TestRemedies(t *testing.T) {
+	dead := v1alpha1.HostedService{Name: "svc:web", Advertised: true, Accepted: true, Routed: v1alpha1.RoutingFalse}
+	m := hostingMachine("web-0", "n1", dead)
+	controller := true
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-0-config", OwnerReferences: []metav1.OwnerReference{{
+		APIVersion: "v1", Kind: "Machine", Name: "web-0", UID: m.GetUID(), Controller: &controller,
+	}}}}
+	kube := newKube(t, m, secret)
+	f := &fakeAPI{
+		services: map[string]tailscale.Service{"svc:web": service()},
+		hosts:    []tailscale.Host{{NodeID: "n1", State: tailscale.HostReady, Approval: "approved:auto"}},
+		devices:  []tailscale.Device{{NodeID: "n1", Name: "web-0.tail1234.ts.net", ConnectedToControl: true}},
+	}
+	mg := object()
+	now := clocktesting.NewFakePassiveClock(apiTime)
+	seen := deadClaim
+	seen.PrimarySeen = true
+	routedOnce := routedClaim
+	routedOnce.PrimarySeen = true
+	_, c := connect(t, f, nil, mg)
+	c.hosts, c.pods = newHostsCache(time.Minute, now), kubePods{kube: kube}
+	told := func() v1alpha1.RemedyAction {
+		t.Helper()
+		s := &corev1.Secret{}
+		if err := kube.Get(t.Context(), client.ObjectKeyFromObject(secret), s); err != nil {
+			t.Fatalf("Get(...): %v", err)
+		}
+		text := s.GetAnnotations()[meta.AnnotationRemedy]
+		if text == "" {
+			return ""
+		}
+		r := meta.Remedy{}
+		if err := json.Unmarshal([]byte(text), &r); err != nil {
+			t.Fatalf("Unmarshal(...): %v", err)
+		}
+		return r.Action
+	}
+	steps := []struct {
+		reason string
+		after  time.Duration
+		claim  claim
+		status corev1.ConditionStatus
+		told   v1alpha1.RemedyAction
+	}{
+		{reason: "A service that control never reported a primary host for is left alone.", claim: deadClaim, status: corev1.ConditionUnknown},
+		{reason: "A service with a primary host is routed.", claim: routedOnce, status: corev1.ConditionTrue},
+		{reason: "Without one it is not, and a machine advertises it again.", after: time.Minute, claim: seen, status: corev1.ConditionFalse, told: v1alpha1.RemedyActionAdvertise},
+		{reason: "The effect needs time.", after: 80 * time.Second, claim: seen, status: corev1.ConditionFalse, told: v1alpha1.RemedyActionAdvertise},
+		{reason: "If there is none, the machine restarts.", after: 10 * time.Second, claim: seen, status: corev1.ConditionFalse, told: v1alpha1.RemedyActionRestart},
+		{reason: "Then the service is routed.", after: time.Minute, claim: routedOnce, status: corev1.ConditionTrue, told: v1alpha1.RemedyActionRestart},
+	}
+	for _, s := range steps {
+		now.SetTime(now.Now().Add(s.after))
+		c.claims = func(context.Context, string, string) (claims, error) { return claims{"n1": s.claim}, nil }
+		e, err := c.Connect(t.Context(), mg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o, err := e.Observe(t.Context(), mg)
+		if err != nil {
+			t.Fatalf("\n%s\nObserve(...): %v", s.reason, err)
+		}
+		if !o.ResourceUpToDate {
+			if _, err := e.Update(t.Context(), mg); err != nil {
+				t.Fatalf("\n%s\nUpdate(...): %v", s.reason, err)
+			}
+		}
+		if diff := cmp.Diff(s.status, mg.GetCondition(meta.TypeRouted).Status); diff != "" {
+			t.Errorf("\n%s\ncondition: -want, +got:\n%s", s.reason, diff)
+		}
+		if diff := cmp.Diff(s.told, told()); diff != "" {
+			t.Errorf("\n%s\nremedy: -want, +got:\n%s", s.reason, diff)
+		}
+	}
+	if f.writes != 0 {
+		t.Errorf("Update(...): remedies must not write the service")
+	}
+}
+
+// TestTellRefuses checks that a Secret of somebody else is not annotated.
+func TestTellRefuses(t *testing.T) {
+	m := hostingMachine("web-0", "n1")
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-0-config"}}
+	if err := (kubePods{kube: newKube(t, m, secret)}).tell(t.Context(), m, meta.Remedy{Service: "svc:web"}); err == nil {
+		t.Error("tell(...): want an error for a Secret that the Machine does not control")
+	}
+}
