@@ -223,17 +223,24 @@ func findSplitDNS(ctx context.Context, s *session, prefix string) ([]object, err
 	return out, nil
 }
 
+// removeSplitDNS tries both ways of removing a domain. The documents name the first.
 func removeSplitDNS(ctx context.Context, s *session, o object) error {
-	r, err := s.send(ctx, http.MethodPatch, map[string]any{o.name: []string{}}, s.tn("dns", "split-dns")...)
+	r, err := s.send(ctx, http.MethodPatch, map[string]any{o.name: nil}, s.tn("dns", "split-dns")...)
+	if err != nil {
+		return err
+	}
+	left, err := findSplitDNS(ctx, s, o.name)
+	if err != nil || len(left) == 0 {
+		return errors.Join(err, removed("split DNS of "+o.name, r, nil))
+	}
+	r, err = s.send(ctx, http.MethodPatch, map[string]any{o.name: []string{}}, s.tn("dns", "split-dns")...)
 	if err := removed("split DNS of "+o.name, r, err); err != nil {
 		return err
 	}
-	if left, err := findSplitDNS(ctx, s, o.name); err != nil || len(left) == 0 {
-		return err
+	if left, err = findSplitDNS(ctx, s, o.name); err == nil && len(left) > 0 {
+		err = errors.Errorf("cannot remove split DNS of %s: the API keeps it", o.name)
 	}
-	// The documents name both ways.
-	r, err = s.send(ctx, http.MethodPatch, map[string]any{o.name: nil}, s.tn("dns", "split-dns")...)
-	return removed("split DNS of "+o.name, r, err)
+	return err
 }
 
 func removeAttribute(ctx context.Context, s *session, o object) error {
