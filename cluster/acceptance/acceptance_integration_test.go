@@ -173,12 +173,36 @@ func TestAll(t *testing.T) {
 		t.Errorf("counts: %v of %d", s.Counts, len(s.Rows))
 	}
 	for _, row := range s.Rows {
-		if row.Outcome == outcomeSkip && row.Skip != skipFlag {
+		// A tailnet has autoApprovers or not.
+		auto := row.Section+"/"+row.Name == "traffic/approval-withdrawn-auto"
+		if row.Outcome == outcomeSkip && row.Skip != skipFlag && !auto {
 			t.Errorf("%s/%s is skipped: %s", row.Section, row.Name, row.Reason)
 		}
 	}
 	nothingLeft(t, r, out)
 	noSecrets(t, out)
+}
+
+// TestApprovalWithdrawn has hosts approved by the policy file, which the whole table has not.
+func TestApprovalWithdrawn(t *testing.T) {
+	r := simtest.Start(t, simtest.AutoApprove)
+	out := t.TempDir()
+	if code, _ := accept(t, flags(r, out, "--write", "--settings", "--only=traffic/(primary|route|approval)")); code != exitPass {
+		t.Errorf("exit code %d", code)
+	}
+	for _, row := range readSummary(t, out).Rows {
+		switch row.Name {
+		case "approval-withdrawn-auto", "primary-routes":
+			if row.Outcome != outcomePass {
+				t.Errorf("%s: %s %s", row.Name, row.Outcome, row.Reason)
+			}
+		case "approval-withdrawn":
+			if row.Skip != skipMissing || !strings.Contains(row.Reason, "autoApprovers") {
+				t.Errorf("%s: %s %s, want a reason that names autoApprovers", row.Name, row.Outcome, row.Reason)
+			}
+		}
+	}
+	nothingLeft(t, r, out)
 }
 
 // TestReadsOnly makes sure that nothing is written without a flag.

@@ -28,6 +28,8 @@ const (
 	kindWebhook   = "webhook"   // Name: its URL, https://PREFIX.example.com/...
 	kindAttribute = "attribute" // Name: the key; ID: the device.
 	kindPolicy    = "policy"    // Name: the mark in the policy file.
+	kindFragment  = "fragment"  // Name: the owner of entries of the policy file.
+	kindSetting   = "setting"   // Name: the setting; ID: its value before.
 	kindDir       = "dir"       // Name: a temporary folder of this machine.
 	kindCluster   = "cluster"   // Name: KIND/NAMESPACE/NAME in the cluster.
 )

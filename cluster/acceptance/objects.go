@@ -29,6 +29,8 @@ type kind struct {
 func kinds() []kind {
 	return []kind{
 		{kindPolicy, findPolicyMarks, removePolicyMark},
+		{kindFragment, findFragments, removeFragment},
+		{kindSetting, nil, removeSetting},
 		{kindService, findServices, removeService},
 		{kindAttribute, nil, removeAttribute},
 		{kindDevice, findDevices, removeDevice},
@@ -306,31 +308,7 @@ func findPolicyMarks(ctx context.Context, s *session, prefix string) ([]object, 
 	return nil, nil
 }
 
-// removePolicyMark takes the mark out, and tries again when somebody else writes at
-// the same time.
+// removePolicyMark takes the mark out.
 func removePolicyMark(ctx context.Context, s *session, o object) error {
-	for range maxTries {
-		r, err := getPolicy(ctx, s)
-		if err != nil {
-			return err
-		}
-		if !r.ok() {
-			return &statusError{r.status, "cannot get the policy file"}
-		}
-		text := withoutMark(string(r.body), o.name)
-		if text == string(r.body) {
-			return nil
-		}
-		w, err := setPolicy(ctx, s, text, r.header.Get("ETag"))
-		if err != nil {
-			return err
-		}
-		if w.ok() {
-			return nil
-		}
-		if w.status != http.StatusPreconditionFailed {
-			return &statusError{w.status, "cannot write the policy file"}
-		}
-	}
-	return errors.New("cannot write the policy file: others change it all the time")
+	return editPolicy(ctx, s, func(text string) (string, error) { return withoutMark(text, o.name), nil })
 }

@@ -33,11 +33,14 @@ type options struct {
 	Prefix     string `help:"Prefix of the names of all created objects, which begins with tsgw-acc-. Default: that and random characters."`
 
 	Write      bool   `help:"Create services, keys, nodes, a split-DNS domain, a webhook and posture attributes, and remove them."`
-	Policy     bool   `help:"Add a comment to the tailnet's policy file, and remove it."`
+	Policy     bool   `help:"Add a comment and a fragment to the tailnet's policy file, and remove them."`
+	Settings   bool   `help:"Change the tailnet's route selection to each of its values, and back."`
 	Certs      bool   `help:"Request a certificate for a service. It counts against the issuer's limits, and its name becomes public."`
 	Kubeconfig string `type:"path" help:"Run examples/quickstart in the cluster of this file, where Crossplane and the packages are installed. The OAuth client is stored in a Secret there."`
 
 	Quickstart    string        `type:"path" default:"examples/quickstart" help:"Folder of the quickstart's manifests."`
+	OldestImage   string        `help:"Run the quickstart with this image of tailscale, too: the oldest that you run. The provider's grants must allow it."`
+	NewestImage   string        `help:"Run the quickstart with this image of tailscale, too: the newest that you run."`
 	Containerboot string        `type:"path" help:"Program containerboot, with tailscaled beside it. Default: that of the lab, if it is built."`
 	Out           string        `type:"path" default:"_out/acceptance" help:"Folder of the ledger and the results."`
 	Timeout       time.Duration `default:"3m" help:"How long to wait for each change in the tailnet."`

@@ -46,6 +46,9 @@ type run struct {
 	secret   *redactor
 	nodes    nodes
 
+	// egress is the proxy that rows connect from, once it was started.
+	egress *proxy
+
 	// web is the service that carries traffic, once it was made.
 	web tailscale.Service
 
@@ -275,7 +278,7 @@ func (r *run) prepare(ctx context.Context) error {
 // flags returns the flags that were set.
 func (r *run) flags() []need {
 	var out []need
-	for _, n := range []need{needWrite, needPolicy, needCerts, needKubeconfig} {
+	for _, n := range []need{needWrite, needPolicy, needSettings, needCerts, needKubeconfig} {
 		if _, lacks := r.opts.lacks(row{needs: []need{n}}); !lacks {
 			out = append(out, n)
 		}
@@ -294,6 +297,7 @@ func (r *run) announce(rows []row) {
 	}{
 		{needWrite, "services, auth keys and nodes tagged " + o.Tag + ", a split-DNS domain, a webhook, attributes of an additional node"},
 		{needPolicy, "one comment at the end of the policy file"},
+		{needSettings, "the tailnet's route selection: each of its values for some seconds, and then the present one"},
 		{needCerts, "one certificate of a service, from the issuer that the tailnet uses"},
 		{needKubeconfig, "a namespace and a TailscaleTailnet in that cluster; the credential goes into a Secret there"},
 	} {
@@ -368,6 +372,10 @@ func (r *run) end(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
 	closeErr := r.nodes.close()
+	if r.egress != nil {
+		_, err := r.egress.stop()
+		closeErr = errors.Join(closeErr, err)
+	}
 	if r.locked != nil {
 		// Nothing was made, and nothing can be removed.
 		return closeErr

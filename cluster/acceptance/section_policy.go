@@ -24,6 +24,7 @@ func policyRows() []row {
 		{sectionPolicy, "validate-warning", "The API's warnings about a policy file with a group that does not exist.", nil, validateWarning},
 		{sectionPolicy, "wrong-etag", "A write with an ETag that is not the present one is refused with 412.", []need{needPolicy}, wrongETag},
 		{sectionPolicy, "mark", "A comment is added to the policy file, is kept, and is removed again.", []need{needPolicy}, markPolicy},
+		{sectionPolicy, "fragment", "A fragment as of the product is merged into the policy file, marked as its owner's, and removed again.", []need{needPolicy}, policyFragment},
 	}
 }
 
