@@ -268,6 +268,10 @@ test-tailnets: ## Join Gateways to two tailnets and from two namespaces, with po
 # How long the API of a tailnet fails in the step that has it fail.
 OUTAGE ?= 0s
 
+.PHONY: test-paths
+test-paths: ## Run the quickstart, egress and a failover in a lab without direct paths: relayed, 150 ms, 1% loss, an MTU of 1280; takes fifteen minutes.
+	$(GO_TEST_VERBOSE) -tags=e2e,paths -count=1 -timeout=60m -run TestSlowPaths ./test/e2e -args -version=$(VERSION) -flavour=$(FLAVOUR)
+
 .PHONY: test-upgrade
 test-upgrade: ## Upgrade to this version from the one that CHANGELOG.md names, under load and with all examples, and roll back; takes an hour. Needs git's history.
 	$(GO_TEST_VERBOSE) -tags=e2e,tailnets,upgrade -count=1 -timeout=150m -run TestUpgrade ./test/e2e -args -version=$(VERSION) -flavour=$(FLAVOUR)

@@ -90,9 +90,13 @@ func simSession(t *testing.T, r *simtest.Running) *session {
 func made(t *testing.T, r *simtest.Running) []string {
 	t.Helper()
 	s := simSession(t, r)
-	all, err := taken(t.Context(), s, "tsgw-acc")
+	found, err := (&cleaner{s: s}).found(t.Context(), "tsgw-acc")
 	if err != nil {
 		t.Fatalf("cannot look for objects: %v", err)
+	}
+	var all []string
+	for _, o := range found {
+		all = append(all, o.kind+" "+o.name)
 	}
 	p, err := getPolicy(t.Context(), s)
 	if err != nil {
@@ -137,7 +141,7 @@ func noSecrets(t *testing.T, out string) {
 		if err != nil {
 			return err
 		}
-		for _, secret := range []string{"tskey-", "notasecret", "Bearer "} {
+		for _, secret := range []string{"tskey-", "hskey-", "nodekey:", "mkey:", "discokey:", "notasecret", "Bearer "} {
 			if bytes.Contains(b, []byte(secret)) {
 				t.Errorf("%s holds %q", path, secret)
 			}
@@ -169,12 +173,36 @@ func TestAll(t *testing.T) {
 		t.Errorf("counts: %v of %d", s.Counts, len(s.Rows))
 	}
 	for _, row := range s.Rows {
-		if row.Outcome == outcomeSkip && row.Skip != skipFlag {
+		// A tailnet has autoApprovers or not.
+		auto := row.Section+"/"+row.Name == "traffic/approval-withdrawn-auto"
+		if row.Outcome == outcomeSkip && row.Skip != skipFlag && !auto {
 			t.Errorf("%s/%s is skipped: %s", row.Section, row.Name, row.Reason)
 		}
 	}
 	nothingLeft(t, r, out)
 	noSecrets(t, out)
+}
+
+// TestApprovalWithdrawn has hosts approved by the policy file, which the whole table has not.
+func TestApprovalWithdrawn(t *testing.T) {
+	r := simtest.Start(t, simtest.AutoApprove)
+	out := t.TempDir()
+	if code, _ := accept(t, flags(r, out, "--write", "--settings", "--only=traffic/(primary|route|approval)")); code != exitPass {
+		t.Errorf("exit code %d", code)
+	}
+	for _, row := range readSummary(t, out).Rows {
+		switch row.Name {
+		case "approval-withdrawn-auto", "primary-routes":
+			if row.Outcome != outcomePass {
+				t.Errorf("%s: %s %s", row.Name, row.Outcome, row.Reason)
+			}
+		case "approval-withdrawn":
+			if row.Skip != skipMissing || !strings.Contains(row.Reason, "autoApprovers") {
+				t.Errorf("%s: %s %s, want a reason that names autoApprovers", row.Name, row.Outcome, row.Reason)
+			}
+		}
+	}
+	nothingLeft(t, r, out)
 }
 
 // TestReadsOnly makes sure that nothing is written without a flag.
@@ -346,30 +374,12 @@ func TestLostReplies(t *testing.T) {
 	}
 }
 
-// TestCleanupWithoutLedger finds objects by their prefix alone.
-func TestCleanupWithoutLedger(t *testing.T) {
+// TestPrefixIsTaken makes sure that no run begins among objects that have its names already.
+func TestPrefixIsTaken(t *testing.T) {
 	r := simtest.StartAPI(t)
-	s := simSession(t, r)
-	for _, prefix := range []string{"tsgw-acc-mine", "tsgw-acc-other"} {
-		if _, err := r.Join(tailnetsim.Puppet{Hostname: prefix + "-host", Tags: []string{"tag:k8s"}}); err != nil {
-			t.Fatalf("cannot join: %v", err)
-		}
-		svc := "svc:" + prefix + "-web"
-		if _, err := s.send(t.Context(), "PUT", map[string]any{"name": svc, "ports": []string{"tcp:80"}, "tags": []string{"tag:k8s"}}, s.tn("vip-services", svc)...); err != nil {
-			t.Fatalf("cannot make a service: %v", err)
-		}
-	}
-	out := t.TempDir()
-	if code, _ := accept(t, flags(r, out, "--cleanup", "--prefix=tsgw-acc-mine")); code != exitPass {
-		t.Errorf("exit code %d", code)
-	}
-	want := []string{"device tsgw-acc-other-host", "service svc:tsgw-acc-other-web"}
-	got := made(t, r)
-	slices.Sort(got)
-	if !slices.Equal(got, want) {
-		t.Errorf("want what another prefix has, got %v", got)
-	}
-	if code, said := accept(t, flags(r, t.TempDir(), "--write", "--prefix=tsgw-acc-other")); code != exitUsage || !strings.Contains(said, "taken") {
+	putService(t, r, "svc:tsgw-acc-other-web")
+	code, said := accept(t, flags(r, t.TempDir(), "--write", "--prefix=tsgw-acc-other"))
+	if code != exitUsage || !strings.Contains(said, "taken, by service svc:tsgw-acc-other-web") {
 		t.Errorf("a prefix that is taken: exit code %d", code)
 	}
 }

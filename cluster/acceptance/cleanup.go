@@ -6,8 +6,8 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http"
+	"strings"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
@@ -16,20 +16,9 @@ import (
 type cleaner struct {
 	ledger *ledger
 	s      *session
-	out    io.Writer
 
 	// cluster removes an object of a cluster; nil without one.
 	cluster func(ctx context.Context, o object) error
-}
-
-// all removes what the ledger names and what carries the prefix, and returns an
-// error that says what is left.
-func (c *cleaner) all(ctx context.Context, prefix string) error {
-	errs := []error{c.named(ctx, c.ledger.left())}
-	for _, k := range kinds() {
-		errs = append(errs, c.found(ctx, k, prefix))
-	}
-	return errors.Join(errs...)
 }
 
 // named removes objects of the ledger, those of one kind after another. One that
@@ -58,47 +47,48 @@ func (c *cleaner) removeInCluster(ctx context.Context, _ *session, o object) err
 	return c.cluster(ctx, o)
 }
 
-// found removes objects of a kind that carry the prefix and that the ledger does not
-// know: a lost reply, or a lost ledger.
-func (c *cleaner) found(ctx context.Context, k kind, prefix string) error {
-	if k.find == nil || prefix == "" {
-		return nil
-	}
-	all, err := k.find(ctx, c.s, prefix)
-	var refused *statusError
-	if errors.As(err, &refused) && (refused.status == http.StatusForbidden || refused.status == http.StatusPaymentRequired || refused.status == http.StatusNotFound) {
-		// A credential that may not read them has not made any.
-		return nil
-	}
-	if err != nil {
-		return errors.Wrapf(err, "cannot look for objects of kind %s", k.name)
-	}
-	var errs []error
-	for _, o := range all {
-		say(c.out, "  %s %s is not in the ledger but carries the prefix: removing it\n", o.kind, o.name)
-		errs = append(errs, k.remove(ctx, c.s, o))
-	}
-	return errors.Join(errs...)
-}
-
-// taken returns the objects that carry a prefix before a run has made any.
-func taken(ctx context.Context, s *session, prefix string) ([]string, error) {
-	var out []string
+// found returns the objects that carry a prefix. A credential that may not read a kind has
+// not made any.
+func (c *cleaner) found(ctx context.Context, prefix string) ([]object, error) {
+	var out []object
 	for _, k := range kinds() {
 		if k.find == nil {
 			continue
 		}
-		all, err := k.find(ctx, s, prefix)
+		all, err := k.find(ctx, c.s, prefix)
 		var refused *statusError
-		if errors.As(err, &refused) {
+		if errors.As(err, &refused) && (refused.status == http.StatusForbidden || refused.status == http.StatusPaymentRequired || refused.status == http.StatusNotFound) {
 			continue
 		}
 		if err != nil {
-			return nil, err
+			return nil, errors.Wrapf(err, "cannot look for objects of kind %s", k.name)
 		}
-		for _, o := range all {
-			out = append(out, fmt.Sprintf("%s %s", o.kind, o.name))
-		}
+		out = append(out, all...)
 	}
 	return out, nil
+}
+
+// remove removes objects that the ledger does not name.
+func (c *cleaner) remove(ctx context.Context, objects []object) error {
+	var errs []error
+	for _, k := range kinds() {
+		for _, o := range objects {
+			if o.kind == k.name {
+				errs = append(errs, k.remove(ctx, c.s, o))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// listed names objects, at most three.
+func listed(objects []object) string {
+	var out []string
+	for _, o := range objects[:min(3, len(objects))] {
+		out = append(out, o.kind+" "+o.name)
+	}
+	if n := len(objects) - len(out); n > 0 {
+		out = append(out, fmt.Sprintf("and %d more", n))
+	}
+	return strings.Join(out, ", ")
 }

@@ -5,6 +5,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"net"
@@ -45,14 +46,17 @@ const (
 type proxy struct {
 	node
 
-	dir    string
-	config *atomicdir.Dir
-	base   []byte
-	health string
-	socket string
-	cmd    *exec.Cmd
-	output *tail
-	done   chan error
+	dir      string
+	config   *atomicdir.Dir
+	base     []byte
+	health   string
+	socket   string
+	program  string
+	env      []string
+	cmd      *exec.Cmd
+	output   *tail
+	done     chan error
+	restarts int
 
 	// linkDir is set if containerboot is to make the folder of its link.
 	linkDir bool
@@ -76,9 +80,23 @@ func (t *turn) containerbootProgram(ctx context.Context) (string, error) {
 	return path, nil
 }
 
+// proxyOptions are how a proxy differs from one that only is in the tailnet.
+type proxyOptions struct {
+	// serve is the serve config, and empty in egress pods.
+	serve []byte
+
+	// acceptRoutes is on in egress pods.
+	acceptRoutes bool
+
+	// control and env are the coordination server's URL, if it is another than that of the
+	// run, and more of the environment.
+	control string
+	env     []string
+}
+
 // startProxy runs containerboot as the tailscale container of a proxy pod does
 // (internal/proxy/containers.go), without a cluster: state is a folder.
-func (t *turn) startProxy(ctx context.Context, suffix string, serve []byte) (*proxy, error) {
+func (t *turn) startProxy(ctx context.Context, suffix string, o proxyOptions) (*proxy, error) {
 	program, err := t.containerbootProgram(ctx)
 	if err != nil {
 		return nil, err
@@ -87,7 +105,7 @@ func (t *turn) startProxy(ctx context.Context, suffix string, serve []byte) (*pr
 	if err != nil {
 		return nil, err
 	}
-	p := &proxy{dir: filepath.Join(os.TempDir(), t.name(suffix)), output: &tail{}, done: make(chan error, 1)}
+	p := &proxy{dir: filepath.Join(os.TempDir(), t.name(suffix)), program: program, output: &tail{}}
 	p.hostname = t.name(suffix)
 	if _, err := t.run.ledger.intend("", kindDir, p.dir, ""); err != nil {
 		return nil, err
@@ -95,9 +113,9 @@ func (t *turn) startProxy(ctx context.Context, suffix string, serve []byte) (*pr
 	if err := os.Mkdir(p.dir, 0o700); err != nil {
 		return nil, errors.Wrap(err, "cannot make a folder")
 	}
-	no := opt.NewBool(false)
+	no, control := opt.NewBool(false), cmp.Or(o.control, t.run.opts.ControlURL)
 	cfg := ipn.ConfigVAlpha{
-		Version: "alpha0", Locked: no, AcceptDNS: no, AcceptRoutes: no, Hostname: &p.hostname, AuthKey: &key.secret, ServerURL: &t.run.opts.ControlURL,
+		Version: "alpha0", Locked: no, AcceptDNS: no, AcceptRoutes: opt.NewBool(o.acceptRoutes), Hostname: &p.hostname, AuthKey: &key.secret, ServerURL: &control,
 	}
 	if p.base, err = json.Marshal(cfg); err != nil { //nolint:gosec // The key is what the file is for; its mode is 0600.
 		return nil, errors.Wrap(err, "cannot encode tailscaled's config")
@@ -107,8 +125,10 @@ func (t *turn) startProxy(ctx context.Context, suffix string, serve []byte) (*pr
 	if _, err := p.config.Write(p.base); err != nil {
 		return nil, err
 	}
-	if _, err := proxies.Write(serve); err != nil {
-		return nil, err
+	if len(o.serve) > 0 {
+		if _, err := proxies.Write(o.serve); err != nil {
+			return nil, err
+		}
 	}
 	if p.health, err = freeAddress(ctx); err != nil {
 		return nil, err
@@ -118,13 +138,10 @@ func (t *turn) startProxy(ctx context.Context, suffix string, serve []byte) (*pr
 	if p.seq, err = t.run.ledger.intend("", kindDevice, p.hostname, ""); err != nil {
 		return nil, err
 	}
-	// No context: it is to drain when the run is stopped.
-	p.cmd = exec.Command(program) //nolint:noctx // As said above.
-	p.cmd.Env = []string{
+	p.env = append([]string{
 		"PATH=" + filepath.Dir(program) + string(os.PathListSeparator) + os.Getenv("PATH"),
 		"HOME=" + p.dir,
 		"TS_EXPERIMENTAL_VERSIONED_CONFIG_DIR=" + filepath.Join(p.dir, "config"),
-		"TS_SERVE_CONFIG=" + filepath.Join(p.dir, "proxies", serveFile),
 		"TS_EXPERIMENTAL_SERVICE_AUTO_ADVERTISEMENT=false",
 		"TS_USERSPACE=true",
 		"TS_SOCKET=" + p.socket,
@@ -132,23 +149,34 @@ func (t *turn) startProxy(ctx context.Context, suffix string, serve []byte) (*pr
 		"TS_ENABLE_HEALTH_CHECK=true",
 		"TS_ENABLE_METRICS=true",
 		"TS_LOCAL_ADDR_PORT=" + p.health,
+	}, o.env...)
+	if len(o.serve) > 0 {
+		p.env = append(p.env, "TS_SERVE_CONFIG="+filepath.Join(p.dir, "proxies", serveFile))
 	}
 	if !t.run.opts.real() {
 		for k, v := range simulatorEnv {
-			p.cmd.Env = append(p.cmd.Env, k+"="+v)
+			p.env = append(p.env, k+"="+v)
 		}
 	}
-	p.cmd.Stdout, p.cmd.Stderr = p.output, p.output
-	endWithParent(p.cmd)
 	if _, err := os.Stat(filepath.Dir(usualSocket)); err != nil {
 		p.linkDir = true
 	}
-	if err := p.cmd.Start(); err != nil {
-		return nil, errors.Wrap(err, "cannot start containerboot")
-	}
-	go func() { p.done <- p.cmd.Wait() }()
 	p.local = &local.Client{Socket: p.socket, UseSocketOnly: true}
-	return p, nil
+	return p, p.launch()
+}
+
+// launch starts containerboot. It is to drain when the run is stopped, so no context ends it.
+func (p *proxy) launch() error {
+	p.cmd, p.done = exec.Command(p.program), make(chan error, 1) //nolint:noctx // As said above.
+	p.cmd.Env = p.env
+	p.cmd.Stdout, p.cmd.Stderr = p.output, p.output
+	endWithParent(p.cmd)
+	if err := p.cmd.Start(); err != nil {
+		return errors.Wrap(err, "cannot start containerboot")
+	}
+	cmd, done := p.cmd, p.done
+	go func() { done <- cmd.Wait() }()
+	return nil
 }
 
 func freeAddress(ctx context.Context) (string, error) {
@@ -284,7 +312,7 @@ func containerboot(ctx context.Context, t *turn) (err error) {
 	if err != nil {
 		return err
 	}
-	p, err := t.startProxy(ctx, "boot-proxy", serve)
+	p, err := t.startProxy(ctx, "boot-proxy", proxyOptions{serve: serve})
 	if err != nil {
 		return err
 	}

@@ -80,6 +80,12 @@ func (h *host) listen(ctx context.Context, version int) (string, error) {
 	if err != nil {
 		return "", errors.Wrap(err, "cannot listen")
 	}
+	h.accept(ctx, ln, version)
+	return ln.Addr().String(), nil
+}
+
+// accept answers the connections of a listener until the host is closed.
+func (h *host) accept(ctx context.Context, ln net.Listener, version int) {
 	h.mu.Lock()
 	h.listeners = append(h.listeners, ln)
 	h.mu.Unlock()
@@ -94,7 +100,6 @@ func (h *host) listen(ctx context.Context, version int) (string, error) {
 			go h.answer(ctx, c, version)
 		}
 	}()
-	return ln.Addr().String(), nil
 }
 
 // whoIsTimeout bounds what is asked about a client.

@@ -28,13 +28,15 @@ const (
 	kindWebhook   = "webhook"   // Name: its URL, https://PREFIX.example.com/...
 	kindAttribute = "attribute" // Name: the key; ID: the device.
 	kindPolicy    = "policy"    // Name: the mark in the policy file.
+	kindFragment  = "fragment"  // Name: the owner of entries of the policy file.
+	kindSetting   = "setting"   // Name: the setting; ID: its value before.
 	kindDir       = "dir"       // Name: a temporary folder of this machine.
 	kindCluster   = "cluster"   // Name: KIND/NAMESPACE/NAME in the cluster.
 )
 
 // States of an object.
 const (
-	opRun    = "run"    // A run began; Name is its prefix.
+	opRun    = "run"    // A run began, or learnt where it is; Name is its prefix.
 	opIntend = "intend" // The object is about to be made.
 	opMade   = "made"   // It was made, and has this ID.
 	opGone   = "gone"   // It was removed, or never made.
@@ -50,9 +52,8 @@ type entry struct {
 	ID   string    `json:"id,omitempty"`
 	Row  string    `json:"row,omitempty"`
 
-	// APIURL and Tailnet of a run.
-	APIURL  string `json:"apiURL,omitempty"`
-	Tailnet string `json:"tailnet,omitempty"`
+	// place of a run.
+	place
 }
 
 // A ledger remembers what a run makes, before it makes it: each line is on the disk
@@ -125,11 +126,21 @@ func (l *ledger) write(e entry) error {
 	return errors.Wrap(l.file.Sync(), "cannot write ledger to the disk")
 }
 
-// begin starts a run.
-func (l *ledger) begin(prefix, apiURL, tailnet string) error {
+// begin starts a run in a place. Again with the same prefix it says more of the place.
+func (l *ledger) begin(prefix string, p place) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.write(entry{Op: opRun, Name: prefix, APIURL: apiURL, Tailnet: tailnet})
+	return l.write(entry{Op: opRun, Name: prefix, place: p})
+}
+
+// located writes the DNS name of the tailnet of the last run, unless the ledger has it.
+func (l *ledger) located(domain string) error {
+	last := l.lastRun()
+	if domain == "" || last.Domain == domain {
+		return nil
+	}
+	last.Domain = domain
+	return l.begin(last.Name, last.place)
 }
 
 // intend writes that an object is about to be made, and returns how the ledger

@@ -18,7 +18,7 @@ func TestLedgerSurvives(t *testing.T) {
 	if err != nil {
 		t.Fatalf("cannot open: %v", err)
 	}
-	if err := l.begin("tsgw-acc-abc", "https://api.example.com", "-"); err != nil {
+	if err := l.begin("tsgw-acc-abc", place{APIURL: "https://api.example.com", Tailnet: "-"}); err != nil {
 		t.Fatalf("cannot begin: %v", err)
 	}
 	var seqs []int
@@ -61,7 +61,7 @@ func TestLedgerSurvives(t *testing.T) {
 		{Op: opIntend, Seq: 3, Kind: kindService, Name: "three", Row: "section/row"},
 		{Op: opIntend, Seq: 2, Kind: kindService, Name: "two", ID: "id-two", Row: "section/row"},
 	}
-	if diff := cmp.Diff(want, leftIn(entries), cmpopts.IgnoreFields(entry{}, "At")); diff != "" {
+	if diff := cmp.Diff(want, leftIn(entries), cmp.AllowUnexported(entry{}), cmpopts.IgnoreFields(entry{}, "At")); diff != "" {
 		t.Errorf("what is left, the newest first: -want, +got:\n%s", diff)
 	}
 

@@ -144,7 +144,7 @@ func (t *turn) join(ctx context.Context, suffix string, ephemeral bool) (*node, 
 	}
 	n.id = string(st.Self.ID)
 	n.v4, _ = n.srv.TailscaleIPs()
-	return n, t.run.ledger.made(n.seq, n.id)
+	return n, errors.Join(t.run.ledger.made(n.seq, n.id), t.run.ledger.located(domainName(st)))
 }
 
 // close ends a node. Its device stays in the tailnet.
@@ -282,10 +282,19 @@ func (n *node) domain(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if st.CurrentTailnet == nil || st.CurrentTailnet.MagicDNSSuffix == "" {
+	d := domainName(st)
+	if d == "" {
 		return "", skipf(skipMissing, "the node knows no domain of the tailnet")
 	}
-	return st.CurrentTailnet.MagicDNSSuffix, nil
+	return d, nil
+}
+
+// domainName is the tailnet's DNS name as a node knows it, or empty.
+func domainName(st *ipnstate.Status) string {
+	if st.CurrentTailnet == nil {
+		return ""
+	}
+	return st.CurrentTailnet.MagicDNSSuffix
 }
 
 // advertise offers services to control, and no others.

@@ -29,6 +29,8 @@ type kind struct {
 func kinds() []kind {
 	return []kind{
 		{kindPolicy, findPolicyMarks, removePolicyMark},
+		{kindFragment, findFragments, removeFragment},
+		{kindSetting, nil, removeSetting},
 		{kindService, findServices, removeService},
 		{kindAttribute, nil, removeAttribute},
 		{kindDevice, findDevices, removeDevice},
@@ -223,17 +225,24 @@ func findSplitDNS(ctx context.Context, s *session, prefix string) ([]object, err
 	return out, nil
 }
 
+// removeSplitDNS tries both ways of removing a domain. The documents name the first.
 func removeSplitDNS(ctx context.Context, s *session, o object) error {
-	r, err := s.send(ctx, http.MethodPatch, map[string]any{o.name: []string{}}, s.tn("dns", "split-dns")...)
+	r, err := s.send(ctx, http.MethodPatch, map[string]any{o.name: nil}, s.tn("dns", "split-dns")...)
+	if err != nil {
+		return err
+	}
+	left, err := findSplitDNS(ctx, s, o.name)
+	if err != nil || len(left) == 0 {
+		return errors.Join(err, removed("split DNS of "+o.name, r, nil))
+	}
+	r, err = s.send(ctx, http.MethodPatch, map[string]any{o.name: []string{}}, s.tn("dns", "split-dns")...)
 	if err := removed("split DNS of "+o.name, r, err); err != nil {
 		return err
 	}
-	if left, err := findSplitDNS(ctx, s, o.name); err != nil || len(left) == 0 {
-		return err
+	if left, err = findSplitDNS(ctx, s, o.name); err == nil && len(left) > 0 {
+		err = errors.Errorf("cannot remove split DNS of %s: the API keeps it", o.name)
 	}
-	// The documents name both ways.
-	r, err = s.send(ctx, http.MethodPatch, map[string]any{o.name: nil}, s.tn("dns", "split-dns")...)
-	return removed("split DNS of "+o.name, r, err)
+	return err
 }
 
 func removeAttribute(ctx context.Context, s *session, o object) error {
@@ -299,31 +308,7 @@ func findPolicyMarks(ctx context.Context, s *session, prefix string) ([]object, 
 	return nil, nil
 }
 
-// removePolicyMark takes the mark out, and tries again when somebody else writes at
-// the same time.
+// removePolicyMark takes the mark out.
 func removePolicyMark(ctx context.Context, s *session, o object) error {
-	for range maxTries {
-		r, err := getPolicy(ctx, s)
-		if err != nil {
-			return err
-		}
-		if !r.ok() {
-			return &statusError{r.status, "cannot get the policy file"}
-		}
-		text := withoutMark(string(r.body), o.name)
-		if text == string(r.body) {
-			return nil
-		}
-		w, err := setPolicy(ctx, s, text, r.header.Get("ETag"))
-		if err != nil {
-			return err
-		}
-		if w.ok() {
-			return nil
-		}
-		if w.status != http.StatusPreconditionFailed {
-			return &statusError{w.status, "cannot write the policy file"}
-		}
-	}
-	return errors.New("cannot write the policy file: others change it all the time")
+	return editPolicy(ctx, s, func(text string) (string, error) { return withoutMark(text, o.name), nil })
 }

@@ -20,8 +20,9 @@ const (
 	defaultControl = "https://controlplane.tailscale.com"
 )
 
-// defaultPrefix begins the prefix of runs that were given none.
-const defaultPrefix = "tsgw-acc-"
+// prefixRoot begins the prefix of every run, so that a name alone tells that an object is of a
+// run, and of nobody else.
+const prefixRoot = "tsgw-acc-"
 
 // options are what a run was asked to do.
 type options struct {
@@ -29,24 +30,28 @@ type options struct {
 	APIURL     string `name:"api-url" default:"https://api.tailscale.com" help:"URL of the API, without /api/v2."`
 	ControlURL string `name:"control-url" default:"https://controlplane.tailscale.com" help:"URL of the coordination server that nodes join."`
 	Tag        string `default:"tag:k8s" help:"Tag of auth keys, nodes and services. The credential must own it."`
-	Prefix     string `help:"Prefix of the names of all created objects. Default: tsgw-acc- and random characters."`
+	Prefix     string `help:"Prefix of the names of all created objects, which begins with tsgw-acc-. Default: that and random characters."`
 
 	Write      bool   `help:"Create services, keys, nodes, a split-DNS domain, a webhook and posture attributes, and remove them."`
-	Policy     bool   `help:"Add a comment to the tailnet's policy file, and remove it."`
+	Policy     bool   `help:"Add a comment and a fragment to the tailnet's policy file, and remove them."`
+	Settings   bool   `help:"Change the tailnet's route selection to each of its values, and back."`
 	Certs      bool   `help:"Request a certificate for a service. It counts against the issuer's limits, and its name becomes public."`
 	Kubeconfig string `type:"path" help:"Run examples/quickstart in the cluster of this file, where Crossplane and the packages are installed. The OAuth client is stored in a Secret there."`
 
 	Quickstart    string        `type:"path" default:"examples/quickstart" help:"Folder of the quickstart's manifests."`
+	OldestImage   string        `help:"Run the quickstart with this image of tailscale, too: the oldest that you run. The provider's grants must allow it."`
+	NewestImage   string        `help:"Run the quickstart with this image of tailscale, too: the newest that you run."`
 	Containerboot string        `type:"path" help:"Program containerboot, with tailscaled beside it. Default: that of the lab, if it is built."`
 	Out           string        `type:"path" default:"_out/acceptance" help:"Folder of the ledger and the results."`
 	Timeout       time.Duration `default:"3m" help:"How long to wait for each change in the tailnet."`
 	Settle        time.Duration `default:"5s" help:"How long a value must be unchanged to be final."`
 	Only          string        `help:"Run only rows whose SECTION/NAME matches this regular expression."`
-	Cleanup       bool          `help:"Only remove the objects in the ledger in --out, and those with its prefix or --prefix."`
+	Cleanup       bool          `help:"Only remove the objects in the ledger in --out. With --prefix, for a ledger that is lost, list objects by name instead."`
+	Yes           bool          `help:"With --cleanup and --prefix: remove the objects that are listed."`
 }
 
 // prefixes are DNS labels, with room for what comes behind.
-var prefixes = regexp.MustCompile(`^[a-z][a-z0-9-]{6,28}[a-z0-9]$`)
+var prefixes = regexp.MustCompile(`^` + prefixRoot + `[a-z0-9-]{0,19}[a-z0-9]$`)
 
 // check returns a usageError when the options make no sense, and compiles Only.
 func (o *options) check() (*regexp.Regexp, error) {
@@ -63,7 +68,10 @@ func (o *options) check() (*regexp.Regexp, error) {
 		return nil, usageError{errors.New("--tag must begin with tag:")}
 	}
 	if o.Prefix != "" && !prefixes.MatchString(o.Prefix) {
-		return nil, usageError{errors.New("--prefix must be 8 to 30 lower case letters, digits and dashes")}
+		return nil, usageError{errors.Errorf("--prefix must be %s and up to 20 lower case letters, digits and dashes", prefixRoot)}
+	}
+	if o.Yes && !(o.Cleanup && o.Prefix != "") {
+		return nil, usageError{errors.New("--yes needs --cleanup and --prefix")}
 	}
 	if o.Timeout <= 0 || o.Settle <= 0 {
 		return nil, usageError{errors.New("--timeout and --settle must be positive")}
@@ -72,7 +80,7 @@ func (o *options) check() (*regexp.Regexp, error) {
 }
 
 // newPrefix returns a prefix that no other run has.
-func newPrefix() string { return defaultPrefix + strings.ToLower(rand.Text()[:6]) }
+func newPrefix() string { return prefixRoot + strings.ToLower(rand.Text()[:6]) }
 
 // real reports whether nodes join Tailscale's own coordination server.
 func (o *options) real() bool { return o.ControlURL == defaultControl }

@@ -7,12 +7,15 @@ import (
 	"bytes"
 	"encoding/json"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"unicode/utf8"
+
+	"tailscale.com/net/tsaddr"
 )
 
 // redacted stands for a secret.
@@ -23,21 +26,55 @@ const redacted = "REDACTED"
 const maxKept = 16 << 10
 
 var (
-	// secretKeys are names of fields whose values are secrets. "state" is what
-	// tailscaled keeps of itself, or what a login goes on with.
-	secretKeys = regexp.MustCompile(`(?i)^(access_?token|refresh_?token|id_?token|token|jwt|key|auth_?key|secret|client_?secret|webhook_?secret|password|state|s3SecretAccessKey|gcsCredentials|cookie|authorization|private_?key|_machinekey)$`)
+	// secretKeys are names of fields whose values are secrets, or name a machine: its public
+	// keys and its serial numbers. "state" is what tailscaled keeps of itself, or what a
+	// login goes on with.
+	secretKeys = regexp.MustCompile(`(?i)^(access_?token|refresh_?token|id_?token|token|jwt|key|([a-z0-9]+_?)?(auth|node|machine|disco|lock|signing|public|private|secret|host)_?keys?|secret|client_?secret|webhook_?secret|password|state|s3SecretAccessKey|gcsCredentials|cookie|authorization|_machinekey)$|serial_?numbers?$|hardware_?addr`)
 
-	// secretTexts are secrets wherever they are: keys of Tailscale's, private
-	// keys, JWTs.
-	secretTexts = regexp.MustCompile(`tskey-[A-Za-z0-9_-]+|privkey:[0-9a-f]+|nlpriv:[0-9a-f]+|eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*|-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*-----END [A-Z ]*PRIVATE KEY-----`)
+	// secretTexts are keys wherever they are: those of Tailscale and of Headscale, with the
+	// signature of a tailnet lock (tailscale.com/tka, WrapAuthKey), keys of machines, private
+	// and public (tailscale.com/types/key), private keys in PEM, JWTs.
+	secretTexts = regexp.MustCompile(`[th]skey-[A-Za-z0-9_-]+([+/=][A-Za-z0-9+/=_-]*)?|\b(privkey|nodekey|mkey|discokey|chalpub|nlpriv|nlpub|tlpriv|tlpub):[0-9a-f]+|eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*|-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*-----END [A-Z ]*PRIVATE KEY-----`)
 
 	// people are addresses of people. They are no secrets, but nobody else's
 	// business when a recording is shared.
 	people = regexp.MustCompile(`[A-Za-z0-9._%+-]+@[A-Za-z0-9][A-Za-z0-9.-]*[A-Za-z0-9]`)
 
+	// addressTexts look like IPv6 and IPv4 addresses.
+	addressTexts = regexp.MustCompile(`[0-9A-Fa-f]*:[0-9A-Fa-f:.]*[0-9A-Fa-f:]|[0-9]+(\.[0-9]+){3}`)
+
+	// documented are the networks of examples (RFC 5737, RFC 3849) and those of a tailnet.
+	documented = []netip.Prefix{
+		netip.MustParsePrefix("192.0.2.0/24"), netip.MustParsePrefix("198.51.100.0/24"), netip.MustParsePrefix("203.0.113.0/24"),
+		netip.MustParsePrefix("2001:db8::/32"), tsaddr.CGNATRange(),
+	}
+
 	// keptHeaders say something about the API.
 	keptHeaders = []string{"Accept", "Content-Type", "Date", "Etag", "If-Match", "Retry-After", "User-Agent", "Warning"}
 )
+
+// publicAddress stands for an address of the Internet, which says where somebody is.
+const publicAddress = "PUBLIC-ADDRESS"
+
+// withoutPublic returns what looks like an address without the public ones in it.
+func withoutPublic(s string) string {
+	a, err := netip.ParseAddr(s)
+	if err != nil {
+		if t := strings.TrimRight(s, ".:"); t != s {
+			return withoutPublic(t) + s[len(t):]
+		}
+		// What comes before a colon may be another word.
+		if before, behind, ok := strings.Cut(s, ":"); ok {
+			return before + ":" + withoutPublic(behind)
+		}
+		return s
+	}
+	a = a.Unmap()
+	if !a.IsGlobalUnicast() || a.IsPrivate() || slices.ContainsFunc(documented, func(p netip.Prefix) bool { return p.Contains(a) }) {
+		return s
+	}
+	return publicAddress
+}
 
 // A redactor removes secrets: those that it was given, and all that look like some.
 type redactor struct {
@@ -71,6 +108,7 @@ func (r *redactor) text(s string) string {
 	r.mu.Unlock()
 	s = secretTexts.ReplaceAllString(s, redacted)
 	s = people.ReplaceAllString(s, "someone@example.com")
+	s = addressTexts.ReplaceAllStringFunc(s, withoutPublic)
 	if n := utf8.RuneCountInString(s); n > maxKept {
 		cut := []rune(s)[:maxKept]
 		s = string(cut) + "... (" + jsonNumber(n) + " characters)"

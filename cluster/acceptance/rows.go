@@ -15,6 +15,7 @@ type need string
 const (
 	needWrite      need = "--write"
 	needPolicy     need = "--policy"
+	needSettings   need = "--settings"
 	needCerts      need = "--certs"
 	needKubeconfig need = "--kubeconfig"
 )
@@ -40,6 +41,7 @@ func table() []row {
 		serviceRows(),
 		hostRows(),
 		trafficRows(),
+		egressRows(),
 		policyRows(),
 		settingRows(),
 		quickstartRows(),
@@ -48,7 +50,7 @@ func table() []row {
 
 // lacks returns the first flag that a row needs and was not given.
 func (o *options) lacks(r row) (need, bool) {
-	has := map[need]bool{needWrite: o.Write, needPolicy: o.Policy, needCerts: o.Certs, needKubeconfig: o.Kubeconfig != ""}
+	has := map[need]bool{needWrite: o.Write, needPolicy: o.Policy, needSettings: o.Settings, needCerts: o.Certs, needKubeconfig: o.Kubeconfig != ""}
 	for _, n := range r.needs {
 		if !has[n] {
 			return n, true

@@ -10,12 +10,10 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net/http"
 	"os"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -47,6 +45,9 @@ type run struct {
 	progress *progress
 	secret   *redactor
 	nodes    nodes
+
+	// egress is the proxy that rows connect from, once it was started.
+	egress *proxy
 
 	// web is the service that carries traffic, once it was made.
 	web tailscale.Service
@@ -103,7 +104,7 @@ func (c *runCmd) Run(ctx context.Context, out io.Writer) error {
 
 // cleaner removes by a session whose calls are kept by rec, which may be nil.
 func (r *run) cleaner(s *session) *cleaner {
-	return &cleaner{ledger: r.ledger, s: s, out: r.progress.out, cluster: r.clusterRemover()}
+	return &cleaner{ledger: r.ledger, s: s, cluster: r.clusterRemover()}
 }
 
 // clusterRemover removes objects of the cluster, if one was named.
@@ -122,22 +123,65 @@ func (r *run) clusterRemover() func(context.Context, object) error {
 
 // cleanup removes what a run left that did not get to do it.
 func (r *run) cleanup(ctx context.Context) error {
-	last := r.ledger.lastRun()
-	prefix := cmp.Or(r.opts.Prefix, last.Name)
-	if prefix == "" {
-		return usageError{errors.New("--out has no ledger: name the prefix of what is to be removed by --prefix")}
+	if r.opts.Prefix != "" {
+		return r.cleanupByName(ctx)
 	}
-	if left := r.ledger.left(); len(left) > 0 && last.APIURL != r.opts.APIURL {
-		return usageError{errors.Errorf("the ledger is of a tailnet at %s: give --api-url", last.APIURL)}
+	left := r.ledger.left()
+	if r.ledger.lastRun().Name == "" {
+		return usageError{errors.Errorf("--out has no ledger: name the prefix of the objects by --prefix, which begins with %s", prefixRoot)}
 	}
-	r.progress.printf("Removing what %s names, and what begins with %s.\n", filepath.Join(r.opts.Out, ledgerFile), prefix)
-	before := len(r.ledger.left())
+	if len(left) > 0 {
+		here, err := r.place(ctx)
+		if err != nil {
+			return err
+		}
+		if err := r.ledger.lastRun().errElsewhere(here); err != nil {
+			return usageError{err}
+		}
+	}
+	r.progress.printf("Removing what %s names.\n", filepath.Join(r.opts.Out, ledgerFile))
 	c := r.cleaner(r.login.session())
-	if err := c.all(ctx, prefix); err != nil {
+	if err := c.named(ctx, left); err != nil {
 		return err
 	}
-	r.progress.printf("Removed %d objects of the ledger. Nothing is left.\n", before)
+	r.progress.printf("Removed %d objects of the ledger.\n", len(left))
+	return r.strangers(ctx, r.ledger.lastRun().Name)
+}
+
+// cleanupByName lists what is named as objects of a run are, and removes it once a person has
+// seen the list. Without the ledger nothing else tells that an object is of a run.
+func (r *run) cleanupByName(ctx context.Context) error {
+	c := r.cleaner(r.login.session())
+	found, err := c.found(ctx, r.opts.Prefix)
+	if err != nil {
+		return err
+	}
+	if len(found) == 0 {
+		r.progress.printf("Nothing is named %s-...\n", r.opts.Prefix)
+		return nil
+	}
+	r.progress.printf("Objects of tailnet %s at %s that are named %s-...:\n", r.opts.Tailnet, r.opts.APIURL, r.opts.Prefix)
+	for _, o := range found {
+		r.progress.printf("  %s %s\n", o.kind, o.name)
+	}
+	if !r.opts.Yes {
+		return usageError{errors.New("nothing was removed: to remove the objects of this list, add --yes")}
+	}
+	if err := c.remove(ctx, found); err != nil {
+		return err
+	}
+	r.progress.printf("Removed %d objects.\n", len(found))
 	return nil
+}
+
+// strangers returns an error that names what is named as objects of a run are and not in its
+// ledger: the product may have left it, or somebody else made it.
+func (r *run) strangers(ctx context.Context, prefix string) error {
+	found, err := r.cleaner(r.login.session()).found(ctx, prefix)
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	return errors.Errorf("%s carry the prefix and are not in the ledger: they stay; look at them with --cleanup --prefix=%s", listed(found), prefix)
 }
 
 // all runs the rows that match, removes what they made, and returns an error when
@@ -156,11 +200,14 @@ func (r *run) all(ctx context.Context, match func(row) bool) error {
 	if len(rows) == 0 {
 		return usageError{errors.New("no row matches --only")}
 	}
+	if r.locked = r.knock(ctx); ctx.Err() != nil {
+		return errors.Wrap(ctx.Err(), "stopped before anything was made")
+	}
 	if err := r.prepare(ctx); err != nil {
 		return err
 	}
 	r.announce(rows)
-	if r.locked = r.knock(ctx); r.locked != nil {
+	if r.locked != nil {
 		r.progress.printf("The API does not take the credential: %v\n\n", r.locked)
 	}
 
@@ -191,7 +238,7 @@ func (r *run) all(ctx context.Context, match func(row) bool) error {
 	case r.locked != nil:
 		return errors.Wrap(r.locked, "the API does not take the credential")
 	case endErr != nil:
-		return errors.Wrap(endErr, "cannot remove all that was made, run with --cleanup")
+		return errors.Wrap(endErr, "the tailnet is not as before, see --cleanup")
 	case ctx.Err() != nil:
 		return errors.New("stopped by a signal; all that was made is removed")
 	case s.Counts[outcomeFail] > 0:
@@ -200,25 +247,15 @@ func (r *run) all(ctx context.Context, match func(row) bool) error {
 	return nil
 }
 
-// knock asks whether the API takes the credential at all.
-func (r *run) knock(ctx context.Context) error {
-	s := r.login.session()
-	a, err := s.get(ctx, s.tn("devices")...)
-	if err == nil && a.status == http.StatusUnauthorized {
-		err = errors.Errorf("the API answered %d: %s", a.status, r.secret.text(a.message()))
-	}
-	return err
-}
-
 // prepare makes sure that the prefix is free, and begins the ledger and the folder.
 func (r *run) prepare(ctx context.Context) error {
-	if r.opts.Prefix != "" {
-		found, err := taken(ctx, r.login.session(), r.prefix)
+	if r.opts.Prefix != "" && r.locked == nil {
+		found, err := r.cleaner(r.login.session()).found(ctx, r.prefix)
 		if err != nil {
 			return err
 		}
 		if len(found) > 0 {
-			return usageError{errors.Errorf("prefix %s is taken, by %s: choose another, or remove them with --cleanup", r.prefix, strings.Join(found[:min(3, len(found))], ", "))}
+			return usageError{errors.Errorf("prefix %s is taken, by %s: choose another, or remove them with --cleanup", r.prefix, listed(found))}
 		}
 	}
 	dir := filepath.Join(r.opts.Out, rowsDir)
@@ -228,13 +265,20 @@ func (r *run) prepare(ctx context.Context) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return errors.Wrap(err, "cannot make folder of results")
 	}
-	return r.ledger.begin(r.prefix, r.opts.APIURL, r.opts.Tailnet)
+	here := place{APIURL: r.opts.APIURL, Tailnet: r.opts.Tailnet, Credential: r.cred.fingerprint()}
+	if r.locked == nil {
+		var err error
+		if here, err = r.place(ctx); err != nil {
+			return err
+		}
+	}
+	return r.ledger.begin(r.prefix, here)
 }
 
 // flags returns the flags that were set.
 func (r *run) flags() []need {
 	var out []need
-	for _, n := range []need{needWrite, needPolicy, needCerts, needKubeconfig} {
+	for _, n := range []need{needWrite, needPolicy, needSettings, needCerts, needKubeconfig} {
 		if _, lacks := r.opts.lacks(row{needs: []need{n}}); !lacks {
 			out = append(out, n)
 		}
@@ -253,6 +297,7 @@ func (r *run) announce(rows []row) {
 	}{
 		{needWrite, "services, auth keys and nodes tagged " + o.Tag + ", a split-DNS domain, a webhook, attributes of an additional node"},
 		{needPolicy, "one comment at the end of the policy file"},
+		{needSettings, "the tailnet's route selection: each of its values for some seconds, and then the present one"},
 		{needCerts, "one certificate of a service, from the issuer that the tailnet uses"},
 		{needKubeconfig, "a namespace and a TailscaleTailnet in that cluster; the credential goes into a Secret there"},
 	} {
@@ -322,16 +367,23 @@ func (r *run) afterRow(ctx context.Context, t *turn) error {
 	return errors.Wrap(r.cleaner(t.session).named(ctx, left), "cannot remove what the row made")
 }
 
-// end removes all that is left, and looks for what the ledger does not know.
+// end removes what the ledger names, and looks for what it does not.
 func (r *run) end(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
 	closeErr := r.nodes.close()
+	if r.egress != nil {
+		_, err := r.egress.stop()
+		closeErr = errors.Join(closeErr, err)
+	}
 	if r.locked != nil {
 		// Nothing was made, and nothing can be removed.
 		return closeErr
 	}
-	return errors.Join(closeErr, r.cleaner(r.login.session()).all(ctx, r.prefix))
+	if err := errors.Join(closeErr, r.cleaner(r.login.session()).named(ctx, r.ledger.left())); err != nil {
+		return err
+	}
+	return r.strangers(ctx, r.prefix)
 }
 
 // keep writes a row's file.

@@ -19,11 +19,12 @@ const sectionPolicy = "policy"
 func policyRows() []row {
 	return []row{
 		{sectionPolicy, "read", "The policy file comes as HuJSON with its comments, as JSON, and with an ETag.", nil, readPolicy},
-		{sectionPolicy, "validate-good", "The present policy file is valid: 200 and no message.", nil, validateGood},
+		{sectionPolicy, "validate-good", "The present policy file is valid: 200, and no message but that of warnings.", nil, validateGood},
 		{sectionPolicy, "validate-bad", "A text that is no policy file is not valid, and the reply says why.", nil, validateBad},
 		{sectionPolicy, "validate-warning", "The API's warnings about a policy file with a group that does not exist.", nil, validateWarning},
 		{sectionPolicy, "wrong-etag", "A write with an ETag that is not the present one is refused with 412.", []need{needPolicy}, wrongETag},
 		{sectionPolicy, "mark", "A comment is added to the policy file, is kept, and is removed again.", []need{needPolicy}, markPolicy},
+		{sectionPolicy, "fragment", "A fragment as of the product is merged into the policy file, marked as its owner's, and removed again.", []need{needPolicy}, policyFragment},
 	}
 }
 
@@ -86,10 +87,42 @@ func validateGood(ctx context.Context, t *turn) error {
 		return errors.Errorf("the API answered %d: %s", r.status, t.secret.text(r.message()))
 	}
 	t.observe("the reply is empty", len(bytes.TrimSpace(r.body)) == 0)
-	if r.object()["message"] != nil {
-		return errors.Errorf("the present policy file has a message, which the product takes for a refusal: %s", t.secret.text(r.message()))
+	refused, warnings := verdict(r)
+	t.observe("warnings", len(warnings) > 0)
+	for _, w := range warnings {
+		t.note("warning: %s", w)
+	}
+	if refused != "" {
+		return errors.Errorf("the present policy file is refused, and so is every change of the product: %s", t.secret.text(refused))
 	}
 	return nil
+}
+
+// verdict reads the API's reply to a policy file as the product does: a message refuses,
+// unless it comes with warnings alone (internal/tailscale, validatePolicy).
+func verdict(r *reply) (refused string, warnings []string) {
+	var v struct {
+		Message string `json:"message"`
+		Data    []struct {
+			Errors   []string `json:"errors"`
+			Warnings []string `json:"warnings"`
+		} `json:"data"`
+	}
+	if len(bytes.TrimSpace(r.body)) == 0 {
+		return "", nil
+	}
+	if err := r.into(&v); err != nil {
+		return err.Error(), nil
+	}
+	var problems []string
+	for _, d := range v.Data {
+		problems = append(problems, d.Errors...)
+		warnings = append(warnings, d.Warnings...)
+	}
+	if v.Message == "" || len(problems) == 0 && len(warnings) > 0 {
+		return "", warnings
+	}
+	return strings.Join(append([]string{v.Message}, problems...), "; "), warnings
 }
 
 func validateBad(ctx context.Context, t *turn) error {
@@ -123,15 +156,9 @@ func validateWarning(ctx context.Context, t *turn) error {
 		return err
 	}
 	t.note("%d: %s", r.status, strings.TrimSpace(string(r.body)))
-	data, _ := r.object()["data"].([]any)
-	warnings := false
-	for _, d := range data {
-		m, _ := d.(map[string]any)
-		w, _ := m["warnings"].([]any)
-		warnings = warnings || len(w) > 0
-	}
-	t.observe("warnings", warnings)
-	if warnings {
+	_, warnings := verdict(r)
+	t.observe("warnings", len(warnings) > 0)
+	if len(warnings) > 0 {
 		t.note("warnings come with a message: a client that takes each message for a refusal refuses files that the API takes")
 	}
 	if r.status >= 500 {

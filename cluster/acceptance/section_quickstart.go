@@ -23,8 +23,46 @@ func quickstartRows() []row {
 	needs := []need{needKubeconfig, needWrite}
 	return []row{
 		{sectionQuickstart, "installed", "The cluster has our kinds.", needs, quickstartInstalled},
-		{sectionQuickstart, "end-to-end", "The quickstart comes up, a node of the tailnet reaches its page, and all goes when its objects go.", needs, quickstartRuns},
+		{sectionQuickstart, "end-to-end", "The quickstart comes up, a node of the tailnet reaches its page, and all goes when its objects go.", needs, quickstartRuns(nil)},
+		{sectionQuickstart, "kernel", "The same with Kernel networking.", needs, quickstartRuns(kernelQuickstart)},
+		{sectionQuickstart, "oldest-image", "The same with the oldest image of tailscale that you run.", needs, quickstartImage("--oldest-image", func(o *options) string { return o.OldestImage })},
+		{sectionQuickstart, "newest-image", "The same with the newest image of tailscale that you run.", needs, quickstartImage("--newest-image", func(o *options) string { return o.NewestImage })},
 	}
+}
+
+// kernelQuickstart lets the kernel of the proxy's pod forward, which a restricted namespace
+// refuses.
+func kernelQuickstart(objects []*unstructured.Unstructured) error {
+	for _, u := range objects {
+		if u.GetKind() == "Namespace" {
+			l := u.GetLabels()
+			l["pod-security.kubernetes.io/enforce"] = "privileged"
+			u.SetLabels(l)
+		}
+	}
+	return setProxy(objects, "networking", "Kernel")
+}
+
+// quickstartImage runs the quickstart with an image that an option names.
+func quickstartImage(flag string, image func(*options) string) func(context.Context, *turn) error {
+	return func(ctx context.Context, t *turn) error {
+		i := image(t.run.opts)
+		if i == "" {
+			return skipf(skipMissing, "no image is named: give %s=REGISTRY/REPOSITORY:TAG", flag)
+		}
+		t.observe("image", i)
+		return quickstartRuns(func(objects []*unstructured.Unstructured) error { return setProxy(objects, "image", i) })(ctx, t)
+	}
+}
+
+// setProxy sets a field of the proxy of the TailscaleEndpoints.
+func setProxy(objects []*unstructured.Unstructured, field, value string) error {
+	for _, u := range objects {
+		if u.GetKind() == "TailscaleEndpoints" {
+			return errors.Wrapf(unstructured.SetNestedField(u.Object, value, "spec", "proxy", field), "cannot set spec.proxy.%s", field)
+		}
+	}
+	return errors.New("the quickstart has no TailscaleEndpoints")
 }
 
 // kinds of ours that the quickstart uses.
@@ -58,7 +96,12 @@ func (r *run) quickstartNames() names {
 	return n
 }
 
-func quickstartRuns(ctx context.Context, t *turn) error {
+// quickstartRuns runs the quickstart after its objects were changed, if change is not nil.
+func quickstartRuns(change func([]*unstructured.Unstructured) error) func(context.Context, *turn) error {
+	return func(ctx context.Context, t *turn) error { return t.quickstart(ctx, change) }
+}
+
+func (t *turn) quickstart(ctx context.Context, change func([]*unstructured.Unstructured) error) error {
 	if t.cred.clientSecret == "" {
 		return skipf(skipMissing, "the quickstart has an OAuth client: set TS_CLIENT_SECRET")
 	}
@@ -74,6 +117,11 @@ func quickstartRuns(ctx context.Context, t *turn) error {
 	objects, err := quickstart(t.run.opts.Quickstart, n)
 	if err != nil {
 		return err
+	}
+	if change != nil {
+		if err := change(objects); err != nil {
+			return err
+		}
 	}
 	began := time.Now()
 	if err := t.create(ctx, c, objects, n); err != nil {

@@ -21,16 +21,22 @@ const sectionTraffic = "traffic"
 
 func trafficRows() []row {
 	write := []need{needWrite}
-	return []row{
+	reach := []row{
 		{sectionTraffic, "by-address", "A third node reaches the service by its IPv4 and IPv6 addresses.", write, byAddress},
 		{sectionTraffic, "by-name", "The service's name resolves to its address.", write, byName},
 		{sectionTraffic, "proxy-protocol", "A host gets a PROXY protocol header with the client's address, and WhoIs knows the client.", write, proxyProtocol},
+	}
+	leave := []row{
 		{sectionTraffic, "drain", "A host that withdraws the service hands traffic to the other; how long nobody answers.", write, drain},
 		{sectionTraffic, "delete", "A host whose device is removed hands traffic to the other; how long nobody answers.", write, deleteHost},
 		{sectionTraffic, "kill", "A host that ends without a word hands traffic to the other; how long nobody answers.", write, killHost},
 		{sectionTraffic, "withdrawn", "A service that nobody hosts has no route.", write, withdrawn},
 	}
+	return slices.Concat(reach, approvalRows(), leave)
 }
+
+// movesByItself is the observation that other hosts take over without help.
+const movesByItself = "traffic moves by itself"
 
 // reaches waits until a node reaches port 80 of an address, and a host that is named
 // answers.
@@ -196,7 +202,7 @@ func (t *turn) away(ctx context.Context, leave, rescue func(ctx context.Context,
 	}
 	_, err = t.until(ctx, "traffic moves", moved)
 	var tooLate late
-	t.observe("traffic moves by itself", err == nil)
+	t.observe(movesByItself, err == nil)
 	if errors.As(err, &tooLate) && rescue != nil {
 		t.note("traffic did not move within %s; removing the device, as the product does", t.run.opts.Timeout)
 		if err := rescue(ctx, primary); err != nil {

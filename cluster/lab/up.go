@@ -16,19 +16,24 @@ import (
 	"syscall"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/daemon"
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/host"
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/plan"
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/tools"
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/wire"
 )
 
 type upCmd struct {
-	Clusters int           `help:"Number of clusters. One by default; a running lab keeps its clusters."`
-	Tailnets int           `help:"Number of independent tailnets. One by default. Only machines of the first get certificates."`
-	Install  bool          `help:"Install what is missing with apt-get."`
-	Policy   string        `type:"existingfile" help:"HuJSON file with the initial policy of each tailnet. By default, tag:k8s may host services, and all devices reach each other."`
-	Timeout  time.Duration `default:"10m" help:"How long to wait for the lab, once everything is built."`
+	Clusters  int           `help:"Number of clusters. One by default; a running lab keeps its clusters."`
+	Tailnets  int           `help:"Number of independent tailnets. One by default. Only machines of the first get certificates."`
+	Install   bool          `help:"Install what is missing with apt-get."`
+	Policy    string        `type:"existingfile" help:"HuJSON file with the initial policy of each tailnet. By default, tag:k8s may host services, and all devices reach each other."`
+	SlowPaths bool          `help:"Slow paths between clusters, clients and the tailnets: all traffic of a tailnet is relayed, with round trips of 150 ms to the relay, 1% loss and an MTU of 1280."`
+	Timeout   time.Duration `default:"10m" help:"How long to wait for the lab, once everything is built."`
 }
 
 func (c *upCmd) Run(r runtime) error {
@@ -81,6 +86,9 @@ func (c *upCmd) already(st daemon.Status) error {
 	}
 	if c.Tailnets != 0 && st.Tailnets != c.Tailnets {
 		return errors.Errorf("a lab with %d tailnets is up: run `lab down` first", st.Tailnets)
+	}
+	if c.SlowPaths && !st.SlowPaths {
+		return errors.New("a lab with fast paths is up: run `lab down` first")
 	}
 	fmt.Println("the lab is up already")
 	hints()
@@ -156,7 +164,13 @@ func (c *upCmd) start(r runtime, b *tools.Builder) error {
 			return errors.Wrap(err, "cannot find policy")
 		}
 	}
-	cfg, err := json.MarshalIndent(daemon.Config{Paths: p, Clusters: max(c.Clusters, 1), Tailnets: max(c.Tailnets, 1), Bin: bin, Crossplane: crossplane, Policy: policy}, "", "  ")
+	var path *wire.Path
+	if c.SlowPaths {
+		path = ptr.To(wire.Slow(plan.RegistryListenPort))
+	}
+	cfg, err := json.MarshalIndent(daemon.Config{
+		Paths: p, Clusters: max(c.Clusters, 1), Tailnets: max(c.Tailnets, 1), Bin: bin, Crossplane: crossplane, Policy: policy, Path: path,
+	}, "", "  ")
 	if err != nil {
 		return errors.Wrap(err, "cannot encode configuration")
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/host"
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/netns"
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/plan"
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/wire"
 )
 
 // A Config is the configuration that the command line passes to the daemon, in a file.
@@ -40,6 +41,8 @@ type Config struct {
 	Crossplane string `json:"crossplane"`
 	// Policy is a file with the policy of each tailnet at first. Empty for the default one.
 	Policy string `json:"policy,omitempty"`
+	// Path is how clusters and clients reach the hub, and each other. Nil is at once.
+	Path *wire.Path `json:"path,omitempty"`
 }
 
 // ConfigFile is where the command line leaves the configuration.
@@ -159,7 +162,7 @@ func (d *Daemon) serve(ctx context.Context) (func(), error) {
 
 func (d *Daemon) status(ctx context.Context, components bool) Status {
 	d.mu.Lock()
-	st := Status{Clusters: d.cfg.Clusters, Tailnets: d.cfg.Tailnets, Ready: d.ready, Failed: d.failed, Steps: d.progress.list(), Forwards: append([]Forward(nil), d.forwards...)}
+	st := Status{Clusters: d.cfg.Clusters, Tailnets: d.cfg.Tailnets, SlowPaths: d.cfg.Path != nil, Ready: d.ready, Failed: d.failed, Steps: d.progress.list(), Forwards: append([]Forward(nil), d.forwards...)}
 	all := append([]*supervised(nil), d.components...)
 	d.mu.Unlock()
 	if !components {

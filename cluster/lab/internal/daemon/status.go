@@ -58,6 +58,8 @@ type Status struct {
 	// Clusters and Tailnets count those of the lab.
 	Clusters int `json:"clusters"`
 	Tailnets int `json:"tailnets"`
+	// SlowPaths is set in a lab without direct paths.
+	SlowPaths bool `json:"slowPaths,omitempty"`
 	// Ready is true once all steps are done; Failed when one failed.
 	Ready      bool              `json:"ready"`
 	Failed     bool              `json:"failed"`

@@ -87,7 +87,7 @@ func (d *Daemon) networks(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := client.Join(cluster.WAN, onHub(netip.MustParseAddr(plan.ClientAddress)), hub, plan.HubBridge, "client"); err != nil {
+	if err := d.join(client, onHub(netip.MustParseAddr(plan.ClientAddress)), hub, "client"); err != nil {
 		return err
 	}
 	if err := client.Loopback(netip.MustParsePrefix(plan.HostBehindClients + "/32")); err != nil {
@@ -99,6 +99,14 @@ func (d *Daemon) networks(ctx context.Context) error {
 		}
 	}
 	return d.loadBalancerRoutes(client)
+}
+
+// join gives a namespace its link to the hub's network.
+func (d *Daemon) join(ns *netns.Namespace, addr netip.Prefix, hub *netns.Namespace, port string) error {
+	if d.cfg.Path == nil {
+		return ns.Join(cluster.WAN, addr, hub, plan.HubBridge, port)
+	}
+	return ns.JoinBy(*d.cfg.Path, cluster.WAN, addr, hub, plan.HubBridge, port)
 }
 
 // loadBalancerRoutes lets clusters and clients find each cluster's LoadBalancers
@@ -153,7 +161,7 @@ func (d *Daemon) clusterNetwork(ctx context.Context, p plan.Cluster, hub *netns.
 			return err
 		}
 	}
-	if err := ns.Join(cluster.WAN, wan, hub, plan.HubBridge, p.Name); err != nil {
+	if err := d.join(ns, wan, hub, p.Name); err != nil {
 		return err
 	}
 	// Pods leave the cluster behind its one address, as behind any NAT.

@@ -13,6 +13,8 @@ import (
 	"github.com/vishvananda/netns"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/wire"
 )
 
 // loopback brings up lo in the calling thread's namespace.
@@ -63,7 +65,12 @@ func (n *Namespace) Join(name string, addr netip.Prefix, hub *Namespace, bridge,
 	if err != nil {
 		return err
 	}
-	return hub.Do(func() error {
+	return hub.port(bridge, port)
+}
+
+// port makes a link a port of a bridge.
+func (n *Namespace) port(bridge, port string) error {
+	return n.Do(func() error {
 		l, err := netlink.LinkByName(port)
 		if err != nil {
 			return errors.Wrapf(err, "cannot find link %q", port)
@@ -77,6 +84,46 @@ func (n *Namespace) Join(name string, addr netip.Prefix, hub *Namespace, bridge,
 		}
 		return errors.Wrapf(netlink.LinkSetUp(l), "cannot bring up %q", port)
 	})
+}
+
+// JoinBy makes a pair of links as Join does, and joins their frames by a path.
+func (n *Namespace) JoinBy(path wire.Path, name string, addr netip.Prefix, hub *Namespace, bridge, port string) error {
+	near, err := n.tap(name, path.MTU)
+	if err != nil {
+		return err
+	}
+	if err := n.Do(func() error { return address(name, addr) }); err != nil {
+		return err
+	}
+	far, err := hub.tap(port, path.MTU)
+	if err != nil {
+		return err
+	}
+	if err := hub.port(bridge, port); err != nil {
+		return err
+	}
+	path.Join(near, far, uint64(addr.Addr().As16()[15]))
+	return nil
+}
+
+// tap makes a link whose frames this process reads and writes. It goes with the process.
+func (n *Namespace) tap(name string, mtu int) (*os.File, error) {
+	var f *os.File
+	err := n.Do(func() error {
+		a := netlink.NewLinkAttrs()
+		a.Name = name
+		t := &netlink.Tuntap{LinkAttrs: a, Mode: netlink.TUNTAP_MODE_TAP, Flags: netlink.TUNTAP_NO_PI, Queues: 1, NonPersist: true}
+		if err := netlink.LinkAdd(t); err != nil {
+			return errors.Wrapf(err, "cannot add link %q", name)
+		}
+		f = t.Fds[0]
+		l, err := netlink.LinkByName(name)
+		if err != nil {
+			return errors.Wrapf(err, "cannot find link %q", name)
+		}
+		return errors.Wrapf(netlink.LinkSetMTU(l, mtu), "cannot set the MTU of %q", name)
+	})
+	return f, err
 }
 
 // Route sends a range to a link. Kubernetes needs one for its Services: without

@@ -41,6 +41,8 @@ const (
 
 	// Registry is the lab's registry as nodes and pods see it.
 	Registry = HubAddress + ":5000"
+	// RegistryListenPort is the port of Registry.
+	RegistryListenPort = 5000
 	// PublicDNS is where the records that nodes of the first tailnet have control
 	// set are asked for.
 	PublicDNS = HubAddress + ":53"

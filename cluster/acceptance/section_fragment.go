@@ -1,0 +1,126 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/policyfile"
+)
+
+// ownerOf is the mark of the entries of the policy file that a run adds.
+func ownerOf(prefix string) string { return "acceptance/" + prefix + "/fragment" }
+
+// policyFragment merges what a PolicyFragment of the product would: who approves the hosts of a
+// service that only this run could have, so that the entry permits nothing to anybody.
+func policyFragment(ctx context.Context, t *turn) error {
+	before, _, err := t.policy(ctx)
+	if err != nil {
+		return err
+	}
+	c, err := t.product()
+	if err != nil {
+		return err
+	}
+	owner := ownerOf(t.run.prefix)
+	entries := []policyfile.Entry{{
+		Section: "autoApprovers.services", Key: "svc:" + t.name("fragment"), Value: mustJSON([]string{t.run.opts.Tag}),
+	}}
+	seq, err := t.run.ledger.intend(t.owner(), kindFragment, owner, "")
+	if err != nil {
+		return err
+	}
+	warnings, err := c.EditPolicyFile(ctx, func(text string) (string, error) {
+		out, conflicts, err := policyfile.Merge([]byte(text), owner, entries, policyfile.Options{})
+		if err == nil && len(conflicts) > 0 {
+			err = errors.Errorf("the policy file has such an entry: %s", conflicts[0].String())
+		}
+		return string(out), err
+	})
+	if err != nil {
+		return errors.Wrap(err, "the product cannot merge a fragment")
+	}
+	t.observe("warnings", len(warnings) > 0)
+	with, _, err := t.policy(ctx)
+	if err != nil {
+		return err
+	}
+	if n, err := policyfile.Owned([]byte(with), owner); err != nil || n != len(entries) {
+		return errors.Errorf("the policy file has %d entries of the fragment, want %d: %v", n, len(entries), err)
+	}
+	if err := removeFragment(ctx, t.session, object{kindFragment, owner, ""}); err != nil {
+		return err
+	}
+	after, _, err := t.policy(ctx)
+	if err != nil {
+		return err
+	}
+	if n, err := policyfile.Owned([]byte(after), owner); err != nil || n != 0 {
+		return errors.Errorf("the policy file still has %d entries of the fragment: %v", n, err)
+	}
+	t.observe("the text is as before to the byte", after == before)
+	return t.run.ledger.gone(seq)
+}
+
+func findFragments(ctx context.Context, s *session, prefix string) ([]object, error) {
+	r, err := getPolicy(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	if !r.ok() {
+		return nil, &statusError{r.status, "cannot get the policy file"}
+	}
+	owners, err := policyfile.Owners(r.body)
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot read the policy file")
+	}
+	var out []object
+	for _, o := range sortedKeys(owners) {
+		if name, ok := strings.CutPrefix(o, "acceptance/"); ok && mine(name, prefix) {
+			out = append(out, object{kindFragment, o, ""})
+		}
+	}
+	return out, nil
+}
+
+// removeFragment takes the owner's entries out, and nothing else.
+func removeFragment(ctx context.Context, s *session, o object) error {
+	return editPolicy(ctx, s, func(text string) (string, error) {
+		out, _, err := policyfile.Merge([]byte(text), o.name, nil, policyfile.Options{})
+		return string(out), err
+	})
+}
+
+// editPolicy changes the policy file, and tries again when somebody else writes at the same
+// time.
+func editPolicy(ctx context.Context, s *session, edit func(text string) (string, error)) error {
+	for range maxTries {
+		r, err := getPolicy(ctx, s)
+		if err != nil {
+			return err
+		}
+		if !r.ok() {
+			return &statusError{r.status, "cannot get the policy file"}
+		}
+		text, err := edit(string(r.body))
+		if err != nil || text == string(r.body) {
+			return err
+		}
+		w, err := setPolicy(ctx, s, text, r.header.Get("ETag"))
+		if err != nil {
+			return err
+		}
+		if w.ok() {
+			return nil
+		}
+		if w.status != http.StatusPreconditionFailed {
+			return &statusError{w.status, "cannot write the policy file"}
+		}
+	}
+	return errors.New("cannot write the policy file: others change it all the time")
+}
