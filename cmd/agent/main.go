@@ -64,6 +64,7 @@ type RunCmd struct {
 	HooksSocket         string        `help:"Socket on which the pod's hooks are served." default:"${hooks_socket}" env:"HOOKS_SOCKET"`
 	TailscaledConfigDir string        `help:"Directory in which containerboot reads tailscaled's config: its TS_EXPERIMENTAL_VERSIONED_CONFIG_DIR." default:"/etc/tsconfig/${pod_name}" env:"TAILSCALED_CONFIG_DIR"`
 	TLSDir              string        `help:"Directory for the certificates in use, for restarts of the agent while the API server is unavailable. It contains their keys, so it must be a volume in memory." name:"tls-dir" default:"/etc/agent-tls" env:"TLS_DIR"`
+	ACMEDirectory       string        `help:"ACME directory that tailscaled is configured with, if it is not Let's Encrypt's production. A certificate of Let's Encrypt's staging environment is replaced when the directory is another one, and the other way around." name:"acme-directory" env:"ACME_DIRECTORY"`
 	ServeConfig         string        `help:"File in which containerboot reads the serve config: its TS_SERVE_CONFIG." default:"/etc/proxies/serve-config.json" env:"SERVE_CONFIG"`
 	Socket              string        `help:"Socket of tailscaled's LocalAPI. The agent must run as tailscaled's user." default:"/var/run/tailscale/tailscaled.sock" env:"TS_SOCKET"`
 	JoinPatience        time.Duration `help:"How long the first report waits for tailscaled to join the tailnet." default:"10s" env:"JOIN_PATIENCE"`
@@ -113,6 +114,7 @@ func (c *RunCmd) Run() error {
 		Endpoints:           c.Endpoints,
 		TailscaledConfigDir: c.TailscaledConfigDir,
 		TLSDir:              c.TLSDir,
+		ACMEDirectory:       c.ACMEDirectory,
 		ServeConfigPath:     c.ServeConfig,
 		Control:             address.Control,
 		Drain:               c.Drain,

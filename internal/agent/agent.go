@@ -58,6 +58,10 @@ type Options struct {
 	// written.
 	TLSDir string
 
+	// ACMEDirectory is the URL of the ACME directory that tailscaled is configured with. Empty means
+	// that it is not known to be another than Let's Encrypt's.
+	ACMEDirectory string
+
 	// ServeConfigPath is where containerboot looks for the serve config (TS_SERVE_CONFIG). Only the
 	// agent writes to its directory.
 	ServeConfigPath string
@@ -214,6 +218,7 @@ func (a *Agent) Run(ctx context.Context, l, hooks net.Listener) error {
 		logout:     func() { go watcher.Logout(ctx) },
 		terminator: a.newTerminator(ctx),
 		issuer:     a.newIssuer(ctx),
+		forget:     func(keys []string) { a.forget(ctx, keys) },
 		offers:     offers{}, readvertising: readvertising{}, routing: routing{},
 		config: atomicdir.New(a.opts.TailscaledConfigDir, meta.ConfigKey),
 		serve: atomicdir.New(filepath.Dir(a.opts.ServeConfigPath), filepath.Base(a.opts.ServeConfigPath),

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/atomicdir"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/issue"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/terminate"
@@ -31,8 +32,12 @@ type loop struct {
 	prober     *probe.Prober
 	terminator *terminate.Server
 
-	// issuer gets certificates. Only one pod of the group has an issuer that does.
+	// issuer gets certificates, and forget removes keys from the state Secret, where they are. Only
+	// one pod of the group has an issuer that gets any.
 	issuer issuer
+	forget func(keys []string)
+	store  store
+
 	config *atomicdir.Dir
 	serve  *atomicdir.Dir
 
@@ -252,9 +257,11 @@ func (l *loop) step(ctx context.Context, now time.Time) time.Time {
 		l.roles.report(status)
 		l.report(status)
 		l.metrics.services(services, l.tailnet.Accepted, l.routing.states(), l.primaries)
+		states, expiry := l.certificates()
+		l.metrics.certificates(states, expiry, issue.Size(l.store.data))
 	}
 	due = slices.AppendSeq(due, maps.Values(l.leaving))
-	due = append(due, l.retry, l.reachAgain, l.reportAt, l.logoutAt, l.offerAt, l.readvertiseAt, l.routingAt, l.remedy.again)
+	due = append(due, l.retry, l.reachAgain, l.reportAt, l.logoutAt, l.offerAt, l.readvertiseAt, l.routingAt, l.remedy.again, l.expiry(now))
 	return earliest(now, append(due, l.drain.deadlines(now)...)...)
 }
 
@@ -280,10 +287,11 @@ func (l *loop) services(ctx context.Context, now time.Time) ([]plan.Service, boo
 		Advertised:   l.advertised,
 		Certificates: l.terminator.Certificates(),
 		Issuer:       l.opts.issuer(),
-		Issuing:      l.issuer.Problems(),
+		Issuing:      l.issuing(),
 		Offered:      l.offered(ctx, now),
 		HTTPS:        l.https(),
 		Stopping:     l.drain != nil,
+		Now:          now,
 	}
 	services := l.forward(ctx, plan.Services(in))
 	l.prober.Set(ctx, plan.Targets(services))

@@ -4,11 +4,14 @@
 package agent
 
 import (
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/egress"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/issue"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
 )
 
@@ -17,6 +20,15 @@ const (
 	fileConfig = "tailscaled"
 	fileServe  = "serve"
 	fileEgress = "egress"
+)
+
+// States of certificates that Tailscale provides, as label values.
+const (
+	stateUsable  = "usable"
+	stateWaiting = "waiting"
+	stateLimited = "limited"
+	stateFailed  = "failed"
+	stateNoSpace = "no-space"
 )
 
 // Metrics are the metrics of an agent.
@@ -28,6 +40,10 @@ type Metrics struct {
 	hosted   *prometheus.GaugeVec
 	backends *prometheus.GaugeVec
 	resolves *prometheus.CounterVec
+	attempts *prometheus.CounterVec
+	issued   *prometheus.GaugeVec
+	expiry   prometheus.Gauge
+	space    prometheus.Gauge
 	egress   *egress.Metrics
 }
 
@@ -60,12 +76,28 @@ func NewMetrics() *Metrics {
 			Name: "tailscale_gateway_agent_dns_answers_total",
 			Help: "Answers to questions of DNS from the tailnet, by response code.",
 		}, []string{"rcode"}),
+		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "tailscale_gateway_agent_certificate_attempts_total",
+			Help: "Attempts to get or renew certificates that Tailscale provides, by result: success, limited (by a limit of the certificate authority) or failure.",
+		}, []string{"result"}),
+		issued: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "tailscale_gateway_agent_certificates",
+			Help: "Certificates that Tailscale provides for the services of the group, by state: usable, waiting, limited, failed or no-space (in the state Secret). Only the first machine of a group counts them.",
+		}, []string{"state"}),
+		expiry: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "tailscale_gateway_agent_certificate_expiry_timestamp_seconds",
+			Help: "Unix time at which the first of the certificates in use expires. Zero without any.",
+		}),
+		space: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "tailscale_gateway_agent_state_secret_bytes",
+			Help: "Size of the data of the machine's state Secret, of 1048576 bytes at most. Certificates that Tailscale provides are in the Secret of the first machine of a group.",
+		}),
 		egress: egress.NewMetrics(),
 	}
 	m.registry.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		m.probes, m.writes, m.reports, m.hosted, m.backends, m.resolves, m.egress,
+		m.probes, m.writes, m.reports, m.hosted, m.backends, m.resolves, m.attempts, m.issued, m.expiry, m.space, m.egress,
 	)
 	return m
 }
@@ -80,6 +112,19 @@ func (m *Metrics) reported(err error) { m.reports.WithLabelValues(result(err == 
 func (m *Metrics) resolved(rcode string) { m.resolves.WithLabelValues(rcode).Inc() }
 
 func (m *Metrics) wrote(file string) { m.writes.WithLabelValues(file).Inc() }
+
+func (m *Metrics) attempted(r issue.Result) { m.attempts.WithLabelValues(string(r)).Inc() }
+
+func (m *Metrics) certificates(states map[string]int, expiry time.Time, bytes int) {
+	for _, s := range []string{stateUsable, stateWaiting, stateLimited, stateFailed, stateNoSpace} {
+		m.issued.WithLabelValues(s).Set(float64(states[s]))
+	}
+	m.expiry.Set(0)
+	if !expiry.IsZero() {
+		m.expiry.Set(float64(expiry.Unix()))
+	}
+	m.space.Set(float64(bytes))
+}
 
 func (m *Metrics) services(services []plan.Service, accepted map[string]bool, routed map[string]v1alpha1.Routing, primary int) {
 	var advertised, hosted, unrouted, healthy, total int

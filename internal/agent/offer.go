@@ -4,6 +4,8 @@
 package agent
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,9 +17,14 @@ const (
 	// without its certificate. The provider's approval takes a few seconds.
 	offerAfter = 30 * time.Second
 
-	// offerFor bounds how long a service is advertised without its certificate. Issuing one takes
-	// up to a minute or two.
+	// offerFor bounds how long a service is advertised without its certificate: from the offer
+	// until control grants the domain, and from the begin of the first attempt until there is a
+	// certificate. Issuing one takes up to a minute or two. An attempt may wait for its turn.
 	offerFor = 10 * time.Minute
+
+	// maxOffers is how many services are advertised without their certificates at a time. Few
+	// attempts are under way at a time, and other hosts may have the certificate of a service.
+	maxOffers = 8
 
 	// offerAgain is how long a service then waits before it is advertised without its certificate
 	// again.
@@ -39,6 +46,7 @@ type offers map[string]offer
 type offer struct {
 	missing time.Time // Since when the domain is missing.
 	began   time.Time // Since when the service is advertised without its certificate.
+	tried   time.Time // When the first attempt for the certificate began since then.
 	ended   time.Time // When the last such time ended.
 }
 
@@ -52,33 +60,66 @@ func (o offers) step(now time.Time, status map[string]issue.Status) (offered map
 		}
 	}
 	offered = map[string]bool{}
+	var due []string
 	for name, st := range status {
-		f := o[name]
-		granted := st.Asked && !strings.Contains(st.Problem, messageNotGranted)
-		switch {
-		case !f.began.IsZero() && now.Before(f.began.Add(offerFor)):
-		case !f.began.IsZero():
-			f = offer{missing: now, ended: now}
-		case granted:
-			f.missing = time.Time{}
-		case f.missing.IsZero():
-			f.missing = now
-		case !now.Before(f.due()):
-			f.began = now
-			if st.Asked {
-				again = append(again, name)
-			}
-		}
+		f := o[name].observe(now, st)
 		o[name] = f
 		switch {
 		case !f.began.IsZero():
 			offered[name] = true
-			next = earliest(now, next, f.began.Add(offerFor))
-		case !f.missing.IsZero():
+			next = earliest(now, next, f.expires(st))
+		case f.missing.IsZero():
+		case now.Before(f.due()):
 			next = earliest(now, next, f.due())
+		default:
+			due = append(due, name)
 		}
 	}
+	slices.SortFunc(due, func(a, b string) int { return cmp.Or(o[a].due().Compare(o[b].due()), cmp.Compare(a, b)) })
+	for _, name := range due[:min(len(due), max(0, maxOffers-len(offered)))] {
+		f, st := o[name], status[name]
+		f.began = now
+		o[name], offered[name] = f, true
+		if st.Asked {
+			again = append(again, name)
+		}
+		next = earliest(now, next, f.expires(st))
+	}
 	return offered, again, next
+}
+
+// observe returns the offer after the domain's status became known.
+func (f offer) observe(now time.Time, st issue.Status) offer {
+	granted := st.Asked && !strings.Contains(st.Problem, messageNotGranted)
+	if !f.began.IsZero() {
+		if f.tried.IsZero() && granted && !st.Began.Before(f.began) {
+			f.tried = st.Began
+		}
+		if expires := f.expires(st); expires.IsZero() || now.Before(expires) {
+			return f
+		}
+		f = offer{ended: now}
+	}
+	switch {
+	case granted:
+		f.missing = time.Time{}
+	case f.missing.IsZero():
+		f.missing = now
+	}
+	return f
+}
+
+// expires returns when the service is no longer advertised without its certificate. Zero means
+// that this is not known, because the attempt waits for its turn.
+func (f offer) expires(st issue.Status) time.Time {
+	switch {
+	case !f.tried.IsZero():
+		return f.tried.Add(offerFor)
+	case st.Asked && st.Problem == "":
+		return time.Time{}
+	default:
+		return f.began.Add(offerFor)
+	}
 }
 
 // due returns when the service is advertised without its certificate.

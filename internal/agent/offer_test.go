@@ -4,6 +4,7 @@
 package agent
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"testing"
@@ -19,6 +20,10 @@ func TestOffers(t *testing.T) {
 	waiting := map[string]issue.Status{name: {}}
 	asked := map[string]issue.Status{name: {Asked: true}}
 	limited := map[string]issue.Status{name: {Asked: true, Problem: "429 too many certificates"}}
+	start := time.Unix(1000, 0)
+	begins := func(after time.Duration, problem string) map[string]issue.Status {
+		return map[string]issue.Status{name: {Asked: true, Began: start.Add(after), Problem: problem}}
+	}
 	refused := map[string]issue.Status{name: {Asked: true, Problem: `invalid domain "web.tail1234.ts.net"; must be one of ["proxy-0.tail1234.ts.net"]`}}
 	type moment struct {
 		after   time.Duration
@@ -45,8 +50,39 @@ func TestOffers(t *testing.T) {
 			moments: []moment{
 				{status: waiting, next: offerAfter},
 				{after: offerAfter, status: waiting, offered: true, next: offerAfter + offerFor},
-				{after: offerAfter + time.Second, status: asked, offered: true, next: offerAfter + offerFor},
+				{after: offerAfter + time.Second, status: begins(offerAfter+time.Second, ""), offered: true, next: offerAfter + time.Second + offerFor},
 				{after: offerAfter + time.Minute},
+			},
+		},
+		"Waits": {
+			reason: "The time counts from the begin of the attempt, which waits for its turn.",
+			moments: []moment{
+				{status: waiting, next: offerAfter},
+				{after: offerAfter, status: waiting, offered: true, next: offerAfter + offerFor},
+				{after: offerAfter + time.Second, status: asked, offered: true},
+				{after: offerAfter + 2*offerFor, status: asked, offered: true},
+				{after: offerAfter + 3*offerFor, status: begins(offerAfter+3*offerFor, ""), offered: true, next: offerAfter + 4*offerFor},
+				{after: offerAfter + 4*offerFor - time.Second, status: begins(offerAfter+3*offerFor, ""), offered: true, next: offerAfter + 4*offerFor},
+				{after: offerAfter + 4*offerFor, status: begins(offerAfter+3*offerFor, "")},
+			},
+		},
+		"Fails": {
+			reason: "Further attempts do not extend the time.",
+			moments: []moment{
+				{status: waiting, next: offerAfter},
+				{after: offerAfter, status: waiting, offered: true, next: offerAfter + offerFor},
+				{after: 2 * offerAfter, status: begins(2*offerAfter, ""), offered: true, next: 2*offerAfter + offerFor},
+				{after: 2*offerAfter + time.Minute, status: begins(2*offerAfter+time.Minute, "boom"), offered: true, next: 2*offerAfter + offerFor},
+				{after: 2*offerAfter + offerFor, status: begins(2*offerAfter+time.Minute, "boom")},
+			},
+		},
+		"LimitedMeanwhile": {
+			reason: "An offer whose certificate a limit refuses ends in time.",
+			moments: []moment{
+				{status: waiting, next: offerAfter},
+				{after: offerAfter, status: waiting, offered: true, next: offerAfter + offerFor},
+				{after: offerAfter + time.Second, status: limited, offered: true, next: offerAfter + offerFor},
+				{after: offerAfter + offerFor, status: limited},
 			},
 		},
 		"NeverGranted": {
@@ -71,7 +107,6 @@ func TestOffers(t *testing.T) {
 			},
 		},
 	}
-	start := time.Unix(1000, 0)
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
 			o := offers{}
@@ -86,6 +121,32 @@ func TestOffers(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestManyOffers has more names missing than are offered at a time.
+func TestManyOffers(t *testing.T) {
+	start := time.Unix(1000, 0)
+	status := map[string]issue.Status{}
+	for n := range 2*maxOffers + 1 {
+		status[fmt.Sprintf("web-%02d.tail1234.ts.net", n)] = issue.Status{}
+	}
+	o := offers{}
+	seen := map[string]bool{}
+	o.step(start, status)
+	for now, rounds := start.Add(offerAfter), 0; len(status) > 0; rounds++ {
+		offered, _, _ := o.step(now, status)
+		if len(offered) > maxOffers || len(offered) == 0 || rounds > 3 {
+			t.Fatalf("round %d: want 1 to %d offers in at most 3 rounds, got %d", rounds, maxOffers, len(offered))
+		}
+		// Control grants the names, and their certificates are issued.
+		for name := range offered {
+			delete(status, name)
+			seen[name] = true
+		}
+	}
+	if want := 2*maxOffers + 1; len(seen) != want {
+		t.Errorf("want %d names offered, got %d", want, len(seen))
 	}
 }
 

@@ -12,12 +12,13 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/nodestate"
 )
 
-// setState records whether the state Secret holds a node's identity, and which rules
-// containerboot has set up.
+// setState records whether the state Secret holds a node's identity, which rules containerboot has
+// set up, and what it holds of certificates.
 func (l *loop) setState(s *corev1.Secret) {
 	if err := l.kernel.setState(s, l.opts.PodIP); err != nil {
 		l.log.Info("Cannot act on what containerboot has set up", "secret", l.opts.stateSecret().String(), "error", err)
 	}
+	l.store.set(s)
 	l.stateLost = s == nil || nodestate.Of(s.Data) != nodestate.Whole
 }
 

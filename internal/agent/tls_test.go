@@ -152,7 +152,8 @@ func TestCertificatesGoOn(t *testing.T) {
 				defer cancel()
 				l, _ := newLoop(t, t.TempDir())
 				c := &certifier{}
-				l.issuer = issue.New(ctx, c, func() {}, logging.NewNopLogger())
+				l.issuer = issue.New(ctx, c, issue.Options{Changed: func() {}, Attempted: func(issue.Result) {}, Log: logging.NewNopLogger()})
+				l.setState(&corev1.Secret{Data: wholeState()})
 				services := []plan.Service{{Name: "svc:web", Terminations: []plan.Termination{{Domain: "web.example.ts.net"}}}}
 				for _, s := range tc.states {
 					l.setTailnet(s)
@@ -179,4 +180,8 @@ func (c *certifier) CertDomains(context.Context) ([]string, error) { return nil,
 func (c *certifier) CertPair(_ context.Context, domain string) (cert, key []byte, err error) {
 	c.asked = append(c.asked, domain)
 	return nil, nil, nil
+}
+
+func (c *certifier) CertPairWithValidity(ctx context.Context, domain string, _ time.Duration) (cert, key []byte, err error) {
+	return c.CertPair(ctx, domain)
 }

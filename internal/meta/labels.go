@@ -33,7 +33,7 @@ const (
 	// a PodDisruptionBudget.
 	LabelMachineSet = "gateway.tailscale.com/machine-set"
 
-	// LabelSecretType is SecretTypeState or SecretTypeConfig.
+	// LabelSecretType is SecretTypeState, SecretTypeConfig or SecretTypeACMEAccount.
 	LabelSecretType = "gateway.tailscale.com/secret-type"
 
 	// LabelBackup marks with "true" the objects that a backup needs: what they hold is neither in
@@ -76,9 +76,13 @@ const (
 
 // Values of LabelSecretType.
 const (
-	SecretTypeState  = "state"
-	SecretTypeConfig = "config"
+	SecretTypeState       = "state"
+	SecretTypeConfig      = "config"
+	SecretTypeACMEAccount = "acme-account"
 )
+
+// SecretACMEAccount is the name of the Secret with the ACME account of a namespace's proxies.
+const SecretACMEAccount = "tailscale-gateway-acme-account"
 
 // AnnotationOwner is on every Tailscale Service that the provider created. Its value is
 // CLUSTER-ID/NAMESPACE/NAME of the VIPService.

@@ -14,7 +14,7 @@ const ReasonInvalidTLS xpv2.ConditionReason = "InvalidTLS"
 // termination. It is set once one of them had none.
 const TypeCertificateReady xpv2.ConditionType = "CertificateReady"
 
-// Reasons of CertificateReady. The first three are also reasons of Advertised, which agents
+// Reasons of CertificateReady. All but the last are also reasons of Advertised, which agents
 // report for services that they do not advertise.
 const (
 	// ReasonHTTPSDisabled means that the tailnet provides no certificates.
@@ -23,6 +23,14 @@ const (
 	// ReasonCertificateNotIssued means that Tailscale did not provide the certificate. The
 	// message has the certificate authority's error.
 	ReasonCertificateNotIssued xpv2.ConditionReason = "CertificateNotIssued"
+
+	// ReasonCertificateLimited means that a limit of the certificate authority refuses the
+	// certificate. The message has the time until which it does, if it is known.
+	ReasonCertificateLimited xpv2.ConditionReason = "CertificateLimited"
+
+	// ReasonCertificateNoSpace means that the state Secret with the certificates of a group of
+	// proxies is too full for another one.
+	ReasonCertificateNoSpace xpv2.ConditionReason = "CertificateNoSpace"
 
 	// ReasonCertificateNotUsable means that the Secret with the certificate does not exist, or
 	// does not hold one.

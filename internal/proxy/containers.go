@@ -50,6 +50,10 @@ const (
 	// EnvTLSDir is where the agent of an ingress pod keeps the certificates in use.
 	EnvTLSDir = "TLS_DIR"
 
+	// EnvACMEDirectory is the ACME directory that tailscaled is configured with by
+	// proxy.env.
+	EnvACMEDirectory = "ACME_DIRECTORY"
+
 	// EnvDNSConfigMap is the ConfigMap with the names that the agent resolves for the tailnet.
 	EnvDNSConfigMap = "DNS_CONFIG_MAP"
 
@@ -69,6 +73,18 @@ const (
 
 	keepaliveIdle     = "60s"
 	keepaliveInterval = "15s"
+)
+
+const (
+	// envACMEDirectory is tailscaled's variable for another ACME directory than Let's Encrypt's.
+	envACMEDirectory = "TS_DEBUG_ACME_DIRECTORY_URL"
+
+	// envACMEPlainRenewal keeps tailscaled from naming the previous certificate in an order.
+	// Another certificate authority refuses such an order, because it did not issue the
+	// certificate (tailscale.com feature/acme, getCertPEM; tailscale/tailscale#18251). Renewals
+	// are then exempt from fewer of Let's Encrypt's limits, so it is only set with
+	// envACMEDirectory.
+	envACMEPlainRenewal = "TS_DEBUG_ACME_FORCE_RENEWAL"
 )
 
 // argPreStop is the agent's command that withdraws all services.
@@ -142,6 +158,9 @@ func agent(o Options, img Images) corev1.Container {
 	} else {
 		c.Env = append(c.Env, corev1.EnvVar{Name: EnvTLSDir, Value: DirTLS})
 		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: volumeTLS, MountPath: DirTLS})
+		if e := userEnv(o, envACMEDirectory); e != nil {
+			c.Env = append(c.Env, corev1.EnvVar{Name: EnvACMEDirectory, Value: e.Value, ValueFrom: envSource(e.ValueFrom)})
+		}
 	}
 	if o.Pods.DNSConfigMap != "" {
 		c.Env = append(c.Env, corev1.EnvVar{Name: EnvDNSConfigMap, Value: o.Pods.DNSConfigMap})
@@ -227,6 +246,9 @@ func tailscale(o Options, img Images) corev1.Container {
 	if !o.egress() {
 		c.Env = withDefault(o, c.Env, envKeepaliveIdle, keepaliveIdle)
 		c.Env = withDefault(o, c.Env, envKeepaliveInterval, keepaliveInterval)
+		if userEnv(o, envACMEDirectory) != nil {
+			c.Env = withDefault(o, c.Env, envACMEPlainRenewal, "true")
+		}
 	}
 	if o.kernel() {
 		kernel(o, &c)
@@ -240,10 +262,19 @@ func tailscale(o Options, img Images) corev1.Container {
 
 // withDefault appends a variable with a default that the user may override.
 func withDefault(o Options, env []corev1.EnvVar, name, value string) []corev1.EnvVar {
-	if slices.ContainsFunc(o.Pods.Env, func(e tailnetv1alpha1.EnvVar) bool { return e.Name == name }) {
+	if userEnv(o, name) != nil {
 		return env
 	}
 	return append(env, corev1.EnvVar{Name: name, Value: value})
+}
+
+// userEnv returns the user's variable with a name, or nil.
+func userEnv(o Options, name string) *tailnetv1alpha1.EnvVar {
+	i := slices.IndexFunc(o.Pods.Env, func(e tailnetv1alpha1.EnvVar) bool { return e.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &o.Pods.Env[i]
 }
 
 // withEnv appends the user's variables, which may refer to the proxy's. The proxy's variables

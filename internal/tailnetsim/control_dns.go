@@ -69,6 +69,14 @@ func (s *Server) serveSetDNS(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.mu.Lock()
+	delay := s.switches.TXTDelay.Duration
+	s.mu.Unlock()
+	select {
+	case <-r.Context().Done():
+		return
+	case <-time.After(delay):
+	}
+	s.mu.Lock()
 	defer s.mu.Unlock()
 	d := s.st.deviceByNodeKey(req.NodeKey)
 	if d == nil || d.Machine != machineOf(r) {

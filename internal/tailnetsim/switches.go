@@ -60,6 +60,12 @@ type Switches struct {
 	// CertDomains is the condition of a service's certificate domain. Default
 	// CertAdvertised, the stricter one.
 	CertDomains CertCondition `json:"certDomains,omitempty"`
+	// TXTDelay is how long control takes to answer a node that sets a TXT record, and to serve the
+	// record. tailscale/tailscale#20823 and #10220 saw it fail for hours; no source says how long
+	// it usually takes, nor that the record is served when the answer arrives. Default 0.
+	TXTDelay tstime.GoDuration `json:"txtDelay,omitzero"`
+	// ACME are the limits of the ACME server behind StartACME.
+	ACME ACMELimits `json:"acme,omitzero"`
 	// HostStates are the words of a host's configured field.
 	HostStates HostStates `json:"hostStates,omitzero"`
 	// ApprovalNeedsAdvertise makes an approval by hand reach a host only after the
@@ -157,6 +163,7 @@ func (w *Switches) setDefaults() {
 	if w.RevokedKeyStatus == 0 {
 		w.RevokedKeyStatus = http.StatusNotFound
 	}
+	w.ACME.setDefaults()
 }
 
 func (w *Switches) validate() error {
@@ -180,7 +187,7 @@ func (w *Switches) validate() error {
 	if st := w.RevokedKeyStatus; st != http.StatusNotFound && st != http.StatusGone {
 		return errors.Errorf("revokedKeyStatus must be 404 or 410, not %d", st)
 	}
-	return nil
+	return w.ACME.validate()
 }
 
 // clone returns a copy that shares nothing with w.

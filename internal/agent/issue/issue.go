@@ -5,6 +5,9 @@
 // Tailscaled keeps them in its state Secret, where all machines of a group read them. Only one
 // machine requests them, so that each name counts once toward the limits of the certificate
 // authority. Package terminate terminates TLS.
+//
+// An Issuer requests the certificates; pure functions tell a refusal by a limit, decide which
+// certificate tailscaled must replace, and which names fit into the Secret.
 package issue
 
 import (
@@ -28,29 +31,70 @@ import (
 // maxProblem bounds the reported part of an error, in bytes.
 const maxProblem = 300
 
-// attemptTimeout bounds one attempt. CertManager uses the same timeout
-// (tailscale.com/kube/certs, runCertLoop).
-const attemptTimeout = 30 * time.Minute
+// attemptTimeout bounds one attempt. CertManager reckons with half an hour, because tailscaled
+// may have a queue (tailscale.com/kube/certs, runCertLoop). The Issuer has one itself.
+const attemptTimeout = 10 * time.Minute
+
+// maxAttempts is how many attempts are under way at a time. Tailscaled 1.102.5 issues those of
+// different names at once (tailscale.com feature/acme, lockDomain), and earlier versions one after
+// another (kube/certs, EnsureCertLoops, tells of the lock), so that an attempt may wait for this
+// many.
+const maxAttempts = 4
 
 // A Client has the methods of tailscaled's LocalAPI that an Issuer needs.
 type Client interface {
 	WatchIPNBus(ctx context.Context, mask ipn.NotifyWatchOpt) (*local.IPNBusWatcher, error)
 	CertDomains(ctx context.Context) ([]string, error)
 	CertPair(ctx context.Context, domain string) (cert, key []byte, err error)
+	CertPairWithValidity(ctx context.Context, domain string, minValidity time.Duration) (cert, key []byte, err error)
 }
+
+// Options are the options of an Issuer.
+type Options struct {
+	// Directory is the URL of the ACME directory that tailscaled is configured with. Empty means
+	// that it is not known to be another than Let's Encrypt's.
+	Directory string
+
+	// Changed is called from separate goroutines when a status has changed.
+	Changed func()
+
+	// Attempted is called from separate goroutines with the result of each attempt.
+	Attempted func(Result)
+
+	Log logging.Logger
+}
+
+// A Result is the result of an attempt.
+type Result string
+
+// Results of attempts.
+const (
+	Issued  Result = "success"
+	Limited Result = "limited"
+	Failed  Result = "failure"
+)
 
 // An Issuer requests certificates: each as soon as control grants the name to the machine, and
 // then once a day, so that tailscaled renews certificates that are due. After a failure it
-// retries by the schedule that Let's Encrypt recommends, from minutes to a day.
+// retries by the schedule that Let's Encrypt recommends, from minutes to a day, and after the
+// refusal by a limit at the time that the refusal names.
+//
+// At most maxAttempts are under way at a time. The others wait for their turn.
 //
 // An attempt under way is never cancelled, even if its name is no longer wanted: tailscaled
 // abandons an order when its client disconnects, and if the certificate was issued by then, the
 // next attempt would order another one.
 type Issuer struct {
+	// ctx ends all requests.
+	ctx     context.Context
+	client  Client
 	manager *certs.CertManager
-	get     func(domain string) error
-	changed func()
-	log     logging.Logger
+
+	// opts are constant, except Directory, which mu guards.
+	opts Options
+
+	// slots limits the attempts under way.
+	slots chan struct{}
 
 	// domains are the names to request certificates for. Only Set accesses them.
 	domains []string
@@ -61,31 +105,41 @@ type Issuer struct {
 	// session is the session of the tailscaled that gets the requests.
 	session int
 
-	// problems holds, for each wanted name, why it has no certificate or no renewed one. The text
-	// is empty if there is no problem. Names without an entry are not wanted.
-	problems map[string]string
+	// wanted holds the status of each wanted name.
+	wanted map[string]Status
 
-	// attempts holds the attempts under way, by name.
+	// attempts holds the attempts under way and the waiting ones, by name.
 	attempts map[string]*attempt
 
-	// asked holds the wanted names for which a certificate was requested from tailscaled in this
-	// session: control had granted these names by then.
-	asked map[string]bool
+	// until holds the times until which a limit refuses a name. They outlast sessions, and the wish
+	// for a name: another request would be refused, too.
+	until map[string]time.Time
 }
 
-// A Status is the progress of a name that has no certificate.
+// A Status is the progress of a wanted name.
 type Status struct {
-	// Asked reports whether a certificate was requested from tailscaled. This happens once control
-	// has granted the name.
+	// Asked reports whether a certificate was requested from tailscaled in this session, or will
+	// be when it is the name's turn. This happens once control has granted the name.
 	Asked bool
 
-	// Problem is the error of the last attempt. Empty if it did not fail.
+	// Began is when the last attempt began: the one under way, or the one that ended last. Zero if
+	// none did.
+	Began time.Time
+
+	// Problem is the error of the last attempt to get or renew the certificate. Empty if it did not
+	// fail.
 	Problem string
+
+	// Limited reports whether a limit of the certificate authority is the problem, and Until when
+	// it ends. Until is zero if the certificate authority did not say.
+	Limited bool
+	Until   time.Time
 }
 
 // An attempt is one request for a certificate.
 type attempt struct {
-	// session is the session of tailscaled that was known when the attempt began.
+	// session is the session of tailscaled that was known when the attempt began, or before its
+	// turn when it was made.
 	session int
 
 	// done is closed when the attempt ends. err is its result.
@@ -93,21 +147,14 @@ type attempt struct {
 	err  error
 }
 
-// New returns an Issuer without names. It gives up all requests when ctx is done. It calls
-// changed from separate goroutines when the result of Problems has changed.
-func New(ctx context.Context, c Client, changed func(), log logging.Logger) *Issuer {
-	i := &Issuer{changed: changed, log: log, problems: map[string]string{}, attempts: map[string]*attempt{}, asked: map[string]bool{}}
-	i.get = func(domain string) error {
-		ctxT, cancel := context.WithTimeout(ctx, attemptTimeout)
-		defer cancel()
-		_, _, err := c.CertPair(ctxT, domain)
-		if ctx.Err() == nil {
-			i.record(domain, err)
-		}
-		return err
+// New returns an Issuer without names. It gives up all requests when ctx is done.
+func New(ctx context.Context, c Client, o Options) *Issuer {
+	i := &Issuer{
+		ctx: ctx, client: c, opts: o, slots: make(chan struct{}, maxAttempts),
+		wanted: map[string]Status{}, attempts: map[string]*attempt{}, until: map[string]time.Time{},
 	}
 	i.manager = certs.NewCertManager(certClient{Client: c, issuer: i}, func(format string, args ...any) {
-		log.Debug("Getting certificates", "message", strings.TrimSpace(fmt.Sprintf(format, args...)))
+		o.Log.Debug("Getting certificates", "message", strings.TrimSpace(fmt.Sprintf(format, args...)))
 	})
 	return i
 }
@@ -140,15 +187,14 @@ func (i *Issuer) begin(session int, domains []string) int {
 	defer i.mu.Unlock()
 	before := i.session
 	i.session = session
-	problems := make(map[string]string, len(domains))
+	maps.DeleteFunc(i.until, func(_ string, until time.Time) bool { return until.Before(time.Now()) })
+	wanted := make(map[string]Status, len(domains))
 	for _, d := range domains {
-		problems[d] = i.problems[d]
+		st := i.wanted[d]
+		st.Asked = st.Asked && before == session
+		wanted[d] = st
 	}
-	i.problems = problems
-	maps.DeleteFunc(i.asked, func(d string, _ bool) bool {
-		_, wanted := problems[d]
-		return !wanted || before != session
-	})
+	i.wanted = wanted
 	return before
 }
 
@@ -156,11 +202,7 @@ func (i *Issuer) begin(session int, domains []string) int {
 func (i *Issuer) Statuses() map[string]Status {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	out := make(map[string]Status, len(i.problems))
-	for d, problem := range i.problems {
-		out[d] = Status{Asked: i.asked[d], Problem: problem}
-	}
-	return out
+	return maps.Clone(i.wanted)
 }
 
 // Again requests a name's certificate as soon as control grants the name, instead of after the
@@ -174,18 +216,11 @@ func (i *Issuer) Again(ctx context.Context, domain string) error {
 		return err
 	}
 	i.mu.Lock()
-	delete(i.asked, domain)
+	if _, wanted := i.wanted[domain]; wanted {
+		i.wanted[domain] = Status{}
+	}
 	i.mu.Unlock()
 	return i.manager.EnsureCertLoops(ctx, serveConfig(i.domains))
-}
-
-// Problems returns the error of the last attempt, by name.
-func (i *Issuer) Problems() map[string]string {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	out := maps.Clone(i.problems)
-	maps.DeleteFunc(out, func(_, problem string) bool { return problem == "" })
-	return out
 }
 
 // cut shortens a text to at most so many bytes without splitting a character.
@@ -198,24 +233,33 @@ func cut(s string, most int) string {
 
 // record records the result of an attempt.
 func (i *Issuer) record(domain string, err error) {
-	problem := ""
+	st, result := Status{}, Issued
 	if err != nil {
-		problem = strings.Join(strings.Fields(err.Error()), " ")
-		problem = cut(problem, maxProblem)
-		i.log.Info("Cannot get certificate", "domain", domain, "error", problem)
+		st.Problem, result = cut(strings.Join(strings.Fields(err.Error()), " "), maxProblem), Failed
+		if st.Until, st.Limited = refusal(err, time.Now()); st.Limited {
+			result = Limited
+		}
+		i.opts.Log.Info("Cannot get certificate", "domain", domain, "error", st.Problem, "limited", st.Limited)
 	}
+	i.opts.Attempted(result)
 	i.mu.Lock()
-	before, wanted := i.problems[domain]
+	if st.Until.IsZero() {
+		delete(i.until, domain)
+	} else {
+		i.until[domain] = st.Until
+	}
+	before, wanted := i.wanted[domain]
 	if wanted {
-		i.problems[domain] = problem
+		st.Asked, st.Began = before.Asked, before.Began
+		i.wanted[domain] = st
 	}
 	i.mu.Unlock()
-	if wanted && before != problem {
-		i.changed()
+	if wanted && before != st {
+		i.opts.Changed()
 	}
 }
 
-// attempt returns the attempt under way for domain, or starts one.
+// attempt returns the attempt under way for domain, or makes one.
 func (i *Issuer) attempt(domain string) *attempt {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -224,17 +268,91 @@ func (i *Issuer) attempt(domain string) *attempt {
 	}
 	a := &attempt{session: i.session, done: make(chan struct{})}
 	i.attempts[domain] = a
-	if _, wanted := i.problems[domain]; wanted {
-		i.asked[domain] = true
+	if st, wanted := i.wanted[domain]; wanted {
+		st.Asked = true
+		i.wanted[domain] = st
 	}
 	go func() {
 		defer close(a.done)
-		a.err = i.get(domain)
+		a.err = i.run(a, domain)
 		i.mu.Lock()
 		defer i.mu.Unlock()
 		delete(i.attempts, domain)
 	}()
 	return a
+}
+
+// run waits for the attempt's turn, and requests the certificate. If the name is not wanted by
+// then, it requests nothing.
+func (i *Issuer) run(a *attempt, domain string) error {
+	i.mu.Lock()
+	until := i.until[domain]
+	i.mu.Unlock()
+	select {
+	case <-i.ctx.Done():
+		return i.ctx.Err()
+	case <-time.After(time.Until(until)):
+	}
+	select {
+	case <-i.ctx.Done():
+		return i.ctx.Err()
+	case i.slots <- struct{}{}:
+	}
+	defer func() { <-i.slots }()
+	if !i.start(a, domain) {
+		return context.Canceled
+	}
+	i.opts.Changed()
+	ctx, cancel := context.WithTimeout(i.ctx, attemptTimeout)
+	defer cancel()
+	err := i.get(ctx, domain)
+	if i.ctx.Err() == nil {
+		i.record(domain, err)
+	}
+	return err
+}
+
+// start records that an attempt begins. It reports false if the name is not wanted.
+func (i *Issuer) start(a *attempt, domain string) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	st, wanted := i.wanted[domain]
+	if wanted {
+		a.session, st.Began = i.session, time.Now()
+		i.wanted[domain] = st
+	}
+	return wanted
+}
+
+// get has tailscaled issue a certificate, or renew one that is due. Tailscaled renews in the
+// background and tells nobody about a failure, so a certificate that is late is renewed in the
+// foreground, and one of another certificate authority is replaced.
+func (i *Issuer) get(ctx context.Context, domain string) error {
+	chain, _, err := i.client.CertPair(ctx, domain)
+	if err != nil {
+		return err
+	}
+	v := validity(chain, i.directory(), time.Now())
+	if v <= 0 {
+		return nil
+	}
+	i.opts.Log.Info("Replacing certificate", "domain", domain)
+	if chain, _, err = i.client.CertPairWithValidity(ctx, domain, v); err != nil {
+		return err
+	}
+	if strange(leaf(chain), i.directory()) {
+		// The directory passes orders on to another one. More orders would change nothing.
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		i.opts.Directory = ""
+	}
+	return nil
+}
+
+func (i *Issuer) directory() string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.opts.Directory
 }
 
 // outdated reports whether tailscaled may have been replaced since a began.

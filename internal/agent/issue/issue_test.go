@@ -5,6 +5,7 @@ package issue
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"tailscale.com/client/local"
 	"tailscale.com/ipn"
 
@@ -29,6 +31,9 @@ type tailscaled struct {
 	fails  error
 	asked  map[string]int
 	broken int
+
+	// most is how many requests were under way at a time.
+	most, underWay int
 }
 
 func (f *tailscaled) WatchIPNBus(context.Context, ipn.NotifyWatchOpt) (*local.IPNBusWatcher, error) {
@@ -37,9 +42,15 @@ func (f *tailscaled) WatchIPNBus(context.Context, ipn.NotifyWatchOpt) (*local.IP
 
 func (f *tailscaled) CertDomains(context.Context) ([]string, error) { return nil, nil }
 
+func (f *tailscaled) CertPairWithValidity(ctx context.Context, domain string, _ time.Duration) ([]byte, []byte, error) {
+	return f.CertPair(ctx, domain)
+}
+
 func (f *tailscaled) CertPair(ctx context.Context, domain string) ([]byte, []byte, error) {
 	f.mu.Lock()
 	f.asked[domain]++
+	f.underWay++
+	f.most = max(f.most, f.underWay)
 	f.mu.Unlock()
 	if f.takes > 0 {
 		select {
@@ -49,11 +60,28 @@ func (f *tailscaled) CertPair(ctx context.Context, domain string) ([]byte, []byt
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.underWay--
 	if ctx.Err() != nil {
 		f.broken++
 		return nil, nil, ctx.Err()
 	}
 	return nil, nil, f.fails
+}
+
+// quiet returns options without effects.
+func quiet() Options {
+	return Options{Changed: func() {}, Attempted: func(Result) {}, Log: logging.NewNopLogger()}
+}
+
+// problems returns the problems of an Issuer, by name.
+func problems(i *Issuer) map[string]string {
+	out := map[string]string{}
+	for name, st := range i.Statuses() {
+		if st.Problem != "" {
+			out[name] = st.Problem
+		}
+	}
+	return out
 }
 
 func (f *tailscaled) set(err error) {
@@ -75,8 +103,10 @@ func TestIssuer(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		f := &tailscaled{asked: map[string]int{}}
-		changes := 0
-		i := New(ctx, f, func() { changes++ }, logging.NewNopLogger())
+		results := map[Result]int{}
+		o := quiet()
+		o.Attempted = func(r Result) { results[r]++ }
+		i := New(ctx, f, o)
 		set := func(session int, domains ...string) {
 			t.Helper()
 			if err := i.Set(ctx, session, domains); err != nil {
@@ -90,10 +120,10 @@ func TestIssuer(t *testing.T) {
 				t.Errorf("\n%s\nasked for: -want, +got:\n%s", reason, diff)
 			}
 		}
-		problems := func(reason string, want map[string]string) {
+		problem := func(reason string, want map[string]string) {
 			t.Helper()
-			if diff := cmp.Diff(want, i.Problems()); diff != "" {
-				t.Errorf("\n%s\nProblems(): -want, +got:\n%s", reason, diff)
+			if diff := cmp.Diff(want, problems(i)); diff != "" {
+				t.Errorf("\n%s\nStatuses(): -want, +got:\n%s", reason, diff)
 			}
 		}
 
@@ -106,26 +136,26 @@ func TestIssuer(t *testing.T) {
 		asked("The names must be requested again after a day, so that they are renewed.", map[string]int{"a.ts.net": 1, "b.ts.net": 1})
 		set(2, "a.ts.net", "b.ts.net")
 		asked("All names must be requested from a new tailscaled.", map[string]int{"a.ts.net": 1, "b.ts.net": 1})
-		problems("There must be no problem yet.", map[string]string{})
+		problem("There must be no problem yet.", map[string]string{})
 
 		f.set(errors.New("500 Internal Server Error:\n" + strings.Repeat("x", 1000)))
 		set(2, "a.ts.net", "c.ts.net")
 		asked("A new name must be requested.", map[string]int{"c.ts.net": 1})
-		problems("A problem must be reported in one short line.",
+		problem("A problem must be reported in one short line.",
 			map[string]string{"c.ts.net": "500 Internal Server Error: " + strings.Repeat("x", maxProblem-27)})
-		if changes != 1 {
-			t.Errorf("changed must be called once, was called %d times", changes)
+		if diff := cmp.Diff(map[Result]int{Issued: 6, Failed: 1}, results); diff != "" {
+			t.Errorf("Each attempt must be counted by its result: -want, +got:\n%s", diff)
 		}
 		f.set(nil)
 		<-time.After(2 * time.Minute)
 		synctest.Wait()
 		asked("The name must soon be requested again.", map[string]int{"c.ts.net": 1})
-		problems("A name with a certificate must have no problem.", map[string]string{})
+		problem("A name with a certificate must have no problem.", map[string]string{})
 
 		f.set(errors.New("boom"))
 		set(2, "d.ts.net")
 		set(2)
-		problems("A name that is not wanted must have no problem.", map[string]string{})
+		problem("A name that is not wanted must have no problem.", map[string]string{})
 	})
 }
 
@@ -192,7 +222,7 @@ func TestUnderWay(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				f := &tailscaled{asked: map[string]int{}, takes: 10 * time.Second, fails: tc.fails}
-				i := New(ctx, f, func() {}, logging.NewNopLogger())
+				i := New(ctx, f, quiet())
 				for _, s := range tc.steps {
 					<-time.After(s.after)
 					if err := i.Set(ctx, s.session, s.domains); err != nil {
@@ -205,11 +235,208 @@ func TestUnderWay(t *testing.T) {
 				}
 				<-time.After(30 * time.Second)
 				synctest.Wait()
-				got := want{Asked: f.count(), Broken: f.broken, Problems: i.Problems()}
+				got := want{Asked: f.count(), Broken: f.broken, Problems: problems(i)}
 				if diff := cmp.Diff(tc.want, got); diff != "" {
 					t.Errorf("\n%s\n-want, +got:\n%s", tc.reason, diff)
 				}
 			})
 		})
 	}
+}
+
+// TestTurns requests more certificates than tailscaled gets requests at a time.
+func TestTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		f := &tailscaled{asked: map[string]int{}, takes: time.Minute}
+		changes := 0
+		o := quiet()
+		o.Changed = func() { changes++ }
+		i := New(ctx, f, o)
+		var domains []string
+		for n := range 3 * maxAttempts {
+			domains = append(domains, fmt.Sprintf("web-%02d.ts.net", n))
+		}
+		begin := time.Now()
+		if err := i.Set(ctx, 1, domains); err != nil {
+			t.Fatalf("Set(...): %v", err)
+		}
+		synctest.Wait()
+		waiting := 0
+		for name, st := range i.Statuses() {
+			if !st.Asked {
+				t.Errorf("%s must count as asked for: control has granted it", name)
+			}
+			if st.Began.IsZero() {
+				waiting++
+			}
+		}
+		if want := 2 * maxAttempts; waiting != want {
+			t.Errorf("want %d names that wait for their turn, got %d", want, waiting)
+		}
+		if changes != maxAttempts {
+			t.Errorf("want a change for each attempt that began, got %d", changes)
+		}
+		// A name that is not wanted any more gives up its turn.
+		if err := i.Set(ctx, 1, domains[:len(domains)-1]); err != nil {
+			t.Fatalf("Set(...): %v", err)
+		}
+		<-time.After(5 * time.Minute)
+		synctest.Wait()
+		began := map[time.Duration]int{}
+		for _, st := range i.Statuses() {
+			began[st.Began.Sub(begin)]++
+		}
+		// The order of turns is not defined, so the turn of the name that left may be any but the first.
+		if began[0] != maxAttempts || len(began) != 3 {
+			t.Errorf("want %d attempts at a time, got %v", maxAttempts, began)
+		}
+		if f.most != maxAttempts {
+			t.Errorf("want %d requests at a time, got %d", maxAttempts, f.most)
+		}
+	})
+}
+
+// TestLimited has a limit refuse a name.
+func TestLimited(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		begin := time.Now().UTC()
+		until := begin.Add(3 * time.Hour)
+		f := &tailscaled{asked: map[string]int{}, fails: errors.New(
+			"500 Internal Server Error: 429 urn:ietf:params:acme:error:rateLimited: too many certificates (50) already issued for \"tail1234.ts.net\" in the last 168h0m0s, retry after " + until.Format(time.DateTime) + " UTC: see https://letsencrypt.org/docs/rate-limits/")}
+		i := New(ctx, f, quiet())
+		a := []string{"a.ts.net"}
+		set := func(session int, domains ...string) {
+			t.Helper()
+			if err := i.Set(ctx, session, domains); err != nil {
+				t.Fatalf("Set(...): %v", err)
+			}
+			synctest.Wait()
+		}
+		set(1, a...)
+		if st := i.Statuses()["a.ts.net"]; !st.Limited || !st.Until.Equal(until) {
+			t.Errorf("the refusal must name its end, %v: got %+v", until, st)
+		}
+		// Neither pauses of the schedule, nor a new tailscaled, nor another wish end the refusal.
+		<-time.After(30 * time.Minute)
+		set(2, a...)
+		set(2)
+		set(2, a...)
+		<-time.After(2 * time.Hour)
+		synctest.Wait()
+		if diff := cmp.Diff(map[string]int{"a.ts.net": 1}, f.count()); diff != "" {
+			t.Errorf("nothing must be requested before the time of the refusal: -want, +got:\n%s", diff)
+		}
+		f.set(nil)
+		<-time.After(time.Hour)
+		synctest.Wait()
+		if diff := cmp.Diff(map[string]int{"a.ts.net": 1}, f.count()); diff != "" {
+			t.Errorf("the name must be requested after the refusal: -want, +got:\n%s", diff)
+		}
+		if diff := cmp.Diff(map[string]string{}, problems(i)); diff != "" {
+			t.Errorf("the problem must be over then: -want, +got:\n%s", diff)
+		}
+	})
+}
+
+// TestReplace has tailscaled return certificates that must be replaced, and looks again a day
+// later.
+func TestReplace(t *testing.T) {
+	const other = "https://acme.example.com/directory"
+	cases := map[string]struct {
+		reason    string
+		directory string
+		issuer    string
+		left      time.Duration
+		renewed   string
+		fails     string
+		want      map[string]int
+		problems  map[string]string
+	}{
+		"Good": {
+			reason: "A good certificate is left alone.",
+			issuer: "Let's Encrypt", left: 60 * day,
+			want: map[string]int{"get": 2},
+		},
+		"Staging": {
+			reason:    "A staging certificate is replaced when the directory is another one.",
+			directory: other, issuer: organizationStaging, left: 60 * day, renewed: "Example",
+			want: map[string]int{"get": 2, "renew": 1},
+		},
+		"ToStaging": {
+			reason:    "A certificate is replaced when the directory is that of staging.",
+			directory: "https://" + hostStaging + "/directory", issuer: "Let's Encrypt", left: 60 * day, renewed: organizationStaging,
+			want: map[string]int{"get": 2, "renew": 1},
+		},
+		"PassesOn": {
+			reason:    "A directory that passes orders on to staging gets one more order, and not one each day.",
+			directory: other, issuer: organizationStaging, left: 60 * day, renewed: organizationStaging,
+			want: map[string]int{"get": 2, "renew": 1},
+		},
+		"Late": {
+			reason: "A late certificate is renewed in the foreground.",
+			issuer: "Let's Encrypt", left: 10 * day, renewed: "Let's Encrypt",
+			want: map[string]int{"get": 2, "renew": 1},
+		},
+		"CannotRenew": {
+			reason: "Nobody but the foreground tells why a renewal fails.",
+			issuer: "Let's Encrypt", left: 10 * day, fails: "requester account did not request the certificate being replaced by this order",
+			want:     map[string]int{"get": 4, "renew": 4},
+			problems: map[string]string{"a.ts.net": "requester account did not request the certificate being replaced by this order"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				f := &renewer{requests: map[string]int{}, chain: chain(t, tc.issuer, time.Now().Add(tc.left-90*day), time.Now().Add(tc.left))}
+				if tc.fails == "" {
+					f.renewed = chain(t, tc.renewed, time.Now(), time.Now().Add(90*day))
+				} else {
+					f.fails = errors.New(tc.fails)
+				}
+				o := quiet()
+				o.Directory = tc.directory
+				i := New(ctx, f, o)
+				if err := i.Set(ctx, 1, []string{"a.ts.net"}); err != nil {
+					t.Fatalf("Set(...): %v", err)
+				}
+				<-time.After(25 * time.Hour)
+				synctest.Wait()
+				if diff := cmp.Diff(tc.want, f.requests); diff != "" {
+					t.Errorf("\n%s\nrequests: -want, +got:\n%s", tc.reason, diff)
+				}
+				if diff := cmp.Diff(tc.problems, problems(i), cmpopts.EquateEmpty()); diff != "" {
+					t.Errorf("\n%s\nStatuses(): -want, +got:\n%s", tc.reason, diff)
+				}
+			})
+		})
+	}
+}
+
+// A renewer is a tailscaled that has a certificate.
+type renewer struct {
+	tailscaled
+	requests map[string]int
+	chain    []byte
+	renewed  []byte
+	fails    error
+}
+
+func (f *renewer) CertPair(context.Context, string) ([]byte, []byte, error) {
+	f.requests["get"]++
+	return f.chain, nil, nil
+}
+
+func (f *renewer) CertPairWithValidity(context.Context, string, time.Duration) ([]byte, []byte, error) {
+	f.requests["renew"]++
+	if f.fails != nil {
+		return nil, nil, f.fails
+	}
+	f.chain = f.renewed
+	return f.chain, nil, nil
 }

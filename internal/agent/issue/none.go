@@ -14,8 +14,5 @@ func (None) Set(context.Context, int, []string) error { return nil }
 // Statuses returns nil.
 func (None) Statuses() map[string]Status { return nil }
 
-// Problems returns nil.
-func (None) Problems() map[string]string { return nil }
-
 // Again does nothing.
 func (None) Again(context.Context, string) error { return nil }

@@ -82,6 +82,7 @@ type Client interface {
 	CertDomains(ctx context.Context) ([]string, error)
 	Ping(ctx context.Context, addr netip.Addr, t tailcfg.PingType) (*ipnstate.PingResult, error)
 	CertPair(ctx context.Context, domain string) (cert, key []byte, err error)
+	CertPairWithValidity(ctx context.Context, domain string, minValidity time.Duration) (cert, key []byte, err error)
 }
 
 // A Watcher watches one tailscaled.

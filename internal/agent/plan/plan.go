@@ -13,6 +13,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
@@ -83,9 +84,9 @@ type Input struct {
 	// machines of the group. Its state Secret has the same name.
 	Issuer string
 
-	// Issuing holds, by DNS name, why the last attempt to get or renew a certificate failed. Only
-	// the issuer has this information.
-	Issuing map[string]string
+	// Issuing holds, by DNS name, why a certificate cannot be had or renewed. Only the issuer has
+	// this information.
+	Issuing map[string]IssueProblem
 
 	// Offered are the DNS names of services to advertise before Tailscale has provided their
 	// certificate: control grants the name only to a host that advertises the service.
@@ -96,6 +97,9 @@ type Input struct {
 
 	// Stopping withdraws all services.
 	Stopping bool
+
+	// Now is the time, for certificates that expire.
+	Now time.Time
 }
 
 // Services returns the plan for each service, sorted by name.

@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -32,6 +33,7 @@ const (
 	messageNotRenewed  = "Cannot renew the certificate of %s, the one from before is still in use: %s"
 	messagePartSecret  = "Secret %q: %s"
 	messageOldInSecret = "Secret %q: %s; the certificate from before is still in use"
+	messageExpired     = "The certificate in Secret %q expired at %s, so that clients refuse it: renew it"
 )
 
 // HTTPS reports whether a tailnet provides certificates.
@@ -90,6 +92,23 @@ type Certificate struct {
 	// and contains nothing of the value. Empty if there is no problem. With a problem, an earlier
 	// good certificate is still usable.
 	Problem string
+
+	// NotAfter is when the usable certificate expires. Zero if there is none.
+	NotAfter time.Time
+}
+
+// expired reports whether clients refuse the certificate.
+func (c Certificate) expired(now time.Time) bool {
+	return c.Usable && !c.NotAfter.IsZero() && now.After(c.NotAfter)
+}
+
+// An IssueProblem is why the issuer cannot get or renew a certificate.
+type IssueProblem struct {
+	// Reason is that of the condition of a service without its certificate.
+	Reason xpv2.ConditionReason
+
+	// Text continues a message that names the certificate.
+	Text string
 }
 
 // A Termination is a port where the agent terminates TLS, or forwards requests, or both.
@@ -244,24 +263,28 @@ func (st *tlsState) validateSecret(name string, in Input) {
 		st.refuse(meta.ReasonCertificateNotUsable, fmt.Sprintf(messagePartSecret, name, c.Problem))
 	case c.Problem != "":
 		st.warning = cmp.Or(st.warning, fmt.Sprintf(messageOldInSecret, name, c.Problem))
+	case c.expired(in.Now):
+		st.warning = cmp.Or(st.warning, fmt.Sprintf(messageExpired, name, c.NotAfter.UTC().Format(time.RFC3339)))
 	}
 }
 
 // validateIssued checks the certificate that Tailscale provides for a name.
 func (st *tlsState) validateIssued(name string, in Input) {
 	c, known := in.Certificates[CertificateRef{Secret: in.Issuer, Domain: name}]
-	problem := in.Issuing[name]
+	problem, failed := in.Issuing[name]
 	switch {
 	case !c.Usable && in.Offered[name]:
 		st.warning = cmp.Or(st.warning, fmt.Sprintf(messageOffered, name))
-	case !c.Usable && problem != "":
-		st.refuse(meta.ReasonCertificateNotIssued, fmt.Sprintf(messageNotIssued, name, problem))
+	case !c.Usable && failed:
+		st.refuse(problem.Reason, fmt.Sprintf(messageNotIssued, name, problem.Text))
 	case !known:
 		st.unknown = cmp.Or(st.unknown, fmt.Sprintf(messageIssuing, name, in.Issuer))
 	case !c.Usable:
 		st.refuse("", fmt.Sprintf(messageIssuing, name, in.Issuer))
-	case problem != "":
-		st.warning = cmp.Or(st.warning, fmt.Sprintf(messageNotRenewed, name, problem))
+	case failed:
+		st.warning = cmp.Or(st.warning, fmt.Sprintf(messageNotRenewed, name, problem.Text))
+	case c.expired(in.Now):
+		st.warning = cmp.Or(st.warning, fmt.Sprintf(messageExpired, in.Issuer, c.NotAfter.UTC().Format(time.RFC3339)))
 	}
 }
 

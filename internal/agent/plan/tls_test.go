@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"net/netip"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -79,14 +80,32 @@ func TestTLS(t *testing.T) {
 		"CannotIssue": {
 			reason: "The issuer reports why it cannot get a certificate.",
 			fn:     tailscales,
-			in:     Input{HTTPS: HTTPSOn, Issuing: map[string]string{"web.tail1234.ts.net": "429: too many certificates"}},
+			in:     Input{HTTPS: HTTPSOn, Issuing: map[string]IssueProblem{"web.tail1234.ts.net": {Reason: meta.ReasonCertificateNotIssued, Text: "429: too many certificates"}}},
 			want:   because(by(tailscale, false, "Cannot get the certificate of web.tail1234.ts.net from Tailscale: 429: too many certificates"), meta.ReasonCertificateNotIssued),
 		},
 		"CannotRenew": {
 			reason: "A certificate that cannot be renewed is used, and a warning says why.",
 			fn:     tailscales,
-			in:     Input{HTTPS: HTTPSOn, Certificates: issued, Issuing: map[string]string{"web.tail1234.ts.net": "429: too many certificates"}},
+			in:     Input{HTTPS: HTTPSOn, Certificates: issued, Issuing: map[string]IssueProblem{"web.tail1234.ts.net": {Reason: meta.ReasonCertificateNotIssued, Text: "429: too many certificates"}}},
 			want:   by(tailscale, true, "Cannot renew the certificate of web.tail1234.ts.net, the one from before is still in use: 429: too many certificates"),
+		},
+		"Limited": {
+			reason: "The reason says what kind of problem it is.",
+			fn:     tailscales,
+			in:     Input{HTTPS: HTTPSOn, Issuing: map[string]IssueProblem{"web.tail1234.ts.net": {Reason: meta.ReasonCertificateLimited, Text: "a limit refuses it until 2026-11-25T22:00:00Z"}}},
+			want:   because(by(tailscale, false, "Cannot get the certificate of web.tail1234.ts.net from Tailscale: a limit refuses it until 2026-11-25T22:00:00Z"), meta.ReasonCertificateLimited),
+		},
+		"Expired": {
+			reason: "A certificate that has expired is used, and a warning says so.",
+			fn:     tailscales,
+			in:     Input{HTTPS: HTTPSOn, Now: time.Unix(1000, 1), Certificates: map[CertificateRef]Certificate{ref: {Usable: true, NotAfter: time.Unix(1000, 0)}}},
+			want:   by(tailscale, true, `The certificate in Secret "set-0" expired at 1970-01-01T00:16:40Z, so that clients refuse it: renew it`),
+		},
+		"SecretExpired": {
+			reason: "So it is with a certificate in a Secret.",
+			fn:     secrets,
+			in:     Input{Now: time.Unix(1000, 1), Certificates: map[CertificateRef]Certificate{{Secret: "web-tls"}: {Usable: true, NotAfter: time.Unix(1000, 0)}}},
+			want:   by(ended, true, `The certificate in Secret "web-tls" expired at 1970-01-01T00:16:40Z, so that clients refuse it: renew it`),
 		},
 		"IssuedUnknown": {
 			reason: "A new service waits until the issuer's state Secret was read.",

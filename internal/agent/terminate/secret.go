@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"sync/atomic"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -64,6 +65,14 @@ func newSecret(ref plan.CertificateRef) *secret {
 // accident, and its certificates stay usable.
 func (s *secret) usable() bool {
 	return s.cert.Load() != nil && (!s.gone || s.ref.Domain != "")
+}
+
+// notAfter returns when the certificate in use expires. Zero if there is none.
+func (s *secret) notAfter() time.Time {
+	if c := s.cert.Load(); c != nil && s.usable() {
+		return c.Leaf.NotAfter
+	}
+	return time.Time{}
 }
 
 // set updates the certificate from a Secret, or records that the Secret does not exist if o is

@@ -95,7 +95,7 @@ func (s *Server) Certificates() map[plan.CertificateRef]plan.Certificate {
 	out := make(map[plan.CertificateRef]plan.Certificate, len(s.secrets))
 	for ref, sec := range s.secrets {
 		if sec.known {
-			out[ref] = plan.Certificate{Usable: sec.usable(), Problem: sec.problem}
+			out[ref] = plan.Certificate{Usable: sec.usable(), Problem: sec.problem, NotAfter: sec.notAfter()}
 		}
 	}
 	return out

@@ -274,7 +274,7 @@ func TestReload(t *testing.T) {
 		default:
 			t.Errorf("\n%s\nChanged was not called", st.reason)
 		}
-		if diff := cmp.Diff(map[plan.CertificateRef]plan.Certificate{{Secret: "web-tls"}: st.want}, s.Certificates()); diff != "" {
+		if diff := cmp.Diff(map[plan.CertificateRef]plan.Certificate{{Secret: "web-tls"}: st.want}, known(t, s)); diff != "" {
 			t.Errorf("\n%s\nCertificates(): -want, +got:\n%s", st.reason, diff)
 		}
 		if st.serial == 0 {

@@ -102,8 +102,8 @@ func controllerRef(mg *v1alpha1.Machine) metav1.OwnerReference {
 	return *owner
 }
 
-// ensureSecrets creates the Secrets that a machine lacks. The state Secret is empty; the node fills
-// it.
+// ensureSecrets creates the Secrets that a machine lacks. The node fills the state Secret, which has
+// at most the key of an ACME account at first.
 func ensureSecrets(ctx context.Context, kube client.Client, mg *v1alpha1.Machine, s podSecrets) (podSecrets, error) {
 	if s.state != nil && s.state.GetDeletionTimestamp() != nil {
 		if err := secrets.ReleaseState(ctx, kube, s.state); err != nil {
@@ -126,7 +126,12 @@ func ensureSecrets(ctx context.Context, kube client.Client, mg *v1alpha1.Machine
 		}
 	}
 	if s.state == nil {
+		data, err := initialState(ctx, kube, mg)
+		if err != nil {
+			return s, err
+		}
 		s.state = newSecret(mg, mg.GetName(), meta.SecretTypeState)
+		s.state.Data = data
 		if err := kube.Create(ctx, s.state); err != nil {
 			return s, errors.Wrap(err, "cannot create state Secret")
 		}
