@@ -101,7 +101,7 @@ func agentCertificate(ctx context.Context, t *turn) (err error) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	i := issue.New(ctx, p.local, func() {}, logging.NewNopLogger())
+	i := issue.New(ctx, p.local, issue.Options{Changed: func() {}, Attempted: func(issue.Result) {}, Log: logging.NewNopLogger()})
 	if err := i.Set(ctx, 1, []string{name}); err != nil {
 		return err
 	}
