@@ -48,7 +48,7 @@ func (s *Server) State() StateView {
 	for _, n := range slices.Sorted(maps.Keys(s.st.Services)) {
 		svc := s.st.Services[n].clone()
 		p := ""
-		if d := s.st.Devices[s.primary[n]]; d != nil {
+		if d := s.st.Devices[s.elections[n].first()]; d != nil {
 			p = string(d.StableID)
 		}
 		v.Services = append(v.Services, ServiceView{

@@ -148,7 +148,7 @@ func (c *call) setAttribute() {
 		return
 	}
 	d.setAttribute(key, a)
-	c.s.changedLocked()
+	c.s.dirty()
 	c.writeAttributes(d)
 }
 
@@ -198,6 +198,6 @@ func (c *call) patchAttributes() {
 	for _, f := range apply {
 		f()
 	}
-	c.s.changedLocked()
+	c.s.dirty()
 	c.ok()
 }

@@ -147,7 +147,7 @@ func updateDevice[T any](c *call, apply func(d *device, req T) bool) {
 	if !c.decode(&req) || !apply(d, req) {
 		return
 	}
-	c.s.changedLocked()
+	c.s.deviceChangedLocked(d)
 	c.ok()
 }
 
@@ -171,7 +171,7 @@ func (c *call) expireDevice() {
 	if now := c.s.now().UTC(); !d.expired(now) {
 		d.KeyExpiryDisabled = false
 		d.Expires = now.Add(-time.Second)
-		c.s.changedLocked()
+		c.s.deviceChangedLocked(d)
 	}
 	c.ok()
 }
@@ -293,6 +293,6 @@ func (c *call) setRoutes() {
 	// The API sorts them (abn/ansible-tailscale-admin,
 	// tests/live/test_device_module_live.py).
 	d.EnabledRoutes = slices.Compact(slices.Sorted(slices.Values(req.Routes)))
-	c.s.changedLocked()
+	c.s.deviceChangedLocked(d)
 	c.writeRoutes(d)
 }

@@ -100,7 +100,7 @@ func (c *call) putService() {
 		delete(c.s.st.Approvals, name)
 	}
 	c.s.st.Services[v.Name] = v
-	c.s.changedLocked()
+	c.s.servicesChangedLocked()
 	c.json(v)
 }
 
@@ -152,7 +152,7 @@ func (c *call) deleteService() {
 	delete(c.s.st.Services, v.Name)
 	delete(c.s.st.Approvals, v.Name)
 	c.s.st.FormerAddrs[v.Addrs[0]] = true
-	c.s.changedLocked()
+	c.s.servicesChangedLocked()
 	c.ok()
 }
 
@@ -193,7 +193,7 @@ func (s *Server) EditService(name string, e ServiceEdit) error {
 	}
 	v.canonical()
 	s.st.Services[name] = v
-	s.changedLocked()
+	s.servicesChangedLocked()
 	return nil
 }
 
@@ -259,7 +259,7 @@ func (c *call) setApproval() {
 	if *req.Approved && before == notApproved && c.s.switches.ApprovalNeedsAdvertise && offering(v, d) {
 		d.unheard[v.Name] = true
 	}
-	c.s.changedLocked()
+	c.s.hostsChangedLocked()
 	c.getApproval()
 }
 
@@ -290,6 +290,6 @@ func (s *Server) SetOffers(nodeID string, offers ...Offer) error {
 		m[o.Service] = v
 	}
 	s.takeOffersLocked(d, m)
-	s.changedLocked()
+	s.hostsChangedLocked()
 	return nil
 }

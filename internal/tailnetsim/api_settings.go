@@ -21,7 +21,7 @@ func defaultSettings() map[string]any {
 		"devicesApprovalOn": false, "devicesAutoUpdatesOn": false, "devicesKeyDurationDays": float64(maxKeyDays),
 		"usersApprovalOn": false, "usersRoleAllowedToJoinExternalTailnets": "admin",
 		"networkFlowLoggingOn": false, "regionalRoutingOn": false, "postureIdentityCollectionOn": false,
-		"httpsEnabled": false,
+		"httpsEnabled": false, "routeSelection": activePassive,
 	}
 }
 
@@ -79,13 +79,34 @@ func (c *call) patchSettings() {
 			return
 		}
 	}
+	if req["regionalRoutingOn"] != nil && req["routeSelection"] != nil {
+		// That this is refused: tailscale.com/client/tailscale/v2 v2.12.0, tailnet_settings.go. The
+		// words are an assumption.
+		c.fail(http.StatusBadRequest, "regionalRoutingOn and routeSelection must not both be set")
+		return
+	}
 	for k, v := range req {
 		if v != nil {
 			c.s.st.Settings[k] = v
 		}
 	}
+	c.s.alignRouting(req["regionalRoutingOn"])
 	c.s.changedLocked()
 	c.getSettings()
+}
+
+// alignRouting keeps routeSelection and its older form regionalRoutingOn, which is whether
+// routeSelection is regional-routing, the same (tailnet_settings.go, as above). That switching off
+// what is not on changes nothing is an assumption.
+func (s *Server) alignRouting(on any) {
+	st := s.st.Settings
+	switch {
+	case on == true:
+		st["routeSelection"] = regional
+	case on == false && st["routeSelection"] == regional:
+		st["routeSelection"] = activePassive
+	}
+	st["regionalRoutingOn"] = st["routeSelection"] == regional
 }
 
 // validSetting reports whether v may replace old.
@@ -99,8 +120,11 @@ func validSetting(name string, old, v any) bool {
 		return ok && v >= minKeyDays && v <= maxKeyDays
 	case string:
 		_, ok := old.(string)
-		if name == "usersRoleAllowedToJoinExternalTailnets" {
+		switch name {
+		case "usersRoleAllowedToJoinExternalTailnets":
 			return slices.Contains([]string{"none", "admin", "member"}, v)
+		case "routeSelection":
+			return slices.Contains(routeSelections, v)
 		}
 		return ok
 	}

@@ -80,7 +80,7 @@ func (s *Server) ask(d *device) {
 			s.takeOffersLocked(d, offers)
 			d.heard = res.ServicesHash
 			s.log.Debug("Node offers services", "node", d.StableID, "services", len(offers))
-			s.changedLocked()
+			s.hostsChangedLocked()
 			// The announcement can also be late: then the request is repeated.
 			if servicesHash(d) == "" || res.ServicesHash == servicesHash(d) {
 				d.asking = false

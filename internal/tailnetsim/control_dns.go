@@ -50,10 +50,9 @@ func (s *Server) certDomainsLocked(d *device) []string {
 		return nil
 	}
 	out := []string{d.Label + "." + s.opts.Domain}
-	for _, name := range slices.Sorted(maps.Keys(s.st.Services)) {
-		v := s.st.Services[name]
-		o := d.offers[name]
-		if o == nil || len(d.Tags) == 0 || !s.approvedLocked(v, d) {
+	for _, name := range slices.Sorted(maps.Keys(d.offers)) {
+		v, o := s.st.Services[name], d.offers[name]
+		if v == nil || o == nil || len(d.Tags) == 0 || !s.approvedLocked(v, d) {
 			continue
 		}
 		if o.Active || s.switches.CertDomains == CertServed {

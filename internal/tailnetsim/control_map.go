@@ -4,18 +4,10 @@
 package tailnetsim
 
 import (
-	"bytes"
-	"encoding/binary"
-	"encoding/json"
-	"maps"
 	"net/http"
-	"slices"
 	"time"
 
 	"tailscale.com/tailcfg"
-	"tailscale.com/util/zstdframe"
-
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
 // A session is a node's open map stream.
@@ -65,7 +57,12 @@ func (s *Server) serveMap(w http.ResponseWriter, r *http.Request) {
 		s.noteNodeLocked(d, req)
 	}
 	if !req.Stream {
-		res := s.mapResponseLocked(d)
+		res := &tailcfg.MapResponse{}
+		// A node that only reports reads nothing (tailscale.com control/controlclient, direct.go:
+		// SendUpdate).
+		if !req.OmitPeers {
+			res = s.mapResponseLocked(d)
+		}
 		s.mu.Unlock()
 		// The node may be gone, and there is no one else to report to.
 		_ = writeMap(w, req.Compress != "", res)
@@ -101,7 +98,7 @@ func (s *Server) noteNodeLocked(d *device, req *tailcfg.MapRequest) {
 	if servicesHash(d) != hash {
 		s.askLocked(d)
 	}
-	s.changedLocked()
+	s.deviceChangedLocked(d)
 }
 
 func servicesHash(d *device) string {
@@ -121,7 +118,7 @@ func (s *Server) openSessionLocked(d *device) *session {
 	d.online = true
 	d.LastSeen = s.now().UTC()
 	s.askLocked(d)
-	s.changedLocked()
+	s.deviceChangedLocked(d)
 	return ss
 }
 
@@ -149,7 +146,7 @@ func (s *Server) offline(d *device) {
 	d.online = false
 	s.takeOffersLocked(d, nil)
 	s.log.Info("Node went offline", "node", d.StableID, "name", d.Label)
-	s.changedLocked()
+	s.deviceChangedLocked(d)
 }
 
 // sweepLaterLocked removes an ephemeral device if it stays away.
@@ -173,133 +170,4 @@ func (s *Server) sweepAfterLoad() {
 	for _, d := range s.st.Devices {
 		s.sweepLaterLocked(d)
 	}
-}
-
-var errStream = errors.New("stream ended")
-
-// stream sends the map whenever it differs from the last one.
-func (s *Server) stream(r *http.Request, w http.ResponseWriter, compress bool, d *device, ss *session) error {
-	ka := time.NewTicker(keepAlive)
-	defer ka.Stop()
-	var last []byte
-	peers := map[tailcfg.NodeID]bool{}
-	for {
-		s.mu.Lock()
-		res := s.mapResponseLocked(d)
-		pings := ss.pings
-		ss.pings = nil
-		s.mu.Unlock()
-
-		for _, p := range pings {
-			// A response with nothing but a ping is no map: it changes nothing.
-			if last == nil {
-				break
-			}
-			if err := writeMap(w, compress, &tailcfg.MapResponse{PingRequest: p}); err != nil {
-				return err
-			}
-		}
-		b, err := json.Marshal(res)
-		if err != nil {
-			return errors.Wrap(err, "cannot encode a map")
-		}
-		if !bytes.Equal(b, last) {
-			first := last == nil
-			last = b
-			res.PeersRemoved = removed(peers, res.Peers)
-			now := s.now().UTC()
-			res.ControlTime = &now
-			if err := writeMap(w, compress, res); err != nil {
-				return err
-			}
-			// The first response of a stream must be a map, so pings wait for it.
-			if first && len(pings) > 0 {
-				for _, p := range pings {
-					if err := writeMap(w, compress, &tailcfg.MapResponse{PingRequest: p}); err != nil {
-						return err
-					}
-				}
-			}
-		}
-
-		select {
-		case <-r.Context().Done():
-			return r.Context().Err()
-		case <-s.ctx.Done():
-			return s.ctx.Err()
-		case <-ss.done:
-			return errors.Wrap(errStream, "replaced by a newer one")
-		case <-d.gone:
-			return s.farewell(r, w, compress, d)
-		case <-ka.C:
-			if err := writeMap(w, compress, &tailcfg.MapResponse{KeepAlive: true}); err != nil {
-				return err
-			}
-		case <-ss.wakeup:
-			select {
-			case <-r.Context().Done():
-			case <-time.After(settle):
-			}
-		}
-	}
-}
-
-// removed returns the peers in sent that are not in now, if now is empty, and records the sent
-// peers. A list of peers replaces the previous one, but the JSON omits an empty list, which
-// means no change.
-func removed(sent map[tailcfg.NodeID]bool, now []*tailcfg.Node) []tailcfg.NodeID {
-	var out []tailcfg.NodeID
-	if len(now) == 0 {
-		out = slices.Sorted(maps.Keys(sent))
-	}
-	clear(sent)
-	for _, n := range now {
-		sent[n.ID] = true
-	}
-	return out
-}
-
-// farewell notifies a deleted node that its key is invalid: it stops, and needs a new login.
-// The stream stays open until the node disconnects, because the node would open another at once
-// otherwise.
-func (s *Server) farewell(r *http.Request, w http.ResponseWriter, compress bool, d *device) error {
-	s.mu.Lock()
-	n := s.nodeLocked(d)
-	dm := s.derpMap
-	s.mu.Unlock()
-	n.KeyExpiry = s.now().UTC().Add(-time.Minute)
-	n.Expired = true
-	if err := writeMap(w, compress, &tailcfg.MapResponse{Node: n, DERPMap: dm, Domain: s.opts.Tailnet}); err != nil {
-		return err
-	}
-	ka := time.NewTicker(keepAlive)
-	defer ka.Stop()
-	for {
-		select {
-		case <-r.Context().Done():
-			return errors.Wrap(errStream, "device was deleted")
-		case <-s.ctx.Done():
-			return s.ctx.Err()
-		case <-ka.C:
-			if err := writeMap(w, compress, &tailcfg.MapResponse{KeepAlive: true}); err != nil {
-				return err
-			}
-		}
-	}
-}
-
-// writeMap frames a response: four bytes of length, then JSON.
-func writeMap(w http.ResponseWriter, compress bool, res *tailcfg.MapResponse) error {
-	b, err := json.Marshal(res)
-	if err != nil {
-		return errors.Wrap(err, "cannot encode a map")
-	}
-	if compress {
-		b = zstdframe.AppendEncode(nil, b, zstdframe.FastestCompression)
-	}
-	msg := binary.LittleEndian.AppendUint32(make([]byte, 0, 4+len(b)), uint32(len(b)))
-	if _, err := w.Write(append(msg, b...)); err != nil {
-		return errors.Wrap(err, "cannot send a map")
-	}
-	return errors.Wrap(http.NewResponseController(w).Flush(), "cannot send a map")
 }

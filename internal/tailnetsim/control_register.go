@@ -77,7 +77,7 @@ func (s *Server) registerLocked(m key.MachinePublic, req *tailcfg.RegisterReques
 			return &tailcfg.RegisterResponse{NodeKeyExpired: true}
 		}
 		s.noteHostinfo(d, req.Hostinfo)
-		s.changedLocked()
+		s.deviceChangedLocked(d)
 		return s.registered(d)
 	}
 
@@ -89,7 +89,7 @@ func (s *Server) registerLocked(m key.MachinePublic, req *tailcfg.RegisterReques
 		}
 		old.NodeKey = req.NodeKey
 		s.noteHostinfo(old, req.Hostinfo)
-		s.changedLocked()
+		s.deviceChangedLocked(old)
 		return s.registered(old)
 	}
 
@@ -119,7 +119,7 @@ func (s *Server) registerLocked(m key.MachinePublic, req *tailcfg.RegisterReques
 	d.KeyExpiryDisabled = len(d.Tags) > 0
 	d.Expires = now.UTC().Add(nodeKeyLife).Truncate(time.Second)
 	s.noteHostinfo(d, req.Hostinfo)
-	s.changedLocked()
+	s.deviceChangedLocked(d)
 	return s.registered(d)
 }
 
@@ -176,7 +176,7 @@ func (s *Server) logoutLocked(d *device) {
 	d.KeyExpiryDisabled = false
 	d.Expires = s.now().UTC().Add(-time.Second)
 	s.takeOffersLocked(d, nil)
-	s.changedLocked()
+	s.deviceChangedLocked(d)
 }
 
 // removeLocked deletes a device with all that hangs on it.
@@ -190,5 +190,5 @@ func (s *Server) removeLocked(d *device) {
 	maps.DeleteFunc(s.st.Graves, func(_ string, g *grave) bool { return now.Sub(g.At) > graveLife })
 	s.st.Graves[d.NodeKey.String()] = &grave{Device: d, At: now}
 	s.log.Info("Removed a device", "node", d.StableID, "name", d.Label, "ephemeral", d.Ephemeral)
-	s.changedLocked()
+	s.deviceChangedLocked(d)
 }

@@ -4,7 +4,9 @@
 package tailnetsim
 
 import (
+	"cmp"
 	"maps"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -136,77 +138,190 @@ func (s *Server) drainsLocked(v *service, d *device) bool {
 }
 
 // recomputeLocked decides which devices control accepts as hosts, and which of them
-// has each service's addresses. A host keeps them while it can serve.
+// have each service's addresses and each subnet's. A host keeps them while it can serve.
 func (s *Server) recomputeLocked() {
 	now := s.now()
 	s.followStrandedLocked()
-	// A tailnet has many devices and few of them host anything.
-	hosts := map[int64]*device{}
-	for id, d := range s.st.Devices {
-		if len(d.offers) > 0 && d.Authorized && !d.expired(now) {
-			hosts[id] = d
-		}
-	}
 	accepted := make(map[string]map[int64]bool, len(s.st.Services))
-	primary := make(map[string]int64, len(s.st.Services))
-	for name, v := range s.st.Services {
+	for name := range s.st.Services {
 		accepted[name] = map[int64]bool{}
-		var best int64
-		for id, d := range hosts {
-			if !offering(v, d) || !serves(v, d) || !s.approvedLocked(v, d) {
-				if s.drainsLocked(v, d) {
-					accepted[name][id] = true
+	}
+	able := map[string][]candidate{}
+	// A tailnet has many devices and few of them host anything.
+	for id, d := range s.st.Devices {
+		if (len(d.offers) == 0 && len(d.EnabledRoutes) == 0) || !d.Authorized || d.expired(now) {
+			continue
+		}
+		c := candidate{id: id, region: s.regionLocked(d)}
+		for name := range d.offers {
+			v := s.st.Services[name]
+			switch {
+			case v == nil:
+			case offering(v, d) && serves(v, d) && s.approvedLocked(v, d):
+				accepted[name][id] = true
+				if !s.strandedLocked(name, d) && d.online {
+					able[name] = append(able[name], c)
 				}
-				continue
-			}
-			accepted[name][id] = true
-			if s.strandedLocked(name, d) || !d.online {
-				continue
-			}
-			if best == 0 || id == s.primary[name] || (best != s.primary[name] && id < best) {
-				best = id
+			case s.drainsLocked(v, d):
+				accepted[name][id] = true
 			}
 		}
-		if best = s.heldLocked(name, best, now); best != 0 {
-			primary[name] = best
+		for _, p := range d.subnets() {
+			if d.online {
+				able[p.String()] = append(able[p.String()], c)
+			}
 		}
 	}
-	for name, id := range primary {
-		if d := s.st.Devices[id]; s.primary[name] != id && d != nil {
-			s.log.Info("Service has a new primary host", "service", name, "node", d.StableID)
+	mode := s.routeSelectionLocked()
+	elections := make(map[string]*election, len(able))
+	for _, name := range slices.Sorted(maps.Keys(able)) {
+		elections[name] = s.electLocked(name, mode, able[name], now)
+	}
+	for name := range s.elections {
+		// The former host of a service that no host can serve may keep the addresses for a while.
+		if able[name] == nil && (s.st.Services[name] != nil || !strings.HasPrefix(name, "svc:")) {
+			elections[name] = s.electLocked(name, mode, nil, now)
 		}
 	}
-	maps.DeleteFunc(s.lost, func(name string, _ time.Time) bool { return s.st.Services[name] == nil })
-	s.accepted, s.primary = accepted, primary
+	maps.DeleteFunc(s.lost, func(name string, _ map[int64]time.Time) bool { return elections[name] == nil })
+	maps.DeleteFunc(elections, func(_ string, e *election) bool { return len(e.hosts) == 0 })
+	s.noteElectionsLocked(accepted, elections)
 }
 
-// heldLocked returns the host that has a service's addresses when best is the one
-// that should: the former host keeps them for Switches.FailoverDelay after it was
-// lost. One that has withdrawn answers there, one that went away does not.
-func (s *Server) heldLocked(name string, best int64, now time.Time) int64 {
-	former := s.primary[name]
-	delay := s.switches.FailoverDelay.Duration
-	if former == 0 || former == best || delay <= 0 {
-		delete(s.lost, name)
-		return best
+// noteElectionsLocked publishes the result, and marks the devices whose routes changed.
+func (s *Server) noteElectionsLocked(accepted map[string]map[int64]bool, elections map[string]*election) {
+	for name, e := range elections {
+		if d := s.st.Devices[e.first()]; d != nil && s.elections[name].first() != e.first() {
+			s.log.Info("Service has a new primary host", "service", name, "node", d.StableID)
+		}
+		if old := s.elections[name]; !old.equal(e) {
+			s.stale.hosts(old)
+			s.stale.hosts(e)
+		}
 	}
-	at, ok := s.lost[name]
+	for name, old := range s.elections {
+		if elections[name] == nil {
+			s.stale.hosts(old)
+		}
+	}
+	for name, ids := range accepted {
+		for id := range ids {
+			if !s.accepted[name][id] {
+				s.stale.device(id)
+			}
+		}
+	}
+	for name, ids := range s.accepted {
+		for id := range ids {
+			if !accepted[name][id] {
+				s.stale.device(id)
+			}
+		}
+	}
+	s.accepted, s.elections = accepted, elections
+}
+
+// electLocked elects among the candidates that can serve. A former host that was lost stays a
+// host for Switches.FailoverDelay, before control moves the addresses to another: one that has
+// withdrawn answers there, one that went away does not.
+func (s *Server) electLocked(name, mode string, able []candidate, now time.Time) *election {
+	former := s.elections[name]
+	slices.SortFunc(able, func(a, b candidate) int { return cmp.Compare(a.id, b.id) })
+	e := &election{mode: mode, hosts: able}
+	if mode == activePassive && len(able) > 0 {
+		best := able[0]
+		if i := slices.IndexFunc(able, func(c candidate) bool { return c.id == former.first() }); i >= 0 {
+			best = able[i]
+		}
+		e.hosts = []candidate{best}
+	}
+	var held []candidate
+	if former != nil {
+		for _, c := range former.hosts {
+			if s.heldLocked(name, c.id, slices.ContainsFunc(able, func(a candidate) bool { return a.id == c.id }), now) {
+				held = append(held, c)
+			}
+		}
+	}
+	switch {
+	case len(held) == 0:
+	case mode == activePassive:
+		e.hosts = held[:1]
+	default:
+		e.hosts = append(slices.Clone(e.hosts), held...)
+		slices.SortFunc(e.hosts, func(a, b candidate) int { return cmp.Compare(a.id, b.id) })
+	}
+	return e
+}
+
+// heldLocked reports whether a former host that was lost still holds the addresses.
+func (s *Server) heldLocked(name string, id int64, able bool, now time.Time) bool {
+	delay := s.switches.FailoverDelay.Duration
+	if able || delay <= 0 {
+		delete(s.lost[name], id)
+		return false
+	}
+	at, ok := s.lost[name][id]
 	if !ok {
 		at = now
-		s.lost[name] = at
+		if s.lost[name] == nil {
+			s.lost[name] = map[int64]time.Time{}
+		}
+		s.lost[name][id] = at
 		time.AfterFunc(delay, func() {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			if s.ctx.Err() == nil {
-				s.changedLocked()
+				s.hostsChangedLocked()
 			}
 		})
 	}
-	if now.Sub(at) >= delay {
-		delete(s.lost, name)
-		return best
+	return now.Sub(at) < delay
+}
+
+// routeSelectionLocked returns how the tailnet selects among several hosts.
+func (s *Server) routeSelectionLocked() string {
+	if m, ok := s.st.Settings["routeSelection"].(string); ok {
+		return m
 	}
-	return former
+	return activePassive
+}
+
+// regionLocked returns the region of a device, the DERP region that is its home.
+func (s *Server) regionLocked(d *device) int {
+	if r, ok := s.switches.Regions[d.Label]; ok {
+		return r
+	}
+	return d.HomeDERP
+}
+
+// subnets returns the routes that a device advertises, that are enabled, and that one device of
+// several has. Each exit node is one.
+func (d *device) subnets() []netip.Prefix {
+	if d.Hostinfo == nil {
+		return nil
+	}
+	var out []netip.Prefix
+	for _, p := range d.Hostinfo.RoutableIPs {
+		if slices.Contains(d.EnabledRoutes, p.String()) && p.Bits() > 0 {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// exits returns the routes of a device that make it an exit node.
+func (d *device) exits() []netip.Prefix {
+	if d.Hostinfo == nil {
+		return nil
+	}
+	var out []netip.Prefix
+	for _, p := range d.Hostinfo.RoutableIPs {
+		if slices.Contains(d.EnabledRoutes, p.String()) && p.Bits() == 0 {
+			out = append(out, p)
+		}
+	}
+	return out
 }
 
 // Approved reports whether a device may host a service, once it advertises it.
@@ -222,11 +337,11 @@ func (s *Server) Approved(service, nodeID string) bool {
 }
 
 // Primary returns the node id of the host that now has the service's addresses, or
-// nothing when no host has them.
+// nothing when no host has them. If several have them, each for some clients, it is the oldest.
 func (s *Server) Primary(service string) tailcfg.StableNodeID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if d := s.st.Devices[s.primary[service]]; d != nil {
+	if d := s.st.Devices[s.elections[service].first()]; d != nil {
 		return d.StableID
 	}
 	return ""

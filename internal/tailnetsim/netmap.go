@@ -12,74 +12,94 @@ import (
 	"tailscale.com/types/dnstype"
 )
 
-// mapResponseLocked is the whole network map of a device. Every response is whole:
-// deltas would save bytes that do not matter here.
+// A netMap is the map of one device. It does not change once made.
+type netMap struct {
+	gen    *generation
+	client client
+	self   *tailcfg.Node
+	dns    *tailcfg.DNSConfig
+	derp   *tailcfg.DERPMap
+}
+
+// netMapLocked returns the map of a device as it is now.
+func (s *Server) netMapLocked(d *device) *netMap {
+	g := s.generationLocked()
+	m := &netMap{
+		gen: g, derp: s.derpMap,
+		client: client{id: d.ID, region: s.regionLocked(d), admitted: d.Authorized, access: s.accessLocked(g.rules, d)},
+	}
+	m.self = s.selfLocked(g, d, m.client)
+	m.dns = s.dnsConfigLocked(g, d, m.client)
+	return m
+}
+
+// mapResponseLocked is the whole network map of a device.
 func (s *Server) mapResponseLocked(d *device) *tailcfg.MapResponse {
-	res := &tailcfg.MapResponse{
-		Node:            s.nodeLocked(d),
-		DERPMap:         s.derpMap,
+	return s.netMapLocked(d).whole(s)
+}
+
+// whole returns the map as the first response of a stream.
+func (m *netMap) whole(s *Server) *tailcfg.MapResponse {
+	return &tailcfg.MapResponse{
+		Node:            m.self,
+		DERPMap:         m.derp,
 		Domain:          s.opts.Tailnet,
-		DNSConfig:       s.dnsConfigLocked(d),
-		PacketFilters:   map[string][]tailcfg.FilterRule{"base": s.filterLocked()},
-		Peers:           []*tailcfg.Node{},
+		DNSConfig:       m.dns,
+		PacketFilters:   map[string][]tailcfg.FilterRule{"base": m.gen.filter},
+		Peers:           m.gen.nodes(m.client),
 		UserProfiles:    []tailcfg.UserProfile{s.profile(userOwner), s.profile(userTagged)},
 		CollectServices: "true",
 	}
-	if !d.Authorized {
-		return res
-	}
-	now := s.now()
-	for _, id := range slices.Sorted(maps.Keys(s.st.Devices)) {
-		p := s.st.Devices[id]
-		if p == d || !p.Authorized || p.expired(now) {
-			continue
-		}
-		n := s.nodeLocked(p)
-		n.CapMap = nil
-		n.AllowedIPs = append(slices.Clone(n.Addresses), n.PrimaryRoutes...)
-		res.Peers = append(res.Peers, n)
-	}
-	return res
 }
 
-// nodeLocked is a device as it sees itself: a service host has the addresses of every
-// service that it was accepted for, primary or not, also while it drains. PrimaryRoutes are those
-// that it is primary for (tailcfg.Node; tailscale/tailscale#19666 shows Self.PrimaryRoutes of a
-// host that works).
+// nodeLocked is a device by what it is, without routes and without what it hosts.
 func (s *Server) nodeLocked(d *device) *tailcfg.Node {
 	v4, v6 := netip.PrefixFrom(d.IPv4, 32), netip.PrefixFrom(d.IPv6, 128)
-	online := d.online
+	online, seen := d.online, d.LastSeen
 	n := &tailcfg.Node{
 		ID: tailcfg.NodeID(d.ID), StableID: d.StableID, Name: d.Label + "." + s.opts.Domain + ".",
 		User: d.user(), Key: d.NodeKey, Machine: d.Machine, DiscoKey: d.DiscoKey,
 		Addresses: []netip.Prefix{v4, v6}, AllowedIPs: []netip.Prefix{v4, v6},
 		Endpoints: d.Endpoints, HomeDERP: d.HomeDERP, Cap: d.Cap, Created: d.Created, Tags: d.Tags,
-		MachineAuthorized: d.Authorized, Online: &online,
-		CapMap:        tailcfg.NodeCapMap{tailcfg.NodeAttrDisableUPnP: nil},
-		PrimaryRoutes: s.routesLocked(d),
+		// The time stays when a device comes back, as a patch cannot take it away (tailcfg.PeerChange).
+		MachineAuthorized: d.Authorized, Online: &online, LastSeen: &seen,
+		CapMap: tailcfg.NodeCapMap{tailcfg.NodeAttrDisableUPnP: nil},
 	}
 	if !d.KeyExpiryDisabled {
 		n.KeyExpiry = d.Expires
 	}
-	if !online {
-		seen := d.LastSeen
-		n.LastSeen = &seen
-	}
 	if d.Hostinfo != nil {
 		n.Hostinfo = d.Hostinfo.View()
 	}
+	return n
+}
+
+// selfLocked is a device as it sees itself: a service host has the addresses of every service
+// that it was accepted for, primary or not, also while it drains. PrimaryRoutes are those that it
+// has for any client (tailscale/tailscale#19666, where they are absent on a host that no client
+// has a route to).
+func (s *Server) selfLocked(g *generation, d *device, c client) *tailcfg.Node {
+	n := s.nodeLocked(d)
+	n.LastSeen = nil
 	if s.st.Settings["httpsEnabled"] == true {
 		n.CapMap[tailcfg.CapabilityHTTPS] = nil
 	}
-
 	vips := tailcfg.ServiceIPMappings{}
-	for _, name := range slices.Sorted(maps.Keys(s.st.Services)) {
-		if !s.accepted[name][d.ID] {
+	for _, name := range slices.Sorted(maps.Keys(d.offers)) {
+		v := s.st.Services[name]
+		if v == nil || !s.accepted[name][d.ID] {
 			continue
 		}
-		v := s.st.Services[name]
 		vips[tailcfg.ServiceName(name)] = v.addrs()
 		n.AllowedIPs = append(n.AllowedIPs, v.prefixes()...)
+		if s.elections[name].has(d.ID) {
+			n.PrimaryRoutes = append(n.PrimaryRoutes, v.prefixes()...)
+		}
+	}
+	for _, p := range d.subnets() {
+		if s.elections[p.String()].has(d.ID) {
+			n.PrimaryRoutes = append(n.PrimaryRoutes, p)
+		}
 	}
 	if len(vips) > 0 {
 		// Encoding a map of addresses cannot fail.
@@ -87,41 +107,31 @@ func (s *Server) nodeLocked(d *device) *tailcfg.Node {
 			n.CapMap[tailcfg.NodeAttrServiceHost] = []tailcfg.RawMessage{m}
 		}
 	}
+	if c.admitted && !s.switches.NoServiceDetails {
+		for _, w := range g.services {
+			if c.src.meets(w.dst) {
+				n.CapMap[w.capability()] = []tailcfg.RawMessage{w.details}
+			}
+		}
+	}
 	return n
-}
-
-// routesLocked returns the routes to the device in addition to its addresses: services of which
-// it is the primary host, and its enabled subnets.
-func (s *Server) routesLocked(d *device) []netip.Prefix {
-	var out []netip.Prefix
-	for _, name := range slices.Sorted(maps.Keys(s.st.Services)) {
-		if s.primary[name] == d.ID {
-			out = append(out, s.st.Services[name].prefixes()...)
-		}
-	}
-	if d.Hostinfo == nil {
-		return out
-	}
-	for _, p := range d.Hostinfo.RoutableIPs {
-		if slices.Contains(d.EnabledRoutes, p.String()) {
-			out = append(out, p)
-		}
-	}
-	return out
 }
 
 // dnsConfigLocked has MagicDNS names of services as records; nodes know those of
 // machines from their names. The names that certificates are for are the device's.
-func (s *Server) dnsConfigLocked(dev *device) *tailcfg.DNSConfig {
+func (s *Server) dnsConfigLocked(g *generation, dev *device, cl client) *tailcfg.DNSConfig {
 	d := s.st.DNS
 	c := &tailcfg.DNSConfig{Proxied: d.MagicDNS, Routes: map[string][]*dnstype.Resolver{}, CertDomains: s.certDomainsLocked(dev)}
 	if d.MagicDNS {
 		c.Domains = append(c.Domains, s.opts.Domain)
 		// An empty list makes the node itself answer for the domain.
 		c.Routes[s.opts.Domain] = nil
-		for _, name := range slices.Sorted(maps.Keys(s.st.Services)) {
-			for _, a := range s.st.Services[name].Addrs {
-				c.ExtraRecords = append(c.ExtraRecords, tailcfg.DNSRecord{Name: name[len("svc:"):] + "." + s.opts.Domain, Value: a})
+		for _, w := range g.services {
+			if !cl.src.meets(w.dst) && !s.accepted[w.Name][dev.ID] {
+				continue
+			}
+			for _, a := range w.Addrs {
+				c.ExtraRecords = append(c.ExtraRecords, tailcfg.DNSRecord{Name: w.Name[len("svc:"):] + "." + s.opts.Domain, Value: a})
 			}
 		}
 	}

@@ -33,6 +33,8 @@ type Puppet struct {
 	OS string `json:"os,omitempty"`
 	// Routes that the device advertises, as CIDRs.
 	Routes []string `json:"routes,omitempty"`
+	// Region is the device's home region of DERP.
+	Region int `json:"region,omitempty"`
 	// NodeKey of the device. Default that of a random private key.
 	NodeKey key.NodePublic `json:"nodeKey,omitzero"`
 }
@@ -78,7 +80,8 @@ func (s *Server) Join(p Puppet) (string, error) {
 		d.StableID = tailcfg.StableNodeID(p.NodeID)
 	}
 	d.online = !p.Offline
-	s.changedLocked()
+	d.HomeDERP = p.Region
+	s.deviceChangedLocked(d)
 	return string(d.StableID), nil
 }
 
@@ -95,7 +98,7 @@ func (s *Server) SetOnline(nodeID string, online bool) bool {
 		d.LastSeen = s.now().UTC()
 	}
 	d.online = online
-	s.changedLocked()
+	s.deviceChangedLocked(d)
 	return true
 }
 

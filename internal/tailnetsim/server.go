@@ -41,13 +41,17 @@ type Server struct {
 	mu       sync.Mutex
 	st       *state
 	policy   *policy
-	primary  map[string]int64
 	accepted map[string]map[int64]bool
-	// lost is when the host of a service's addresses was lost, while they wait for
-	// another one.
-	lost map[string]time.Time
+	// elections are who has the addresses of each service, and of each subnet.
+	elections map[string]*election
+	// lost is when a host of addresses was lost, while they wait for another one.
+	lost map[string]map[int64]time.Time
 	// stranded are the hosts that Switches.NoPrimary concerns, by service.
 	stranded map[string]map[int64]*stranding
+	// gen is what streams send, without the changes that stale names.
+	gen      *generation
+	stale    staleness
+	work     work
 	switches Switches
 	c2n      map[string]*c2nCall
 	derpMap  *tailcfg.DERPMap
@@ -62,8 +66,9 @@ func New(o Options) (*Server, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &Server{
 		opts: o, log: o.Logger, ctx: ctx, cancel: cancel,
-		primary: map[string]int64{}, accepted: map[string]map[int64]bool{},
-		lost: map[string]time.Time{}, stranded: map[string]map[int64]*stranding{}, switches: o.Switches.clone(),
+		accepted: map[string]map[int64]bool{}, elections: map[string]*election{},
+		lost: map[string]map[int64]time.Time{}, stranded: map[string]map[int64]*stranding{}, switches: o.Switches.clone(),
+		stale:   staleness{all: true},
 		c2n:     map[string]*c2nCall{},
 		derpMap: &tailcfg.DERPMap{Regions: map[int]*tailcfg.DERPRegion{}, OmitDefaultRegions: true},
 	}
@@ -211,8 +216,27 @@ func (s *Server) recover(w http.ResponseWriter, r *http.Request) {
 	writeError(w, http.StatusInternalServerError, "internal error")
 }
 
-// changedLocked wakes every stream and the state file's writer. mu must be held.
+// changedLocked notes that anything may have changed, and wakes every stream and the state
+// file's writer. mu must be held, as for the narrower ones below, which cost less.
 func (s *Server) changedLocked() {
+	s.stale.all = true
+	s.hostsChangedLocked()
+}
+
+// deviceChangedLocked notes a change of one device.
+func (s *Server) deviceChangedLocked(d *device) {
+	s.stale.device(d.ID)
+	s.hostsChangedLocked()
+}
+
+// servicesChangedLocked notes a change of services.
+func (s *Server) servicesChangedLocked() {
+	s.stale.services = true
+	s.hostsChangedLocked()
+}
+
+// hostsChangedLocked notes a change of who hosts what.
+func (s *Server) hostsChangedLocked() {
 	s.recomputeLocked()
 	for _, d := range s.st.Devices {
 		if d.session != nil {

@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"maps"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -132,9 +133,9 @@ func (st *state) fill() {
 	if st.TXT == nil {
 		st.TXT = map[string][]string{}
 	}
-	if st.Settings == nil {
-		st.Settings = defaultSettings()
-	}
+	settings := defaultSettings()
+	maps.Copy(settings, st.Settings)
+	st.Settings = settings
 	if st.Contacts == nil {
 		st.Contacts = defaultContacts()
 	}

@@ -88,9 +88,28 @@ type Switches struct {
 	NameHold tstime.GoDuration `json:"nameHold,omitzero"`
 	// FreshClient is how calls with a new OAuth client's token fail at first.
 	FreshClient FreshClient `json:"freshClient,omitzero"`
+	// WholeMaps sends a whole map to each node at each change. By default control sends what
+	// changed since the last response, as the real one does
+	// (tailcfg.MapResponse: PeersChanged, PeersRemoved, PeersChangedPatch).
+	WholeMaps bool `json:"wholeMaps,omitempty"`
+	// NoServiceDetails leaves the services that a node may reach out of its capabilities, as a
+	// control server that does not know the capability (tailcfg.NodeAttrPrefixServices).
+	NoServiceDetails bool `json:"noServiceDetails,omitempty"`
+	// Regions are the home regions of devices by their name in DNS, instead of those that they
+	// report.
+	Regions map[string]int `json:"regions,omitempty"`
+	// Lag is how long changes take from one face of Tailscale to the other.
+	Lag Lag `json:"lag,omitzero"`
 	// RevokedKeyStatus answers DELETE of a key that was revoked already, 404 or
 	// 410. Default 404.
 	RevokedKeyStatus int `json:"revokedKeyStatus,omitempty"`
+}
+
+// Lag is how long parts of Tailscale disagree after a change: no source promises that they are
+// consistent, nor how soon.
+type Lag struct {
+	// NetMap is how late nodes learn of changes, those about themselves included.
+	NetMap tstime.GoDuration `json:"netMap,omitzero"`
 }
 
 // HostStates are the words of a host's configured field. Only "ready" has a source
@@ -166,7 +185,7 @@ func (w *Switches) validate() error {
 
 // clone returns a copy that shares nothing with w.
 func (w Switches) clone() Switches {
-	w.Plan, w.UnsyncedGroups = maps.Clone(w.Plan), slices.Clone(w.UnsyncedGroups)
+	w.Plan, w.UnsyncedGroups, w.Regions = maps.Clone(w.Plan), slices.Clone(w.UnsyncedGroups), maps.Clone(w.Regions)
 	w.NoPrimary.Services = slices.Clone(w.NoPrimary.Services)
 	return w
 }

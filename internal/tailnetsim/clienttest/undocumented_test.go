@@ -59,6 +59,14 @@ var undocumentedContents = []undocumented{
 		source: "UpdateTailnetSettingsRequest in tailnet_settings.go of the official Go client, which lacks omitempty there",
 	},
 	{
+		op: "GET /tailnet/{tailnet}/settings", what: []string{"reply $.routeSelection string"},
+		source: "TailnetSettings in tailnet_settings.go of the official Go client v2.12.0",
+	},
+	{
+		op: "PATCH /tailnet/{tailnet}/settings", what: []string{"reply $.routeSelection string"},
+		source: "TailnetSettings in tailnet_settings.go of the official Go client v2.12.0",
+	},
+	{
 		op: "POST /tailnet/{tailnet}/acl/validate", what: []string{"body $ object"},
 		source: "the document's prose: the body may be a policy file, which its schema has as a string",
 	},
