@@ -208,6 +208,7 @@ func attachmentTargets(a tailnetv1alpha1.ServiceAttachment) []target {
 			Target: egress.Target{
 				Key:      keyAttachment + name,
 				Host:     canonical(a.Spec.Addresses[0]),
+				Service:  string(a.Spec.ServiceName),
 				Port:     p.Port,
 				Protocol: corev1.ProtocolTCP,
 			},

@@ -57,6 +57,7 @@ type egressLoop struct {
 	prober *probe.Prober
 	find   func(host string) localapi.Host
 	has    func(name string, addr netip.Addr) bool
+	domain func() string
 	file   *atomicdir.Dir
 
 	// server carries connections. It is nil if the kernel forwards them.
@@ -101,6 +102,7 @@ func (a *Agent) newEgress(ctx context.Context, peers *localapi.Peers, k *kernelL
 		log:     a.log,
 		find:    peers.Find,
 		has:     peers.Has,
+		domain:  peers.Domain,
 		prober:  probe.NewProber(probe.NewDialChecker(a.dialer.DialContext), notify, probe.WithProbed(a.metrics.probed)),
 		file:    atomicdir.New(a.opts.Egress.Dir, egress.ConfigMapKey),
 		kernel:  k,
@@ -222,6 +224,9 @@ func (e *egressLoop) plan(tn localapi.State) {
 		Running: tn.Running,
 		Find:    e.find,
 		Has:     e.has,
+		Suffix:  e.domain(),
+		Visible: tn.Visible,
+		Tags:    tn.Tags,
 		Health:  e.prober.Statuses(),
 		Outside: make(map[plan.EgressKey]bool),
 		Closed:  e.closed,

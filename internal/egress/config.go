@@ -54,6 +54,10 @@ type Target struct {
 	// it does not matter.
 	Name string `json:"name,omitempty"`
 
+	// Service is the Tailscale Service that has the host, such as svc:web. Empty if the host need
+	// not be one.
+	Service string `json:"service,omitempty"`
+
 	// Port of the host.
 	Port int32 `json:"port"`
 

@@ -85,6 +85,7 @@ func TestReality(t *testing.T) {
 		"RevokedKeyNotFound":  func(e *env) { revokedKey(e, 404) },
 		"RevokedKeyGone":      func(e *env) { revokedKey(e, 410) },
 		"ApprovedInAdvance":   func(e *env) { approved(e, "") },
+		"NoPrimary":           noPrimary,
 		"UnknownStateOfHosts": func(e *env) { approved(e, "whatever") },
 	}
 	for name, run := range cases {

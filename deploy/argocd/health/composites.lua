@@ -13,7 +13,7 @@
 local order = {
   "Authenticated", "TailnetAccepted", "TailnetsValid", "GatewayValid", "Accepted",
   "EndpointsSelected", "VIPServiceReady", "StatefulSetsReady", "MachinesReady", "ProxyGroupReady",
-  "EndpointsReady", "EgressReady", "DiscoverySuccessful", "Approved", "Advertised",
+  "EndpointsReady", "EgressReady", "DiscoverySuccessful", "Approved", "Advertised", "Routed",
   "ExtensionServerReady", "ServicesReady", "GatewayVIPReady", "RoutesReady", "SplitDNSReady",
 }
 

@@ -58,7 +58,7 @@ if synced ~= nil and synced.status == "False" then
   return { status = "Degraded", message = text(synced) }
 end
 
-for _, t in ipairs({ "Authenticated", "Deletable", "CertificateReady", "Approved" }) do
+for _, t in ipairs({ "Authenticated", "Deletable", "CertificateReady", "Approved", "Routed" }) do
   local c = conditions[t]
   if c ~= nil and c.status == "False" and c.reason ~= "ApprovalPending" then
     return { status = "Degraded", message = text(c) }

@@ -132,6 +132,13 @@ func (p *Peers) Has(name string, addr netip.Addr) bool {
 	return slices.Contains(p.resolve(name), addr.Unmap())
 }
 
+// Domain returns the domain of the tailnet, or nothing while it is unknown.
+func (p *Peers) Domain() string {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return p.suffix
+}
+
 // resolve returns the addresses of a name, IPv4 first.
 func (p *Peers) resolve(name string) []netip.Addr {
 	name = canonical(name)

@@ -12,6 +12,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"tailscale.com/client/local"
@@ -66,6 +67,13 @@ type State struct {
 
 	// Routes are the addresses of services for which nodes are primary.
 	Routes Routes
+
+	// Tags are the machine's tags. The slice does not change once published.
+	Tags []string
+
+	// Visible are the addresses of the services that the policy lets this node see, by their name.
+	// It is nil if control does not report them. The map does not change once published.
+	Visible map[string][]netip.Addr
 
 	// Peers counts the changes of peers. It is zero until peers are known, and stays zero in a
 	// Watcher without Peers.
@@ -207,23 +215,28 @@ func (w *Watcher) follow(ctx context.Context, bus *local.IPNBusWatcher) error {
 			st.Routes = table.routes()
 			changed = true
 		}
-		if w.updatePeers(ctx, n) {
+		peersChanged, err := w.updatePeers(ctx, n)
+		if peersChanged {
 			st.Peers++
 			changed = true
 		}
-		if !changed {
-			continue
+		if changed {
+			w.publish(st)
+			latest(running, st.Running)
 		}
-		w.publish(st)
-		latest(running, st.Running)
+		if err != nil {
+			return err
+		}
 	}
 }
 
 // updatePeers applies a notification to the peers, if the Watcher has any, and reports whether
-// they have changed.
-func (w *Watcher) updatePeers(ctx context.Context, n ipn.Notify) bool {
+// they have changed. After an error the names of services may be old ones, and no notification may
+// follow for a long time, since control sends what changes only. The status of a new stream has
+// them.
+func (w *Watcher) updatePeers(ctx context.Context, n ipn.Notify) (bool, error) {
 	if w.peers == nil {
-		return false
+		return false, nil
 	}
 	changed := w.peers.update(n)
 	switch {
@@ -235,18 +248,18 @@ func (w *Watcher) updatePeers(ctx context.Context, n ipn.Notify) bool {
 		defer cancel()
 		dns, err := w.client.DNSConfig(ctx)
 		if err != nil {
-			w.log.Info("Cannot get names of services from tailscaled, keeping those known", "error", err)
-			return changed
+			return changed, errors.Wrap(err, "cannot get names of services from tailscaled")
 		}
 		changed = w.peers.setRecords(dns.ExtraRecords) || changed
 	}
-	return changed
+	return changed, nil
 }
 
 // publish publishes st if it differs from the known state.
 func (w *Watcher) publish(st State) {
 	if st.Session == w.state.Session && st.Running == w.state.Running && st.Peers == w.state.Peers && maps.Equal(st.Accepted, w.state.Accepted) && st.Routes.equal(w.state.Routes) &&
-		slices.Equal(st.Addresses, w.state.Addresses) && st.HTTPS == w.state.HTTPS && st.HTTPSKnown == w.state.HTTPSKnown {
+		slices.Equal(st.Addresses, w.state.Addresses) && slices.Equal(st.Tags, w.state.Tags) && maps.EqualFunc(st.Visible, w.state.Visible, slices.Equal) &&
+		st.HTTPS == w.state.HTTPS && st.HTTPSKnown == w.state.HTTPSKnown {
 		return
 	}
 	w.state = st
@@ -260,7 +273,11 @@ func (st *State) update(n ipn.Notify) bool {
 		changed = true
 		st.Running = s.BackendState == ipn.Running.String()
 		cm := capMap(s)
-		st.Accepted = accepted(cm)
+		st.Accepted, st.Visible = accepted(cm), visible(cm)
+		st.Tags = nil
+		if s.Self != nil && s.Self.Tags != nil {
+			st.Tags = s.Self.Tags.AsSlice()
+		}
 		st.HTTPS = len(s.CertDomains) > 0 || cm.Contains(tailcfg.CapabilityHTTPS)
 		st.HTTPSKnown = st.Running
 		st.Addresses = s.TailscaleIPs
@@ -271,7 +288,8 @@ func (st *State) update(n ipn.Notify) bool {
 	}
 	if n.SelfChange != nil {
 		changed = true
-		st.Accepted = accepted(n.SelfChange.CapMap)
+		st.Accepted, st.Visible = accepted(n.SelfChange.CapMap), visible(n.SelfChange.CapMap)
+		st.Tags = n.SelfChange.Tags
 		st.Addresses = nil
 		for _, p := range n.SelfChange.Addresses {
 			st.Addresses = append(st.Addresses, p.Addr())
@@ -302,6 +320,30 @@ func accepted(cm tailcfg.NodeCapMap) map[string]bool {
 	for _, m := range mappings {
 		for name := range m {
 			out[name.String()] = true
+		}
+	}
+	return out
+}
+
+// visible returns the addresses of the services in the node's own capabilities, one for each
+// service that the policy lets the node reach (tailcfg.NodeAttrPrefixServices). Without any, it
+// returns nil: control may not send them, so nothing follows for a service that is not among them.
+func visible(cm tailcfg.NodeCapMap) map[string][]netip.Addr {
+	var out map[string][]netip.Addr
+	for c := range cm {
+		if !strings.HasPrefix(string(c), string(tailcfg.NodeAttrPrefixServices)) {
+			continue
+		}
+		details, err := tailcfg.UnmarshalNodeCapJSON[tailcfg.ServiceDetails](cm, c)
+		if err != nil {
+			// Which service this is cannot be known: it may be any.
+			return nil
+		}
+		for _, d := range details {
+			if out == nil {
+				out = make(map[string][]netip.Addr)
+			}
+			out[d.Name.String()] = d.Addrs
 		}
 	}
 	return out

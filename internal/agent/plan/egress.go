@@ -6,8 +6,11 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
+	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -26,6 +29,9 @@ const (
 	messageEgressApplying  = "Waiting for containerboot to set up forwarding"
 	messageEgressOutside   = "tailscaled would have dialled %s outside of the tailnet, which was refused"
 	messageEgressNoHost    = "No device of the tailnet that this proxy may reach has %s; check the host, and that the policy file grants the proxy's tags access to it"
+	messageEgressNotSeen   = "The policy file does not let this proxy see %s; add a grant with src [%s], dst [%s] and ip [%s]"
+	messageEgressNoName    = "No device that this proxy may reach has %s, and the policy file does not let the proxy see %s; check the name, or add a grant with src [%s], dst [%s] and ip [%s]"
+	messageEgressHostless  = "No host has the addresses of %s, which this proxy may see; check that a host of it is online and approved"
 	messageEgressRoutes    = "Only a subnet router has %s, and this proxy does not accept routes"
 	messageEgressTags      = "Device %s has %s but does not carry %s, which the target asks for"
 	messageEgressOffline   = "Device %s, which has %s, is offline"
@@ -81,6 +87,16 @@ type EgressInput struct {
 
 	// Find returns the device of the tailnet that has a host.
 	Find func(host string) localapi.Host
+
+	// Visible are the addresses of the services that the policy lets this node see, by their name. It
+	// is nil if that is unknown.
+	Visible map[string][]netip.Addr
+
+	// Suffix is the domain of the tailnet.
+	Suffix string
+
+	// Tags are the tags of this node.
+	Tags []string
 
 	// Has reports whether a DNS name of the tailnet has an address.
 	Has func(name string, addr netip.Addr) bool
@@ -155,7 +171,7 @@ func egressPort(t egress.Target, leaving bool, in EgressInput) EgressPort {
 	case host.RouteUnused:
 		p.Message = fmt.Sprintf(messageEgressRoutes, t.Host)
 	case !host.Addr.IsValid():
-		p.Message = fmt.Sprintf(messageEgressNoHost, t.Host)
+		p.Message = noHost(t, in)
 	case tags != "":
 		p.Message = tags
 	case in.Outside[key]:
@@ -175,6 +191,43 @@ func egressPort(t egress.Target, leaving bool, in EgressInput) EgressPort {
 		p.Message = fmt.Sprintf(messageEgressName, t.Host, t.Name)
 	}
 	return p
+}
+
+// noHost returns why no device has the target's host. That the policy is the reason is certain only
+// for a service, if control reports services that this node may see and that one is not among them.
+// A name of the tailnet can also be that of a device.
+func noHost(t egress.Target, in EgressInput) string {
+	// An invalid address is a name.
+	addr, _ := netip.ParseAddr(t.Host)
+	for _, name := range slices.Sorted(maps.Keys(in.Visible)) {
+		if name == t.Service || name == serviceNamed(t.Host, in.Suffix) || addr.IsValid() && slices.Contains(in.Visible[name], addr) {
+			return fmt.Sprintf(messageEgressHostless, name)
+		}
+	}
+	service := cmp.Or(t.Service, serviceNamed(t.Host, in.Suffix))
+	if in.Visible == nil || service == "" {
+		return fmt.Sprintf(messageEgressNoHost, t.Host)
+	}
+	tags := make([]string, 0, len(in.Tags))
+	for _, tag := range in.Tags {
+		tags = append(tags, strconv.Quote(tag))
+	}
+	slices.Sort(tags)
+	ip := fmt.Sprintf("%s:%d", strings.ToLower(string(t.Protocol)), t.Port)
+	grant := []any{service, strings.Join(tags, ", "), strconv.Quote(service), strconv.Quote(ip)}
+	if t.Service == "" {
+		return fmt.Sprintf(messageEgressNoName, append([]any{t.Host}, grant...)...)
+	}
+	return fmt.Sprintf(messageEgressNotSeen, grant...)
+}
+
+// serviceNamed returns the service whose DNS name in the tailnet is host, if there is one.
+func serviceNamed(host, suffix string) string {
+	label, rest, dots := strings.Cut(strings.ToLower(strings.TrimSuffix(host, ".")), ".")
+	if label == "" || dots && rest != suffix {
+		return ""
+	}
+	return "svc:" + label
 }
 
 // offline reports whether all devices that can get the traffic are offline.

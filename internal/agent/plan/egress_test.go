@@ -55,6 +55,11 @@ func TestEgress(t *testing.T) {
 			HealthyThreshold: 1, UnhealthyThreshold: 2,
 		}
 	}
+	web := func(t *egress.Target) { t.Host, t.Service = "100.99.0.1", "svc:web" }
+	seen := func(service string) map[string][]netip.Addr {
+		addrs := map[string]string{"svc:web": "100.99.0.1", "svc:other": "100.99.0.2"}
+		return map[string][]netip.Addr{service: {netip.MustParseAddr(addrs[service])}}
+	}
 	udp := func(t *egress.Target) { t.Protocol = corev1.ProtocolUDP }
 	probed := probe.Target{Host: "100.64.0.9", Port: 5432, Path: "/healthz", Interval: time.Second, Timeout: time.Second, HealthyThreshold: 1, UnhealthyThreshold: 2}
 	addr := netip.AddrPortFrom(addrDB, 5432)
@@ -91,6 +96,42 @@ func TestEgress(t *testing.T) {
 			target: egressTarget(func(t *egress.Target) { t.Host = "100.64.0.8" }), in: EgressInput{Running: true},
 			listen: true,
 			status: v1alpha1.EgressPort{Message: "No device of the tailnet that this proxy may reach has 100.64.0.8; check the host, and that the policy file grants the proxy's tags access to it"},
+		},
+		"ServiceNotSeen": {
+			reason: "If control reports the services that the node may see, and the target's is not among them, the message has the missing grant.",
+			target: egressTarget(web), in: EgressInput{Running: true, Visible: seen("svc:other"), Suffix: "example.ts.net", Tags: []string{"tag:k8s", "tag:a"}},
+			listen: true,
+			status: v1alpha1.EgressPort{Message: `The policy file does not let this proxy see svc:web; add a grant with src ["tag:a", "tag:k8s"], dst ["svc:web"] and ip ["tcp:5432"]`},
+		},
+		"ServiceUnknown": {
+			reason: "If control does not report services, the policy is one possible reason.",
+			target: egressTarget(web), in: EgressInput{Running: true, Suffix: "example.ts.net", Tags: []string{"tag:k8s"}},
+			listen: true,
+			status: v1alpha1.EgressPort{Message: "No device of the tailnet that this proxy may reach has 100.99.0.1; check the host, and that the policy file grants the proxy's tags access to it"},
+		},
+		"ServiceWithoutHost": {
+			reason: "A service that the node may see, and that no peer has, has no host.",
+			target: egressTarget(web), in: EgressInput{Running: true, Visible: seen("svc:web"), Suffix: "example.ts.net"},
+			listen: true,
+			status: v1alpha1.EgressPort{Message: "No host has the addresses of svc:web, which this proxy may see; check that a host of it is online and approved"},
+		},
+		"ServiceWithoutHostByAddress": {
+			reason: "An address says which service it is.",
+			target: egressTarget(func(t *egress.Target) { t.Host = "100.99.0.1" }), in: EgressInput{Running: true, Visible: seen("svc:web"), Suffix: "example.ts.net"},
+			listen: true,
+			status: v1alpha1.EgressPort{Message: "No host has the addresses of svc:web, which this proxy may see; check that a host of it is online and approved"},
+		},
+		"NameNotSeen": {
+			reason: "A name can be that of a device or of a service.",
+			target: egressTarget(func(t *egress.Target) { t.Host = "web.example.ts.net" }), in: EgressInput{Running: true, Visible: seen("svc:other"), Suffix: "example.ts.net", Tags: []string{"tag:k8s"}},
+			listen: true,
+			status: v1alpha1.EgressPort{Message: `No device that this proxy may reach has web.example.ts.net, and the policy file does not let the proxy see svc:web; check the name, or add a grant with src ["tag:k8s"], dst ["svc:web"] and ip ["tcp:5432"]`},
+		},
+		"NameOfAnotherDomain": {
+			reason: "A name of another domain is no service.",
+			target: egressTarget(func(t *egress.Target) { t.Host = "web.example.com" }), in: EgressInput{Running: true, Visible: seen("svc:other"), Suffix: "example.ts.net", Tags: []string{"tag:k8s"}},
+			listen: true,
+			status: v1alpha1.EgressPort{Message: "No device of the tailnet that this proxy may reach has web.example.com; check the host, and that the policy file grants the proxy's tags access to it"},
 		},
 		"RouteUnused": {
 			reason: "A target behind a router is refused unless routes are used.",

@@ -54,6 +54,8 @@ type Server struct {
 	addrs    []netip.Addr
 	primary  []netip.Prefix
 	issue    func(domain string) error
+	visible  []tailcfg.ServiceDetails
+	dnsFails int
 }
 
 // New returns a running server that is not in a tailnet. It calls onReload when a client
@@ -195,6 +197,13 @@ func (s *Server) capMap() tailcfg.NodeCapMap {
 		s.t.Errorf("cannot encode services: %v", err)
 	}
 	out := tailcfg.NodeCapMap{tailcfg.NodeAttrServiceHost: {tailcfg.RawMessage(b)}}
+	for i, v := range s.visible {
+		m, err := tailcfg.MarshalCapJSON(v)
+		if err != nil {
+			s.t.Errorf("cannot encode a service: %v", err)
+		}
+		out[tailcfg.NodeCapability(string(tailcfg.NodeAttrPrefixServices)+strconv.Itoa(i))] = []tailcfg.RawMessage{m}
+	}
 	if len(s.domains) > 0 {
 		out[tailcfg.CapabilityHTTPS] = nil
 	}
@@ -338,6 +347,23 @@ func (s *Server) ChangePeers(changed []*tailcfg.Node, removed ...tailcfg.NodeID)
 	}
 }
 
+// SetVisible sets the services that the policy lets the node see.
+func (s *Server) SetVisible(services ...tailcfg.ServiceDetails) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.visible = services
+	for c := range s.watchers {
+		c <- s.netmap(nil)
+	}
+}
+
+// FailDNSConfig makes the next requests of the DNS config fail.
+func (s *Server) FailDNSConfig(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dnsFails = n
+}
+
 // SetRecords sets the DNS records of services.
 func (s *Server) SetRecords(records ...tailcfg.DNSRecord) {
 	s.mu.Lock()
@@ -415,6 +441,11 @@ func (s *Server) ping(w http.ResponseWriter, r *http.Request) {
 func (s *Server) dnsConfig(w http.ResponseWriter, _ *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.dnsFails > 0 {
+		s.dnsFails--
+		http.Error(w, "busy", http.StatusInternalServerError)
+		return
+	}
 	if err := json.NewEncoder(w).Encode(tailcfg.DNSConfig{ExtraRecords: s.records}); err != nil {
 		s.t.Logf("cannot answer: %v", err)
 	}
