@@ -290,3 +290,21 @@ func TestTaggedResources(t *testing.T) {
 		t.Errorf("when there is room again, the same key works: %v", err)
 	}
 }
+
+// TestTaggedResourcesOfTailscaled tests that tailscaled reports the refusal in its health, where
+// containerboot and the agent see it.
+func TestTaggedResourcesOfTailscaled(t *testing.T) {
+	r := simtest.Start(t)
+	puppets(t, r, "nA")
+	set(t, r, func(w *tailnetsim.Switches) { w.TaggedResources = 1 })
+	n := r.Node(t, "late", r.NewKey(t, false, "tag:k8s").Key)
+	mustDo(t, n.Start())
+	lc, err := n.LocalClient()
+	if err != nil {
+		t.Fatalf("cannot get a local client: %v", err)
+	}
+	simtest.Eventually(t, "the health has control's words", func() bool {
+		st, err := lc.StatusWithoutPeers(t.Context())
+		return err == nil && slices.ContainsFunc(st.Health, func(h string) bool { return strings.Contains(h, "tagged resources") })
+	})
+}
