@@ -69,7 +69,10 @@ func (s *Server) serveCall(w http.ResponseWriter, r *http.Request, rt route) {
 		if !c.authenticate(rt) {
 			return
 		}
-		rt.serve(c)
+		if !c.repeat(rt, b) {
+			rt.serve(c)
+			c.remember(rt, b)
+		}
 	}()
 	s.log.Debug("Served", "method", r.Method, "path", r.URL.Path, "status", b.status)
 	b.flush(w)

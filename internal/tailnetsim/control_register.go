@@ -102,9 +102,12 @@ func (s *Server) registerLocked(m key.MachinePublic, req *tailcfg.RegisterReques
 	case k.invalid(now):
 		return &tailcfg.RegisterResponse{Error: "invalid key: API key " + k.ID + " not valid: expired"}
 	}
-	k.Used = true
 	c := k.Capabilities.Devices.Create
 	d = s.st.deviceByMachine(m)
+	if len(c.Tags) > 0 && (d == nil || len(d.Tags) == 0) && s.taggedFullLocked() {
+		return &tailcfg.RegisterResponse{Error: "the tailnet has the maximum number of tagged resources of its plan"}
+	}
+	k.Used = true
 	if d == nil {
 		d = s.st.addDevice(now)
 		d.Machine = m
@@ -121,6 +124,17 @@ func (s *Server) registerLocked(m key.MachinePublic, req *tailcfg.RegisterReques
 	s.noteHostinfo(d, req.Hostinfo)
 	s.deviceChangedLocked(d)
 	return s.registered(d)
+}
+
+// taggedFullLocked reports whether the plan includes no further tagged device.
+func (s *Server) taggedFullLocked() bool {
+	tagged := 0
+	for _, d := range s.st.Devices {
+		if len(d.Tags) > 0 {
+			tagged++
+		}
+	}
+	return s.switches.TaggedResources > 0 && tagged >= s.switches.TaggedResources
 }
 
 // noteHostinfo stores the host information of a node, and names the node by its hostname unless

@@ -22,7 +22,8 @@ func (s *Server) stream(r *http.Request, w http.ResponseWriter, compress bool, d
 	ka := time.NewTicker(keepAlive)
 	defer ka.Stop()
 	var last *netMap
-	// due is when the next map is made. Pings do not wait for it.
+	// due is when the next map is made, at the time at. Pings do not wait for it.
+	at := time.Now()
 	due := time.After(0)
 	for {
 		select {
@@ -39,8 +40,9 @@ func (s *Server) stream(r *http.Request, w http.ResponseWriter, compress bool, d
 				return err
 			}
 		case <-ss.wakeup:
-			if due == nil {
-				due = time.After(max(settle, s.netMapLag()))
+			wait := max(settle, s.netMapLag())
+			if next := time.Now().Add(wait); due == nil || next.Before(at) {
+				at, due = next, time.After(wait)
 			}
 			// The first response of a stream must be a map.
 			if last == nil {

@@ -14,6 +14,12 @@
 // assumption. Behaviours that depend on a tailnet, on its plan or on
 // timing are Switches.
 //
+// Nodes get a whole map once, and then what changed: PeersChanged, PeersRemoved and patches. All
+// streams share one generation of the tailnet, which a change replaces in parts, so a change costs
+// each node much less than 2 ms at 5000 devices (BenchmarkChange). Nodes see the peers, services,
+// names and routes that the policy lets them reach or be reached by. Services and subnets have
+// their hosts by the tailnet's route selection, per client where the selection is regional.
+//
 // It has one tailnet and no interactive logins. It is for tests and the lab; binaries of the
 // product must not import it.
 package tailnetsim

@@ -54,10 +54,12 @@ type Server struct {
 	work     work
 	switches Switches
 	c2n      map[string]*c2nCall
-	derpMap  *tailcfg.DERPMap
-	addr     netip.AddrPort
-	stun     netip.AddrPort
-	closers  []func() error
+	// replies are those that Lag.API repeats, by path and query.
+	replies map[string]*oldReply
+	derpMap *tailcfg.DERPMap
+	addr    netip.AddrPort
+	stun    netip.AddrPort
+	closers []func() error
 }
 
 // New makes a Server and reads its state file, if there is one.
@@ -69,6 +71,7 @@ func New(o Options) (*Server, error) {
 		accepted: map[string]map[int64]bool{}, elections: map[string]*election{},
 		lost: map[string]map[int64]time.Time{}, stranded: map[string]map[int64]*stranding{}, switches: o.Switches.clone(),
 		stale:   staleness{all: true},
+		replies: map[string]*oldReply{},
 		c2n:     map[string]*c2nCall{},
 		derpMap: &tailcfg.DERPMap{Regions: map[int]*tailcfg.DERPRegion{}, OmitDefaultRegions: true},
 	}
@@ -241,13 +244,32 @@ func (s *Server) servicesChangedLocked() {
 
 // hostsChangedLocked notes a change of who hosts what.
 func (s *Server) hostsChangedLocked() {
+	if lag := s.switches.Lag.Control.Duration; lag > 0 {
+		time.AfterFunc(lag, s.decide)
+	} else {
+		s.recomputeLocked()
+	}
+	s.wakeLocked()
+	s.dirty()
+}
+
+// decide decides who hosts what, after Lag.Control.
+func (s *Server) decide() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ctx.Err() != nil {
+		return
+	}
 	s.recomputeLocked()
+	s.wakeLocked()
+}
+
+func (s *Server) wakeLocked() {
 	for _, d := range s.st.Devices {
 		if d.session != nil {
 			d.session.wake()
 		}
 	}
-	s.dirty()
 }
 
 func (s *Server) dirty() {

@@ -84,6 +84,11 @@ type Switches struct {
 	// ServiceQuota is how many services the tailnet may have; 0 is any number. No
 	// source publishes a limit nor the API's reply: 403 is an assumption.
 	ServiceQuota int `json:"serviceQuota,omitempty"`
+	// TaggedResources is how many tagged devices the plan includes; 0 is any number. Plans count them
+	// (https://tailscale.com/pricing, "Up to 50 tagged resources to start"). That control refuses the
+	// login of another one, with which words, and that the auth key is not used up by it, are
+	// assumptions.
+	TaggedResources int `json:"taggedResources,omitempty"`
 	// HoldFormerIPv4 refuses the IPv4 address of a deleted service to a new one
 	// with 400. It is an assumption: Tailscale promises no address to a service
 	// that is created again.
@@ -114,6 +119,12 @@ type Switches struct {
 // Lag is how long parts of Tailscale disagree after a change: no source promises that they are
 // consistent, nor how soon.
 type Lag struct {
+	// API is how old replies of the API about devices and services may be: a reply stays the same
+	// for so long after it was first given.
+	API tstime.GoDuration `json:"api,omitzero"`
+	// Control is how late control decides who hosts what after a change of an approval, of a service
+	// or of what a host offers. The API shows the change at once.
+	Control tstime.GoDuration `json:"control,omitzero"`
 	// NetMap is how late nodes learn of changes, those about themselves included.
 	NetMap tstime.GoDuration `json:"netMap,omitzero"`
 }
@@ -183,6 +194,9 @@ func (w *Switches) validate() error {
 	}
 	if st := w.FreshClient.Status; st != 0 && st != http.StatusUnauthorized && st != http.StatusNotFound {
 		return errors.Errorf("freshClient: status must be 401 or 404, not %d", st)
+	}
+	if w.Lag.API.Duration < 0 || w.Lag.Control.Duration < 0 || w.Lag.NetMap.Duration < 0 {
+		return errors.New("lag: durations must not be negative")
 	}
 	if st := w.RevokedKeyStatus; st != http.StatusNotFound && st != http.StatusGone {
 		return errors.Errorf("revokedKeyStatus must be 404 or 410, not %d", st)

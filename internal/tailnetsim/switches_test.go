@@ -218,3 +218,93 @@ func TestPuppetRoutes(t *testing.T) {
 		t.Error("a service that is not there was edited")
 	}
 }
+
+func TestLag(t *testing.T) {
+	hour, none := tstime.GoDuration{Duration: time.Hour}, tstime.GoDuration{}
+
+	t.Run("API", func(t *testing.T) {
+		r := simtest.StartAPI(t)
+		set(t, r, func(w *tailnetsim.Switches) { w.Lag.API = hour })
+		c := r.Client(t)
+		if n := len(must[[]tailscale.Device](t)(c.Devices().List(t.Context()))); n != 0 {
+			t.Fatalf("devices: %d", n)
+		}
+		puppets(t, r, "nA")
+		if n := len(must[[]tailscale.Device](t)(c.Devices().List(t.Context()))); n != 0 {
+			t.Errorf("an old reply has the new device: %d", n)
+		}
+		set(t, r, func(w *tailnetsim.Switches) { w.Lag.API = none })
+		if n := len(must[[]tailscale.Device](t)(c.Devices().List(t.Context()))); n != 1 {
+			t.Errorf("without a lag, a reply has the new device: %d", n)
+		}
+	})
+
+	t.Run("Control", func(t *testing.T) {
+		r := simtest.StartAPI(t, simtest.AutoApprove)
+		createService(t, r)
+		puppets(t, r, "nA")
+		set(t, r, func(w *tailnetsim.Switches) { w.Lag.Control = hour })
+		mustDo(t, r.SetOffers("nA", web))
+		if h := r.State().Services[0].Hosts; len(h) != 1 || h[0].Configured != "ready" {
+			t.Errorf("the API shows the host at once: %+v", h)
+		}
+		if p := r.Primary(vipName); p != "" {
+			t.Errorf("control has not decided yet: %q is primary", p)
+		}
+		set(t, r, func(w *tailnetsim.Switches) { w.Lag.Control = tstime.GoDuration{Duration: time.Millisecond} })
+		simtest.Eventually(t, "control decides", func() bool { return r.Primary(vipName) == "nA" })
+	})
+
+	t.Run("NetMap", func(t *testing.T) {
+		r := simtest.Start(t, simtest.AutoApprove)
+		vip := createService(t, r)
+		cl := r.NewNode(t, "client", "tag:k8s")
+		set(t, r, func(w *tailnetsim.Switches) { w.Lag.NetMap = hour })
+		puppets(t, r, "nA")
+		mustDo(t, r.SetOffers("nA", web))
+		if p := r.Primary(vipName); p != "nA" {
+			t.Errorf("control decides at once: %q is primary", p)
+		}
+		if h := simtest.Holder(t, cl, vip); h != "" {
+			t.Errorf("the client has the route already: %q", h)
+		}
+		set(t, r, func(w *tailnetsim.Switches) { w.Lag.NetMap = none })
+		simtest.Eventually(t, "the client has the route", func() bool { return simtest.Holder(t, cl, vip) == "nA" })
+	})
+}
+
+func TestTaggedResources(t *testing.T) {
+	r := simtest.StartAPI(t)
+	puppets(t, r, "nA")
+	set(t, r, func(w *tailnetsim.Switches) { w.TaggedResources = 1 })
+	k := r.NewKey(t, false, "tag:k8s")
+	join := func() error {
+		_, err := r.Join(tailnetsim.Puppet{NodeID: "nB", Hostname: "b", AuthKey: k.Key})
+		return err
+	}
+	if err := join(); err == nil || !strings.Contains(err.Error(), "tagged resources") {
+		t.Errorf("a device beyond the plan is refused: %v", err)
+	}
+	mustDo(t, r.Client(t).Devices().Delete(t.Context(), "nA"))
+	if err := join(); err != nil {
+		t.Errorf("when there is room again, the same key works: %v", err)
+	}
+}
+
+// TestTaggedResourcesOfTailscaled tests that tailscaled reports the refusal in its health, where
+// containerboot and the agent see it.
+func TestTaggedResourcesOfTailscaled(t *testing.T) {
+	r := simtest.Start(t)
+	puppets(t, r, "nA")
+	set(t, r, func(w *tailnetsim.Switches) { w.TaggedResources = 1 })
+	n := r.Node(t, "late", r.NewKey(t, false, "tag:k8s").Key)
+	mustDo(t, n.Start())
+	lc, err := n.LocalClient()
+	if err != nil {
+		t.Fatalf("cannot get a local client: %v", err)
+	}
+	simtest.Eventually(t, "the health has control's words", func() bool {
+		st, err := lc.StatusWithoutPeers(t.Context())
+		return err == nil && slices.ContainsFunc(st.Health, func(h string) bool { return strings.Contains(h, "tagged resources") })
+	})
+}
