@@ -108,6 +108,9 @@ type loop struct {
 	readvertising readvertising
 	readvertiseAt time.Time
 
+	// paths are the paths to peers that are reported. Nil while there was no traffic.
+	paths *v1alpha1.MachinePaths
+
 	// joined reports whether tailscaled has been in its tailnet. Before that, nothing is reported
 	// until reportAt.
 	joined   bool
@@ -225,6 +228,7 @@ func (l *loop) step(ctx context.Context, now time.Time) time.Time {
 		status := plan.Status(l.opts.PodIP, services, plan.Tailnet{
 			Running: l.tailnet.Running, Accepted: l.tailnet.Accepted, Readvertised: l.readvertising.counts(),
 		})
+		status.Paths = l.paths
 		l.roles.report(status)
 		l.report(status)
 		l.metrics.services(services, l.tailnet.Accepted)

@@ -79,6 +79,7 @@ type Client interface {
 	CertDomains(ctx context.Context) ([]string, error)
 	Ping(ctx context.Context, addr netip.Addr, t tailcfg.PingType) (*ipnstate.PingResult, error)
 	CertPair(ctx context.Context, domain string) (cert, key []byte, err error)
+	Status(ctx context.Context) (*ipnstate.Status, error)
 }
 
 // A Watcher watches one tailscaled.
