@@ -120,7 +120,7 @@ func TestVariants(t *testing.T) {
 			reason: "Every value has an effect.",
 			values: []string{
 				"crossplane.namespace=upbound-system", "packages.flavour=claims", "packages.activation=Manual", "packages.revisionHistoryLimit=3", "packages.pullPolicy=Always",
-				"provider.workloadIdentity=true", "provider.extraArgs[0]=--debug", "provider.agentImage=registry.example/agent:v1", "provider.tailscaleImage=registry.example/tailscale:v1",
+				"provider.workloadIdentity=true", "provider.staticEndpoints=true", "provider.extraArgs[0]=--debug", "provider.agentImage=registry.example/agent:v1", "provider.tailscaleImage=registry.example/tailscale:v1",
 				"provider.nodeSelector.zone=a", "provider.tolerations[0].operator=Exists", "provider.priorityClassName=system-cluster-critical", "provider.resources.limits.memory=1Gi",
 				"monitoring.podMonitors.enabled=true", "monitoring.podMonitors.labels.release=prometheus",
 				"function.replicas=2", "function.extraArgs[0]=--debug", "function.envoyGatewayNamespaces={eg-one,eg-two}", "function.extensionImage=registry.example/extension:v1",

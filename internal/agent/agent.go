@@ -130,11 +130,17 @@ type Pauses struct {
 	// killContainersWithSyncResult). When kubelet only restarts the tailscale container, it does
 	// not run the agent's hook.
 	Begin time.Duration
+
+	// Paths is the time between two counts of the paths to peers.
+	Paths time.Duration
 }
 
 // DefaultPauses returns the pauses of an agent in a pod.
 func DefaultPauses() Pauses {
-	return Pauses{Retry: 5 * time.Second, Report: kube.DefaultSettle, Settle: 3 * time.Second, Warm: 10 * time.Second, Primary: time.Minute, Begin: 10 * time.Second}
+	return Pauses{
+		Retry: 5 * time.Second, Report: kube.DefaultSettle, Settle: 3 * time.Second, Warm: 10 * time.Second, Primary: time.Minute,
+		Begin: 10 * time.Second, Paths: 5 * time.Minute,
+	}
 }
 
 // An Agent serves one proxy pod.
@@ -245,6 +251,9 @@ func (a *Agent) Run(ctx context.Context, l, hooks net.Listener) error {
 	wg.Go(func() { lp.run(ctx, a.commands) })
 	wg.Go(func() { watcher.Run(ctx) })
 	wg.Go(func() { reporter.Run(ctx) })
+	if a.opts.Pauses.Paths > 0 {
+		wg.Go(func() { a.watchPaths(ctx) })
+	}
 	wg.Go(func() {
 		kube.WatchSecret(ctx, a.client, a.opts.configSecret(), func(s *corev1.Secret) {
 			a.do(ctx, func(l *loop) { l.setSecret(s) })

@@ -127,6 +127,9 @@ type loop struct {
 	// remedy is what the provider tells the machine to do about services without one.
 	remedy remedy
 
+	// paths are the paths to peers that are reported. Nil while there was no traffic.
+	paths *v1alpha1.MachinePaths
+
 	// joined reports whether tailscaled has been in its tailnet. Before that, nothing is reported
 	// until reportAt.
 	joined   bool
@@ -254,6 +257,7 @@ func (l *loop) step(ctx context.Context, now time.Time) time.Time {
 			Running: l.tailnet.Running, Accepted: l.tailnet.Accepted, Readvertised: l.readvertising.counts(), Routed: l.routing.states(),
 		})
 		status.PrimaryRoutesSeen = l.primarySeen
+		status.Paths = l.paths
 		l.roles.report(status)
 		l.report(status)
 		l.metrics.services(services, l.tailnet.Accepted, l.routing.states(), l.primaries)

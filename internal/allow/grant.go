@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/utils/ptr"
+
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 )
 
@@ -194,12 +196,24 @@ func (g *Grant) envFromSecret(field string) *ViolationError {
 	return g.beyond(field, "a value from a Secret", "envFromSecrets")
 }
 
+// staticEndpoints returns a violation for a proxy with a port on nodes, which a grant must allow by
+// name: it opens the nodes to the network around them.
+func (g *Grant) staticEndpoints(field string) *ViolationError {
+	if ptr.Deref(g.limits.StaticEndpoints, false) {
+		return nil
+	}
+	return g.beyond(field, "a port on the cluster's nodes", "staticEndpoints")
+}
+
 // Pods returns a violation for the settings of the pods of proxies at a field. The repositories
 // of the default images are always allowed.
 func (g *Grant) Pods(field string, p tailnetv1alpha1.PodSettings, defaults ...string) *ViolationError {
 	vs := []*ViolationError{
 		g.image(field+".image", p.Image, defaults...),
 		g.networking(field+".networking", cmp.Or(p.Networking, tailnetv1alpha1.NetworkingUserspace)),
+	}
+	if p.StaticEndpoints != nil {
+		vs = append(vs, g.staticEndpoints(field+".staticEndpoints"))
 	}
 	for i, e := range p.Env {
 		if e.ValueFrom != nil && e.ValueFrom.SecretKeyRef != nil {

@@ -228,6 +228,9 @@ func TestPods(t *testing.T) {
 	check(t, "It may be limited.", granted(t, tailnetv1alpha1.NamespaceGrant{Networking: []tailnetv1alpha1.Networking{"Userspace"}}).networking("networking", tailnetv1alpha1.NetworkingKernel), "networking", "grants[0].networking")
 	check(t, "Secrets may be read by default.", whole.envFromSecret("env"), "", "")
 	check(t, "They may be withheld.", granted(t, tailnetv1alpha1.NamespaceGrant{EnvFromSecrets: ptr.To(false)}).envFromSecret("env"), "env", "grants[0].envFromSecrets")
+	check(t, "A port on nodes is nobody's unless it is granted.", whole.staticEndpoints("static"), "static", "staticEndpoints of an entry of spec.allowedNamespaces.grants")
+	check(t, "An entry that does not name it does not grant it.", granted(t, tailnetv1alpha1.NamespaceGrant{}).staticEndpoints("static"), "static", "grants[0].staticEndpoints")
+	check(t, "It may be granted.", granted(t, tailnetv1alpha1.NamespaceGrant{StaticEndpoints: ptr.To(true)}).staticEndpoints("static"), "", "")
 }
 
 func TestClaims(t *testing.T) {

@@ -70,6 +70,17 @@ func newManager(o Options) (ctrl.Manager, error) {
 	return mgr, errors.Wrap(err, "cannot make controller manager")
 }
 
+// stripNode keeps of a node what static endpoints need. A list of images is most of a node.
+func stripNode(o any) (any, error) {
+	n, ok := o.(*corev1.Node)
+	if !ok {
+		return o, nil
+	}
+	n.ManagedFields, n.Annotations, n.Spec = nil, nil, corev1.NodeSpec{}
+	n.Status = corev1.NodeStatus{Addresses: n.Status.Addresses, Conditions: n.Status.Conditions}
+	return n, nil
+}
+
 func cacheOptions(o Options) (cache.Options, error) {
 	// The cache holds only Secrets of the provider, never all of a cluster.
 	secrets, err := labels.NewRequirement(meta.LabelSecretType, selection.Exists, nil)
@@ -89,6 +100,8 @@ func cacheOptions(o Options) (cache.Options, error) {
 			&corev1.Secret{}:                            {Label: labels.NewSelector().Add(*secrets)},
 			&appsv1.StatefulSet{}:                       {Label: labels.NewSelector().Add(*pods)},
 			&policyv1.PodDisruptionBudget{}:             {Label: labels.NewSelector().Add(*pods)},
+			&corev1.Service{}:                           {Label: labels.NewSelector().Add(*pods)},
+			&corev1.Node{}:                              {Transform: stripNode},
 			&apiextensionsv1.CustomResourceDefinition{}: {Transform: customresourcesgate.TransformStripCRDSchema},
 		},
 	}

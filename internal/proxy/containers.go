@@ -253,6 +253,9 @@ func tailscale(o Options, img Images) corev1.Container {
 	if o.kernel() {
 		kernel(o, &c)
 	}
+	if o.Pods.StaticEndpoints != nil {
+		listenStatically(o, &c)
+	}
 	if o.Pods.Resources != nil {
 		c.Resources = *o.Pods.Resources
 	}

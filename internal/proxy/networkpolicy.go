@@ -58,7 +58,7 @@ func DefaultClients(envoyGateway []string) []networkingv1.NetworkPolicyPeer {
 
 // NetworkPolicy builds the policy that lets only metrics clients and clients of targets connect
 // to the group's pods. Traffic from the tailnet arrives on connections that the pods open
-// themselves, and kubelet's probes and hooks are not subject to policies. The pods may connect
+// themselves, or at static endpoints, and kubelet's probes and hooks are not subject to policies. The pods may connect
 // to all destinations: peers and control server of the tailnet, DNS, the API server.
 func NetworkPolicy(o Options) *networkingv1.NetworkPolicy {
 	metrics := networkingv1.NetworkPolicyIngressRule{From: o.NetworkPolicy.Metrics}
@@ -66,6 +66,13 @@ func NetworkPolicy(o Options) *networkingv1.NetworkPolicy {
 		metrics.Ports = append(metrics.Ports, policyPort(PolicyPort{Port: p.ContainerPort, Protocol: p.Protocol}))
 	}
 	rules := []networkingv1.NetworkPolicyIngressRule{metrics}
+	if o.Pods.StaticEndpoints != nil {
+		// Peers connect from anywhere, and a node may hide who they are. WireGuard drops what
+		// is not of a peer.
+		rules = append(rules, networkingv1.NetworkPolicyIngressRule{
+			Ports: []networkingv1.NetworkPolicyPort{policyPort(PolicyPort{Port: o.wireGuardPort(), Protocol: corev1.ProtocolUDP})},
+		})
+	}
 	for _, t := range o.NetworkPolicy.Targets {
 		// An empty list of ports would mean all ports, and of clients all clients.
 		if len(t.Ports) == 0 || len(t.Clients) == 0 {

@@ -26,6 +26,10 @@ const (
 	// Kernel networking on that address.
 	PortDNS = 53
 
+	// PortWireGuard is where tailscaled receives peers' packets by UDP in a pod with static
+	// endpoints, unless its variable PORT says otherwise. It is tailscaled's usual port.
+	PortWireGuard = 41641
+
 	// PortContainerboot serves containerboot's health and tailscaled's metrics (containerboot's
 	// default).
 	PortContainerboot = 9002

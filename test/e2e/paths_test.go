@@ -22,7 +22,11 @@ const slowRoundTrip = 300 * time.Millisecond
 // traffic is relayed, with round trips of 150 ms to the relay, 1% loss and an MTU of 1280.
 func TestSlowPaths(t *testing.T) {
 	labRun(t, "up", "--install", "--slow-paths")
-	demo(t)
+	for _, step := range [][]string{{"install", "--version=" + *version, "--flavour=" + *flavour}, {"quickstart"}} {
+		if err := stream(t.Context(), "go", append([]string{"run", "./cluster/demo"}, step...)...); err != nil {
+			t.Fatalf("cannot %s: %v", step[0], err)
+		}
+	}
 	for _, step := range []struct {
 		name string
 		run  func(*testing.T)

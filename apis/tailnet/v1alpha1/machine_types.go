@@ -27,6 +27,14 @@ type MachineParameters struct {
 	// AcceptRoutes makes the node use the routes of subnet routers.
 	// +optional
 	AcceptRoutes bool `json:"acceptRoutes,omitempty"`
+
+	// StaticEndpoints are addresses with ports, such as 198.51.100.7:31641, that the node
+	// announces to its peers in addition to those that it finds.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=2
+	// +kubebuilder:validation:items:MaxLength=64
+	// +optional
+	StaticEndpoints []string `json:"staticEndpoints,omitempty"`
 }
 
 // A MachineObservation is what Tailscale and the node's state Secret report.
@@ -177,6 +185,10 @@ type MachineAgentStatus struct {
 	// +optional
 	PrimaryRoutesSeen bool `json:"primaryRoutesSeen,omitempty"`
 
+	// Paths to the peers with which the machine has exchanged traffic lately.
+	// +optional
+	Paths *MachinePaths `json:"paths,omitempty"`
+
 	// EgressConfig is the revision of the egress ConfigMap that the ports belong to.
 	// +optional
 	EgressConfig string `json:"egressConfig,omitempty"`
@@ -187,6 +199,17 @@ type MachineAgentStatus struct {
 	// +listType=atomic
 	// +optional
 	Egress []EgressPort `json:"egress,omitempty"`
+}
+
+// MachinePaths count the peers of a machine by their path. The agent counts every five minutes,
+// and reports a count that differs by more than a quarter, or when the first or the last path of
+// its kind comes or goes.
+type MachinePaths struct {
+	// Direct is the number of peers whose path is direct.
+	Direct int32 `json:"direct"`
+
+	// Relayed is the number of peers whose path is a relay: a DERP server, or another node.
+	Relayed int32 `json:"relayed"`
 }
 
 // A MachineSpec is the desired state of a Machine.
@@ -222,6 +245,8 @@ type MachineStatus struct {
 // +kubebuilder:printcolumn:name="ADDRESS",type="string",JSONPath=".status.atProvider.addresses[0]"
 // +kubebuilder:printcolumn:name="ONLINE",type="boolean",JSONPath=".status.atProvider.online"
 // +kubebuilder:printcolumn:name="NODE-ID",type="string",JSONPath=".status.atProvider.nodeID",priority=1
+// +kubebuilder:printcolumn:name="DIRECT",type="integer",JSONPath=".status.agent.paths.direct",priority=1
+// +kubebuilder:printcolumn:name="RELAYED",type="integer",JSONPath=".status.agent.paths.relayed",priority=1
 // +kubebuilder:printcolumn:name="AGE",type="date",JSONPath=".metadata.creationTimestamp"
 // +kubebuilder:resource:scope=Namespaced,categories={crossplane,managed,tailscale}
 

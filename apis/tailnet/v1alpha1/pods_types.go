@@ -63,6 +63,33 @@ type MachineSetPods struct {
 	PodSettings `json:",inline"`
 }
 
+// A NodeAddressType is a type of the addresses of nodes.
+// +kubebuilder:validation:Enum=ExternalIP;InternalIP
+type NodeAddressType string
+
+// Types of the addresses of nodes.
+const (
+	NodeExternalIP NodeAddressType = "ExternalIP"
+	NodeInternalIP NodeAddressType = "InternalIP"
+)
+
+// StaticEndpoints are addresses that a proxy announces to its peers: those of nodes, with the
+// port of a Service of type NodePort that leads to the proxy's pod. Peers still use WireGuard.
+// Firewalls must let UDP to the cluster's range of node ports pass, 30000 to 32767 by default.
+type StaticEndpoints struct {
+	// NodeSelector selects, by label, the nodes whose addresses are announced. At most two
+	// addresses are, of ready nodes first. Absent means all nodes.
+	// +kubebuilder:validation:MaxProperties=16
+	// +optional
+	NodeSelector map[string]LabelValue `json:"nodeSelector,omitempty"`
+
+	// AddressType is the type of the nodes' addresses: ExternalIP, or InternalIP where peers
+	// reach the nodes' network.
+	// +kubebuilder:default=ExternalIP
+	// +optional
+	AddressType NodeAddressType `json:"addressType,omitempty"`
+}
+
 // PodSettings are settings of the pods of proxies. Only networking Kernel gives them
 // privileges.
 type PodSettings struct {
@@ -89,6 +116,12 @@ type PodSettings struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1m') && duration(self) <= duration('168h')",message="must be between 1m and 168h"
 	// +optional
 	EgressIdleTimeout *metav1.Duration `json:"egressIdleTimeout,omitempty"`
+
+	// StaticEndpoints gives each pod a port on the cluster's nodes, by which peers can connect
+	// to it directly where they could only reach it through a relay. The namespace's grant and
+	// the provider's permissions must allow it. Absent means none.
+	// +optional
+	StaticEndpoints *StaticEndpoints `json:"staticEndpoints,omitempty"`
 
 	// Image of the tailscale container. It must contain containerboot. Absent means the image
 	// of the provider's configuration.

@@ -172,6 +172,12 @@ type NamespaceGrant struct {
 	// Absent means true.
 	// +optional
 	EnvFromSecrets *bool `json:"envFromSecrets,omitempty"`
+
+	// StaticEndpoints allows proxies to have a port on the cluster's nodes, and to announce the
+	// nodes' addresses to the tailnet. Absent means false, also for a namespace that may use the
+	// whole credential.
+	// +optional
+	StaticEndpoints *bool `json:"staticEndpoints,omitempty"`
 }
 
 // A ManagedKind is a kind of managed resource that acts on a tailnet.

@@ -91,6 +91,7 @@ type Client interface {
 	Ping(ctx context.Context, addr netip.Addr, t tailcfg.PingType) (*ipnstate.PingResult, error)
 	CertPair(ctx context.Context, domain string) (cert, key []byte, err error)
 	CertPairWithValidity(ctx context.Context, domain string, minValidity time.Duration) (cert, key []byte, err error)
+	Status(ctx context.Context) (*ipnstate.Status, error)
 }
 
 // A Watcher watches one tailscaled.

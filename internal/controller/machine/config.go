@@ -5,6 +5,7 @@ package machine
 
 import (
 	"encoding/json"
+	"net/netip"
 	"regexp"
 	"slices"
 
@@ -39,6 +40,13 @@ func nodeConfig(mg *v1alpha1.Machine, controlURL, authKey string) ([]byte, error
 	}
 	if controlURL != "" {
 		c.ServerURL = &controlURL
+	}
+	for _, e := range mg.Spec.ForProvider.StaticEndpoints {
+		a, err := netip.ParseAddrPort(e)
+		if err != nil {
+			return nil, errors.Wrapf(err, "cannot parse static endpoint %q", e)
+		}
+		c.StaticEndpoints = append(c.StaticEndpoints, a)
 	}
 	b, err := json.Marshal(c) //nolint:gosec // The key belongs in there: it goes into a Secret.
 	return b, errors.Wrap(err, "cannot encode tailscaled's config")

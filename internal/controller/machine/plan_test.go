@@ -374,6 +374,13 @@ func TestNodeConfig(t *testing.T) {
 			reason: "Booleans are bare, and unset fields are absent.",
 			want:   `{"Version":"alpha0","Locked":false,"Hostname":"default-edge-ingress-0","acceptDNS":false,"acceptRoutes":false}`,
 		},
+		"Static": {
+			reason: "Peers learn of the nodes' addresses (ipn/conf.go, StaticEndpoints).",
+			mod: func(m *v1alpha1.Machine) {
+				m.Spec.ForProvider.StaticEndpoints = []string{"198.51.100.1:31000", "[2001:db8::1]:31000"}
+			},
+			want: `{"Version":"alpha0","Locked":false,"Hostname":"default-edge-ingress-0","acceptDNS":false,"acceptRoutes":false,"StaticEndpoints":["198.51.100.1:31000","[2001:db8::1]:31000"]}`,
+		},
 		"Full": {
 			reason:     "Key and control server are present if known.",
 			controlURL: "http://control",

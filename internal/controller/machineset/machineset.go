@@ -7,6 +7,7 @@
 package machineset
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -58,6 +59,10 @@ type reconciler struct {
 	// provider lacks the permission.
 	watch func(context.Context) (bool, error)
 
+	// watchStatic starts to watch Services of static endpoints and Nodes. It returns false while
+	// the provider lacks the permission.
+	watchStatic func(context.Context) (bool, error)
+
 	// grant returns what a provider config grants a namespace.
 	grant func(ctx context.Context, namespace string, ref xpv2.ProviderConfigReference) (*allow.Grant, error)
 
@@ -98,9 +103,13 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, err
 	}
 
+	static, err := r.static(ctx, set, owned)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
 	problems := map[string]string{}
 	for _, m := range set.Spec.Machines {
-		problem, err := r.ensure(ctx, set, owned[m.Name], m)
+		problem, err := r.ensure(ctx, set, owned[m.Name], m, static)
 		if err != nil {
 			return reconcile.Result{}, err
 		}
@@ -112,6 +121,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err != nil {
 		return reconcile.Result{}, err
 	}
+	pods.Problem = cmp.Or(pods.Problem, static.problem)
 	// A problem with the pods must not keep the status from being written.
 	refused := r.recordEvent(set, pods)
 	// If a Machine were deleted before its pod, the pod would be left with a revoked key.
@@ -218,9 +228,10 @@ func (r *reconciler) remove(ctx context.Context, m *v1alpha1.Machine) error {
 
 // ensure creates or updates a Machine so that it matches the set. If that is impossible, it returns
 // the reason for the user.
-func (r *reconciler) ensure(ctx context.Context, set *v1alpha1.MachineSet, m *v1alpha1.Machine, member v1alpha1.MachineSetMember) (string, error) {
+func (r *reconciler) ensure(ctx context.Context, set *v1alpha1.MachineSet, m *v1alpha1.Machine, member v1alpha1.MachineSetMember, s static) (string, error) {
 	if m == nil {
 		m = Compose(set, member)
+		m.Spec.ForProvider.StaticEndpoints = s.endpoints[member.Name]
 		if err := controllerutil.SetControllerReference(set, m, r.kube.Scheme(), controllerutil.WithBlockOwnerDeletion(false)); err != nil {
 			return "", errors.Wrap(err, "cannot own a Machine")
 		}
@@ -238,6 +249,9 @@ func (r *reconciler) ensure(ctx context.Context, set *v1alpha1.MachineSet, m *v1
 	}
 	old := m.DeepCopy()
 	apply(set, member, m)
+	if e, known := s.endpoints[member.Name]; known {
+		m.Spec.ForProvider.StaticEndpoints = e
+	}
 	if equality.Semantic.DeepEqual(old, m) {
 		return "", nil
 	}

@@ -68,7 +68,7 @@ type harness struct {
 func newHarness(t *testing.T, objs ...client.Object) *harness {
 	t.Helper()
 	s := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, appsv1.AddToScheme, policyv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, appsv1.AddToScheme, corev1.AddToScheme, policyv1.AddToScheme} {
 		if err := add(s); err != nil {
 			t.Fatal(err)
 		}
@@ -88,7 +88,8 @@ func newHarness(t *testing.T, objs ...client.Object) *harness {
 		}).Build()
 	h.reconciler = &reconciler{
 		kube: c, live: c, watch: func(context.Context) (bool, error) { return true, nil },
-		grant: clients.NewConnector(c, nil, nil, nil).Grant, images: proxy.Images{Tailscale: "tailscale:test", Agent: "agent:test"},
+		watchStatic: func(context.Context) (bool, error) { return true, nil },
+		grant:       clients.NewConnector(c, nil, nil, nil).Grant, images: proxy.Images{Tailscale: "tailscale:test", Agent: "agent:test"},
 		log: logging.NewNopLogger(), record: event.NewNopRecorder(), now: h.clock.Now, pending: map[types.NamespacedName]pending{},
 	}
 	return h

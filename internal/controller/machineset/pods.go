@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -125,7 +126,7 @@ func (r *reconciler) beyondGrant(ctx context.Context, set *v1alpha1.MachineSet) 
 // the pods may run.
 func (r *reconciler) remainingPods(ctx context.Context, set *v1alpha1.MachineSet) (Pods, error) {
 	sts := &appsv1.StatefulSet{}
-	there, err := r.find(ctx, set, false, sts)
+	there, err := r.find(ctx, set, set.GetName(), false, sts)
 	if err != nil {
 		return Pods{}, errors.Wrapf(err, "cannot get StatefulSet %q", set.GetName())
 	}
@@ -153,16 +154,21 @@ func isForStatus(err error) bool {
 	return false
 }
 
-// sync applies an object of a set, or deletes it if want is nil. It reads the API server's version
-// into o, and returns whether that belongs to the set.
+// sync applies an object with the name of a set, or deletes it if want is nil. It reads the API
+// server's version into o, and returns whether that belongs to the set.
 func (r *reconciler) sync(ctx context.Context, set *v1alpha1.MachineSet, want *unstructured.Unstructured, o client.Object) (bool, error) {
+	return r.syncNamed(ctx, set, set.GetName(), want, o)
+}
+
+// syncNamed does the same as sync for an object with another name.
+func (r *reconciler) syncNamed(ctx context.Context, set *v1alpha1.MachineSet, name string, want *unstructured.Unstructured, o client.Object) (bool, error) {
 	gvk, err := r.kube.GroupVersionKindFor(o)
 	if err != nil {
 		return false, errors.Wrap(err, "cannot find the kind of an object")
 	}
-	there, err := r.find(ctx, set, want != nil, o)
+	there, err := r.find(ctx, set, name, want != nil, o)
 	if err != nil {
-		return false, errors.Wrapf(hinted(err), "cannot get %s %q", gvk.Kind, set.GetName())
+		return false, errors.Wrapf(hinted(err), "cannot get %s %q", gvk.Kind, name)
 	}
 	own := there && metav1.IsControlledBy(o, set)
 	if want == nil {
@@ -171,10 +177,10 @@ func (r *reconciler) sync(ctx context.Context, set *v1alpha1.MachineSet, want *u
 		}
 		// The object stays until its pods are gone.
 		err := r.kube.Delete(ctx, o, client.Preconditions{UID: ptr.To(o.GetUID())}, client.PropagationPolicy(metav1.DeletePropagationForeground))
-		return true, errors.Wrapf(hinted(client.IgnoreNotFound(err)), "cannot delete %s %q", gvk.Kind, set.GetName())
+		return true, errors.Wrapf(hinted(client.IgnoreNotFound(err)), "cannot delete %s %q", gvk.Kind, name)
 	}
 	if there && !own {
-		return false, refusal(gvk.Kind + " " + set.GetName() + " exists and does not belong to these proxies; delete it, or give these another name")
+		return false, refusal(gvk.Kind + " " + name + " exists and does not belong to these proxies; delete it, or give these another name")
 	}
 	if own && o.GetDeletionTimestamp() != nil {
 		return true, nil
@@ -183,7 +189,7 @@ func (r *reconciler) sync(ctx context.Context, set *v1alpha1.MachineSet, want *u
 	// The owner reference blocks a foreground deletion until the pods are gone; Machines go after
 	// them.
 	if err := controllerutil.SetControllerReference(set, want, r.kube.Scheme()); err != nil {
-		return own, errors.Wrapf(err, "cannot own %s %q", gvk.Kind, set.GetName())
+		return own, errors.Wrapf(err, "cannot own %s %q", gvk.Kind, name)
 	}
 	if own {
 		same, err := covers(o, gvk, want)
@@ -195,16 +201,16 @@ func (r *reconciler) sync(ctx context.Context, set *v1alpha1.MachineSet, want *u
 	}
 	r.log.Debug("Applying an object", "kind", gvk.Kind, "object", client.ObjectKeyFromObject(want))
 	if err := r.kube.Apply(ctx, client.ApplyConfigurationFromUnstructured(want), fieldManager, client.ForceOwnership); err != nil {
-		return own, errors.Wrapf(hinted(err), "cannot apply %s %q", gvk.Kind, set.GetName())
+		return own, errors.Wrapf(hinted(err), "cannot apply %s %q", gvk.Kind, name)
 	}
-	return true, errors.Wrapf(runtime.DefaultUnstructuredConverter.FromUnstructured(want.Object, o), "cannot read %s %q", gvk.Kind, set.GetName())
+	return true, errors.Wrapf(runtime.DefaultUnstructuredConverter.FromUnstructured(want.Object, o), "cannot read %s %q", gvk.Kind, name)
 }
 
 // find reads an object of a set. The cache only has objects with the set's label, and may lack new
 // ones. With live, find asks the API server for an object that the cache lacks, as a caller that
 // may create it needs.
-func (r *reconciler) find(ctx context.Context, set *v1alpha1.MachineSet, live bool, o client.Object) (bool, error) {
-	key := client.ObjectKeyFromObject(set)
+func (r *reconciler) find(ctx context.Context, set *v1alpha1.MachineSet, name string, live bool, o client.Object) (bool, error) {
+	key := types.NamespacedName{Namespace: set.GetNamespace(), Name: name}
 	err := r.kube.Get(ctx, key, o)
 	if kerrors.IsNotFound(err) && live {
 		err = r.live.Get(ctx, key, o)

@@ -44,15 +44,16 @@ func Setup(mgr ctrl.Manager, o setup.Options) error {
 	}
 	w := &watcher{namespaces: o.WatchNamespaces, mgr: mgr}
 	r := &reconciler{
-		kube:    mgr.GetClient(),
-		live:    mgr.GetAPIReader(),
-		watch:   w.watch,
-		grant:   clients.NewConnector(mgr.GetClient(), o.Pool, o.Permits, o.AllowedHosts).Grant,
-		images:  o.Images,
-		log:     o.Logger.WithValues("controller", name),
-		record:  o.Recorder(mgr, v1alpha1.MachineSetKind),
-		now:     o.Now,
-		pending: map[types.NamespacedName]pending{},
+		kube:        mgr.GetClient(),
+		live:        mgr.GetAPIReader(),
+		watch:       w.watch,
+		watchStatic: w.watchStatic,
+		grant:       clients.NewConnector(mgr.GetClient(), o.Pool, o.Permits, o.AllowedHosts).Grant,
+		images:      o.Images,
+		log:         o.Logger.WithValues("controller", name),
+		record:      o.Recorder(mgr, v1alpha1.MachineSetKind),
+		now:         o.Now,
+		pending:     map[types.NamespacedName]pending{},
 	}
 	c, err := ctrl.NewControllerManagedBy(mgr).
 		Named(name).

@@ -52,6 +52,8 @@ func apply(set *v1alpha1.MachineSet, member v1alpha1.MachineSetMember, m *v1alph
 		Hostname:     hostname(set, member, m),
 		Tags:         set.Spec.Tags,
 		AcceptRoutes: set.Spec.AcceptRoutes,
+		// They follow nodes, not the set.
+		StaticEndpoints: m.Spec.ForProvider.StaticEndpoints,
 	}
 }
 

@@ -1,0 +1,73 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"time"
+
+	"tailscale.com/ipn/ipnstate"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+)
+
+// pathsTimeout bounds one look at the peers.
+const pathsTimeout = 10 * time.Second
+
+// watchPaths counts how peers are reached, now and then: tailscaled notifies nobody of a path. The
+// first count is early, so that a new pod shows its paths.
+func (a *Agent) watchPaths(ctx context.Context) {
+	pause := a.opts.Pauses.Paths / 5
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+		pause = a.opts.Pauses.Paths
+		ctxT, cancel := context.WithTimeout(ctx, pathsTimeout)
+		st, err := a.local.Status(ctxT)
+		cancel()
+		if err != nil {
+			a.log.Debug("Cannot count paths", "error", err)
+			continue
+		}
+		paths := countPaths(st)
+		a.do(ctx, func(l *loop) { l.paths = nextPaths(l.paths, paths) })
+	}
+}
+
+// countPaths counts the peers with traffic in the last minutes by their path (tailscale.com
+// ipn/ipnstate, PeerStatus: CurAddr is empty unless the path is direct).
+func countPaths(st *ipnstate.Status) v1alpha1.MachinePaths {
+	var out v1alpha1.MachinePaths
+	for _, p := range st.Peer {
+		switch {
+		case !p.Active:
+		case p.CurAddr != "":
+			out.Direct++
+		case p.Relay != "" || p.PeerRelay != "":
+			out.Relayed++
+		}
+	}
+	return out
+}
+
+// nextPaths returns the paths to report: those of before unless the difference says something. Each
+// report is a write. A machine that never had traffic reports nothing.
+func nextPaths(have *v1alpha1.MachinePaths, seen v1alpha1.MachinePaths) *v1alpha1.MachinePaths {
+	var before v1alpha1.MachinePaths
+	if have != nil {
+		before = *have
+	}
+	if near(before.Direct, seen.Direct) && near(before.Relayed, seen.Relayed) {
+		return have
+	}
+	return &seen
+}
+
+// near reports whether two counts are equal, or positive and differ by a quarter at most.
+func near(a, b int32) bool {
+	return a == b || a > 0 && b > 0 && 4*max(a-b, b-a) <= max(a, b)
+}
