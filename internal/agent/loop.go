@@ -238,7 +238,7 @@ func (l *loop) step(ctx context.Context, now time.Time) time.Time {
 	l.health.set(l.handlers != nil && l.configured && l.roles.started(), l.drain != nil)
 	l.health.setUnready(l.roles.unready(l))
 	l.recoverState(now)
-	l.drain.step(now, l.tailnet, l.roles.busy() || l.drain.busy(now))
+	l.drain.step(now, l.tailnet, func() bool { return l.roles.busy() || l.drain.busy(now) })
 	l.remedy.restart = l.remedy.restart && l.drain != nil
 	l.health.setRestart(l.remedy.restart && l.drain.over())
 	if l.drain.replaced(now) {
