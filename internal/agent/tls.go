@@ -48,6 +48,7 @@ func (o Options) issuer() string {
 // An issuer gets certificates from Tailscale. See issue.Issuer.
 type issuer interface {
 	Set(ctx context.Context, session int, domains []string) error
+	Grant(domains []string)
 	Statuses() map[string]issue.Status
 	Problems() map[string]string
 	Again(ctx context.Context, domain string) error
@@ -74,6 +75,7 @@ func (l *loop) getCertificates(ctx context.Context, now time.Time, services []pl
 	if err := l.issuer.Set(ctx, l.tailnet.Session, domains); err != nil {
 		l.failed(now, "Cannot get certificates", err)
 	}
+	l.issuer.Grant(l.tailnet.CertDomains)
 }
 
 // offered returns the names of the services to advertise without a certificate.

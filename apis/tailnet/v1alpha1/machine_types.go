@@ -81,7 +81,8 @@ type HostedService struct {
 	// does so only while a backend is healthy.
 	Advertised bool `json:"advertised"`
 
-	// Accepted reports whether the control server assigned the service to this machine.
+	// Accepted reports whether the control server assigned the service to this machine. If it is
+	// false and the machine has acceptanceUnknown, this is not known.
 	Accepted bool `json:"accepted"`
 
 	// Readvertisements counts how often the agent withdrew the service for a few seconds and
@@ -136,6 +137,22 @@ type MachineAgentStatus struct {
 	// PodIP of the pod that runs the machine.
 	// +optional
 	PodIP string `json:"podIP,omitempty"`
+
+	// TailscaledVersion is the version that the pod's tailscaled reports.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	TailscaledVersion string `json:"tailscaledVersion,omitempty"`
+
+	// Polled reports that the agent requests the status of tailscaled every few seconds, because
+	// it cannot read the notifications of this version. Changes then take effect some seconds
+	// later.
+	// +optional
+	Polled bool `json:"polled,omitempty"`
+
+	// AcceptanceUnknown reports that tailscaled does not report whether the control server has
+	// assigned the services that are not accepted. Such a service may work.
+	// +optional
+	AcceptanceUnknown bool `json:"acceptanceUnknown,omitempty"`
 
 	// Services that the machine should host, by name.
 	// +listType=map

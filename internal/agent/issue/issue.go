@@ -16,7 +16,6 @@ import (
 	"sync"
 	"time"
 
-	"tailscale.com/client/local"
 	"tailscale.com/ipn"
 	"tailscale.com/kube/certs"
 	"tailscale.com/kube/localclient"
@@ -34,8 +33,6 @@ const attemptTimeout = 30 * time.Minute
 
 // A Client has the methods of tailscaled's LocalAPI that an Issuer needs.
 type Client interface {
-	WatchIPNBus(ctx context.Context, mask ipn.NotifyWatchOpt) (*local.IPNBusWatcher, error)
-	CertDomains(ctx context.Context) ([]string, error)
 	CertPair(ctx context.Context, domain string) (cert, key []byte, err error)
 }
 
@@ -71,6 +68,11 @@ type Issuer struct {
 	// asked holds the wanted names for which a certificate was requested from tailscaled in this
 	// session: control had granted these names by then.
 	asked map[string]bool
+
+	// granted are the names that control grants to the machine. When they change, regranted is
+	// closed and replaced.
+	granted   []string
+	regranted chan struct{}
 }
 
 // A Status is the progress of a name that has no certificate.
@@ -96,7 +98,7 @@ type attempt struct {
 // New returns an Issuer without names. It gives up all requests when ctx is done. It calls
 // changed from separate goroutines when the result of Problems has changed.
 func New(ctx context.Context, c Client, changed func(), log logging.Logger) *Issuer {
-	i := &Issuer{changed: changed, log: log, problems: map[string]string{}, attempts: map[string]*attempt{}, asked: map[string]bool{}}
+	i := &Issuer{changed: changed, log: log, problems: map[string]string{}, attempts: map[string]*attempt{}, asked: map[string]bool{}, regranted: make(chan struct{})}
 	i.get = func(domain string) error {
 		ctxT, cancel := context.WithTimeout(ctx, attemptTimeout)
 		defer cancel()
@@ -106,7 +108,7 @@ func New(ctx context.Context, c Client, changed func(), log logging.Logger) *Iss
 		}
 		return err
 	}
-	i.manager = certs.NewCertManager(certClient{Client: c, issuer: i}, func(format string, args ...any) {
+	i.manager = certs.NewCertManager(certClient{issuer: i}, func(format string, args ...any) {
 		log.Debug("Getting certificates", "message", strings.TrimSpace(fmt.Sprintf(format, args...)))
 	})
 	return i
@@ -132,6 +134,26 @@ func (i *Issuer) Set(ctx context.Context, session int, domains []string) error {
 	}
 	i.domains = domains
 	return nil
+}
+
+// Grant replaces the names that control grants to the machine. A wanted name is requested as soon
+// as it is granted.
+func (i *Issuer) Grant(domains []string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if slices.Equal(domains, i.granted) {
+		return
+	}
+	i.granted = slices.Clone(domains)
+	close(i.regranted)
+	i.regranted = make(chan struct{})
+}
+
+// grants returns the names that control grants, and a channel that is closed when they change.
+func (i *Issuer) grants() ([]string, <-chan struct{}) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.granted, i.regranted
 }
 
 // begin starts a session with the wanted domains, and returns the previous session.
@@ -258,26 +280,58 @@ func serveConfig(domains []string) *ipn.ServeConfig {
 // methods below.
 type certClient struct {
 	localclient.LocalClient
-	Client
 
 	issuer *Issuer
 }
 
-// WatchIPNBus watches tailscaled's notifications.
-func (a certClient) WatchIPNBus(ctx context.Context, mask ipn.NotifyWatchOpt) (localclient.IPNBusWatcher, error) {
-	return a.Client.WatchIPNBus(ctx, mask)
+// WatchIPNBus watches the names that control grants. A CertManager waits for its name with the
+// mask NotifyInitialNetMap, which tailscaled 1.104 refuses with 400 (tailscale.com ipn/backend.go,
+// ValidateNotifyWatchOpt), and gets a whole netmap for each name. The agent's own watch knows the
+// names with every version.
+func (a certClient) WatchIPNBus(ctx context.Context, _ ipn.NotifyWatchOpt) (localclient.IPNBusWatcher, error) {
+	now := make(chan struct{})
+	close(now)
+	return &grantWatcher{ctx: ctx, issuer: a.issuer, changed: now}, nil
 }
 
 // CertDomains returns the names that the machine can have certificates for.
-func (a certClient) CertDomains(ctx context.Context) ([]string, error) {
-	return a.Client.CertDomains(ctx)
+func (a certClient) CertDomains(context.Context) ([]string, error) {
+	domains, _ := a.issuer.grants()
+	return domains, nil
 }
+
+// A grantWatcher reports changes of the granted names as changes of the node, after which a
+// CertManager requests the names (tailscale.com kube/certs, waitForCertDomain). The first one is
+// immediate. Not safe for concurrent use.
+type grantWatcher struct {
+	ctx     context.Context
+	issuer  *Issuer
+	changed <-chan struct{}
+}
+
+// Next waits for a change.
+func (w *grantWatcher) Next() (ipn.Notify, error) {
+	select {
+	case <-w.ctx.Done():
+		return ipn.Notify{}, w.ctx.Err()
+	case <-w.changed:
+	}
+	_, w.changed = w.issuer.grants()
+	return ipn.Notify{SelfChange: &tailcfg.Node{}}, nil
+}
+
+// Close does nothing: there is nothing to close.
+func (w *grantWatcher) Close() error { return nil }
 
 // CertPair waits until tailscaled has issued or renewed a certificate. It does not return the
 // certificate, which is in the state Secret. The attempt can be one that an earlier caller
 // started, and it continues when ctx is done.
 func (a certClient) CertPair(ctx context.Context, domain string) (cert, key []byte, err error) {
 	for {
+		// A CertManager also requests a certificate after it has stopped to wait for the name.
+		if ctx.Err() != nil {
+			return nil, nil, ctx.Err()
+		}
 		t := a.issuer.attempt(domain)
 		select {
 		case <-ctx.Done():

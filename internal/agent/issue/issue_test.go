@@ -12,15 +12,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"tailscale.com/client/local"
-	"tailscale.com/ipn"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 )
 
-// A tailscaled answers certificate requests. Its bus is unavailable, so that nothing waits for
-// names.
+// A tailscaled answers certificate requests.
 type tailscaled struct {
 	// takes is how long an attempt takes.
 	takes time.Duration
@@ -30,12 +27,6 @@ type tailscaled struct {
 	asked  map[string]int
 	broken int
 }
-
-func (f *tailscaled) WatchIPNBus(context.Context, ipn.NotifyWatchOpt) (*local.IPNBusWatcher, error) {
-	return nil, errors.New("away")
-}
-
-func (f *tailscaled) CertDomains(context.Context) ([]string, error) { return nil, nil }
 
 func (f *tailscaled) CertPair(ctx context.Context, domain string) ([]byte, []byte, error) {
 	f.mu.Lock()
@@ -98,7 +89,16 @@ func TestIssuer(t *testing.T) {
 		}
 
 		set(1, "b.ts.net", "a.ts.net", "a.ts.net")
-		asked("Each name must be requested once.", map[string]int{"a.ts.net": 1, "b.ts.net": 1})
+		asked("A name must not be requested before control grants it.", map[string]int{})
+		i.Grant([]string{"c.ts.net", "b.ts.net"})
+		synctest.Wait()
+		asked("A name must be requested as soon as control grants it.", map[string]int{"b.ts.net": 1})
+		set(1, "a.ts.net")
+		set(1, "a.ts.net", "b.ts.net")
+		asked("A name that is wanted again must be requested again.", map[string]int{"b.ts.net": 1})
+		i.Grant([]string{"a.ts.net", "b.ts.net", "c.ts.net", "d.ts.net"})
+		synctest.Wait()
+		asked("The other names must not be requested again.", map[string]int{"a.ts.net": 1})
 		set(1, "a.ts.net", "b.ts.net")
 		asked("The same names must not be requested again.", map[string]int{})
 		<-time.After(25 * time.Hour)
@@ -193,6 +193,7 @@ func TestUnderWay(t *testing.T) {
 				defer cancel()
 				f := &tailscaled{asked: map[string]int{}, takes: 10 * time.Second, fails: tc.fails}
 				i := New(ctx, f, func() {}, logging.NewNopLogger())
+				i.Grant(a)
 				for _, s := range tc.steps {
 					<-time.After(s.after)
 					if err := i.Set(ctx, s.session, s.domains); err != nil {
