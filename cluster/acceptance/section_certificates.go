@@ -105,7 +105,12 @@ func agentCertificate(ctx context.Context, t *turn) (err error) {
 	if err := i.Set(ctx, 1, []string{name}); err != nil {
 		return err
 	}
-	took, err := t.until(ctx, "control grants the name", func(context.Context) (string, error) {
+	took, err := t.until(ctx, "control grants the name", func(ctx context.Context) (string, error) {
+		granted, err := p.local.CertDomains(ctx)
+		if err != nil {
+			return "", err
+		}
+		i.Grant(granted)
 		st := i.Statuses()[name]
 		if st.Problem != "" {
 			return "", errors.New(st.Problem)

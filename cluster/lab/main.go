@@ -55,6 +55,7 @@ type cli struct {
 	Tailscale     tailscaleCmd     `cmd:"" help:"Run the tailscale command line of a tailnet client of the lab: lab tailscale status."`
 	Load          loadCmd          `cmd:"" help:"Send repeated requests to a URL, from the tailnet or from the cluster, and print the results as JSON."`
 	Operator      operatorCmd      `cmd:"" help:"Build Tailscale's operator, push it to the lab's registry, and print the locations of its images and manifests."`
+	ProxyImages   proxyImagesCmd   `cmd:"" help:"Build the images of proxies of other versions of tailscaled, push them to the lab's registry, and print their names."`
 	EnvoyGateway  envoyGatewayCmd  `cmd:"" help:"Install or upgrade Envoy Gateway: build it, download Envoy, push both, and run Helm. Gateways of the class 'envoy' work afterwards."`
 	CertManager   certManagerCmd   `cmd:"" help:"Install or upgrade cert-manager: build it, push it, and run it in namespace cert-manager. Issuers of the kinds CA and SelfSigned work afterwards."`
 	GatewayAPI    gatewayAPICmd    `cmd:"" name:"gateway-api" help:"Build Gateway API's conformance tests, which 'bin conformance.test' finds, and push the images of their backends."`

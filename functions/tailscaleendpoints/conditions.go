@@ -31,6 +31,9 @@ func (e *endpoints) conditionTypes(p *egressPlan) []xpv2.ConditionType {
 	if e.spec.AutoDiscovery != nil {
 		out = append(out[:len(out):len(out)], meta.TypeDiscoverySuccessful)
 	}
+	if e.warning() != "" {
+		out = append(out[:len(out):len(out)], meta.TypeTailscaledTested)
+	}
 	return out
 }
 
@@ -54,7 +57,26 @@ func (e *endpoints) allConditions(p *egressPlan) []compose.Condition {
 	case e.conditions[meta.TypeDiscoverySuccessful]:
 		out = append(out, compose.Condition{Type: meta.TypeDiscoverySuccessful, Reason: meta.ReasonNotRequested, Message: "spec.autoDiscovery is not set"})
 	}
+	switch {
+	case slices.Contains(types, meta.TypeTailscaledTested):
+		out = append(out, compose.Condition{Type: meta.TypeTailscaledTested, Status: compose.False, Reason: meta.ReasonVersionUntested, Message: e.warning()})
+	case e.conditions[meta.TypeTailscaledTested]:
+		out = append(out, compose.Condition{Type: meta.TypeTailscaledTested, Status: compose.True, Reason: meta.ReasonVersionTested, Message: "All machines run a tested version of tailscaled"})
+	}
 	return out
+}
+
+// warning returns the warning of the first machine that has one, without its name: all machines run
+// the same image, and each change of the message is a write of the composite.
+func (e *endpoints) warning() string {
+	for _, g := range e.wantedGroups() {
+		for _, i := range g.wanted() {
+			if m := g.machines[i]; m != nil && m.Warning != "" {
+				return m.Warning
+			}
+		}
+	}
+	return ""
 }
 
 // accepted returns the condition TailnetAccepted.

@@ -80,7 +80,7 @@ func (l *loop) draining() <-chan struct{} {
 
 // startDrain withdraws all services, and returns a channel that is closed when clients have had
 // time to move. If control accepted none of the advertised services, there are no clients, and
-// the channel is closed at once.
+// the channel is closed at once. Where that is not known, there may be clients.
 func (l *loop) startDrain(now time.Time) <-chan struct{} {
 	if l.drain != nil {
 		return l.drain.done
@@ -92,7 +92,7 @@ func (l *loop) startDrain(now time.Time) <-chan struct{} {
 		l.drain.deadline = now.Add(l.opts.Grace + graceMargin)
 	}
 	for _, name := range l.advertised {
-		if l.tailnet.Accepted[name] {
+		if l.tailnet.Accepted[name] || l.tailnet.Running && !l.tailnet.AcceptedKnown {
 			l.drain.clients = true
 			l.drain.until = now.Add(l.opts.Drain)
 		}

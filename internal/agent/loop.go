@@ -254,7 +254,8 @@ func (l *loop) step(ctx context.Context, now time.Time) time.Time {
 
 	if listed && l.roles.started() && l.mayReport(now) {
 		status := plan.Status(l.opts.PodIP, services, plan.Tailnet{
-			Running: l.tailnet.Running, Accepted: l.tailnet.Accepted, Readvertised: l.readvertising.counts(), Routed: l.routing.states(),
+			Running: l.tailnet.Running, Accepted: l.tailnet.Accepted, AcceptedKnown: l.tailnet.AcceptedKnown, Routed: l.routing.states(),
+			Readvertised: l.readvertising.counts(), Version: l.tailnet.Version, Polled: l.tailnet.Polled,
 		})
 		status.PrimaryRoutesSeen = l.primarySeen
 		status.Paths = l.paths
@@ -443,7 +444,7 @@ func (l *loop) served(names []string) []string {
 // persist returns the names without the services that are withdrawn for a moment because
 // control does not accept the machine for them, or has made no host of them primary.
 func (l *loop) persist(now time.Time, names []string) []string {
-	withdrawn, next := l.readvertising.step(now, names, l.tailnet.Accepted, l.tailnet.Running)
+	withdrawn, next := l.readvertising.step(now, names, l.tailnet.Accepted, l.tailnet.Running && l.tailnet.AcceptedKnown)
 	l.readvertiseAt = next
 	return slices.DeleteFunc(names, func(n string) bool { return withdrawn[n] || n == l.remedy.withdrawn })
 }

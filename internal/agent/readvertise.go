@@ -35,9 +35,9 @@ type pending struct {
 }
 
 // step returns those of the services to advertise that are withdrawn for a moment, and when
-// this may change. accepted has the services that control accepted the machine for. While
-// tailscaled does not run, nothing is known and nothing changes.
-func (r readvertising) step(now time.Time, advertise []string, accepted map[string]bool, running bool) (withdrawn map[string]bool, next time.Time) {
+// this may change. accepted has the services that control accepted the machine for. While it is
+// not known what control has not accepted, no service is withdrawn.
+func (r readvertising) step(now time.Time, advertise []string, accepted map[string]bool, known bool) (withdrawn map[string]bool, next time.Time) {
 	withdrawn = map[string]bool{}
 	wanted := map[string]bool{}
 	for _, name := range advertise {
@@ -47,7 +47,7 @@ func (r readvertising) step(now time.Time, advertise []string, accepted map[stri
 			p = &pending{patience: acceptPatience}
 			r[name] = p
 		}
-		p.step(now, accepted[name], running)
+		p.step(now, accepted[name], known)
 		if !p.withdrawn.IsZero() {
 			withdrawn[name] = true
 		}
@@ -61,11 +61,11 @@ func (r readvertising) step(now time.Time, advertise []string, accepted map[stri
 	return withdrawn, next
 }
 
-func (p *pending) step(now time.Time, accepted, running bool) {
+func (p *pending) step(now time.Time, accepted, known bool) {
 	switch {
 	case accepted:
 		p.since, p.withdrawn, p.patience = time.Time{}, time.Time{}, acceptPatience
-	case !running:
+	case !known:
 		p.since, p.withdrawn = time.Time{}, time.Time{}
 	case p.since.IsZero():
 		p.since = now

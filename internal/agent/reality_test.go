@@ -31,7 +31,7 @@ func TestApprovalNeedsAdvertise(t *testing.T) {
 	l.report = func(s *v1alpha1.MachineAgentStatus) { reported = s }
 	l.setSecret(secret())
 	l.setAttachments([]v1alpha1.ServiceAttachment{*attachment()})
-	l.setTailnet(localapi.State{Session: 1, Running: true})
+	l.setTailnet(localapi.State{Session: 1, Running: true, AcceptedKnown: true})
 
 	now := time.Unix(1000, 0)
 	l.step(t.Context(), now)
@@ -59,17 +59,20 @@ func TestApprovalNeedsAdvertise(t *testing.T) {
 		reason   string
 		after    time.Duration
 		accepted bool
+		unknown  bool
 		want     moment
 	}{
 		{reason: "The service is advertised as soon as a backend answers.", want: moment{Advertised: web, Next: acceptPatience}},
 		{reason: "Control has not accepted the service in time: it is withdrawn.", after: acceptPatience, want: moment{Next: acceptPatience + withdrawFor, Again: 1}},
 		{reason: "The service is advertised again after a moment.", after: acceptPatience + withdrawFor, want: moment{Advertised: web, Next: 3*acceptPatience + withdrawFor, Again: 1}},
 		{reason: "An accepted service stays advertised.", after: acceptPatience + withdrawFor + time.Second, accepted: true, want: moment{Advertised: web, Again: 1}},
+		{reason: "A service whose acceptance is not known stays advertised.", after: acceptPatience + withdrawFor + 2*time.Second, unknown: true, want: moment{Advertised: web, Again: 1}},
+		{reason: "It stays so for as long as nothing is known.", after: time.Hour, unknown: true, want: moment{Advertised: web, Again: 1}},
 	}
 	for _, s := range steps {
-		l.setTailnet(localapi.State{Session: 1, Running: true, Accepted: map[string]bool{"svc:web": s.accepted}})
+		l.setTailnet(localapi.State{Session: 1, Running: true, AcceptedKnown: !s.unknown, Accepted: map[string]bool{"svc:web": s.accepted}})
 		got := written(s.after)
-		if s.accepted {
+		if s.accepted || s.unknown {
 			got.Next = 0 // Nothing is due: there is no next time.
 		}
 		if diff := cmp.Diff(s.want, got); diff != "" {

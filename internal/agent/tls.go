@@ -60,6 +60,7 @@ const (
 // An issuer gets certificates from Tailscale. See issue.Issuer.
 type issuer interface {
 	Set(ctx context.Context, session int, domains []string) error
+	Grant(domains []string)
 	Statuses() map[string]issue.Status
 	Again(ctx context.Context, domain string) error
 }
@@ -134,6 +135,7 @@ func (l *loop) getCertificates(ctx context.Context, now time.Time, services []pl
 	if err := l.issuer.Set(ctx, l.tailnet.Session, fit); err != nil {
 		l.failed(now, "Cannot get certificates", err)
 	}
+	l.issuer.Grant(l.tailnet.CertDomains)
 }
 
 // forgetExpired makes space in the state Secret, if a name needs some.

@@ -20,7 +20,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"tailscale.com/client/local"
 	"tailscale.com/ipn"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -115,6 +114,7 @@ func TestCertificate(t *testing.T) {
 
 // TestCertificatesGoOn makes tailscaled unavailable for a moment while it gets a certificate.
 func TestCertificatesGoOn(t *testing.T) {
+	granted := []string{"web.example.ts.net"}
 	cases := map[string]struct {
 		reason string
 		states []localapi.State
@@ -123,20 +123,20 @@ func TestCertificatesGoOn(t *testing.T) {
 		"NotRunning": {
 			reason: "A tailscaled that stops running for a moment gets no second request.",
 			states: []localapi.State{
-				{Session: 1, Running: true, HTTPS: true, HTTPSKnown: true},
-				{Session: 1, HTTPS: true, HTTPSKnown: true},
-				{Session: 1, Running: true, HTTPS: true, HTTPSKnown: true},
+				{Session: 1, Running: true, HTTPS: true, HTTPSKnown: true, CertDomains: granted},
+				{Session: 1, HTTPS: true, HTTPSKnown: true, CertDomains: granted},
+				{Session: 1, Running: true, HTTPS: true, HTTPSKnown: true, CertDomains: granted},
 			},
 			want: []string{"web.example.ts.net"},
 		},
 		"NewSession": {
 			reason: "A certificate that a new tailscaled may lack is requested once, when it runs.",
 			states: []localapi.State{
-				{Session: 1, Running: true, HTTPS: true, HTTPSKnown: true},
+				{Session: 1, Running: true, HTTPS: true, HTTPSKnown: true, CertDomains: granted},
 				{Session: 1},
 				{Session: 2},
 				{Session: 2, Running: true},
-				{Session: 2, Running: true, HTTPS: true, HTTPSKnown: true},
+				{Session: 2, Running: true, HTTPS: true, HTTPSKnown: true, CertDomains: granted},
 			},
 			want: []string{"web.example.ts.net", "web.example.ts.net"},
 		},
@@ -168,14 +168,8 @@ func TestCertificatesGoOn(t *testing.T) {
 	}
 }
 
-// A certifier records the requested names. Its bus is unavailable.
+// A certifier records the requested names.
 type certifier struct{ asked []string }
-
-func (c *certifier) WatchIPNBus(context.Context, ipn.NotifyWatchOpt) (*local.IPNBusWatcher, error) {
-	return nil, errBoom
-}
-
-func (c *certifier) CertDomains(context.Context) ([]string, error) { return nil, errBoom }
 
 func (c *certifier) CertPair(_ context.Context, domain string) (cert, key []byte, err error) {
 	c.asked = append(c.asked, domain)

@@ -23,6 +23,10 @@ const (
 	// delete.
 	TypeDeletable xpv2.ConditionType = "Deletable"
 
+	// TypeTailscaledTested reports whether tests run with the version of tailscaled that a Machine
+	// runs. It is set only once a Machine runs another version.
+	TypeTailscaledTested xpv2.ConditionType = "TailscaledTested"
+
 	// TypeMachinesReady reports whether all desired machines are in the tailnet.
 	TypeMachinesReady xpv2.ConditionType = "MachinesReady"
 
@@ -98,6 +102,12 @@ const (
 	// ReasonCannotApplyStatefulSet means that the API server refuses the StatefulSet, or that
 	// the provider may not create it.
 	ReasonCannotApplyStatefulSet xpv2.ConditionReason = "CannotApplyStatefulSet"
+)
+
+// Reasons of TailscaledTested.
+const (
+	ReasonVersionTested   xpv2.ConditionReason = "VersionTested"
+	ReasonVersionUntested xpv2.ConditionReason = "VersionUntested"
 )
 
 // Reasons of EgressReady.

@@ -105,7 +105,8 @@ type HostedService struct {
 	// does so only while a backend is healthy.
 	Advertised bool `json:"advertised"`
 
-	// Accepted reports whether the control server assigned the service to this machine.
+	// Accepted reports whether the control server assigned the service to this machine. If it is
+	// false and the machine has acceptanceUnknown, this is not known.
 	Accepted bool `json:"accepted"`
 
 	// Routed reports whether a host of the service is primary, according to the machine's network
@@ -187,6 +188,22 @@ type MachineAgentStatus struct {
 	// Network is a problem of the pod's Kernel networking. Absent means that none is known.
 	// +optional
 	Network *NetworkProblem `json:"network,omitempty"`
+
+	// TailscaledVersion is the version that the pod's tailscaled reports.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	TailscaledVersion string `json:"tailscaledVersion,omitempty"`
+
+	// Polled reports that the agent requests the status of tailscaled every few seconds, because
+	// it cannot read the notifications of this version. Changes then take effect some seconds
+	// later.
+	// +optional
+	Polled bool `json:"polled,omitempty"`
+
+	// AcceptanceUnknown reports that tailscaled does not report whether the control server has
+	// assigned the services that are not accepted. Such a service may work.
+	// +optional
+	AcceptanceUnknown bool `json:"acceptanceUnknown,omitempty"`
 
 	// Services that the machine should host, by name.
 	// +listType=map

@@ -76,6 +76,10 @@ type MachineSummary struct {
 	// +optional
 	Message string `json:"message,omitempty"`
 
+	// Warning describes what a machine that may be ready does not do as tested.
+	// +optional
+	Warning string `json:"warning,omitempty"`
+
 	// NodeID is the device's stable node ID.
 	// +optional
 	NodeID string `json:"nodeID,omitempty"`

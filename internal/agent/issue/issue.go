@@ -19,7 +19,6 @@ import (
 	"sync"
 	"time"
 
-	"tailscale.com/client/local"
 	"tailscale.com/ipn"
 	"tailscale.com/kube/certs"
 	"tailscale.com/kube/localclient"
@@ -43,8 +42,6 @@ const maxAttempts = 4
 
 // A Client has the methods of tailscaled's LocalAPI that an Issuer needs.
 type Client interface {
-	WatchIPNBus(ctx context.Context, mask ipn.NotifyWatchOpt) (*local.IPNBusWatcher, error)
-	CertDomains(ctx context.Context) ([]string, error)
 	CertPair(ctx context.Context, domain string) (cert, key []byte, err error)
 	CertPairWithValidity(ctx context.Context, domain string, minValidity time.Duration) (cert, key []byte, err error)
 }
@@ -114,6 +111,11 @@ type Issuer struct {
 	// until holds the times until which a limit refuses a name. They outlast sessions, and the wish
 	// for a name: another request would be refused, too.
 	until map[string]time.Time
+
+	// granted are the names that control grants to the machine. When they change, regranted is
+	// closed and replaced.
+	granted   []string
+	regranted chan struct{}
 }
 
 // A Status is the progress of a wanted name.
@@ -151,9 +153,9 @@ type attempt struct {
 func New(ctx context.Context, c Client, o Options) *Issuer {
 	i := &Issuer{
 		ctx: ctx, client: c, opts: o, slots: make(chan struct{}, maxAttempts),
-		wanted: map[string]Status{}, attempts: map[string]*attempt{}, until: map[string]time.Time{},
+		wanted: map[string]Status{}, attempts: map[string]*attempt{}, until: map[string]time.Time{}, regranted: make(chan struct{}),
 	}
-	i.manager = certs.NewCertManager(certClient{Client: c, issuer: i}, func(format string, args ...any) {
+	i.manager = certs.NewCertManager(certClient{issuer: i}, func(format string, args ...any) {
 		o.Log.Debug("Getting certificates", "message", strings.TrimSpace(fmt.Sprintf(format, args...)))
 	})
 	return i
@@ -179,6 +181,26 @@ func (i *Issuer) Set(ctx context.Context, session int, domains []string) error {
 	}
 	i.domains = domains
 	return nil
+}
+
+// Grant replaces the names that control grants to the machine. A wanted name is requested as soon
+// as it is granted.
+func (i *Issuer) Grant(domains []string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if slices.Equal(domains, i.granted) {
+		return
+	}
+	i.granted = slices.Clone(domains)
+	close(i.regranted)
+	i.regranted = make(chan struct{})
+}
+
+// grants returns the names that control grants, and a channel that is closed when they change.
+func (i *Issuer) grants() ([]string, <-chan struct{}) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.granted, i.regranted
 }
 
 // begin starts a session with the wanted domains, and returns the previous session.
@@ -376,26 +398,58 @@ func serveConfig(domains []string) *ipn.ServeConfig {
 // methods below.
 type certClient struct {
 	localclient.LocalClient
-	Client
 
 	issuer *Issuer
 }
 
-// WatchIPNBus watches tailscaled's notifications.
-func (a certClient) WatchIPNBus(ctx context.Context, mask ipn.NotifyWatchOpt) (localclient.IPNBusWatcher, error) {
-	return a.Client.WatchIPNBus(ctx, mask)
+// WatchIPNBus watches the names that control grants. A CertManager waits for its name with the
+// mask NotifyInitialNetMap, which tailscaled 1.104 refuses with 400 (tailscale.com ipn/backend.go,
+// ValidateNotifyWatchOpt), and gets a whole netmap for each name. The agent's own watch knows the
+// names with every version.
+func (a certClient) WatchIPNBus(ctx context.Context, _ ipn.NotifyWatchOpt) (localclient.IPNBusWatcher, error) {
+	now := make(chan struct{})
+	close(now)
+	return &grantWatcher{ctx: ctx, issuer: a.issuer, changed: now}, nil
 }
 
 // CertDomains returns the names that the machine can have certificates for.
-func (a certClient) CertDomains(ctx context.Context) ([]string, error) {
-	return a.Client.CertDomains(ctx)
+func (a certClient) CertDomains(context.Context) ([]string, error) {
+	domains, _ := a.issuer.grants()
+	return domains, nil
 }
+
+// A grantWatcher reports changes of the granted names as changes of the node, after which a
+// CertManager requests the names (tailscale.com kube/certs, waitForCertDomain). The first one is
+// immediate. Not safe for concurrent use.
+type grantWatcher struct {
+	ctx     context.Context
+	issuer  *Issuer
+	changed <-chan struct{}
+}
+
+// Next waits for a change.
+func (w *grantWatcher) Next() (ipn.Notify, error) {
+	select {
+	case <-w.ctx.Done():
+		return ipn.Notify{}, w.ctx.Err()
+	case <-w.changed:
+	}
+	_, w.changed = w.issuer.grants()
+	return ipn.Notify{SelfChange: &tailcfg.Node{}}, nil
+}
+
+// Close does nothing: there is nothing to close.
+func (w *grantWatcher) Close() error { return nil }
 
 // CertPair waits until tailscaled has issued or renewed a certificate. It does not return the
 // certificate, which is in the state Secret. The attempt can be one that an earlier caller
 // started, and it continues when ctx is done.
 func (a certClient) CertPair(ctx context.Context, domain string) (cert, key []byte, err error) {
 	for {
+		// A CertManager also requests a certificate after it has stopped to wait for the name.
+		if ctx.Err() != nil {
+			return nil, nil, ctx.Err()
+		}
 		t := a.issuer.attempt(domain)
 		select {
 		case <-ctx.Done():

@@ -14,15 +14,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	"tailscale.com/client/local"
-	"tailscale.com/ipn"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 )
 
-// A tailscaled answers certificate requests. Its bus is unavailable, so that nothing waits for
-// names.
+// A tailscaled answers certificate requests.
 type tailscaled struct {
 	// takes is how long an attempt takes.
 	takes time.Duration
@@ -35,12 +32,6 @@ type tailscaled struct {
 	// most is how many requests were under way at a time.
 	most, underWay int
 }
-
-func (f *tailscaled) WatchIPNBus(context.Context, ipn.NotifyWatchOpt) (*local.IPNBusWatcher, error) {
-	return nil, errors.New("away")
-}
-
-func (f *tailscaled) CertDomains(context.Context) ([]string, error) { return nil, nil }
 
 func (f *tailscaled) CertPairWithValidity(ctx context.Context, domain string, _ time.Duration) ([]byte, []byte, error) {
 	return f.CertPair(ctx, domain)
@@ -128,7 +119,16 @@ func TestIssuer(t *testing.T) {
 		}
 
 		set(1, "b.ts.net", "a.ts.net", "a.ts.net")
-		asked("Each name must be requested once.", map[string]int{"a.ts.net": 1, "b.ts.net": 1})
+		asked("A name must not be requested before control grants it.", map[string]int{})
+		i.Grant([]string{"c.ts.net", "b.ts.net"})
+		synctest.Wait()
+		asked("A name must be requested as soon as control grants it.", map[string]int{"b.ts.net": 1})
+		set(1, "a.ts.net")
+		set(1, "a.ts.net", "b.ts.net")
+		asked("A name that is wanted again must be requested again.", map[string]int{"b.ts.net": 1})
+		i.Grant([]string{"a.ts.net", "b.ts.net", "c.ts.net", "d.ts.net"})
+		synctest.Wait()
+		asked("The other names must not be requested again.", map[string]int{"a.ts.net": 1})
 		set(1, "a.ts.net", "b.ts.net")
 		asked("The same names must not be requested again.", map[string]int{})
 		<-time.After(25 * time.Hour)
@@ -143,7 +143,7 @@ func TestIssuer(t *testing.T) {
 		asked("A new name must be requested.", map[string]int{"c.ts.net": 1})
 		problem("A problem must be reported in one short line.",
 			map[string]string{"c.ts.net": "500 Internal Server Error: " + strings.Repeat("x", maxProblem-27)})
-		if diff := cmp.Diff(map[Result]int{Issued: 6, Failed: 1}, results); diff != "" {
+		if diff := cmp.Diff(map[Result]int{Issued: 7, Failed: 1}, results); diff != "" {
 			t.Errorf("Each attempt must be counted by its result: -want, +got:\n%s", diff)
 		}
 		f.set(nil)
@@ -223,6 +223,7 @@ func TestUnderWay(t *testing.T) {
 				defer cancel()
 				f := &tailscaled{asked: map[string]int{}, takes: 10 * time.Second, fails: tc.fails}
 				i := New(ctx, f, quiet())
+				i.Grant(a)
 				for _, s := range tc.steps {
 					<-time.After(s.after)
 					if err := i.Set(ctx, s.session, s.domains); err != nil {
@@ -258,6 +259,7 @@ func TestTurns(t *testing.T) {
 		for n := range 3 * maxAttempts {
 			domains = append(domains, fmt.Sprintf("web-%02d.ts.net", n))
 		}
+		i.Grant(domains)
 		begin := time.Now()
 		if err := i.Set(ctx, 1, domains); err != nil {
 			t.Fatalf("Set(...): %v", err)
@@ -309,6 +311,7 @@ func TestLimited(t *testing.T) {
 			"500 Internal Server Error: 429 urn:ietf:params:acme:error:rateLimited: too many certificates (50) already issued for \"tail1234.ts.net\" in the last 168h0m0s, retry after " + until.Format(time.DateTime) + " UTC: see https://letsencrypt.org/docs/rate-limits/")}
 		i := New(ctx, f, quiet())
 		a := []string{"a.ts.net"}
+		i.Grant(a)
 		set := func(session int, domains ...string) {
 			t.Helper()
 			if err := i.Set(ctx, session, domains); err != nil {
@@ -402,6 +405,7 @@ func TestReplace(t *testing.T) {
 				o := quiet()
 				o.Directory = tc.directory
 				i := New(ctx, f, o)
+				i.Grant([]string{"a.ts.net"})
 				if err := i.Set(ctx, 1, []string{"a.ts.net"}); err != nil {
 					t.Fatalf("Set(...): %v", err)
 				}

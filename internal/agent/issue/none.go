@@ -11,6 +11,9 @@ type None struct{}
 // Set does nothing.
 func (None) Set(context.Context, int, []string) error { return nil }
 
+// Grant does nothing.
+func (None) Grant([]string) {}
+
 // Statuses returns nil.
 func (None) Statuses() map[string]Status { return nil }
 

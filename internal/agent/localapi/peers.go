@@ -256,11 +256,22 @@ func (p *Peers) update(n ipn.Notify) bool {
 	}
 	// A whole new netmap comes with the node itself and all its peers (tailscale.com ipn/ipnlocal,
 	// SetControlClientStatus); it does not list the peers that are gone. A notification without the
-	// node itself is a change of the netmap.
-	if n.SelfChange != nil && n.InitialStatus == nil {
-		changed = p.setSelf(n.SelfChange.Name) || changed
-		stay := make(map[tailcfg.NodeID]bool, len(n.PeersChanged))
-		for _, node := range n.PeersChanged {
+	// node itself is a change of the netmap. Versions before 1.100 report it as NetMap.
+	peers := n.PeersChanged
+	name, whole := "", false
+	switch nm := n.NetMap; {
+	case nm != nil && nm.SelfNode.Valid():
+		name, whole, peers = nm.SelfNode.Name(), true, make([]*tailcfg.Node, 0, len(nm.Peers))
+		for _, v := range nm.Peers {
+			peers = append(peers, v.AsStruct())
+		}
+	case n.SelfChange != nil && n.InitialStatus == nil:
+		name, whole = n.SelfChange.Name, true
+	}
+	if whole {
+		changed = p.setSelf(name) || changed
+		stay := make(map[tailcfg.NodeID]bool, len(peers))
+		for _, node := range peers {
 			stay[node.ID] = true
 		}
 		for id := range maps.Clone(p.devices) {
@@ -269,7 +280,7 @@ func (p *Peers) update(n ipn.Notify) bool {
 			}
 		}
 	}
-	for _, node := range n.PeersChanged {
+	for _, node := range peers {
 		changed = p.upsert(node.ID, deviceOf(node)) || changed
 	}
 	for _, c := range n.PeerChangedPatch {

@@ -22,6 +22,7 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi/localapitest"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
 )
 
 // follow returns Peers that are kept up to date with s, and a function that waits until a
@@ -63,13 +64,31 @@ func host(addr string, devices ...localapi.Device) localapi.Host {
 	return localapi.Host{Addr: netip.MustParseAddr(addr), Devices: devices}
 }
 
+// TestPeers watches tailscaled of a version with each kind of bus.
 func TestPeers(t *testing.T) {
+	cases := map[string]struct {
+		version string
+		bus     localapitest.Bus
+	}{
+		"Newest": {version: products.TailscaledNewest, bus: localapitest.BusStatus},
+		"Oldest": {version: products.TailscaledOldest, bus: localapitest.BusNetmaps},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := localapitest.New(t, func() {})
+			s.SetVersion(tc.version, tc.bus)
+			testPeers(t, s)
+		})
+	}
+}
+
+func testPeers(t *testing.T, s *localapitest.Server) {
+	t.Helper()
 	db := localapi.Device{Name: "db.example.ts.net", Addr: netip.MustParseAddr("100.64.0.9"), Tags: []string{"tag:db"}}
 	router := localapi.Device{Name: "router.example.ts.net", Addr: netip.MustParseAddr("100.64.0.2")}
 	router2 := localapi.Device{Name: "router2.example.ts.net", Addr: netip.MustParseAddr("100.64.0.3")}
 	nobody := localapi.Host{}
 
-	s := localapitest.New(t, func() {})
 	s.Set(ipn.Running)
 	s.SetPeers(
 		localapitest.Peer(1, "db", []string{"tag:db"}, []string{"fd7a:115c:a1e0::9", "100.64.0.9"}, "100.100.0.1/32"),

@@ -59,7 +59,8 @@ func newRouteTable() *routeTable { return &routeTable{holders: make(map[tailcfg.
 
 // update applies a notification, and reports whether it contained anything of interest. The
 // network map of this node itself has its PrimaryRoutes; a peer's AllowedIPs have the routes for
-// which it is primary, as this node is to use them (tailcfg.Node).
+// which it is primary, as this node is to use them (tailcfg.Node). Versions before 1.100 report
+// whole network maps as NetMap.
 func (t *routeTable) update(n ipn.Notify) bool {
 	changed := false
 	if s := n.InitialStatus; s != nil && s.Self != nil {
@@ -72,7 +73,14 @@ func (t *routeTable) update(n ipn.Notify) bool {
 			t.hold(ps.NodeID, deviceOfStatus(ps))
 		}
 	}
-	if n.SelfChange != nil && n.InitialStatus == nil {
+	switch nm := n.NetMap; {
+	case nm != nil && nm.SelfNode.Valid():
+		changed, t.known, t.primary = true, true, serviceAddrs(nm.SelfNode.PrimaryRoutes().AsSlice(), nil)
+		clear(t.holders)
+		for _, p := range nm.Peers {
+			t.hold(p.ID(), deviceOf(p.AsStruct()))
+		}
+	case n.SelfChange != nil && n.InitialStatus == nil:
 		// A whole new network map: the comment in Peers.update.
 		changed, t.primary = true, serviceAddrs(n.SelfChange.PrimaryRoutes, nil)
 		clear(t.holders)

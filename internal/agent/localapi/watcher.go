@@ -9,10 +9,7 @@ package localapi
 
 import (
 	"context"
-	"maps"
 	"net/netip"
-	"slices"
-	"strings"
 	"time"
 
 	"tailscale.com/client/local"
@@ -32,53 +29,8 @@ const (
 	maxPause = 2 * time.Second
 )
 
-// reloadTimeout bounds one request to tailscaled.
-const reloadTimeout = 10 * time.Second
-
-// busMask requests one whole status at first, and then changes of the node itself and of peers,
-// which may be primary for services. Without NotifyPeerPatches tailscaled would send a whole node
-// for each small change. NotifyInitialState is not needed: the status contains the state.
-const busMask = ipn.NotifyInitialStatus | ipn.NotifyNoNetMap | ipn.NotifyPeerChanges | ipn.NotifyPeerPatches
-
-// peersMask also requests whether the node uses the routes of subnet routers.
-const peersMask = busMask | ipn.NotifyInitialPrefs
-
-// A State is the known state of tailscaled.
-type State struct {
-	// Session counts connections to tailscaled. It increases when tailscaled was restarted.
-	Session int
-
-	// Running reports whether tailscaled is logged in and connected.
-	Running bool
-
-	// Accepted are the services that control accepted this node for. The map does not change once
-	// published.
-	Accepted map[string]bool
-
-	// HTTPS reports whether the tailnet provides certificates. Only valid if HTTPSKnown is true.
-	HTTPS bool
-
-	// HTTPSKnown reports whether tailscaled has reported HTTPS in this session.
-	HTTPSKnown bool
-
-	// Addresses are the machine's addresses in the tailnet. The slice does not change once
-	// published.
-	Addresses []netip.Addr
-
-	// Routes are the addresses of services for which nodes are primary.
-	Routes Routes
-
-	// Tags are the machine's tags. The slice does not change once published.
-	Tags []string
-
-	// Visible are the addresses of the services that the policy lets this node see, by their name.
-	// It is nil if control does not report them. The map does not change once published.
-	Visible map[string][]netip.Addr
-
-	// Peers counts the changes of peers. It is zero until peers are known, and stays zero in a
-	// Watcher without Peers.
-	Peers int
-}
+// requestTimeout bounds one request to tailscaled.
+const requestTimeout = 10 * time.Second
 
 // A Client has the methods of tailscaled's LocalAPI that a Watcher needs.
 type Client interface {
@@ -87,7 +39,8 @@ type Client interface {
 	Logout(ctx context.Context) error
 	WhoIs(ctx context.Context, addr string) (*apitype.WhoIsResponse, error)
 	DNSConfig(ctx context.Context) (*tailcfg.DNSConfig, error)
-	CertDomains(ctx context.Context) ([]string, error)
+	StatusWithoutPeers(ctx context.Context) (*ipnstate.Status, error)
+	GetPrefs(ctx context.Context) (*ipn.Prefs, error)
 	Ping(ctx context.Context, addr netip.Addr, t tailcfg.PingType) (*ipnstate.PingResult, error)
 	CertPair(ctx context.Context, domain string) (cert, key []byte, err error)
 	CertPairWithValidity(ctx context.Context, domain string, minValidity time.Duration) (cert, key []byte, err error)
@@ -108,6 +61,9 @@ type Watcher struct {
 
 	// reloaded is called when tailscaled has reloaded its config.
 	reloaded func()
+
+	// pollEvery is the pause between two requests of the status.
+	pollEvery time.Duration
 
 	denied bool
 	state  State
@@ -130,7 +86,7 @@ func WithReloaded(fn func()) WatcherOption {
 // NewWatcher returns a Watcher of the tailscaled behind c. It calls changed, from one
 // goroutine, with each state that differs from the previous one.
 func NewWatcher(c Client, log logging.Logger, changed func(State), o ...WatcherOption) *Watcher {
-	w := &Watcher{client: c, log: log, changed: changed, mask: busMask, reload: make(chan struct{}, 1), reloaded: func() {}}
+	w := &Watcher{client: c, log: log, changed: changed, mask: busMask, reload: make(chan struct{}, 1), reloaded: func() {}, pollEvery: pollEvery}
 	for _, fn := range o {
 		fn(w)
 	}
@@ -156,7 +112,7 @@ func (w *Watcher) Reload() {
 // Logout logs tailscaled out of its tailnet. An error is only logged: the caller sees in the
 // state whether the logout succeeded.
 func (w *Watcher) Logout(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, reloadTimeout)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	if err := w.client.Logout(ctx); err != nil {
 		w.log.Info("Cannot log the node out", "error", err)
@@ -165,13 +121,22 @@ func (w *Watcher) Logout(ctx context.Context) {
 
 // Run watches tailscaled until ctx is done.
 func (w *Watcher) Run(ctx context.Context) {
-	pause := minPause
+	pause, refused := minPause, 0
 	for ctx.Err() == nil {
-		bus, err := w.client.WatchIPNBus(ctx, w.mask)
-		if err == nil {
-			pause = minPause
-			w.log.Debug("Lost tailscaled", "error", w.follow(ctx, bus))
-		} else {
+		bus, first, err := w.open(ctx)
+		switch {
+		case err == nil:
+			pause, refused = minPause, 0
+			w.log.Debug("Lost tailscaled", "error", w.follow(ctx, bus, first))
+		case w.answers(ctx):
+			if refused++; refused < maxRefused {
+				break
+			}
+			pause, refused = minPause, 0
+			w.log.Info("Cannot read tailscaled's notifications, asking for its status instead", "every", w.pollEvery.String(), "error", err)
+			w.log.Debug("Lost tailscaled", "error", w.poll(ctx))
+		default:
+			refused = 0
 			// Only now tailscaled is known to be gone: a stream can also end while tailscaled runs.
 			w.publish(State{Session: w.state.Session, Peers: w.state.Peers})
 		}
@@ -183,8 +148,8 @@ func (w *Watcher) Run(ctx context.Context) {
 	}
 }
 
-// follow reads the bus until it ends.
-func (w *Watcher) follow(ctx context.Context, bus *local.IPNBusWatcher) error {
+// follow reads the bus until it ends. The first notification has been read already.
+func (w *Watcher) follow(ctx context.Context, bus *local.IPNBusWatcher, first ipn.Notify) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
@@ -192,162 +157,97 @@ func (w *Watcher) follow(ctx context.Context, bus *local.IPNBusWatcher) error {
 		// The error reports the end of the stream, which Next also reports.
 		_ = bus.Close()
 	}()
-
-	running := make(chan bool, 1)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		w.reloadWhileRunning(ctx, running)
-	}()
-	defer func() {
-		cancel()
-		<-done
-	}()
+	running, stop := w.startReloading(ctx)
+	defer stop()
 
 	st := State{Session: w.state.Session + 1, Peers: w.state.Peers}
 	table := newRouteTable()
-	for {
-		n, err := bus.Next()
-		if err != nil {
-			return errors.Wrap(err, "cannot read from tailscaled's bus")
-		}
-		changed := st.update(n)
-		if table.update(n) {
-			st.Routes = table.routes()
-			changed = true
-		}
-		peersChanged, err := w.updatePeers(ctx, n)
-		if peersChanged {
-			st.Peers++
-			changed = true
-		}
+	for n := first; ; {
+		changed, err := w.apply(ctx, &st, table, n)
 		if changed {
 			w.publish(st)
 			latest(running, st.Running)
 		}
-		if err != nil {
+		if err != nil && first.InitialStatus != nil {
+			// The names of services may be old ones, and no notification may follow for a long time,
+			// since control sends what changes only. The status of a new stream has them.
 			return err
+		}
+		if n, err = bus.Next(); err != nil {
+			return errors.Wrap(err, "cannot read from tailscaled's bus")
 		}
 	}
 }
 
+// apply applies a notification to st, to the routes and to the peers, and reports whether it
+// contained anything of interest. It is an error if the DNS config cannot be read.
+func (w *Watcher) apply(ctx context.Context, st *State, table *routeTable, n ipn.Notify) (bool, error) {
+	var dns *tailcfg.DNSConfig
+	var err error
+	if n.SelfChange != nil && n.NetMap == nil {
+		dns, err = w.dnsConfig(ctx)
+	}
+	changed := st.update(n, dns)
+	if table.update(n) {
+		st.Routes = table.routes()
+		changed = true
+	}
+	if w.updatePeers(n, dns) {
+		st.Peers++
+		changed = true
+	}
+	return changed, err
+}
+
+// dnsConfig returns the current DNS config, about which the bus sends no notifications.
+func (w *Watcher) dnsConfig(ctx context.Context) (*tailcfg.DNSConfig, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	dns, err := w.client.DNSConfig(ctx)
+	return dns, errors.Wrap(err, "cannot get the DNS config from tailscaled")
+}
+
 // updatePeers applies a notification to the peers, if the Watcher has any, and reports whether
-// they have changed. After an error the names of services may be old ones, and no notification may
-// follow for a long time, since control sends what changes only. The status of a new stream has
-// them.
-func (w *Watcher) updatePeers(ctx context.Context, n ipn.Notify) (bool, error) {
+// they have changed.
+func (w *Watcher) updatePeers(n ipn.Notify, dns *tailcfg.DNSConfig) bool {
 	if w.peers == nil {
-		return false, nil
+		return false
 	}
 	changed := w.peers.update(n)
 	switch {
 	case n.InitialStatus != nil:
 		changed = w.peers.setRecords(n.InitialStatus.ExtraRecords) || changed
-	case n.SelfChange != nil:
-		// The bus sends no notifications about DNS.
-		ctx, cancel := context.WithTimeout(ctx, reloadTimeout)
-		defer cancel()
-		dns, err := w.client.DNSConfig(ctx)
-		if err != nil {
-			return changed, errors.Wrap(err, "cannot get names of services from tailscaled")
-		}
+	case n.NetMap != nil:
+		changed = w.peers.setRecords(n.NetMap.DNS.ExtraRecords) || changed
+	case dns != nil:
 		changed = w.peers.setRecords(dns.ExtraRecords) || changed
 	}
-	return changed, nil
+	return changed
 }
 
 // publish publishes st if it differs from the known state.
 func (w *Watcher) publish(st State) {
-	if st.Session == w.state.Session && st.Running == w.state.Running && st.Peers == w.state.Peers && maps.Equal(st.Accepted, w.state.Accepted) && st.Routes.equal(w.state.Routes) &&
-		slices.Equal(st.Addresses, w.state.Addresses) && slices.Equal(st.Tags, w.state.Tags) && maps.EqualFunc(st.Visible, w.state.Visible, slices.Equal) &&
-		st.HTTPS == w.state.HTTPS && st.HTTPSKnown == w.state.HTTPSKnown {
+	if st.equal(w.state) {
 		return
 	}
 	w.state = st
 	w.changed(st)
 }
 
-// update applies a notification, and reports whether it contained anything of interest.
-func (st *State) update(n ipn.Notify) bool {
-	changed := false
-	if s := n.InitialStatus; s != nil {
-		changed = true
-		st.Running = s.BackendState == ipn.Running.String()
-		cm := capMap(s)
-		st.Accepted, st.Visible = accepted(cm), visible(cm)
-		st.Tags = nil
-		if s.Self != nil && s.Self.Tags != nil {
-			st.Tags = s.Self.Tags.AsSlice()
-		}
-		st.HTTPS = len(s.CertDomains) > 0 || cm.Contains(tailcfg.CapabilityHTTPS)
-		st.HTTPSKnown = st.Running
-		st.Addresses = s.TailscaleIPs
+// startReloading reloads tailscaled's config in the background: once tailscaled runs, which the
+// returned channel receives, and then on each request. stop waits for the end.
+func (w *Watcher) startReloading(ctx context.Context) (running chan bool, stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	running = make(chan bool, 1)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		w.reloadWhileRunning(ctx, running)
+	}()
+	return running, func() {
+		cancel()
+		<-done
 	}
-	if n.State != nil {
-		changed = true
-		st.Running = *n.State == ipn.Running
-	}
-	if n.SelfChange != nil {
-		changed = true
-		st.Accepted, st.Visible = accepted(n.SelfChange.CapMap), visible(n.SelfChange.CapMap)
-		st.Tags = n.SelfChange.Tags
-		st.Addresses = nil
-		for _, p := range n.SelfChange.Addresses {
-			st.Addresses = append(st.Addresses, p.Addr())
-		}
-		// The bus does not send the names of certificates, but the node has this capability if
-		// there are any.
-		st.HTTPS, st.HTTPSKnown = n.SelfChange.CapMap.Contains(tailcfg.CapabilityHTTPS), true
-	}
-	return changed
-}
-
-func capMap(s *ipnstate.Status) tailcfg.NodeCapMap {
-	if s.Self == nil {
-		return nil
-	}
-	return s.Self.CapMap
-}
-
-// accepted returns the services in the node's own service-host capability.
-func accepted(cm tailcfg.NodeCapMap) map[string]bool {
-	out := make(map[string]bool)
-
-	// Control encodes the value. A value that cannot be read accepts no service.
-	mappings, err := tailcfg.UnmarshalNodeCapJSON[tailcfg.ServiceIPMappings](cm, tailcfg.NodeAttrServiceHost)
-	if err != nil {
-		return out
-	}
-	for _, m := range mappings {
-		for name := range m {
-			out[name.String()] = true
-		}
-	}
-	return out
-}
-
-// visible returns the addresses of the services in the node's own capabilities, one for each
-// service that the policy lets the node reach (tailcfg.NodeAttrPrefixServices). Without any, it
-// returns nil: control may not send them, so nothing follows for a service that is not among them.
-func visible(cm tailcfg.NodeCapMap) map[string][]netip.Addr {
-	var out map[string][]netip.Addr
-	for c := range cm {
-		if !strings.HasPrefix(string(c), string(tailcfg.NodeAttrPrefixServices)) {
-			continue
-		}
-		details, err := tailcfg.UnmarshalNodeCapJSON[tailcfg.ServiceDetails](cm, c)
-		if err != nil {
-			// Which service this is cannot be known: it may be any.
-			return nil
-		}
-		for _, d := range details {
-			if out == nil {
-				out = make(map[string][]netip.Addr)
-			}
-			out[d.Name.String()] = d.Addrs
-		}
-	}
-	return out
 }
 
 // reloadWhileRunning reloads tailscaled's config once it runs, and then on each request. The
@@ -380,7 +280,7 @@ func (w *Watcher) reloadWhileRunning(ctx context.Context, running <-chan bool) {
 }
 
 func (w *Watcher) reloadOnce(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, reloadTimeout)
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 
 	_, err := w.client.ReloadConfig(ctx)

@@ -5,6 +5,7 @@ package plan
 
 import (
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -228,10 +229,22 @@ func TestStatus(t *testing.T) {
 		reason string
 		tn     Tailnet
 		want   []v1alpha1.HostedService
+		agent  v1alpha1.MachineAgentStatus
 	}{
+		"Unknown": {
+			reason: "A service whose acceptance is not known does not wait for it.",
+			tn:     Tailnet{Running: true, Accepted: map[string]bool{"svc:c": true}, Version: "1.999.0-" + strings.Repeat("t", 100), Polled: true},
+			agent:  v1alpha1.MachineAgentStatus{TailscaledVersion: "1.999.0-" + strings.Repeat("t", 56), Polled: true, AcceptanceUnknown: true},
+			want: []v1alpha1.HostedService{
+				{Name: "svc:a", Advertised: true, HealthyBackends: 1, TotalBackends: 1},
+				{Name: "svc:b", Advertised: true, HealthyBackends: 2, TotalBackends: 2},
+				{Name: "svc:c", Accepted: true, TotalBackends: 1, Message: "No backend answers: d:8080 (timed out)"},
+			},
+		},
 		"Running": {
 			reason: "A service is accepted when control gave it to the machine, whether advertised or not.",
-			tn:     Tailnet{Running: true, Accepted: map[string]bool{"svc:a": true, "svc:c": true}},
+			tn:     Tailnet{Running: true, AcceptedKnown: true, Version: "1.102.5", Accepted: map[string]bool{"svc:a": true, "svc:c": true}},
+			agent:  v1alpha1.MachineAgentStatus{TailscaledVersion: "1.102.5"},
 			want: []v1alpha1.HostedService{
 				{Name: "svc:a", Advertised: true, Accepted: true, HealthyBackends: 1, TotalBackends: 1},
 				{Name: "svc:b", Advertised: true, HealthyBackends: 2, TotalBackends: 2, Message: messageNotAccepted},
@@ -249,7 +262,8 @@ func TestStatus(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			want := &v1alpha1.MachineAgentStatus{PodIP: "10.0.0.7", Services: tc.want}
+			want := tc.agent.DeepCopy()
+			want.PodIP, want.Services = "10.0.0.7", tc.want
 			if diff := cmp.Diff(want, Status("10.0.0.7", services, tc.tn)); diff != "" {
 				t.Errorf("\n%s\nStatus(...): -want, +got:\n%s", tc.reason, diff)
 			}

@@ -4,6 +4,8 @@
 package plan
 
 import (
+	"strings"
+
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 )
 
@@ -15,6 +17,15 @@ type Tailnet struct {
 	// Accepted are the services that control accepted this machine for.
 	Accepted map[string]bool
 
+	// AcceptedKnown reports that control has not accepted this machine for the others.
+	AcceptedKnown bool
+
+	// Version is the version that tailscaled reports. Empty if it has reported none.
+	Version string
+
+	// Polled reports that tailscaled's notifications cannot be read.
+	Polled bool
+
 	// Readvertised is how often each service was withdrawn and advertised again.
 	Readvertised map[string]int
 
@@ -24,7 +35,10 @@ type Tailnet struct {
 
 // Status returns the status to report of services.
 func Status(podIP string, services []Service, tn Tailnet) *v1alpha1.MachineAgentStatus {
-	out := &v1alpha1.MachineAgentStatus{PodIP: podIP}
+	out := &v1alpha1.MachineAgentStatus{
+		PodIP: podIP, TailscaledVersion: reported(tn.Version), Polled: tn.Polled,
+		AcceptanceUnknown: tn.Running && !tn.AcceptedKnown,
+	}
 	for _, s := range services {
 		out.Services = append(out.Services, v1alpha1.HostedService{
 			Name:             s.Name,
@@ -47,11 +61,22 @@ func message(s Service, tn Tailnet) string {
 		return s.Message
 	case !tn.Running:
 		return messageNotInTailnet
-	case !tn.Accepted[s.Name]:
+	case !tn.Accepted[s.Name] && tn.AcceptedKnown:
 		return messageNotAccepted
 	case tn.Routed[s.Name] == v1alpha1.RoutingFalse:
 		return messageNotRouted
 	default:
 		return ""
 	}
+}
+
+// maxVersion bounds the reported part of a version.
+const maxVersion = 64
+
+// reported returns a version as the Machine's status has it.
+func reported(version string) string {
+	if len(version) > maxVersion {
+		version = strings.ToValidUTF8(version[:maxVersion], "")
+	}
+	return version
 }

@@ -151,6 +151,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Machine) (managed.E
 		return managed.ExternalObservation{}, err
 	}
 	e.report(mg, p, d, authKeyOf(s.config.Data[meta.ConfigKey]) != "")
+	observeTailscaled(mg)
 	if at := s.state.GetDeletionTimestamp(); at != nil {
 		mg.SetConditions(xpv2.Unavailable().WithMessage("The state Secret was deleted; it is made again"))
 		return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: e.now().Before(at.Add(stateDeletedGrace))}, nil

@@ -173,6 +173,9 @@ func summary(name string, m *v1alpha1.Machine, failed string) v1alpha1.MachineSu
 	out.Failed = out.Failed || m.GetCondition(xpv2.TypeSynced).Status == corev1.ConditionFalse
 	out.NodeID, out.DNSName, out.Hostname, out.Addresses, out.Tags = o.NodeID, o.Name, o.Hostname, o.Addresses, o.Tags
 	out.Online, out.LastSeen = ptr.Deref(o.Online, false), o.LastSeen
+	if c := m.GetCondition(meta.TypeTailscaledTested); c.Status == corev1.ConditionFalse {
+		out.Warning = egress.Cut(c.Message, 1)
+	}
 	if a := m.Status.Agent; a != nil {
 		out.PodIP, out.EgressConfig, out.Network = a.PodIP, a.EgressConfig, a.Network
 		if !out.Ready {

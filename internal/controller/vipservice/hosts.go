@@ -36,6 +36,9 @@ type claim struct {
 	Routed      v1alpha1.Routing
 	PrimarySeen bool
 
+	// Unknown reports that the machine does not know whether control accepted it.
+	Unknown bool
+
 	// Readvertised is how often the agent has withdrawn the service and advertised it again.
 	Readvertised int32
 
@@ -62,6 +65,9 @@ func (c claims) certificate() *xpv2.Condition {
 	return out
 }
 
+// notAccepted reports whether control is known not to have accepted a machine that advertises.
+func (c claim) notAccepted() bool { return c.Advertised && !c.Accepted && !c.Unknown }
+
 // settled reports whether the hosts match the agents' claims. An approved host may be listed before
 // it advertises.
 func (c claims) settled(hosts []tailscale.Host) bool {
@@ -74,7 +80,7 @@ func (c claims) settled(hosts []tailscale.Host) bool {
 	}
 	for id, cl := range c {
 		h, ok := known[id]
-		if cl.Advertised && (!ok || !cl.Accepted || !c.configured(h) || !h.Approved()) {
+		if cl.Advertised && (!ok || cl.notAccepted() || !c.configured(h) || !h.Approved()) {
 			return false
 		}
 	}
@@ -85,14 +91,14 @@ func (c claims) settled(hosts []tailscale.Host) bool {
 // one state with a known meaning. For a machine of ours its agent knows more: it advertises the
 // service once it serves it, and an approved host answers once control has given it the addresses,
 // which may be later than the approval (tailscale/tailscale#18821). Control's acceptance of the
-// machine alone does not show that it serves.
+// machine alone does not show that it serves. Where the acceptance is unknown, the approval counts.
 func (c claims) configured(h tailscale.Host) bool {
 	cl, ours := c[h.NodeID]
 	if !ours {
 		return h.Ready()
 	}
 	if h.Approved() {
-		return cl.Advertised && cl.Accepted
+		return cl.Advertised && !cl.notAccepted()
 	}
 	return cl.Advertised && h.Ready()
 }
@@ -128,7 +134,11 @@ func agentClaims(machines []v1alpha1.Machine, service string) claims {
 		}
 		for _, s := range m.Status.Agent.Services {
 			if s.Name == service {
-				cl := claim{Advertised: s.Advertised, Accepted: s.Accepted, Routed: s.Routed, PrimarySeen: m.Status.Agent.PrimaryRoutesSeen, Readvertised: s.Readvertisements, Healthy: s.HealthyBackends, Total: s.TotalBackends, Endpoints: m.GetLabels()[meta.LabelEndpoints]}
+				cl := claim{
+					Advertised: s.Advertised, Accepted: s.Accepted, Unknown: !s.Accepted && m.Status.Agent.AcceptanceUnknown,
+					Routed: s.Routed, PrimarySeen: m.Status.Agent.PrimaryRoutesSeen, Readvertised: s.Readvertisements,
+					Healthy: s.HealthyBackends, Total: s.TotalBackends, Endpoints: m.GetLabels()[meta.LabelEndpoints],
+				}
 				if s.Reason != "" {
 					cl.Reason, cl.Message = s.Reason, s.Message
 				}

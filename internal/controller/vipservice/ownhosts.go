@@ -72,10 +72,11 @@ func (e *sharing) ownService(mg *v1alpha1.VIPService) string {
 	return registry.RecordName(string(mg.Spec.ForProvider.Name), e.clusterID)
 }
 
-// accepted reports whether control has accepted all hosts whose agents offer a service.
+// accepted reports whether control has accepted all hosts whose agents offer a service, as far as
+// that is known.
 func (c claims) accepted() bool {
 	for _, cl := range c {
-		if cl.Advertised && !cl.Accepted {
+		if cl.notAccepted() {
 			return false
 		}
 	}

@@ -104,7 +104,7 @@ func observeTags(mg *v1alpha1.VIPService, cl claims, devices []tailscale.Device)
 	for i := range devices {
 		d := &devices[i]
 		c, ours := cl[d.NodeID]
-		if ours && c.Advertised && !c.Accepted && len(tags) > 0 && !hasTag(tags, *d) {
+		if ours && c.notAccepted() && len(tags) > 0 && !hasTag(tags, *d) {
 			differ = append(differ, fmt.Sprintf("%s (%s)", d.Name, strings.Join(tailscale.Sorted(d.Tags), ", ")))
 		}
 	}

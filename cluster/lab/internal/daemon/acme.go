@@ -41,9 +41,9 @@ func ACMERoot(p host.Paths) string { return filepath.Join(p.ACME(), "root.pem") 
 // acmeFile is a file of the ACME server.
 func acmeFile(p host.Paths, name string) string { return filepath.Join(p.ACME(), acme+name) }
 
-// trusted is the bundle of certificates that the lab's tailscaled trust: this
+// Trusted is the bundle of certificates that the lab's tailscaled trust: this
 // machine's, and the one that the ACME server's own HTTPS is signed by.
-func trusted(p host.Paths) string { return filepath.Join(p.ACME(), "ca-certificates.crt") }
+func Trusted(p host.Paths) string { return filepath.Join(p.ACME(), "ca-certificates.crt") }
 
 // writeACME writes the files of the ACME server, and the bundle for images.
 func writeACME(p host.Paths, now time.Time) error {
@@ -68,7 +68,7 @@ func writeACME(p host.Paths, now time.Time) error {
 	if err != nil {
 		return errors.Wrap(err, "cannot read this machine's certificates")
 	}
-	if err := os.WriteFile(trusted(p), append(append(bytes.TrimSpace(system), '\n'), ca.PEM()...), 0o644); err != nil { // Public, too.
+	if err := os.WriteFile(Trusted(p), append(append(bytes.TrimSpace(system), '\n'), ca.PEM()...), 0o644); err != nil { // Public, too.
 		return errors.Wrap(err, "cannot write certificates to trust")
 	}
 	config, err := json.Marshal(map[string]any{"pebble": map[string]any{

@@ -189,7 +189,7 @@ func (d *Daemon) registry(ctx context.Context) error {
 
 func (d *Daemon) images(ctx context.Context) error {
 	return d.progress.run("images", func(say func(string)) error {
-		for _, i := range images.Table(d.cfg.Bin, d.cfg.Crossplane, trusted(d.cfg.Paths)) {
+		for _, i := range images.Table(d.cfg.Bin, d.cfg.Crossplane, Trusted(d.cfg.Paths)) {
 			say("pushing " + i.Name)
 			img, err := i.Build()
 			if err != nil {

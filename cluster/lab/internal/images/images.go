@@ -110,6 +110,13 @@ func tailscale(name string, bin map[string]string, roots string) Image {
 	}
 }
 
+// Proxy returns the image of proxies of a version of tools.Proxies. They trust the certificates in
+// the file roots.
+func Proxy(bin map[string]string, version, roots string) Image {
+	daemon, boot := tools.ProxyPrograms(version)
+	return tailscale("docker.io/tailscale/tailscale:"+version, map[string]string{"tailscaled": bin[daemon], "containerboot": bin[boot]}, roots)
+}
+
 // Operator returns the image of Tailscale's own operator, and that of its
 // proxies: the operator runs a shell in them, which upstream's image has.
 func Operator(bin map[string]string) (operator, proxy Image) {

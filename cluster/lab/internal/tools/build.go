@@ -5,6 +5,7 @@ package tools
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -38,6 +39,9 @@ type Builder struct {
 func Key(t Tool, files map[string][]byte, goVersion string) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s\n%s\n%s\n%v\n", goVersion, t.LDFlags, t.Tags, t.Outputs)
+	if t.Toolchain != "" || len(t.Without) > 0 {
+		fmt.Fprintf(h, "%s\n%v\n", t.Toolchain, t.Without)
+	}
 	names := make([]string, 0, len(files))
 	for n := range files {
 		names = append(names, n)
@@ -52,7 +56,7 @@ func Key(t Tool, files map[string][]byte, goVersion string) string {
 
 // Dir returns the folder in the cache that holds, or is to hold, t's binaries.
 func (b *Builder) Dir(t Tool) (string, error) {
-	root := filepath.Join(b.Modules, t.Name)
+	root := b.module(t)
 	files := map[string][]byte{}
 	err := filepath.WalkDir(root, func(p string, d os.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -69,6 +73,18 @@ func (b *Builder) Dir(t Tool) (string, error) {
 		return "", errors.Wrapf(err, "cannot read module of tool %q", t.Name)
 	}
 	return filepath.Join(b.Cache, t.Name+"-"+t.Version+"-"+Key(t, files, b.GoVersion)), nil
+}
+
+// module returns the folder of t's module.
+func (b *Builder) module(t Tool) string { return filepath.Join(b.Modules, cmp.Or(t.Folder, t.Name)) }
+
+// environment returns the environment of Go commands on t's module.
+func environment(t Tool, flags string) []string {
+	env := append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS="+flags)
+	if t.Toolchain != "" {
+		env = append(env, "GOTOOLCHAIN="+t.Toolchain)
+	}
+	return env
 }
 
 // Binaries returns the path of every output and link by name. It doesn't say
@@ -211,6 +227,17 @@ func (b *Builder) build(ctx context.Context, t Tool, dir string) error {
 
 // compile builds t's binaries from its module.
 func (b *Builder) compile(ctx context.Context, t Tool, dir string) error {
+	module := b.module(t)
+	if len(t.Without) > 0 {
+		tmp, err := os.MkdirTemp(b.Cache, unfinished+t.Name+"-")
+		if err != nil {
+			return errors.Wrap(err, "cannot make folder in cache")
+		}
+		defer os.RemoveAll(tmp) // Of use only to the build.
+		if module, err = b.change(ctx, t, tmp); err != nil {
+			return err
+		}
+	}
 	for _, o := range t.Outputs {
 		args := []string{"build"}
 		if strings.HasSuffix(o.Name, ".test") {
@@ -221,8 +248,8 @@ func (b *Builder) compile(ctx context.Context, t Tool, dir string) error {
 			args = append(args, "-tags", t.Tags)
 		}
 		cmd := exec.CommandContext(ctx, "go", append(args, o.Package)...)
-		cmd.Dir = filepath.Join(b.Modules, t.Name)
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=-buildvcs=false")
+		cmd.Dir = module
+		cmd.Env = environment(t, "-buildvcs=false")
 		var said bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &said, &said
 		if err := cmd.Run(); err != nil {
@@ -248,8 +275,8 @@ func tail(s string) string {
 // must be one.
 func (b *Builder) ModuleDir(ctx context.Context, t Tool) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", t.Module)
-	cmd.Dir = filepath.Join(b.Modules, t.Name)
-	cmd.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod")
+	cmd.Dir = b.module(t)
+	cmd.Env = environment(t, "-mod=mod")
 	out, err := cmd.Output()
 	if err != nil {
 		return "", errors.Errorf("cannot find module %q: %v", t.Module, err)

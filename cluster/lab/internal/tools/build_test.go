@@ -5,10 +5,13 @@ package tools
 
 import (
 	"bytes"
+	"cmp"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
 )
 
 func TestKey(t *testing.T) {
@@ -61,12 +64,46 @@ func TestTableAgreesWithModules(t *testing.T) {
 		if tool.Wheel != "" {
 			file, want = "requirements.txt", tool.Wheel+"=="+strings.TrimPrefix(tool.Version, "v")+" "
 		}
-		body, err := os.ReadFile(filepath.Join("..", "..", "..", "tools", tool.Name, file))
+		body, err := os.ReadFile(filepath.Join("..", "..", "..", "tools", cmp.Or(tool.Folder, tool.Name), file))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if !strings.Contains(string(body), want) {
 			t.Errorf("%s of tool %q does not require %q", file, tool.Name, want)
+		}
+	}
+}
+
+// TestRemoveLine makes sure that a line which is to be removed must be there.
+func TestRemoveLine(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "a.go")
+	if err := os.WriteFile(file, []byte("a\n\topts.X = 1\nb\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := removeLine(file, "opts.X"); err != nil {
+		t.Fatal(err)
+	}
+	got, err := os.ReadFile(file)
+	if err != nil || string(got) != "a\nb\n" {
+		t.Errorf("removeLine(...): want the other lines, got %q, %v", got, err)
+	}
+	if err := removeLine(file, "opts.X"); err == nil {
+		t.Error("removeLine(...): want an error for a line that is not there")
+	}
+}
+
+// TestProxies checks that the versions of proxies are the range that the product calls tested.
+func TestProxies(t *testing.T) {
+	all := Proxies()
+	if oldest := all[0].Version; oldest != "v"+products.TailscaledOldest {
+		t.Errorf("the oldest version is %s, and products.TailscaledOldest is %s", oldest, products.TailscaledOldest)
+	}
+	if newest := all[len(all)-1].Version; newest != "v"+products.TailscaledNewest {
+		t.Errorf("the newest version is %s, and products.TailscaledNewest is %s", newest, products.TailscaledNewest)
+	}
+	for _, tool := range all {
+		if !products.TailscaledTested(tool.Version[1:]) || !tool.Optional {
+			t.Errorf("tool %q must be optional and of a tested version", tool.Name)
 		}
 	}
 }

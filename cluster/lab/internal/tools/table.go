@@ -25,6 +25,8 @@ type Output struct {
 type Tool struct {
 	// Name of the tool and of its folder below cluster/tools.
 	Name string
+	// Folder of the tool, relative to cluster/tools, if it is not there.
+	Folder string
 	// Version of the upstream module, for people. go.mod decides, or the
 	// requirements.txt of a wheel.
 	Version string
@@ -37,6 +39,11 @@ type Tool struct {
 	LDFlags string
 	// Tags are Go build tags, separated by commas.
 	Tags string
+	// Toolchain is the toolchain of Go that the module needs, as GOTOOLCHAIN names it. Empty
+	// for the one that builds everything else.
+	Toolchain string
+	// Without names lines to remove from files of the upstream module, by file.
+	Without map[string]string
 	// Outputs that the build makes.
 	Outputs []Output
 	// Optional tools are no part of a lab: they are built when they are asked for.
@@ -80,7 +87,7 @@ const (
 func Table() []Tool {
 	component := "k8s.io/component-base/version"
 	crossplane := "github.com/crossplane/crossplane-runtime/v2/pkg/version.version="
-	return []Tool{
+	return append([]Tool{
 		{
 			Name: "etcd", Version: etcdVersion, Module: "go.etcd.io/etcd/server/v3",
 			Outputs: []Output{{Name: "etcd", Package: "go.etcd.io/etcd/server/v3"}},
@@ -173,7 +180,7 @@ func Table() []Tool {
 			LDFlags: "-X github.com/cert-manager/cert-manager/pkg/util.AppVersion=" + certManagerVersion,
 			Outputs: []Output{{Name: "cert-manager", Package: "."}},
 		},
-	}
+	}, Proxies()...)
 }
 
 // Of returns the name of the tool that brings a program, which is one of the

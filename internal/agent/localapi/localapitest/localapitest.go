@@ -21,8 +21,9 @@ import (
 	"tailscale.com/ipn"
 	"tailscale.com/ipn/ipnstate"
 	"tailscale.com/tailcfg"
-	"tailscale.com/types/key"
 	"tailscale.com/types/views"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
 )
 
 // SelfName is the DNS name of the node itself.
@@ -56,6 +57,9 @@ type Server struct {
 	issue    func(domain string) error
 	visible  []tailcfg.ServiceDetails
 	dnsFails int
+	version  string
+	bus      Bus
+	silent   bool
 }
 
 // New returns a running server that is not in a tailnet. It calls onReload when a client
@@ -68,6 +72,7 @@ func New(t *testing.T, onReload func()) *Server {
 		onReload: onReload,
 		state:    ipn.Starting,
 		watchers: make(map[chan ipn.Notify]bool),
+		version:  products.TailscaledNewest,
 	}
 	s.Start()
 	t.Cleanup(s.Stop)
@@ -88,7 +93,8 @@ func (s *Server) Start() {
 	mux.HandleFunc("POST /localapi/v0/dial", s.serveDial)
 	mux.HandleFunc("POST /localapi/v0/ping", s.ping)
 	mux.HandleFunc("GET /localapi/v0/dns-config", s.dnsConfig)
-	mux.HandleFunc("GET /localapi/v0/cert-domains", s.certDomains)
+	mux.HandleFunc("GET /localapi/v0/status", s.serveStatus)
+	mux.HandleFunc("GET /localapi/v0/prefs", s.servePrefs)
 	mux.HandleFunc("GET /localapi/v0/cert/{domain}", s.cert)
 	srv := &http.Server{Handler: mux} //nolint:gosec // Its only client is the test.
 	s.mu.Lock()
@@ -148,7 +154,10 @@ func (s *Server) netmap(state *ipn.State) ipn.Notify {
 	for _, a := range s.addrs {
 		self.Addresses = append(self.Addresses, netip.PrefixFrom(a, a.BitLen()))
 	}
-	return ipn.Notify{State: state, SelfChange: self, PeersChanged: s.peers}
+	if s.bus == BusNetmaps {
+		return ipn.Notify{Version: s.version, State: state, NetMap: s.wholeNetmap(self)}
+	}
+	return ipn.Notify{Version: s.version, State: state, SelfChange: self, PeersChanged: s.peers}
 }
 
 // Deny makes the server refuse to reload the config, as tailscaled does for another user.
@@ -196,7 +205,10 @@ func (s *Server) capMap() tailcfg.NodeCapMap {
 	if err != nil {
 		s.t.Errorf("cannot encode services: %v", err)
 	}
-	out := tailcfg.NodeCapMap{tailcfg.NodeAttrServiceHost: {tailcfg.RawMessage(b)}}
+	out := tailcfg.NodeCapMap{}
+	if len(s.accepted) > 0 {
+		out[tailcfg.NodeAttrServiceHost] = []tailcfg.RawMessage{tailcfg.RawMessage(b)}
+	}
 	for i, v := range s.visible {
 		m, err := tailcfg.MarshalCapJSON(v)
 		if err != nil {
@@ -204,7 +216,7 @@ func (s *Server) capMap() tailcfg.NodeCapMap {
 		}
 		out[tailcfg.NodeCapability(string(tailcfg.NodeAttrPrefixServices)+strconv.Itoa(i))] = []tailcfg.RawMessage{m}
 	}
-	if len(s.domains) > 0 {
+	if len(s.domains) > 0 && !s.silent {
 		out[tailcfg.CapabilityHTTPS] = nil
 	}
 	return out
@@ -218,15 +230,6 @@ func (s *Server) SetHTTPS(issue func(domain string) error, domains ...string) {
 	s.issue, s.domains = issue, domains
 	for c := range s.watchers {
 		c <- s.netmap(&s.state)
-	}
-}
-
-func (s *Server) certDomains(w http.ResponseWriter, _ *http.Request) {
-	s.mu.Lock()
-	domains := slices.Clone(s.domains)
-	s.mu.Unlock()
-	if err := json.NewEncoder(w).Encode(domains); err != nil {
-		s.t.Logf("cannot answer: %v", err)
 	}
 }
 
@@ -248,26 +251,13 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 	// The buffer is large enough that Set never waits for a watcher.
 	c := make(chan ipn.Notify, 1000)
 	s.mu.Lock()
+	first, err := s.first(r.URL.Query().Get("mask"))
+	if err != nil {
+		s.mu.Unlock()
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
 	s.watchers[c] = true
-	first := ipn.Notify{InitialStatus: &ipnstate.Status{
-		BackendState: s.state.String(),
-		TailscaleIPs: s.addrs,
-		Self:         &ipnstate.PeerStatus{DNSName: SelfName, CapMap: s.capMap()},
-		Peer:         make(map[key.NodePublic]*ipnstate.PeerStatus, len(s.peers)),
-		ExtraRecords: s.records,
-	}}
-	if len(s.primary) > 0 {
-		routes := views.SliceOf(s.primary)
-		first.InitialStatus.Self.PrimaryRoutes = &routes
-	}
-	for _, n := range s.peers {
-		first.InitialStatus.Peer[key.NewNode().Public()] = peerStatus(n)
-	}
-	prefs := (&ipn.Prefs{RouteAll: s.routes}).View()
-	first.Prefs = &prefs
-	if mask, err := strconv.ParseUint(r.URL.Query().Get("mask"), 10, 64); err == nil && ipn.NotifyWatchOpt(mask)&ipn.NotifyInitialNetMap != 0 {
-		first.SelfChange = &tailcfg.Node{Name: SelfName, CapMap: s.capMap()}
-	}
 	s.mu.Unlock()
 	defer func() {
 		s.mu.Lock()
@@ -342,8 +332,12 @@ func (s *Server) ChangePeers(changed []*tailcfg.Node, removed ...tailcfg.NodeID)
 		return slices.Contains(removed, n.ID) || slices.ContainsFunc(changed, func(c *tailcfg.Node) bool { return c.ID == n.ID })
 	})
 	s.peers = append(s.peers, changed...)
+	n := ipn.Notify{PeersChanged: changed, PeersRemoved: removed}
+	if s.bus == BusNetmaps {
+		n = s.netmap(nil)
+	}
 	for c := range s.watchers {
-		c <- ipn.Notify{PeersChanged: changed, PeersRemoved: removed}
+		c <- n
 	}
 }
 
@@ -446,7 +440,11 @@ func (s *Server) dnsConfig(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "busy", http.StatusInternalServerError)
 		return
 	}
-	if err := json.NewEncoder(w).Encode(tailcfg.DNSConfig{ExtraRecords: s.records}); err != nil {
+	if s.bus == BusNetmaps {
+		http.Error(w, "404 page not found", http.StatusNotFound)
+		return
+	}
+	if err := json.NewEncoder(w).Encode(s.dns()); err != nil {
 		s.t.Logf("cannot answer: %v", err)
 	}
 }

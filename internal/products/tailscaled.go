@@ -1,0 +1,63 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package products
+
+import (
+	"strconv"
+	"strings"
+)
+
+// The versions of tailscaled that tests run with, from the oldest to the newest one. Later
+// patches of the newest minor version belong to the range.
+const (
+	TailscaledOldest = "1.96.5"
+	TailscaledNewest = "1.104.5"
+)
+
+// TailscaledRelease returns the release that a version of tailscaled belongs to, such as 1.102.5
+// for 1.102.5-t0123456-g789abcd (tailscale.com version.Long), or false if it has another form.
+func TailscaledRelease(version string) (string, bool) {
+	_, ok := release(version)
+	short, _, _ := strings.Cut(version, "-")
+	return short, ok
+}
+
+// TailscaledTested reports whether tests run with a version of tailscaled, or with an older and
+// a newer one. A version of another form is not tested.
+func TailscaledTested(version string) bool {
+	v, ok := release(version)
+	if !ok {
+		return false
+	}
+	oldest, _ := release(TailscaledOldest)
+	newest, _ := release(TailscaledNewest)
+	newer := v[0] > newest[0] || v[0] == newest[0] && v[1] > newest[1]
+	return !newer && !less(v, oldest)
+}
+
+// release returns the numbers of a version.
+func release(version string) (v [3]int, ok bool) {
+	short, _, _ := strings.Cut(version, "-")
+	parts := strings.Split(short, ".")
+	if len(parts) != len(v) {
+		return v, false
+	}
+	for i, p := range parts {
+		n, err := strconv.ParseUint(p, 10, 16)
+		if err != nil {
+			return v, false
+		}
+		v[i] = int(n)
+	}
+	return v, true
+}
+
+func less(a, b [3]int) bool {
+	for i := range a {
+		if a[i] != b[i] {
+			return a[i] < b[i]
+		}
+	}
+	return false
+}

@@ -1,0 +1,39 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package products
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestTailscaledTested(t *testing.T) {
+	_, image, _ := strings.Cut(Tailscale, ":v")
+	cases := map[string]struct {
+		reason  string
+		version string
+		want    bool
+	}{
+		"Oldest":          {reason: "The range begins with the oldest version.", version: TailscaledOldest, want: true},
+		"Newest":          {reason: "The range ends with the newest version.", version: TailscaledNewest, want: true},
+		"Default":         {reason: "The default image must be in the range.", version: image, want: true},
+		"Long":            {reason: "tailscaled reports a version with commits.", version: "1.102.5-t0123456789-g0123456789", want: true},
+		"Later patch":     {reason: "Later patches of the newest minor version are in the range.", version: "1.104.99", want: true},
+		"Too old":         {reason: "An older minor version is outside of the range.", version: "1.80.3"},
+		"Too old a patch": {reason: "An older patch of the oldest minor version is outside of the range.", version: "1.96.1"},
+		"Too new":         {reason: "A newer minor version is outside of the range.", version: "1.106.0"},
+		"Major":           {reason: "A newer major version is outside of the range.", version: "2.0.0"},
+		"Empty":           {reason: "A version that is not known is outside of the range."},
+		"Other form":      {reason: "A version of another form is outside of the range.", version: "1.102"},
+		"Not a number":    {reason: "A part that is not a number is outside of the range.", version: "1.x.5"},
+		"Large":           {reason: "A number that no version has is outside of the range.", version: "1.99999999999999999999.5"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := TailscaledTested(tc.version); got != tc.want {
+				t.Errorf("\n%s\nTailscaledTested(%q): want %t, got %t", tc.reason, tc.version, tc.want, got)
+			}
+		})
+	}
+}
