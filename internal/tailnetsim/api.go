@@ -66,10 +66,12 @@ func (s *Server) serveCall(w http.ResponseWriter, r *http.Request, rt route) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		c := &call{s: s, w: b, r: r, body: body}
-		if !c.authenticate(rt) {
+		if !c.authenticate(rt) || c.refusesForeign() {
 			return
 		}
 		rt.serve(c)
+		c.keepForeign(b)
+		c.s.switches.Replies.change(b, rt)
 	}()
 	s.log.Debug("Served", "method", r.Method, "path", r.URL.Path, "status", b.status)
 	b.flush(w)

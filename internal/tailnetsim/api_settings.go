@@ -21,8 +21,48 @@ func defaultSettings() map[string]any {
 		"devicesApprovalOn": false, "devicesAutoUpdatesOn": false, "devicesKeyDurationDays": float64(maxKeyDays),
 		"usersApprovalOn": false, "usersRoleAllowedToJoinExternalTailnets": "admin",
 		"networkFlowLoggingOn": false, "regionalRoutingOn": false, "postureIdentityCollectionOn": false,
-		"httpsEnabled": false,
+		"httpsEnabled": false, settingRouteSelection: string(ActivePassiveFailover),
 	}
+}
+
+// A RouteSelection decides which of several hosts of a route or of a service a client uses.
+type RouteSelection string
+
+// Route selections (client v2.12.0, tailnet_settings.go; https://tailscale.com/docs/features/route-selection).
+const (
+	ActivePassiveFailover   RouteSelection = "active-passive-failover"
+	RegionalRouting         RouteSelection = "regional-routing"
+	RegionalRoutingFailover RouteSelection = "regional-routing-failover"
+	MagicRoute              RouteSelection = "magicroute"
+)
+
+const (
+	settingRouteSelection  = "routeSelection"
+	settingRegionalRouting = "regionalRoutingOn"
+)
+
+// routeSelection returns the route selection of the tailnet.
+func (st *state) routeSelection() RouteSelection {
+	v, ok := st.Settings[settingRouteSelection].(string)
+	if !ok {
+		return ActivePassiveFailover
+	}
+	return RouteSelection(v)
+}
+
+// setRouting sets a setting of routing together with the one that depends on it: regionalRoutingOn
+// "conveys whether a tailnet's RouteSelection is set to RegionalRouting", and can still be updated
+// (client v2.12.0, tailnet_settings.go). That false leaves the other selections is an assumption.
+func (st *state) setRouting(name string, v any) {
+	st.Settings[name] = v
+	on, _ := v.(bool)
+	switch regional := st.routeSelection() == RegionalRouting; {
+	case name == settingRegionalRouting && on:
+		st.Settings[settingRouteSelection] = string(RegionalRouting)
+	case name == settingRegionalRouting && regional:
+		st.Settings[settingRouteSelection] = string(ActivePassiveFailover)
+	}
+	st.Settings[settingRegionalRouting] = st.routeSelection() == RegionalRouting
 }
 
 // settingScope is the scope that a setting needs. Each is authorised alone.
@@ -61,6 +101,11 @@ func (c *call) patchSettings() {
 	if !c.decode(&req) {
 		return
 	}
+	// "Requests must not specify both" (client v2.12.0, tailnet_settings.go).
+	if req[settingRouteSelection] != nil && req[settingRegionalRouting] != nil {
+		c.fail(http.StatusBadRequest, "regionalRoutingOn and routeSelection cannot both be set")
+		return
+	}
 	for _, k := range slices.Sorted(maps.Keys(req)) {
 		old, ok := c.s.st.Settings[k]
 		if !ok {
@@ -80,7 +125,11 @@ func (c *call) patchSettings() {
 		}
 	}
 	for k, v := range req {
-		if v != nil {
+		switch {
+		case v == nil:
+		case k == settingRouteSelection || k == settingRegionalRouting:
+			c.s.st.setRouting(k, v)
+		default:
 			c.s.st.Settings[k] = v
 		}
 	}
@@ -99,6 +148,9 @@ func validSetting(name string, old, v any) bool {
 		return ok && v >= minKeyDays && v <= maxKeyDays
 	case string:
 		_, ok := old.(string)
+		if name == settingRouteSelection {
+			return slices.Contains([]RouteSelection{ActivePassiveFailover, RegionalRouting, RegionalRoutingFailover, MagicRoute}, RouteSelection(v))
+		}
 		if name == "usersRoleAllowedToJoinExternalTailnets" {
 			return slices.Contains([]string{"none", "admin", "member"}, v)
 		}

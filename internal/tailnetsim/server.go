@@ -47,6 +47,7 @@ type Server struct {
 	// another one.
 	lost     map[string]time.Time
 	switches Switches
+	foreign  foreignFields
 	c2n      map[string]*c2nCall
 	derpMap  *tailcfg.DERPMap
 	addr     netip.AddrPort
@@ -61,7 +62,7 @@ func New(o Options) (*Server, error) {
 	s := &Server{
 		opts: o, log: o.Logger, ctx: ctx, cancel: cancel,
 		primary: map[string]int64{}, accepted: map[string]map[int64]bool{},
-		lost: map[string]time.Time{}, switches: o.Switches.clone(),
+		lost: map[string]time.Time{}, switches: o.Switches.clone(), foreign: foreignFields{},
 		c2n:     map[string]*c2nCall{},
 		derpMap: &tailcfg.DERPMap{Regions: map[int]*tailcfg.DERPRegion{}, OmitDefaultRegions: true},
 	}

@@ -46,6 +46,7 @@ type state struct {
 	Credentials map[string]*trustCredential    `json:"credentials"`
 	Logstreams  map[string]*keptLogstream      `json:"logstreams"`
 	Postures    map[string]*postureIntegration `json:"postures"`
+	Tailnets    []apiTailnet                   `json:"tailnets,omitempty"`
 	ExternalIDs map[string]*externalAWSID      `json:"externalIDs,omitempty"`
 }
 
@@ -133,7 +134,13 @@ func (st *state) fill() {
 		st.TXT = map[string][]string{}
 	}
 	if st.Settings == nil {
-		st.Settings = defaultSettings()
+		st.Settings = map[string]any{}
+	}
+	// A snapshot of an older version lacks settings.
+	for name, v := range defaultSettings() {
+		if _, ok := st.Settings[name]; !ok {
+			st.Settings[name] = v
+		}
 	}
 	if st.Contacts == nil {
 		st.Contacts = defaultContacts()

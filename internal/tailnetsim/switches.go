@@ -86,6 +86,19 @@ type Switches struct {
 	NameHold tstime.GoDuration `json:"nameHold,omitzero"`
 	// FreshClient is how calls with a new OAuth client's token fail at first.
 	FreshClient FreshClient `json:"freshClient,omitzero"`
+	// RefuseForeignFields answers a write with 400 if it has fields that SetForeign
+	// gave the object. No source says whether the API refuses fields that it returns.
+	RefuseForeignFields bool `json:"refuseForeignFields,omitempty"`
+	// Replies changes the bodies of replies to writes.
+	Replies Replies `json:"replies,omitzero"`
+	// KeepResolverSettings makes a write of addresses alone keep what a nameserver has
+	// beside its address, such as useWithExitNode. No source says whether the API does
+	// for an address that stays, only that the calls do not support the setting
+	// (tailscale/tailscale#18981). The default, which loses more, drops it.
+	KeepResolverSettings bool `json:"keepResolverSettings,omitempty"`
+	// SplitDNSRemoval is what removes a domain in a PATCH: RemovalNull (OpenAPI), or
+	// RemovalEmpty, an empty list alone, which is an assumption. By default both do.
+	SplitDNSRemoval Removal `json:"splitDNSRemoval,omitempty"`
 	// RevokedKeyStatus answers DELETE of a key that was revoked already, 404 or
 	// 410. Default 404.
 	RevokedKeyStatus int `json:"revokedKeyStatus,omitempty"`
@@ -152,6 +165,9 @@ func (w *Switches) validate() error {
 	}
 	if st := w.FreshClient.Status; st != 0 && st != http.StatusUnauthorized && st != http.StatusNotFound {
 		return errors.Errorf("freshClient: status must be 401 or 404, not %d", st)
+	}
+	if r := w.SplitDNSRemoval; r != "" && r != RemovalNull && r != RemovalEmpty {
+		return errors.Errorf("splitDNSRemoval: unknown removal %q", r)
 	}
 	if st := w.RevokedKeyStatus; st != http.StatusNotFound && st != http.StatusGone {
 		return errors.Errorf("revokedKeyStatus must be 404 or 410, not %d", st)
