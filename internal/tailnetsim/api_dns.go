@@ -114,6 +114,14 @@ func (c *call) mayEnableMagicDNS(want bool, global []dnsResolver) bool {
 	return false
 }
 
+// TurnMagicDNSOn turns MagicDNS on without a nameserver, as it is in a new tailnet.
+func (s *Server) TurnMagicDNSOn() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.st.DNS.MagicDNS = true
+	s.changedLocked()
+}
+
 func (c *call) getSearchPaths() {
 	c.json(map[string]any{"searchPaths": nonNil(c.s.st.DNS.SearchPaths)})
 }

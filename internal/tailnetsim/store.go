@@ -95,6 +95,8 @@ type device struct {
 	heard string
 	// unheard are services of whose approval the node has not been notified.
 	unheard map[string]bool
+	// unnoticed are services that were defined after the node advertised them.
+	unnoticed map[string]bool
 	// asking is whether a goroutine is asking the node for its offers.
 	asking bool
 	// gone is closed when the device is deleted.

@@ -154,7 +154,7 @@ func TestSwitchRoutes(t *testing.T) {
 	call(t, r, http.MethodPut, "/sim/switches", map[string]any{"plan": map[string]int{"log-streaming": 402}}, &got)
 	want := tailnetsim.Switches{
 		Plan: map[tailnetsim.Feature]int{tailnetsim.LogStreaming: 402}, CertDomains: tailnetsim.CertAdvertised,
-		HostStates:       tailnetsim.HostStates{Partial: "needs-configuration", Unknown: "pending"},
+		HostStates:       tailnetsim.HostStates{Ready: "ready", Partial: "needs-configuration", Approved: "needs-configuration", Unknown: "pending"},
 		RevokedKeyStatus: http.StatusNotFound,
 	}
 	if diff := cmp.Diff(want, r.Switches()); diff != "" {

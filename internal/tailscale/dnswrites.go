@@ -48,6 +48,12 @@ func (c *Client) dnsDocument(ctx context.Context) (*dnsDocument, error) {
 func (c *Client) putDNSDocument(ctx context.Context, d *dnsDocument) error {
 	known := namesOf[dnsConfiguration]()
 	_, err := c.writeKeeping(ctx, c.dnsWrite("configuration"), d.fields.only(known...), d.fields.without(known...))
+	var e *Error
+	if d.rich && errors.As(err, &e) && e.Class == ClassInvalid {
+		// Tailscale refuses MagicDNS without a global nameserver there, although a new tailnet has
+		// MagicDNS and none. The narrow call would drop what an admin has chosen.
+		e.Message += "; some of these nameservers have settings, such as use with exit node, that only a write of the whole DNS configuration keeps: add a global nameserver, or remove these settings"
+	}
 	return err
 }
 

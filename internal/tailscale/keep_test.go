@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -323,6 +324,27 @@ func TestPatchSplitDNSRemoves(t *testing.T) {
 				t.Errorf("split DNS: -want, +got:\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestPatchSplitDNSRefused has a tailnet refuse the write of the whole configuration: what an admin
+// has chosen stays, and the error says what to do.
+func TestPatchSplitDNSRefused(t *testing.T) {
+	w := newKeeper(t)
+	w.ok(t, w.admin.DNS().SetConfiguration(w.ctx, richDNS()))
+	w.ok(t, w.sim.SetSwitches(func(s *tailnetsim.Switches) { s.KeepResolverSettings = true }))
+	w.ok(t, w.admin.DNS().SetNameservers(w.ctx, []string{}))
+	w.sim.TurnMagicDNSOn()
+	before, err := w.admin.DNS().Configuration(w.ctx)
+	w.ok(t, err)
+	err = w.PatchSplitDNS(w.ctx, map[string][]string{"a.example": {"fd7a::53", "10.0.0.1"}})
+	if ClassOf(err) != ClassInvalid || !strings.Contains(err.Error(), "add a global nameserver") {
+		t.Errorf("PatchSplitDNS(...): want Invalid and advice, got: %v", err)
+	}
+	after, err := w.admin.DNS().Configuration(w.ctx)
+	w.ok(t, err)
+	if diff := cmp.Diff(before, after); diff != "" {
+		t.Errorf("DNS: -before, +after:\n%s", diff)
 	}
 }
 

@@ -142,9 +142,9 @@ func (c *Client) DeleteService(ctx context.Context, name string) error {
 }
 
 // HostReady is the state of a host that serves all ports of its service. It is the only value with
-// a known meaning: the official client and programs that run against real tailnets wait for it
-// (tailscale-client-go-v2 services.go; "example: ready" in the OpenAPI document,
-// components.schemas.ServiceHostInfo).
+// a known meaning ("example: ready" in the OpenAPI document, components.schemas.ServiceHostInfo). No
+// release of the official client has the call: an open pull request does
+// (tailscale-client-go-v2#103).
 const HostReady = "ready"
 
 // A Host is a device that advertises a service.
@@ -170,8 +170,7 @@ func (h Host) Approved() bool { return strings.HasPrefix(h.Approval, "approved")
 func (c *Client) Hosts(ctx context.Context, service string) ([]Host, error) {
 	var out struct {
 		Hosts []struct {
-			// The API returns nodeId. Its OpenAPI document says stableNodeID
-			// (tailscale-client-go-v2 services.go, ServiceHostInfo).
+			// The OpenAPI document says stableNodeID, and tailscale-client-go-v2#103 reads nodeId.
 			NodeID       string    `json:"nodeId"`
 			StableNodeID string    `json:"stableNodeID"`
 			Approval     string    `json:"approvalLevel"`

@@ -108,6 +108,9 @@ type external struct {
 	hosts  *hostsCache
 	record event.Recorder
 
+	// records are those of other clusters that share the service.
+	records records
+
 	// Node IDs of the hosts that Update must approve: of the service, and of the cluster's own
 	// service next to a shared one.
 	approve, approveOwn []string
