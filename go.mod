@@ -57,7 +57,7 @@ require (
 	sigs.k8s.io/gateway-api v1.6.1
 	sigs.k8s.io/yaml v1.6.0
 	tailscale.com v1.102.5
-	tailscale.com/client/tailscale/v2 v2.10.1
+	tailscale.com/client/tailscale/v2 v2.12.0
 )
 
 require (

@@ -66,11 +66,13 @@ func (s *Server) serveCall(w http.ResponseWriter, r *http.Request, rt route) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		c := &call{s: s, w: b, r: r, body: body}
-		if !c.authenticate(rt) {
+		if !c.authenticate(rt) || c.refusesForeign() {
 			return
 		}
 		if !c.repeat(rt, b) {
 			rt.serve(c)
+			c.keepForeign(b)
+			c.s.switches.Replies.change(b, rt)
 			c.remember(rt, b)
 		}
 	}()

@@ -26,12 +26,28 @@ type dnsResolver struct {
 	UseWithExitNode bool   `json:"useWithExitNode,omitempty"`
 }
 
-func resolvers(addresses []string) []dnsResolver {
+// resolvers returns nameservers of addresses alone, in canonical form. Switches decide whether
+// current ones with the same addresses keep their settings.
+func (c *call) resolvers(current []dnsResolver, addresses []string) []dnsResolver {
 	out := make([]dnsResolver, 0, len(addresses))
 	for _, a := range addresses {
-		out = append(out, dnsResolver{Address: a})
+		r := dnsResolver{Address: canonicalAddress(a)}
+		i := slices.IndexFunc(current, func(o dnsResolver) bool { return o.Address == r.Address })
+		if i >= 0 && c.s.switches.KeepResolverSettings {
+			r = current[i]
+		}
+		out = append(out, r)
 	}
 	return out
+}
+
+// canonicalAddress returns an address as the API returns it. That it does so is an assumption, and
+// the stricter one: a caller that compares spellings writes again and again.
+func canonicalAddress(a string) string {
+	if ip, err := netip.ParseAddr(a); err == nil {
+		return ip.String()
+	}
+	return a
 }
 
 func addresses(rs []dnsResolver) []string {
@@ -46,8 +62,7 @@ func (c *call) getNameservers() {
 	c.json(map[string]any{"dns": addresses(c.s.st.DNS.Nameservers)})
 }
 
-// setNameservers drops the settings of the resolvers: no source shows whether the API keeps
-// them for the same address.
+// setNameservers replaces the list.
 func (c *call) setNameservers() {
 	var req struct {
 		DNS []string `json:"dns"`
@@ -55,7 +70,7 @@ func (c *call) setNameservers() {
 	if !c.decode(&req) || !c.areAddresses(req.DNS) {
 		return
 	}
-	c.s.st.DNS.Nameservers = resolvers(req.DNS)
+	c.s.st.DNS.Nameservers = c.resolvers(c.s.st.DNS.Nameservers, req.DNS)
 	// Without nameservers MagicDNS goes off, until it is turned on again (OpenAPI:
 	// paths./tailnet/{tailnet}/dns/nameservers).
 	if len(req.DNS) == 0 {
@@ -99,6 +114,14 @@ func (c *call) mayEnableMagicDNS(want bool, global []dnsResolver) bool {
 	return false
 }
 
+// TurnMagicDNSOn turns MagicDNS on without a nameserver, as it is in a new tailnet.
+func (s *Server) TurnMagicDNSOn() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.st.DNS.MagicDNS = true
+	s.changedLocked()
+}
+
 func (c *call) getSearchPaths() {
 	c.json(map[string]any{"searchPaths": nonNil(c.s.st.DNS.SearchPaths)})
 }
@@ -139,11 +162,12 @@ func (c *call) splitDNS(into map[string][]dnsResolver) {
 		}
 	}
 	for d, ns := range req {
-		if len(ns) == 0 {
+		switch removal := c.s.switches.SplitDNSRemoval; {
+		case len(ns) > 0:
+			into[d] = c.resolvers(into[d], ns)
+		case removal == "" || (ns == nil) == (removal == RemovalNull):
 			delete(into, d)
-			continue
 		}
-		into[d] = resolvers(ns)
 	}
 	c.s.st.DNS.SplitDNS = into
 	c.s.changedLocked()

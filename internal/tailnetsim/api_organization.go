@@ -7,6 +7,8 @@ import (
 	"cmp"
 	"net/http"
 	"slices"
+	"strings"
+	"time"
 )
 
 // tailnetID and organizationID are made up: the one tailnet has them always.
@@ -15,13 +17,59 @@ const (
 	organizationID = "oSimTest11CNTRL"
 )
 
+// An apiTailnet is a tailnet of the organization that was created by API. It is only an entry: the
+// simulator is one tailnet.
+type apiTailnet struct {
+	ID          string    `json:"id"`
+	DisplayName string    `json:"displayName"`
+	CreatedAt   time.Time `json:"createdAt"`
+}
+
+func (t apiTailnet) view() map[string]any {
+	return map[string]any{
+		"id": t.ID, "displayName": t.DisplayName, "orgId": organizationID,
+		"dnsName": "tail" + strings.ToLower(t.ID[1:7]) + ".ts.net", "createdAt": t.CreatedAt,
+	}
+}
+
 // listTailnets lists the tailnets of the credential's organization. The real API lists only
 // those that were created by API, unless the credential is the organization's.
 func (c *call) listTailnets() {
-	c.json(map[string]any{"tailnets": []any{map[string]any{
+	out := []any{map[string]any{
 		"id": tailnetID, "displayName": c.s.opts.Tailnet, "orgId": organizationID,
 		"dnsName": c.s.opts.Domain, "createdAt": "2026-01-01T00:00:00Z",
-	}}})
+	}}
+	for _, t := range c.s.st.Tailnets {
+		out = append(out, t.view())
+	}
+	c.json(map[string]any{"tailnets": out})
+}
+
+// createTailnet creates an API-only tailnet, and returns an OAuth client of it (client v2.12.0,
+// tailnet.go).
+func (c *call) createTailnet() {
+	var req struct {
+		DisplayName string `json:"displayName"`
+	}
+	if !c.decode(&req) {
+		return
+	}
+	if req.DisplayName == "" {
+		c.fail(http.StatusBadRequest, "displayName must be set")
+		return
+	}
+	t := apiTailnet{ID: "T" + strings.ToUpper(randomHex(6)) + "CNTRL", DisplayName: req.DisplayName, CreatedAt: c.s.now().UTC().Truncate(time.Second)}
+	c.s.st.Tailnets = append(c.s.st.Tailnets, t)
+	c.s.dirty()
+	v, id := t.view(), "k"+randomHex(6)+"CNTRL"
+	v["oauthClient"] = map[string]any{"id": id, "secret": "tskey-client-" + id + "-" + randomHex(16)}
+	c.json(v)
+}
+
+// deleteTailnet refuses the simulator's tailnet, which was not created by API. The status is an
+// assumption.
+func (c *call) deleteTailnet() {
+	c.fail(http.StatusForbidden, "only tailnets that were created by API can be deleted")
 }
 
 // ownerID is made up too.

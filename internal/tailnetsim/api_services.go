@@ -100,6 +100,9 @@ func (c *call) putService() {
 		delete(c.s.st.Approvals, name)
 	}
 	c.s.st.Services[v.Name] = v
+	if old == nil {
+		c.s.defineLocked(v.Name)
+	}
 	c.s.servicesChangedLocked()
 	c.json(v)
 }

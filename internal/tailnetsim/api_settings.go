@@ -21,8 +21,37 @@ func defaultSettings() map[string]any {
 		"devicesApprovalOn": false, "devicesAutoUpdatesOn": false, "devicesKeyDurationDays": float64(maxKeyDays),
 		"usersApprovalOn": false, "usersRoleAllowedToJoinExternalTailnets": "admin",
 		"networkFlowLoggingOn": false, "regionalRoutingOn": false, "postureIdentityCollectionOn": false,
-		"httpsEnabled": false, "routeSelection": activePassive,
+		"httpsEnabled": false, settingRouteSelection: string(ActivePassiveFailover),
 	}
+}
+
+const (
+	settingRouteSelection  = "routeSelection"
+	settingRegionalRouting = "regionalRoutingOn"
+)
+
+// routeSelection returns the route selection of the tailnet.
+func (st *state) routeSelection() RouteSelection {
+	v, ok := st.Settings[settingRouteSelection].(string)
+	if !ok {
+		return ActivePassiveFailover
+	}
+	return RouteSelection(v)
+}
+
+// setRouting sets a setting of routing together with the one that depends on it: regionalRoutingOn
+// "conveys whether a tailnet's RouteSelection is set to RegionalRouting", and can still be updated
+// (client v2.12.0, tailnet_settings.go). That false leaves the other selections is an assumption.
+func (st *state) setRouting(name string, v any) {
+	st.Settings[name] = v
+	on, _ := v.(bool)
+	switch regional := st.routeSelection() == RegionalRouting; {
+	case name == settingRegionalRouting && on:
+		st.Settings[settingRouteSelection] = string(RegionalRouting)
+	case name == settingRegionalRouting && regional:
+		st.Settings[settingRouteSelection] = string(ActivePassiveFailover)
+	}
+	st.Settings[settingRegionalRouting] = st.routeSelection() == RegionalRouting
 }
 
 // settingScope is the scope that a setting needs. Each is authorised alone.
@@ -61,6 +90,12 @@ func (c *call) patchSettings() {
 	if !c.decode(&req) {
 		return
 	}
+	// "Requests must not specify both" (client v2.12.0, tailnet_settings.go). The words of the refusal
+	// are an assumption.
+	if req[settingRouteSelection] != nil && req[settingRegionalRouting] != nil {
+		c.fail(http.StatusBadRequest, "regionalRoutingOn and routeSelection cannot both be set")
+		return
+	}
 	for _, k := range slices.Sorted(maps.Keys(req)) {
 		old, ok := c.s.st.Settings[k]
 		if !ok {
@@ -79,34 +114,17 @@ func (c *call) patchSettings() {
 			return
 		}
 	}
-	if req["regionalRoutingOn"] != nil && req["routeSelection"] != nil {
-		// That this is refused: tailscale.com/client/tailscale/v2 v2.12.0, tailnet_settings.go. The
-		// words are an assumption.
-		c.fail(http.StatusBadRequest, "regionalRoutingOn and routeSelection must not both be set")
-		return
-	}
 	for k, v := range req {
-		if v != nil {
+		switch {
+		case v == nil:
+		case k == settingRouteSelection || k == settingRegionalRouting:
+			c.s.st.setRouting(k, v)
+		default:
 			c.s.st.Settings[k] = v
 		}
 	}
-	c.s.alignRouting(req["regionalRoutingOn"])
 	c.s.changedLocked()
 	c.getSettings()
-}
-
-// alignRouting keeps routeSelection and its older form regionalRoutingOn, which is whether
-// routeSelection is regional-routing, the same (tailnet_settings.go, as above). That switching off
-// what is not on changes nothing is an assumption.
-func (s *Server) alignRouting(on any) {
-	st := s.st.Settings
-	switch {
-	case on == true:
-		st["routeSelection"] = regional
-	case on == false && st["routeSelection"] == regional:
-		st["routeSelection"] = activePassive
-	}
-	st["regionalRoutingOn"] = st["routeSelection"] == regional
 }
 
 // validSetting reports whether v may replace old.
@@ -121,10 +139,10 @@ func validSetting(name string, old, v any) bool {
 	case string:
 		_, ok := old.(string)
 		switch name {
+		case settingRouteSelection:
+			return slices.Contains(routeSelections, RouteSelection(v))
 		case "usersRoleAllowedToJoinExternalTailnets":
 			return slices.Contains([]string{"none", "admin", "member"}, v)
-		case "routeSelection":
-			return slices.Contains(routeSelections, v)
 		}
 		return ok
 	}

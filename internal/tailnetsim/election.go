@@ -10,37 +10,40 @@ import (
 	"slices"
 )
 
-// Ways in which control selects the hosts that have the addresses of a service, or the routers
-// that have a subnet's. The words are those of the setting routeSelection
+// A RouteSelection is how control selects the hosts that have the addresses of a service, or the
+// routers that have a subnet's. The words are those of the setting routeSelection
 // (tailscale.com/client/tailscale/v2 v2.12.0, tailnet_settings.go).
+type RouteSelection string
+
+// Route selections.
 const (
-	// activePassive gives all clients one host, the oldest. When it is lost, the next oldest one
+	// ActivePassiveFailover gives all clients one host, the oldest. When it is lost, the next oldest one
 	// follows (https://tailscale.com/kb/1115/high-availability, "Failover"). That a host keeps the
 	// addresses when an older one comes back is an assumption.
-	activePassive = "active-passive-failover"
-	// regional gives each client a host of its region, the DERP region that is closest to it, or
+	ActivePassiveFailover RouteSelection = "active-passive-failover"
+	// RegionalRouting gives each client a host of its region, the DERP region that is closest to it, or
 	// one of another region if its own has none. Within the region it balances clients over hosts
 	// (https://tailscale.com/kb/1264/regional-routing, https://tailscale.com/blog/regional-routing:
 	// "in-region load balancing"). How it balances no source says: here by a hash of both, so that
 	// only the clients of a lost host move.
-	regional = "regional-routing"
-	// regionalFailover is regional, but all clients of a region have its oldest host (the same
+	RegionalRouting RouteSelection = "regional-routing"
+	// RegionalRoutingFailover is RegionalRouting, but all clients of a region have its oldest host (the same
 	// blog: "in-region failover").
-	regionalFailover = "regional-routing-failover"
-	// magicRoute gives each client all hosts, and the client selects one. That is an assumption,
+	RegionalRoutingFailover RouteSelection = "regional-routing-failover"
+	// MagicRoute gives each client all hosts, and the client selects one. That is an assumption,
 	// from tailscaled: "as of 2026-07-10, the server never sends two nodes with the same AllowedIP
 	// CIDR anyway. But that will be changing [...], letting the client make the decision"
 	// (tailscale.com v1.102.5 net/routemanager, SetScore).
-	magicRoute = "magicroute"
+	MagicRoute RouteSelection = "magicroute"
 )
 
 // routeSelections are the values of the setting.
-var routeSelections = []string{activePassive, regional, regionalFailover, magicRoute}
+var routeSelections = []RouteSelection{ActivePassiveFailover, RegionalRouting, RegionalRoutingFailover, MagicRoute}
 
 // An election is the result of a selection. It does not change once published.
 type election struct {
-	mode string
-	// hosts may have the addresses, by their ID. With activePassive it is one.
+	mode RouteSelection
+	// hosts may have the addresses, by their ID. With ActivePassiveFailover it is one.
 	hosts []candidate
 }
 
@@ -74,11 +77,11 @@ func (e *election) hasFor(id, client int64, region int) bool {
 	if !e.has(id) {
 		return false
 	}
-	if e.mode == activePassive || e.mode == magicRoute {
+	if e.mode == ActivePassiveFailover || e.mode == MagicRoute {
 		return true
 	}
 	near := closest(e.hosts, region)
-	if e.mode == regionalFailover {
+	if e.mode == RegionalRoutingFailover {
 		return near[0].id == id
 	}
 	return slices.MaxFunc(near, func(a, b candidate) int {

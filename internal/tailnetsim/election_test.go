@@ -60,31 +60,31 @@ func TestRouteSelection(t *testing.T) {
 
 	cases := map[string]struct {
 		reason  string
-		mode    string
+		mode    RouteSelection
 		offline string
 		// want are the hosts by client.
 		want map[string][]string
 	}{
 		"RegionalFailover": {
 			reason: "Each client has the oldest host of its region, or of the closest region.",
-			mode:   regionalFailover,
+			mode:   RegionalRoutingFailover,
 			want:   map[string][]string{"nEUClient": {oldestEU}, "nUSClient": {"nUS1"}, "nAsiaClient": {"nUS1"}},
 		},
 		"RegionalFailoverInRegion": {
 			reason:  "When the oldest host of a region is lost, the next one of the region follows.",
-			mode:    regionalFailover,
+			mode:    RegionalRoutingFailover,
 			offline: oldestEU,
 			want:    map[string][]string{"nEUClient": {otherEU}, "nUSClient": {"nUS1"}},
 		},
 		"RegionalFailoverToAnotherRegion": {
 			reason:  "A region without a host has one of another region.",
-			mode:    regionalFailover,
+			mode:    RegionalRoutingFailover,
 			offline: "nUS1",
 			want:    map[string][]string{"nEUClient": {oldestEU}, "nUSClient": {oldestEU}},
 		},
 		"RegionalLostHost": {
 			reason:  "With one host left in a region, all its clients have it.",
-			mode:    regional,
+			mode:    RegionalRouting,
 			offline: "nEU2",
 			want:    map[string][]string{"nEUClient": {"nEU1"}, "nUSClient": {"nUS1"}},
 		},
@@ -92,7 +92,7 @@ func TestRouteSelection(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s.mu.Lock()
-			s.st.Settings["routeSelection"] = tc.mode
+			s.st.Settings["routeSelection"] = string(tc.mode)
 			s.changedLocked()
 			s.mu.Unlock()
 			if tc.offline != "" {
@@ -107,9 +107,9 @@ func TestRouteSelection(t *testing.T) {
 		})
 	}
 
-	for mode, want := range map[string]int{activePassive: 1, regional: 1, regionalFailover: 1, magicRoute: 3} {
+	for mode, want := range map[RouteSelection]int{ActivePassiveFailover: 1, RegionalRouting: 1, RegionalRoutingFailover: 1, MagicRoute: 3} {
 		s.mu.Lock()
-		s.st.Settings["routeSelection"] = mode
+		s.st.Settings["routeSelection"] = string(mode)
 		s.changedLocked()
 		s.mu.Unlock()
 		for _, client := range []string{"nEUClient", "nUSClient", "nAsiaClient"} {
@@ -122,7 +122,7 @@ func TestRouteSelection(t *testing.T) {
 
 // TestBalance tests that in-region load balancing uses all hosts of a region.
 func TestBalance(t *testing.T) {
-	e := &election{mode: regional, hosts: []candidate{{id: 1, region: 1}, {id: 2, region: 1}, {id: 3, region: 2}}}
+	e := &election{mode: RegionalRouting, hosts: []candidate{{id: 1, region: 1}, {id: 2, region: 1}, {id: 3, region: 2}}}
 	clients := map[int64]int{}
 	for c := range int64(100) {
 		for _, h := range e.hosts {
@@ -187,15 +187,15 @@ func TestRouteSelectionSetting(t *testing.T) {
 		body   string
 		status int
 		// routing and on are routeSelection and regionalRoutingOn afterwards.
-		routing string
+		routing RouteSelection
 		on      bool
 	}{
-		"Regional":     {reason: "The older form is whether the mode is regional routing.", body: `{"routeSelection": "regional-routing"}`, status: 200, routing: regional, on: true},
-		"Off":          {reason: "Off is back to the default.", body: `{"regionalRoutingOn": false}`, status: 200, routing: activePassive},
-		"On":           {reason: "On is regional routing.", body: `{"regionalRoutingOn": true}`, status: 200, routing: regional, on: true},
-		"MagicRoute":   {reason: "Other modes are not regional routing.", body: `{"routeSelection": "magicroute"}`, status: 200, routing: magicRoute},
-		"Both":         {reason: "Both at once are refused.", body: `{"routeSelection": "magicroute", "regionalRoutingOn": true}`, status: 400, routing: activePassive},
-		"UnknownValue": {reason: "Other words are refused.", body: `{"routeSelection": "nearest"}`, status: 400, routing: activePassive},
+		"Regional":     {reason: "The older form is whether the mode is regional routing.", body: `{"routeSelection": "regional-routing"}`, status: 200, routing: RegionalRouting, on: true},
+		"Off":          {reason: "Off is back to the default.", body: `{"regionalRoutingOn": false}`, status: 200, routing: ActivePassiveFailover},
+		"On":           {reason: "On is regional routing.", body: `{"regionalRoutingOn": true}`, status: 200, routing: RegionalRouting, on: true},
+		"MagicRoute":   {reason: "Other modes are not regional routing.", body: `{"routeSelection": "magicroute"}`, status: 200, routing: MagicRoute},
+		"Both":         {reason: "Both at once are refused.", body: `{"routeSelection": "magicroute", "regionalRoutingOn": true}`, status: 400, routing: ActivePassiveFailover},
+		"UnknownValue": {reason: "Other words are refused.", body: `{"routeSelection": "nearest"}`, status: 400, routing: ActivePassiveFailover},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -209,7 +209,7 @@ func TestRouteSelectionSetting(t *testing.T) {
 			}
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			want := map[string]any{"routeSelection": tc.routing, "regionalRoutingOn": tc.on}
+			want := map[string]any{"routeSelection": string(tc.routing), "regionalRoutingOn": tc.on}
 			got := map[string]any{"routeSelection": s.st.Settings["routeSelection"], "regionalRoutingOn": s.st.Settings["regionalRoutingOn"]}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)

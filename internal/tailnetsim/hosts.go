@@ -22,29 +22,37 @@ const (
 	approvedManual = "approved:manual"
 )
 
-// stateReady is the configured field of a host that serves every port.
+// stateReady is the configured field of a host that serves every port, by default.
 const stateReady = "ready"
 
-// A host is a device that advertises a service, as the API shows it: the OpenAPI
-// document says stableNodeID, the API answers nodeId, and configured is a string
-// (tailscale/tailscale-client-go-v2, services.go at 0b4edb50).
+// A host is a device that advertises a service, as the API shows it. configured is a string in the
+// OpenAPI document. The name of the first field is that of the document, stableNodeID, or the one
+// that an open pull request reads, nodeId (tailscale/tailscale-client-go-v2#103): no release of the
+// client has the call. Switches.HostStates chooses.
 type host struct {
-	NodeID        string `json:"nodeId"`
+	NodeID        string `json:"nodeId,omitempty"`
+	StableNodeID  string `json:"stableNodeID,omitempty"`
 	ApprovalLevel string `json:"approvalLevel"`
 	Configured    string `json:"configured"`
 }
 
-// hostsLocked lists the devices that advertise a service. That a device which was
-// approved and does not advertise is not among them is an assumption.
+// hostsLocked lists the devices that advertise a service, also those that serve it in part. With
+// Switches.HostStates.Inactive it lists those, too, that have withdrawn it and still serve it, and
+// those that were approved before they do either.
 func (s *Server) hostsLocked(v *service) []host {
 	var out []host
 	for _, id := range slices.Sorted(maps.Keys(s.st.Devices)) {
 		d := s.st.Devices[id]
-		if !offering(v, d) {
+		inactive := len(d.Tags) > 0 && (d.offers[v.Name] != nil || s.st.Approvals[v.Name][d.ID])
+		if !offering(v, d) && (!inactive || !s.switches.HostStates.Inactive) {
 			continue
 		}
 		level, _ := s.approvalLocked(v, d)
-		out = append(out, host{NodeID: string(d.StableID), ApprovalLevel: level, Configured: s.configuredLocked(v, d)})
+		h := host{NodeID: string(d.StableID), ApprovalLevel: level, Configured: s.configuredLocked(v, d)}
+		if s.switches.HostStates.Documented {
+			h.NodeID, h.StableNodeID = "", h.NodeID
+		}
+		out = append(out, h)
 	}
 	return out
 }
@@ -77,10 +85,12 @@ func (s *Server) configuredLocked(v *service, d *device) string {
 	switch {
 	case servicesHash(d) != d.heard:
 		return s.switches.HostStates.Unknown
+	case d.offers[v.Name] == nil:
+		return s.switches.HostStates.Approved
 	case !serves(v, d):
 		return s.switches.HostStates.Partial
 	}
-	return stateReady
+	return s.switches.HostStates.Ready
 }
 
 // serves reports whether the device serves all ports that v defines.
@@ -107,19 +117,45 @@ func serves(v *service, d *device) bool {
 	return true
 }
 
-// offering reports whether the device advertises the service.
+// offering reports whether control knows that the device advertises the service.
 func offering(v *service, d *device) bool {
 	o := d.offers[v.Name]
-	return o != nil && o.Active && len(d.Tags) > 0
+	return o != nil && o.Active && len(d.Tags) > 0 && !d.unnoticed[v.Name]
+}
+
+// defineLocked is called when a service is created. With Switches.LateDefinitions control does not
+// notice that a device advertises it already, until the device changes what it offers.
+func (s *Server) defineLocked(name string) {
+	if !s.switches.LateDefinitions {
+		return
+	}
+	for _, d := range s.st.Devices {
+		if d.offers[name] != nil {
+			if d.unnoticed == nil {
+				d.unnoticed = map[string]bool{}
+			}
+			d.unnoticed[name] = true
+		}
+	}
 }
 
 // takeOffersLocked stores the services that a device reports. A service that it no longer
 // advertises can be advertised again, after which its approval takes effect.
 func (s *Server) takeOffersLocked(d *device, offers map[string]*tailcfg.VIPService) {
+	if !sameOffers(d.offers, offers) {
+		d.unnoticed = nil
+	}
 	d.offers = offers
 	maps.DeleteFunc(d.unheard, func(name string, _ bool) bool {
 		o := offers[name]
 		return o == nil || !o.Active
+	})
+}
+
+// sameOffers reports whether a device offers the same as before.
+func sameOffers(a, b map[string]*tailcfg.VIPService) bool {
+	return maps.EqualFunc(a, b, func(x, y *tailcfg.VIPService) bool {
+		return x.Active == y.Active && slices.Equal(x.Ports, y.Ports)
 	})
 }
 
@@ -172,7 +208,7 @@ func (s *Server) recomputeLocked() {
 			}
 		}
 	}
-	mode := s.routeSelectionLocked()
+	mode := s.st.routeSelection()
 	elections := make(map[string]*election, len(able))
 	for _, name := range slices.Sorted(maps.Keys(able)) {
 		elections[name] = s.electLocked(name, mode, able[name], now)
@@ -224,11 +260,11 @@ func (s *Server) noteElectionsLocked(accepted map[string]map[int64]bool, electio
 // electLocked elects among the candidates that can serve. A former host that was lost stays a
 // host for Switches.FailoverDelay, before control moves the addresses to another: one that has
 // withdrawn answers there, one that went away does not.
-func (s *Server) electLocked(name, mode string, able []candidate, now time.Time) *election {
+func (s *Server) electLocked(name string, mode RouteSelection, able []candidate, now time.Time) *election {
 	former := s.elections[name]
 	slices.SortFunc(able, func(a, b candidate) int { return cmp.Compare(a.id, b.id) })
 	e := &election{mode: mode, hosts: able}
-	if mode == activePassive && len(able) > 0 {
+	if mode == ActivePassiveFailover && len(able) > 0 {
 		best := able[0]
 		if i := slices.IndexFunc(able, func(c candidate) bool { return c.id == former.first() }); i >= 0 {
 			best = able[i]
@@ -245,7 +281,7 @@ func (s *Server) electLocked(name, mode string, able []candidate, now time.Time)
 	}
 	switch {
 	case len(held) == 0:
-	case mode == activePassive:
+	case mode == ActivePassiveFailover:
 		e.hosts = held[:1]
 	default:
 		e.hosts = append(slices.Clone(e.hosts), held...)
@@ -277,14 +313,6 @@ func (s *Server) heldLocked(name string, id int64, able bool, now time.Time) boo
 		})
 	}
 	return now.Sub(at) < delay
-}
-
-// routeSelectionLocked returns how the tailnet selects among several hosts.
-func (s *Server) routeSelectionLocked() string {
-	if m, ok := s.st.Settings["routeSelection"].(string); ok {
-		return m
-	}
-	return activePassive
 }
 
 // regionLocked returns the region of a device, the DERP region that is its home.

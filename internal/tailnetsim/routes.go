@@ -161,6 +161,8 @@ func otherRoutes() []route {
 		at("GET", tailnetPath+"/contacts", "account_settings", (*call).getContacts),
 		at("PATCH", tailnetPath+"/contacts/{type}", "account_settings", (*call).patchContact),
 		at("GET", apiRoot+"/organizations/{organization}/tailnets", "tailnets", (*call).listTailnets),
+		at("POST", apiRoot+"/organizations/{organization}/tailnets", "tailnets", (*call).createTailnet),
+		at("DELETE", tailnetPath, "all", (*call).deleteTailnet),
 		at("GET", tailnetPath+"/users", "users", (*call).listUsers),
 		at("GET", apiRoot+"/users/{user}", "users", (*call).getUser),
 		at("GET", tailnetPath+"/webhooks", "webhooks", (*call).listWebhooks),

@@ -53,6 +53,7 @@ type Server struct {
 	stale    staleness
 	work     work
 	switches Switches
+	foreign  foreignFields
 	c2n      map[string]*c2nCall
 	// replies are those that Lag.API repeats, by path and query.
 	replies map[string]*oldReply
@@ -71,7 +72,7 @@ func New(o Options) (*Server, error) {
 		accepted: map[string]map[int64]bool{}, elections: map[string]*election{},
 		lost: map[string]map[int64]time.Time{}, stranded: map[string]map[int64]*stranding{}, switches: o.Switches.clone(),
 		stale:   staleness{all: true},
-		replies: map[string]*oldReply{},
+		replies: map[string]*oldReply{}, foreign: foreignFields{},
 		c2n:     map[string]*c2nCall{},
 		derpMap: &tailcfg.DERPMap{Regions: map[int]*tailcfg.DERPRegion{}, OmitDefaultRegions: true},
 	}

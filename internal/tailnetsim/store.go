@@ -47,6 +47,7 @@ type state struct {
 	Credentials map[string]*trustCredential    `json:"credentials"`
 	Logstreams  map[string]*keptLogstream      `json:"logstreams"`
 	Postures    map[string]*postureIntegration `json:"postures"`
+	Tailnets    []apiTailnet                   `json:"tailnets,omitempty"`
 	ExternalIDs map[string]*externalAWSID      `json:"externalIDs,omitempty"`
 }
 
@@ -95,6 +96,8 @@ type device struct {
 	heard string
 	// unheard are services of whose approval the node has not been notified.
 	unheard map[string]bool
+	// unnoticed are services that were defined after the node advertised them.
+	unnoticed map[string]bool
 	// asking is whether a goroutine is asking the node for its offers.
 	asking bool
 	// gone is closed when the device is deleted.

@@ -72,6 +72,10 @@ type Switches struct {
 	// host has withdrawn the service and advertised it again
 	// (tailscale/tailscale#18821).
 	ApprovalNeedsAdvertise bool `json:"approvalNeedsAdvertise,omitempty"`
+	// LateDefinitions keeps control from noticing that a device advertises a service
+	// which is defined only after that, until the device changes what it offers. It is an
+	// assumption from reports of such hosts (tailscale/tailscale#17769, #17794).
+	LateDefinitions bool `json:"lateDefinitions,omitempty"`
 	// FailoverDelay is how long the addresses of a service stay with a host that
 	// went away or withdrew, before control moves them to another. Tailscale's own
 	// operator reckons with 15 s (tailscale.com/kube/services, services.go);
@@ -111,6 +115,19 @@ type Switches struct {
 	Regions map[string]int `json:"regions,omitempty"`
 	// Lag is how long changes take from one face of Tailscale to the other.
 	Lag Lag `json:"lag,omitzero"`
+	// RefuseForeignFields answers a write with 400 if it has fields that SetForeign
+	// gave the object. No source says whether the API refuses fields that it returns.
+	RefuseForeignFields bool `json:"refuseForeignFields,omitempty"`
+	// Replies changes the bodies of replies to writes.
+	Replies Replies `json:"replies,omitzero"`
+	// KeepResolverSettings makes a write of addresses alone keep what a nameserver has
+	// beside its address, such as useWithExitNode. No source says whether the API does
+	// for an address that stays, only that the calls do not support the setting
+	// (tailscale/tailscale#18981). The default, which loses more, drops it.
+	KeepResolverSettings bool `json:"keepResolverSettings,omitempty"`
+	// SplitDNSRemoval is what removes a domain in a PATCH: RemovalNull (OpenAPI), or
+	// RemovalEmpty, an empty list alone, which is an assumption. By default both do.
+	SplitDNSRemoval Removal `json:"splitDNSRemoval,omitempty"`
 	// RevokedKeyStatus answers DELETE of a key that was revoked already, 404 or
 	// 410. Default 404.
 	RevokedKeyStatus int `json:"revokedKeyStatus,omitempty"`
@@ -129,16 +146,27 @@ type Lag struct {
 	NetMap tstime.GoDuration `json:"netMap,omitzero"`
 }
 
-// HostStates are the words of a host's configured field. Only "ready" has a source
-// (the OpenAPI document's example, the official client); the others are
-// assumptions, the first after the admin console's "Needs configuration".
+// HostStates are the words of a host's configured field, and which hosts are listed. Only "ready"
+// has a source, the OpenAPI document's example; the other words are assumptions, the first after the
+// admin console's "Needs configuration". The console has more words, such as "Partially configured:
+// has-config, config-valid" (tailscale/tailscale#17769).
 type HostStates struct {
-	// Partial is of a host that advertises and does not serve every port.
-	// Default needs-configuration.
+	// Ready is of a host that serves every port, advertised or withdrawn. Default ready.
+	Ready string `json:"ready,omitempty"`
+	// Partial is of a host that does not serve every port. Default needs-configuration.
 	Partial string `json:"partial,omitempty"`
+	// Approved is of a host that was approved and offers nothing yet. Default
+	// needs-configuration.
+	Approved string `json:"approved,omitempty"`
 	// Unknown is the state of a host that has announced a change and not yet reported its
 	// services. Default pending.
 	Unknown string `json:"unknown,omitempty"`
+	// Inactive lists hosts that do not advertise, too: those that have withdrawn, and those
+	// that were approved before. The admin console shows them (tailscale/tailscale#17769,
+	// #17692, #17794); that the API does is an assumption.
+	Inactive bool `json:"inactive,omitempty"`
+	// Documented names hosts by stableNodeID instead of nodeId.
+	Documented bool `json:"documented,omitempty"`
 }
 
 // AnnotationLimits bound the annotations of a service. Zero is no limit.
@@ -167,6 +195,12 @@ func (w *Switches) setDefaults() {
 	}
 	if w.HostStates.Partial == "" {
 		w.HostStates.Partial = "needs-configuration"
+	}
+	if w.HostStates.Ready == "" {
+		w.HostStates.Ready = stateReady
+	}
+	if w.HostStates.Approved == "" {
+		w.HostStates.Approved = "needs-configuration"
 	}
 	if w.HostStates.Unknown == "" {
 		w.HostStates.Unknown = "pending"
@@ -197,6 +231,9 @@ func (w *Switches) validate() error {
 	}
 	if w.Lag.API.Duration < 0 || w.Lag.Control.Duration < 0 || w.Lag.NetMap.Duration < 0 {
 		return errors.New("lag: durations must not be negative")
+	}
+	if r := w.SplitDNSRemoval; r != "" && r != RemovalNull && r != RemovalEmpty {
+		return errors.Errorf("splitDNSRemoval: unknown removal %q", r)
 	}
 	if st := w.RevokedKeyStatus; st != http.StatusNotFound && st != http.StatusGone {
 		return errors.Errorf("revokedKeyStatus must be 404 or 410, not %d", st)

@@ -154,8 +154,13 @@ func TestSwitchRoutes(t *testing.T) {
 	call(t, r, http.MethodPut, "/sim/switches", map[string]any{"plan": map[string]int{"log-streaming": 402}}, &got)
 	want := tailnetsim.Switches{
 		Plan: map[tailnetsim.Feature]int{tailnetsim.LogStreaming: 402}, CertDomains: tailnetsim.CertAdvertised,
-		HostStates:       tailnetsim.HostStates{Partial: "needs-configuration", Unknown: "pending"},
+		HostStates:       tailnetsim.HostStates{Ready: "ready", Partial: "needs-configuration", Approved: "needs-configuration", Unknown: "pending"},
 		RevokedKeyStatus: http.StatusNotFound,
+		ACME: tailnetsim.ACMELimits{
+			Certificates: tailnetsim.RateLimit{Count: 50, Window: tstime.GoDuration{Duration: 7 * 24 * time.Hour}},
+			PerName:      tailnetsim.RateLimit{Count: 5, Window: tstime.GoDuration{Duration: 7 * 24 * time.Hour}},
+			Accounts:     tailnetsim.RateLimit{Count: 10, Window: tstime.GoDuration{Duration: 3 * time.Hour}},
+		},
 	}
 	if diff := cmp.Diff(want, r.Switches()); diff != "" {
 		t.Errorf("PUT replaces all: -want, +got:\n%s", diff)

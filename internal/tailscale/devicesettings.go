@@ -44,14 +44,37 @@ func (c *Client) SetDeviceName(ctx context.Context, nodeID, label string) error 
 	})
 }
 
-// SetDeviceRoutes replaces the approved subnet routes of a device. The device does not need to
-// advertise them.
-func (c *Client) SetDeviceRoutes(ctx context.Context, nodeID string, routes []string) error {
-	// The API requires a list, not null.
-	routes = append([]string{}, routes...)
-	return c.editDevice(ctx, nodeID, func(d *Device) { d.EnabledRoutes = slices.Clone(routes) }, func() error {
-		return classify(c.api.Devices().SetSubnetRoutes(ctx, nodeID, routes), scopeDeviceRoutes, false)
+// EditDeviceRoutes approves routes of a device, in the form of netip.Prefix, and withdraws the
+// approval of others. All other approved routes stay, such as those of the policy's autoApprovers
+// and those of an exit node: the API can only replace the whole list
+// (tailscale/terraform-provider-tailscale#386), so the current one is read first. The device does
+// not need to advertise the routes.
+func (c *Client) EditDeviceRoutes(ctx context.Context, nodeID string, approve, withdraw []string) error {
+	if err := c.checkDevice(ctx, nodeID); err != nil {
+		return err
+	}
+	return c.devices.write(nodeID, func() (fold[Device], error) {
+		current, err := c.api.Devices().SubnetRoutes(ctx, nodeID)
+		if err != nil {
+			return nil, classify(err, scopeDeviceRoutes, false)
+		}
+		routes := EditRoutes(current.Enabled, approve, withdraw)
+		err = classify(c.api.Devices().SetSubnetRoutes(ctx, nodeID, routes), scopeDeviceRoutes, false)
+		return edited(func(d *Device) { d.EnabledRoutes = slices.Clone(routes) }), err
 	})
+}
+
+// EditRoutes returns routes with those to approve and without those to withdraw, sorted. It is
+// never nil: the API requires a list.
+func EditRoutes(current, approve, withdraw []string) []string {
+	out := append([]string{}, approve...)
+	for _, r := range current {
+		if !slices.Contains(withdraw, r) {
+			out = append(out, r)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 func (c *Client) editDevice(ctx context.Context, nodeID string, edit func(*Device), do func() error) error {

@@ -28,7 +28,7 @@ func TestDeviceSettings(t *testing.T) {
 		"Authorized":        func() error { return c.SetDeviceAuthorized(ctx, id, false) },
 		"KeyExpiryDisabled": func() error { return c.SetDeviceKeyExpiryDisabled(ctx, id, true) },
 		"Name":              func() error { return c.SetDeviceName(ctx, id, "gateway") },
-		"Routes":            func() error { return c.SetDeviceRoutes(ctx, id, []string{"10.0.0.0/16"}) },
+		"Routes":            func() error { return c.EditDeviceRoutes(ctx, id, []string{"10.0.0.0/16"}, nil) },
 	} {
 		if err := do(); err != nil {
 			t.Errorf("SetDevice%s(...): %v", what, err)
@@ -61,8 +61,8 @@ func TestDeviceSettings(t *testing.T) {
 	if n := sim.Calls()["GET /api/v2/tailnet/{tailnet}/devices"]; n != 1 {
 		t.Errorf("want one list call, got %d", n)
 	}
-	if err := c.SetDeviceRoutes(ctx, id, nil); err != nil {
-		t.Errorf("SetDeviceRoutes(...) of an empty list: %v", err)
+	if err := c.EditDeviceRoutes(ctx, id, nil, []string{"10.0.0.0/16"}); err != nil {
+		t.Errorf("EditDeviceRoutes(...) that leaves no route: %v", err)
 	}
 }
 
@@ -111,7 +111,7 @@ func TestDeviceScopes(t *testing.T) {
 		"Authorized": {scope: "devices:core", call: func() error { return c.SetDeviceAuthorized(ctx, "n1", true) }},
 		"Key":        {scope: "devices:core", call: func() error { return c.SetDeviceKeyExpiryDisabled(ctx, "n1", true) }},
 		"Name":       {scope: "devices:core", call: func() error { return c.SetDeviceName(ctx, "n1", "a") }},
-		"Routes":     {scope: "devices:routes", call: func() error { return c.SetDeviceRoutes(ctx, "n1", nil) }},
+		"Routes":     {scope: "devices:routes", call: func() error { return c.EditDeviceRoutes(ctx, "n1", nil, nil) }},
 		"Attributes": {scope: "devices:posture_attributes", call: func() error { _, err := c.DeviceAttributes(ctx, "n1"); return err }},
 		"Attribute":  {scope: "devices:posture_attributes", call: func() error { return c.SetDeviceAttribute(ctx, "n1", "custom:a", true) }},
 		"AuthKeys":   {scope: "auth_keys", call: func() error { _, err := c.AuthKeys(ctx, Cached); return err }},

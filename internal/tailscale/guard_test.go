@@ -84,7 +84,7 @@ func TestGuard(t *testing.T) {
 		"SetDeviceTagsTheirs":  {do: func() error { return c.SetDeviceTags(ctx, "nTheirs", []string{"tag:shop"}) }, beyond: true},
 		"SetDeviceAuthorized":  {do: func() error { return c.SetDeviceAuthorized(ctx, "nTheirs", true) }, beyond: true},
 		"SetDeviceName":        {do: func() error { return c.SetDeviceName(ctx, "nTheirs", "x") }, beyond: true},
-		"SetDeviceRoutes":      {do: func() error { return c.SetDeviceRoutes(ctx, "nTheirs", nil) }, beyond: true},
+		"EditDeviceRoutes":     {do: func() error { return c.EditDeviceRoutes(ctx, "nTheirs", nil, nil) }, beyond: true},
 		"SetDeviceKeyExpiry":   {do: func() error { return c.SetDeviceKeyExpiryDisabled(ctx, "nTheirs", true) }, beyond: true},
 		"SetDeviceAttribute":   {do: func() error { return c.SetDeviceAttribute(ctx, "nTheirs", "custom:x", 1) }, beyond: true},
 		"DelDeviceAttribute":   {do: func() error { return c.DeleteDeviceAttribute(ctx, "nTheirs", "custom:x") }, beyond: true},

@@ -5,6 +5,8 @@ package tailscale
 
 import (
 	"context"
+	"net/http"
+	"slices"
 
 	tsclient "tailscale.com/client/tailscale/v2"
 )
@@ -40,10 +42,11 @@ func (c *Client) LogstreamConfiguration(ctx context.Context, logType string) (*L
 	return l, nil
 }
 
-// SetLogstreamConfiguration replaces the configuration of logs of a type.
+// SetLogstreamConfiguration replaces the configuration of logs of a type. The client library drops
+// fields that it does not know.
 func (c *Client) SetLogstreamConfiguration(ctx context.Context, logType string, r LogstreamRequest) error {
-	err := c.api.Logging().SetLogstreamConfiguration(ctx, tsclient.LogType(logType), r)
-	return classify(err, scopeLogStreaming, false)
+	w := request{scope: scopeLogStreaming, method: http.MethodPut, path: []string{"tailnet", c.tailnet, "logging", logType, "stream"}}
+	return c.replace(ctx, w, r, slices.Concat(namesOf[LogstreamConfiguration](), namesOf[LogstreamRequest]())...)
 }
 
 // DeleteLogstreamConfiguration stops sending logs of a type. It returns no error if they are not

@@ -103,8 +103,8 @@ func (c *Client) SetOAuthClient(ctx context.Context, id string, r OAuthClientReq
 		return err
 	}
 	return c.credentials.write(id, func() (fold[Key], error) {
-		if _, err := c.api.Keys().SetOAuthClient(ctx, id, tsclient.SetOAuthClientRequest(r)); err != nil {
-			return nil, classify(err, scopeOAuthKeys, false)
+		if err := c.setCredential(ctx, scopeOAuthKeys, id, KeyTypeOAuthClient, r); err != nil {
+			return nil, err
 		}
 		return edited(func(k *Key) { k.Description, k.Scopes, k.Tags = r.Description, r.Scopes, r.Tags }), nil
 	})
@@ -134,8 +134,8 @@ func (c *Client) SetFederatedIdentity(ctx context.Context, id string, r Federate
 		return err
 	}
 	return c.credentials.write(id, func() (fold[Key], error) {
-		if _, err := c.api.Keys().SetFederatedIdentity(ctx, id, tsclient.SetFederatedIdentityRequest(r)); err != nil {
-			return nil, classify(err, scopeFederatedKeys, false)
+		if err := c.setCredential(ctx, scopeFederatedKeys, id, KeyTypeFederatedIdentity, r); err != nil {
+			return nil, err
 		}
 		return edited(func(k *Key) {
 			k.Description, k.Scopes, k.Tags = r.Description, r.Scopes, r.Tags
@@ -148,6 +148,19 @@ func (c *Client) SetFederatedIdentity(ctx context.Context, id string, r Federate
 // not exist.
 func (c *Client) DeleteFederatedIdentity(ctx context.Context, id string) error {
 	return c.deleteCredential(ctx, id, scopeFederatedKeys)
+}
+
+// setCredential replaces a trust credential. The client library drops fields that it does not know.
+func (c *Client) setCredential(ctx context.Context, scope, id, keyType string, credential any) error {
+	in, err := fieldsOf(credential)
+	if err != nil {
+		return err
+	}
+	if err := in.set("keyType", keyType); err != nil {
+		return err
+	}
+	r := request{scope: scope, method: http.MethodPut, path: []string{"tailnet", c.tailnet, "keys", id}}
+	return c.replace(ctx, r, in, namesOf[Key]()...)
 }
 
 func (c *Client) deleteCredential(ctx context.Context, id, scope string) error {

@@ -7,6 +7,8 @@ import (
 	"context"
 	"net/http"
 	"time"
+
+	tsclient "tailscale.com/client/tailscale/v2"
 )
 
 // scopeTailnets is the OAuth scope to read the tailnets of an organization.
@@ -26,14 +28,8 @@ type Organization struct {
 	TailnetName string
 }
 
-// An orgTailnet is a tailnet in the list of its organization's tailnets. Source: Tailnet in
-// tailnet.go of the client library's next version.
-type orgTailnet struct {
-	ID          string `json:"id"`
-	DisplayName string `json:"displayName"`
-	OrgID       string `json:"orgId"`
-	DNSName     string `json:"dnsName"`
-}
+// An orgTailnet is a tailnet in the list of its organization's tailnets.
+type orgTailnet = tsclient.Tailnet
 
 // Organization returns the organization of the tailnet with the DNS name domain, if it is known.
 // The result may be an hour old. It is empty if the credential has no access, as most credentials,
@@ -48,7 +44,7 @@ func (c *Client) Organization(ctx context.Context, domain string) (Organization,
 	}
 	var org Organization
 	for i, t := range all {
-		if t.is(domain) || t.is(c.tailnet) {
+		if isTailnet(t, domain) || isTailnet(t, c.tailnet) {
 			return Organization{ID: t.OrgID, TailnetID: t.ID, TailnetName: t.DisplayName}, nil
 		}
 		// The list may lack the tailnet, but all tailnets in it have the same owner.
@@ -62,8 +58,8 @@ func (c *Client) Organization(ctx context.Context, domain string) (Organization,
 	return org, nil
 }
 
-// is reports whether name is not empty and identifies the tailnet.
-func (t orgTailnet) is(name string) bool {
+// isTailnet reports whether name is not empty and identifies the tailnet.
+func isTailnet(t orgTailnet, name string) bool {
 	return name != "" && (name == t.ID || name == t.DNSName || name == t.DisplayName)
 }
 

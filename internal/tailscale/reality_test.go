@@ -180,22 +180,6 @@ func TestPolicyWarnings(t *testing.T) {
 	}
 }
 
-func TestPatchSplitDNSRemoves(t *testing.T) {
-	const call = "PATCH /tailnet/-/dns/split-dns"
-	c, sent := canned{call: {body: `{}`}}.client(t)
-	if err := c.PatchSplitDNS(t.Context(), map[string][]string{"a.example": {}, "b.example": nil, "c.example": {"1.1.1.1"}}); err != nil {
-		t.Fatal(err)
-	}
-	var got map[string][]string
-	if err := json.Unmarshal([]byte(sent[call]), &got); err != nil {
-		t.Fatal(err)
-	}
-	want := map[string][]string{"a.example": nil, "b.example": nil, "c.example": {"1.1.1.1"}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("PatchSplitDNS(...): a domain is removed by null: -want, +got:\n%s", diff)
-	}
-}
-
 func TestPutServiceReadsBack(t *testing.T) {
 	const path = "/tailnet/-/vip-services/svc:web"
 	stored := `{"name":"svc:web","addrs":["100.64.0.1","fd7a::1"],"annotations":{"a":"b"}}`

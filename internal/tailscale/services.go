@@ -18,7 +18,8 @@ import (
 const scopeHosts = scopeServices + " and " + scopeDevices
 
 // A Service is a Tailscale Service as the API returns it under /vip-services, the endpoint whose
-// objects have annotations. The client library's type lacks displayName.
+// objects have annotations. The client library's type drops fields that it does not know, and its
+// call drops the response.
 type Service struct {
 	// Name is svc: followed by a DNS label.
 	Name string `json:"name,omitempty"`
@@ -39,6 +40,22 @@ type Service struct {
 	Ports []string `json:"ports,omitempty"`
 
 	Tags []string `json:"tags,omitempty"`
+
+	// Others are fields that this version does not know. A write keeps them.
+	Others Fields `json:"-"`
+}
+
+var serviceFields = namesOf[Service]()
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (s *Service) UnmarshalJSON(b []byte) error {
+	type plain Service
+	var all Fields
+	if err := errors.Join(json.Unmarshal(b, (*plain)(s)), json.Unmarshal(b, &all)); err != nil {
+		return err
+	}
+	s.Others = all.without(serviceFields...)
+	return nil
 }
 
 // Services returns the tailnet's services from the shared list.
@@ -80,17 +97,18 @@ func (c *Client) PutService(ctx context.Context, s Service) (*Service, error) {
 	}
 	out := &Service{}
 	err := c.services.write(s.Name, func() (fold[Service], error) {
-		in, err := json.Marshal(s)
+		own, err := fieldsOf(s)
 		if err != nil {
-			return nil, errors.Wrap(err, "cannot encode request")
+			return nil, err
 		}
-		r := request{scope: scopeServices, method: http.MethodPut, body: in, path: []string{"tailnet", c.tailnet, "vip-services", s.Name}}
-		if _, err := c.rawJSON(ctx, r, out); err != nil {
+		r := request{scope: scopeServices, method: http.MethodPut, path: []string{"tailnet", c.tailnet, "vip-services", s.Name}}
+		b, err := c.writeKeeping(ctx, r, own, s.Others)
+		if err != nil {
 			return nil, err
 		}
 		// The API's documents promise the service in the response only for /services, which has no
-		// annotations. An incomplete service would corrupt the list.
-		if out.Name != s.Name || len(out.Addrs) == 0 || !out.HasAnnotations(s.Annotations) {
+		// annotations, so the response may be anything. An incomplete service would corrupt the list.
+		if json.Unmarshal(b, out) != nil || out.Name != s.Name || len(out.Addrs) == 0 || !out.HasAnnotations(s.Annotations) {
 			if out, err = c.Service(ctx, s.Name); err != nil {
 				return nil, err
 			}
@@ -124,9 +142,9 @@ func (c *Client) DeleteService(ctx context.Context, name string) error {
 }
 
 // HostReady is the state of a host that serves all ports of its service. It is the only value with
-// a known meaning: the official client and programs that run against real tailnets wait for it
-// (tailscale-client-go-v2 services.go; "example: ready" in the OpenAPI document,
-// components.schemas.ServiceHostInfo).
+// a known meaning ("example: ready" in the OpenAPI document, components.schemas.ServiceHostInfo). No
+// release of the official client has the call: an open pull request does
+// (tailscale-client-go-v2#103).
 const HostReady = "ready"
 
 // A Host is a device that advertises a service.
@@ -152,8 +170,7 @@ func (h Host) Approved() bool { return strings.HasPrefix(h.Approval, "approved")
 func (c *Client) Hosts(ctx context.Context, service string) ([]Host, error) {
 	var out struct {
 		Hosts []struct {
-			// The API returns nodeId. Its OpenAPI document says stableNodeID
-			// (tailscale-client-go-v2 services.go, ServiceHostInfo).
+			// The OpenAPI document says stableNodeID, and tailscale-client-go-v2#103 reads nodeId.
 			NodeID       string    `json:"nodeId"`
 			StableNodeID string    `json:"stableNodeID"`
 			Approval     string    `json:"approvalLevel"`
@@ -193,12 +210,16 @@ func (c *Client) ApproveHost(ctx context.Context, service, nodeID string) (bool,
 	if err := c.checkService(service); err != nil {
 		return false, err
 	}
-	in := map[string]bool{"approved": true}
+	path := []string{"tailnet", c.tailnet, "services", service, "device", nodeID, "approved"}
+	a, err := c.do(ctx, request{scope: scopeHosts, method: http.MethodPost, path: path, body: []byte(`{"approved":true}`)})
 	var out struct {
 		Approved *bool `json:"approved"`
 	}
-	err := c.raw(ctx, scopeHosts, http.MethodPost, in, &out, "tailnet", c.tailnet, "services", service, "device", nodeID, "approved")
-	return err == nil && (out.Approved == nil || *out.Approved), err
+	if err != nil || json.Unmarshal(a.body, &out) != nil {
+		// A response of another form does not say that the approval is refused.
+		return err == nil, err
+	}
+	return out.Approved == nil || *out.Approved, nil
 }
 
 // A hostState is the state of a host. It is a string in all known versions of the API; a boolean is

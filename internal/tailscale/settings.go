@@ -35,6 +35,7 @@ type Settings struct {
 	UsersRoleAllowedToJoinExternalTailnets *string `json:"usersRoleAllowedToJoinExternalTailnets,omitempty"`
 	NetworkFlowLoggingOn                   *bool   `json:"networkFlowLoggingOn,omitempty"`
 	RegionalRoutingOn                      *bool   `json:"regionalRoutingOn,omitempty"`
+	RouteSelection                         *string `json:"routeSelection,omitempty"`
 	PostureIdentityCollectionOn            *bool   `json:"postureIdentityCollectionOn,omitempty"`
 	ACLsExternallyManagedOn                *bool   `json:"aclsExternallyManagedOn,omitempty"`
 	ACLsExternalLink                       *string `json:"aclsExternalLink,omitempty"`
@@ -80,13 +81,25 @@ func (c *Client) PatchSettings(ctx context.Context, s Settings) error {
 	return first
 }
 
-// Names returns the API names of the settings that are not nil, sorted.
+// Names of two settings that stand for the same one: the API keeps the older name, and refuses both
+// in one request (client library, tailnet_settings.go).
+const (
+	settingRegionalRouting = "regionalRoutingOn"
+	settingRouteSelection  = "routeSelection"
+)
+
+// Names returns the API names of the settings that are not nil, sorted. regionalRoutingOn has the
+// name of routeSelection, so that two objects cannot set both.
 func (s Settings) Names() ([]string, error) {
 	all, err := s.named()
+	if v, ok := all[settingRegionalRouting]; ok {
+		delete(all, settingRegionalRouting)
+		all[settingRouteSelection] = v
+	}
 	return slices.Sorted(maps.Keys(all)), err
 }
 
-// Without returns the settings except for the named ones.
+// Without returns the settings except for the named ones, with names as Names returns them.
 func (s Settings) Without(names ...string) (Settings, error) {
 	all, err := s.named()
 	if err != nil {
@@ -94,6 +107,9 @@ func (s Settings) Without(names ...string) (Settings, error) {
 	}
 	for _, n := range names {
 		delete(all, n)
+		if n == settingRouteSelection {
+			delete(all, settingRegionalRouting)
+		}
 	}
 	return settingsOf(all)
 }

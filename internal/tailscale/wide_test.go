@@ -81,11 +81,37 @@ func TestSettings(t *testing.T) {
 			}
 			// Settings that no case changes.
 			got.DevicesAutoUpdatesOn, got.UsersApprovalOn, got.UsersRoleAllowedToJoinExternalTailnets = nil, nil, nil
-			got.NetworkFlowLoggingOn, got.PostureIdentityCollectionOn, got.ACLsExternallyManagedOn, got.ACLsExternalLink = nil, nil, nil, nil
+			got.NetworkFlowLoggingOn, got.PostureIdentityCollectionOn, got.ACLsExternallyManagedOn, got.ACLsExternalLink, got.RouteSelection = nil, nil, nil, nil, nil
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("\n%s\nSettings(...): -want, +got:\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// TestRouteSelection verifies that the two names of one setting are one for claims and for removal.
+func TestRouteSelection(t *testing.T) {
+	for _, s := range []Settings{{RegionalRoutingOn: pointer(true)}, {RouteSelection: pointer("magicroute")}} {
+		names, err := s.Names()
+		if diff := cmp.Diff([]string{"routeSelection"}, names); err != nil || diff != "" {
+			t.Errorf("Names(): %v: -want, +got:\n%s", err, diff)
+		}
+		if got, err := s.Without("routeSelection"); err != nil || got != (Settings{}) {
+			t.Errorf("Without(...): want no setting, got %+v, %v", got, err)
+		}
+	}
+	sim := simtest.StartAPI(t)
+	c := newClient(t, sim, nil)
+	if err := c.PatchSettings(t.Context(), Settings{RouteSelection: pointer("regional-routing")}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := c.Settings(t.Context(), Cached)
+	if err != nil || got.RouteSelection == nil || *got.RouteSelection != "regional-routing" || got.RegionalRoutingOn == nil || !*got.RegionalRoutingOn {
+		t.Errorf("Settings(...): want both names of regional routing, got %+v, %v", got, err)
+	}
+	both := Settings{RegionalRoutingOn: pointer(true), RouteSelection: pointer("magicroute")}
+	if err := c.PatchSettings(t.Context(), both); ClassOf(err) != ClassInvalid {
+		t.Errorf("PatchSettings(...) with both names: want Invalid, got: %v", err)
 	}
 }
 

@@ -27,9 +27,12 @@ func deviceCase() kindCase[*v1alpha1.Device] {
 		}
 		return xpmeta.GetExternalName(mg)
 	}
+	exitNode := []string{"0.0.0.0/0", "::/0"}
 	join := func(e *env, hostname string) string {
 		id, err := e.sim.Join(tailnetsim.Puppet{Hostname: hostname, Tags: []string{"tag:k8s"}, Routes: []string{"10.0.0.0/16"}})
 		e.must(err)
+		// An admin has approved the device as an exit node, which no step changes.
+		e.must(e.tailnet.Devices().SetSubnetRoutes(e.Context(), id, exitNode))
 		return id
 	}
 	return kindCase[*v1alpha1.Device]{
@@ -70,7 +73,7 @@ func deviceCase() kindCase[*v1alpha1.Device] {
 			if p.Name == nil || p.Routes == nil || p.KeyExpiryDisabled == nil {
 				return errors.New("the object names too little to check")
 			}
-			want := seen{Name: *p.Name, Tags: texts(p.Tags), Routes: texts(*p.Routes), KeyExpiryDisabled: *p.KeyExpiryDisabled, Attributes: map[string]any{}}
+			want := seen{Name: *p.Name, Tags: texts(p.Tags), Routes: texts(append(slices.Clone(*p.Routes), exitNode...)), KeyExpiryDisabled: *p.KeyExpiryDisabled, Attributes: map[string]any{}}
 			for _, a := range p.PostureAttributes {
 				if a.String != nil {
 					want.Attributes[a.Key] = *a.String
@@ -93,7 +96,7 @@ func deviceCase() kindCase[*v1alpha1.Device] {
 			ds, id := e.tailnet.Devices(), nodeID(mg)
 			e.must(ds.SetTags(e.Context(), id, []string{"tag:db"}))
 			e.must(ds.SetName(e.Context(), id, "renamed"))
-			e.must(ds.SetSubnetRoutes(e.Context(), id, []string{}))
+			e.must(ds.SetSubnetRoutes(e.Context(), id, exitNode))
 			e.must(ds.SetAuthorized(e.Context(), id, false))
 		},
 		Update: func(_ *env, mg *v1alpha1.Device) {
@@ -120,6 +123,8 @@ func deviceCase() kindCase[*v1alpha1.Device] {
 			{Name: "NameWithDomain", Break: func(mg *v1alpha1.Device) { mg.Spec.ForProvider.Name = ptr.To("a.ts.net") }, Want: []string{"spec.forProvider.name", "should match"}},
 			{Name: "BadTag", Break: func(mg *v1alpha1.Device) { mg.Spec.ForProvider.Tags = []v1alpha1.Tag{"k8s"} }, Want: []string{"spec.forProvider.tags[0]", "must be tag:"}},
 			{Name: "BadRoute", Break: func(mg *v1alpha1.Device) { mg.Spec.ForProvider.Routes = &[]string{"10.0.0.0"} }, Want: []string{"spec.forProvider.routes[0]", "CIDR"}},
+			{Name: "RouteOfHost", Break: func(mg *v1alpha1.Device) { mg.Spec.ForProvider.Routes = &[]string{"10.0.3.4/16"} }, Want: []string{"spec.forProvider.routes[0]", "no bits of a host"}},
+			{Name: "RouteSpelling", Break: func(mg *v1alpha1.Device) { mg.Spec.ForProvider.Routes = &[]string{"FD00:0::/64"} }, Want: []string{"spec.forProvider.routes[0]", "lower-case"}},
 			{Name: "NotCustom", Break: func(mg *v1alpha1.Device) { mg.Spec.ForProvider.PostureAttributes[0].Key = "node:os" }, Want: []string{"postureAttributes[0].key", "should match"}},
 			{Name: "TwoValues", Break: func(mg *v1alpha1.Device) { mg.Spec.ForProvider.PostureAttributes[0].Bool = ptr.To(true) }, Want: []string{"postureAttributes[0]", "exactly one"}},
 			{Name: "BadDeletionPolicy", Break: func(mg *v1alpha1.Device) { mg.Spec.ForProvider.DeletionPolicy = "Forget" }, Want: []string{"spec.forProvider.deletionPolicy", "Orphan"}},

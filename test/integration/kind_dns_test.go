@@ -116,6 +116,7 @@ func dnsCase() kindCase[*v1alpha1.DNS] {
 			{Name: "Nothing", Break: func(mg *v1alpha1.DNS) { mg.Spec.ForProvider = v1alpha1.DNSParameters{} }, Want: []string{"spec.forProvider", "at least one of nameservers"}},
 			{Name: "NameserverIsNoAddress", Break: func(mg *v1alpha1.DNS) { mg.Spec.ForProvider.Nameservers.Addresses = []string{"dns.example"} }, Want: []string{"spec.forProvider.nameservers.addresses[0]", "must be an IP address"}},
 			{Name: "SplitNameserverIsNoAddress", Break: func(mg *v1alpha1.DNS) { mg.Spec.ForProvider.SplitDNS[0].Nameservers = []string{"1.2.3"} }, Want: []string{"spec.forProvider.splitDNS[0].nameservers[0]", "must be an IP address"}},
+			{Name: "NameserverSpelling", Break: func(mg *v1alpha1.DNS) { mg.Spec.ForProvider.Nameservers.Addresses = []string{"2606:4700:4700:0::1111"} }, Want: []string{"spec.forProvider.nameservers.addresses[0]", "lower-case"}},
 			{Name: "DomainWithoutNameserver", Break: func(mg *v1alpha1.DNS) { mg.Spec.ForProvider.SplitDNS[0].Nameservers = []string{} }, Want: []string{"spec.forProvider.splitDNS[0].nameservers", "at least 1"}},
 			{Name: "UpperCaseDomain", Break: func(mg *v1alpha1.DNS) { mg.Spec.ForProvider.SplitDNS[0].Domain = "Corp.example" }, Want: []string{"spec.forProvider.splitDNS[0].domain", "should match"}},
 			{Name: "DomainTwice", Break: func(mg *v1alpha1.DNS) {

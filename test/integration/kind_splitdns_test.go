@@ -38,16 +38,22 @@ func splitDNSCase() kindCase[*v1alpha1.SplitDNS] {
 				Domains: []string{domain}, Nameservers: []string{"10.0.0.53"},
 			}}}
 		},
-		// Another owner has a nameserver for the same domain, which stays the first.
+		// Another owner has a nameserver for the same domain, which stays the first, and is used with
+		// exit nodes, too.
 		Others: func(e *env) func() (any, error) {
-			_, err := e.tailnet.DNS().UpdateSplitDNS(e.Context(), tsclient.SplitDNSRequest{others: {theirs}, domain: {theirs}})
+			d := e.tailnet.DNS()
+			e.must(d.SetNameservers(e.Context(), []string{"9.9.9.9"}))
+			c, err := d.Configuration(e.Context())
 			e.must(err)
+			choice := []tsclient.DNSConfigurationResolver{{Address: theirs, UseWithExitNode: true}}
+			c.SplitDNS = map[string][]tsclient.DNSConfigurationResolver{others: choice, domain: choice}
+			e.must(d.SetConfiguration(e.Context(), *c))
 			return func() (any, error) {
-				all, err := e.tailnet.DNS().SplitDNS(e.Context())
+				c, err := d.Configuration(e.Context())
 				if err != nil {
 					return nil, err
 				}
-				return []any{all[others], slices.Index(all[domain], theirs)}, nil
+				return []any{c.Nameservers, c.SplitDNS[others], slices.Index(c.SplitDNS[domain], choice[0])}, nil
 			}
 		},
 		// Domains of other owners have one nameserver each.
@@ -76,11 +82,15 @@ func splitDNSCase() kindCase[*v1alpha1.SplitDNS] {
 			return differ(want, got)
 		},
 		Drift: func(e *env, mg *v1alpha1.SplitDNS) {
-			all, err := e.tailnet.DNS().SplitDNS(e.Context())
+			c, err := e.tailnet.DNS().Configuration(e.Context())
 			e.must(err)
-			left := slices.DeleteFunc(slices.Clone(all[domain]), func(a string) bool { return slices.Contains(mg.Spec.ForProvider.Nameservers, a) })
-			_, err = e.tailnet.DNS().UpdateSplitDNS(e.Context(), tsclient.SplitDNSRequest{domain: left})
-			e.must(err)
+			left := slices.DeleteFunc(slices.Clone(c.SplitDNS[domain]), func(r tsclient.DNSConfigurationResolver) bool {
+				return slices.Contains(mg.Spec.ForProvider.Nameservers, r.Address)
+			})
+			// An empty list leaves out the domain.
+			c.SplitDNS[domain] = left
+			c.Preferences.MagicDNS = c.Preferences.MagicDNS && len(c.Nameservers) > 0
+			e.must(e.tailnet.DNS().SetConfiguration(e.Context(), *c))
 		},
 		Update: func(_ *env, mg *v1alpha1.SplitDNS) {
 			mg.Spec.ForProvider = v1alpha1.SplitDNSParameters{Domains: []string{another}, Nameservers: []string{"10.0.1.53", "fd7a::53"}}
@@ -95,6 +105,7 @@ func splitDNSCase() kindCase[*v1alpha1.SplitDNS] {
 		},
 		Bad: []badInput[*v1alpha1.SplitDNS]{
 			{Name: "NameserverIsNoAddress", Break: func(mg *v1alpha1.SplitDNS) { mg.Spec.ForProvider.Nameservers = []string{"1.2.3"} }, Want: []string{"spec.forProvider.nameservers[0]", "must be an IP address"}},
+			{Name: "NameserverSpelling", Break: func(mg *v1alpha1.SplitDNS) { mg.Spec.ForProvider.Nameservers = []string{"FD7A:0::53"} }, Want: []string{"spec.forProvider.nameservers[0]", "lower-case"}},
 			{Name: "NoNameserver", Break: func(mg *v1alpha1.SplitDNS) { mg.Spec.ForProvider.Nameservers = []string{} }, Want: []string{"spec.forProvider.nameservers", "at least 1"}},
 			{Name: "NoDomain", Break: func(mg *v1alpha1.SplitDNS) { mg.Spec.ForProvider.Domains = []string{} }, Want: []string{"spec.forProvider.domains", "at least 1"}},
 			{Name: "UpperCaseDomain", Break: func(mg *v1alpha1.SplitDNS) { mg.Spec.ForProvider.Domains[0] = "Shop.example" }, Want: []string{"spec.forProvider.domains[0]", "should match"}},

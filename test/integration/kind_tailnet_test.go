@@ -10,6 +10,7 @@ import (
 	tsclient "tailscale.com/client/tailscale/v2"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailnetsim"
 )
 
 func tailnetCase() kindCase[*v1alpha1.Tailnet] {
@@ -33,15 +34,17 @@ func tailnetCase() kindCase[*v1alpha1.Tailnet] {
 			type seen struct {
 				Days     int
 				Approval bool
+				Routing  string
 			}
 			return differ(
-				seen{Days: int(*want.DevicesKeyDurationDays), Approval: ptr.Deref(want.DevicesApprovalOn, false)},
-				seen{Days: s.DevicesKeyDurationDays, Approval: s.DevicesApprovalOn})
+				seen{Days: int(*want.DevicesKeyDurationDays), Approval: ptr.Deref(want.DevicesApprovalOn, false), Routing: ptr.Deref(want.RouteSelection, string(tailnetsim.ActivePassiveFailover))},
+				seen{Days: s.DevicesKeyDurationDays, Approval: s.DevicesApprovalOn, Routing: string(s.RouteSelection)})
 		},
 		Drift: func(e *env, _ *v1alpha1.Tailnet) { set(e, 90) },
 		Update: func(_ *env, mg *v1alpha1.Tailnet) {
 			mg.Spec.ForProvider.Settings.DevicesKeyDurationDays = ptr.To[int32](60)
 			mg.Spec.ForProvider.Settings.DevicesApprovalOn = ptr.To(true)
+			mg.Spec.ForProvider.Settings.RouteSelection = ptr.To("magicroute")
 		},
 		Optional: map[string]string{
 			"GET /api/v2/tailnet/{tailnet}/dns/preferences":     "whether MagicDNS is on is left out of the status then",
@@ -59,6 +62,10 @@ func tailnetCase() kindCase[*v1alpha1.Tailnet] {
 			{Name: "UnknownRole", Break: func(mg *v1alpha1.Tailnet) {
 				mg.Spec.ForProvider.Settings.UsersRoleAllowedToJoinExternalTailnets = ptr.To("owner")
 			}, Want: []string{"spec.forProvider.settings", "none, admin or member"}},
+			{Name: "UnknownRouteSelection", Break: func(mg *v1alpha1.Tailnet) { mg.Spec.ForProvider.Settings.RouteSelection = ptr.To("nearest") }, Want: []string{"spec.forProvider.settings", "regional-routing-failover or magicroute"}},
+			{Name: "TwoRouteSelections", Break: func(mg *v1alpha1.Tailnet) {
+				mg.Spec.ForProvider.Settings.RegionalRoutingOn, mg.Spec.ForProvider.Settings.RouteSelection = ptr.To(true), ptr.To("magicroute")
+			}, Want: []string{"spec.forProvider.settings", "exclude each other"}},
 			{Name: "LinkIsNoURL", Break: func(mg *v1alpha1.Tailnet) { mg.Spec.ForProvider.Settings.ACLsExternalLink = ptr.To("our wiki") }, Want: []string{"spec.forProvider.settings", "must be a URL"}},
 		},
 	}

@@ -226,7 +226,10 @@ func revokedKey(e *env, status int) {
 // before it advertises, and counts as a host with any state in the API.
 func approved(e *env, state string) {
 	if state != "" {
-		e.switches(func(w *tailnetsim.Switches) { w.HostStates.Partial = state })
+		// Whatever the words are, whichever hosts are listed, and whatever identifies them.
+		e.switches(func(w *tailnetsim.Switches) {
+			w.HostStates = tailnetsim.HostStates{Ready: state, Partial: state, Approved: state, Unknown: state, Inactive: true, Documented: true}
+		})
 	}
 	machine := e.subjectOf(machineCase().erase(), func(mg resource.ModernManaged) {
 		mg.SetName("proxy-0")

@@ -62,7 +62,8 @@ type DeviceParameters struct {
 	// +optional
 	Name *string `json:"name,omitempty"`
 
-	// Tags of the device. A device with tags belongs to no user.
+	// Tags of the device, all of them: tags decide what a device may do, so others are removed. A
+	// device with tags belongs to no user.
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
@@ -77,12 +78,15 @@ type DeviceParameters struct {
 	// +optional
 	KeyExpiryDisabled *bool `json:"keyExpiryDisabled,omitempty"`
 
-	// Routes are the approved subnet routes of the device, in CIDR notation. An empty list
-	// approves none.
+	// Routes to approve for the device, in CIDR notation, in addition to those that others have
+	// approved: an admin, such as for an exit node, or autoApprovers in the policy file. The
+	// approval of a route that is removed from the list is withdrawn. 0.0.0.0/0 together with ::/0
+	// approves the device as an exit node.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=256
 	// +kubebuilder:validation:items:MaxLength=43
 	// +kubebuilder:validation:items:XValidation:rule="isCIDR(self)",message="must be a subnet in CIDR notation, such as 10.0.0.0/16"
+	// +kubebuilder:validation:items:XValidation:rule="!isCIDR(self) || cidr(self) == cidr(self).masked() && ip.isCanonical(self.split('/')[0])",message="must have no bits of a host, and IPv6 in its short form with lower-case letters, as Tailscale returns it: 10.0.0.0/16, fd00::/64"
 	// +optional
 	Routes *[]string `json:"routes,omitempty"`
 

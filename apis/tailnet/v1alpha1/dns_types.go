@@ -17,6 +17,7 @@ type DNSNameservers struct {
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MaxLength=45
 	// +kubebuilder:validation:items:XValidation:rule="isIP(self)",message="must be an IP address"
+	// +kubebuilder:validation:items:XValidation:rule="!isIP(self) || ip.isCanonical(self)",message="must be in its short form with lower-case letters, as Tailscale returns it, such as fd7a::53"
 	Addresses []string `json:"addresses"`
 
 	// OverrideLocalDNS makes devices use these nameservers instead of their local ones. If it
@@ -40,6 +41,7 @@ type SplitDNSDomain struct {
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MaxLength=45
 	// +kubebuilder:validation:items:XValidation:rule="isIP(self)",message="must be an IP address"
+	// +kubebuilder:validation:items:XValidation:rule="!isIP(self) || ip.isCanonical(self)",message="must be in its short form with lower-case letters, as Tailscale returns it, such as fd7a::53"
 	Nameservers []string `json:"nameservers"`
 }
 

@@ -28,6 +28,7 @@ type SplitDNSParameters struct {
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:items:MaxLength=45
 	// +kubebuilder:validation:items:XValidation:rule="isIP(self)",message="must be an IP address"
+	// +kubebuilder:validation:items:XValidation:rule="!isIP(self) || ip.isCanonical(self)",message="must be in its short form with lower-case letters, as Tailscale returns it, such as fd7a::53"
 	Nameservers []string `json:"nameservers"`
 }
 

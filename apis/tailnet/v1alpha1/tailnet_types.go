@@ -42,9 +42,17 @@ type TailnetSettings struct {
 	// +optional
 	NetworkFlowLoggingOn *bool `json:"networkFlowLoggingOn,omitempty"`
 
-	// RegionalRoutingOn routes clients to the nearest of several routers or hosts.
+	// RegionalRoutingOn routes clients to the nearest of several routers or hosts. Tailscale
+	// has replaced it by routeSelection: true is regional-routing.
 	// +optional
 	RegionalRoutingOn *bool `json:"regionalRoutingOn,omitempty"`
+
+	// RouteSelection decides which of several routers of a subnet, or hosts of a service, a
+	// client uses: active-passive-failover, regional-routing, regional-routing-failover or
+	// magicroute.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	RouteSelection *string `json:"routeSelection,omitempty"`
 
 	// PostureIdentityCollectionOn collects serial numbers of devices.
 	// +optional
@@ -69,6 +77,8 @@ type TailnetParameters struct {
 	// setting, the older one prevails.
 	// +kubebuilder:validation:XValidation:rule="!has(self.devicesKeyDurationDays) || (self.devicesKeyDurationDays >= 1 && self.devicesKeyDurationDays <= 180)",message="devicesKeyDurationDays must be between 1 and 180"
 	// +kubebuilder:validation:XValidation:rule="!has(self.usersRoleAllowedToJoinExternalTailnets) || self.usersRoleAllowedToJoinExternalTailnets in ['none', 'admin', 'member']",message="usersRoleAllowedToJoinExternalTailnets must be none, admin or member"
+	// +kubebuilder:validation:XValidation:rule="!has(self.routeSelection) || self.routeSelection in ['active-passive-failover', 'regional-routing', 'regional-routing-failover', 'magicroute']",message="routeSelection must be active-passive-failover, regional-routing, regional-routing-failover or magicroute"
+	// +kubebuilder:validation:XValidation:rule="!has(self.regionalRoutingOn) || !has(self.routeSelection)",message="regionalRoutingOn and routeSelection exclude each other; set routeSelection, which replaces regionalRoutingOn"
 	// +kubebuilder:validation:XValidation:rule="!has(self.aclsExternalLink) || self.aclsExternalLink == '' || isURL(self.aclsExternalLink)",message="aclsExternalLink must be a URL"
 	// +optional
 	Settings *TailnetSettings `json:"settings,omitempty"`

@@ -4146,6 +4146,11 @@ func (in *TailnetSettings) DeepCopyInto(out *TailnetSettings) {
 		*out = new(bool)
 		**out = **in
 	}
+	if in.RouteSelection != nil {
+		in, out := &in.RouteSelection, &out.RouteSelection
+		*out = new(string)
+		**out = **in
+	}
 	if in.PostureIdentityCollectionOn != nil {
 		in, out := &in.PostureIdentityCollectionOn, &out.PostureIdentityCollectionOn
 		*out = new(bool)

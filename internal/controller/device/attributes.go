@@ -79,7 +79,7 @@ func (a *attributes) setRead(nodeID string, now time.Time) {
 // differ from the spec or are due.
 func (e *external) observeAttributes(ctx context.Context, mg *v1alpha1.Device) error {
 	want, have := byKey(mg.Spec.ForProvider.PostureAttributes), byKey(mg.Status.AtProvider.PostureAttributes)
-	ours := union(want, owned(mg))
+	ours := union(want, recorded(mg, annotationAttributes))
 	if len(ours) == 0 {
 		mg.Status.AtProvider.PostureAttributes = nil
 		return nil
@@ -113,7 +113,7 @@ func (e *external) attributeChanges(mg *v1alpha1.Device) []change {
 	id := mg.Status.AtProvider.NodeID
 	var out []change
 	e.own = nil
-	for _, k := range union(want, owned(mg)) {
+	for _, k := range union(want, recorded(mg, annotationAttributes)) {
 		w, wanted := want[k]
 		h, there := have[k]
 		if wanted || there {
@@ -138,9 +138,9 @@ func byKey(in []v1alpha1.PostureAttribute) map[string]v1alpha1.PostureAttribute 
 	return out
 }
 
-// owned returns the keys of attributes that the object has set, or was about to set.
-func owned(mg *v1alpha1.Device) []string {
-	v := mg.GetAnnotations()[annotationAttributes]
+// recorded returns what the object has set, or was about to set, according to an annotation.
+func recorded(mg *v1alpha1.Device, annotation string) []string {
+	v := mg.GetAnnotations()[annotation]
 	if v == "" {
 		return nil
 	}

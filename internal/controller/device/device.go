@@ -45,7 +45,7 @@ type api interface {
 	SetDeviceAuthorized(ctx context.Context, nodeID string, authorized bool) error
 	SetDeviceKeyExpiryDisabled(ctx context.Context, nodeID string, disabled bool) error
 	SetDeviceName(ctx context.Context, nodeID, label string) error
-	SetDeviceRoutes(ctx context.Context, nodeID string, routes []string) error
+	EditDeviceRoutes(ctx context.Context, nodeID string, approve, withdraw []string) error
 }
 
 type external struct {
@@ -58,6 +58,8 @@ type external struct {
 
 	changes []change // The changes that Observe found for Update.
 	own     []string // Keys of the attributes that the object owns from then on.
+
+	ownRoutes []string // Approved routes that the object owns from then on.
 }
 
 // A change updates one part of a device.
@@ -119,7 +121,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Device) (managed.Ex
 	for _, c := range e.changes {
 		what = append(what, c.what)
 	}
-	upToDate := len(e.changes) == 0 && slices.Equal(e.own, owned(mg))
+	upToDate := len(e.changes) == 0 && slices.Equal(e.own, recorded(mg, annotationAttributes)) && slices.Equal(e.ownRoutes, recorded(mg, annotationRoutes))
 	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: upToDate, Diff: strings.Join(what, ", ")}, nil
 }
 
@@ -141,10 +143,7 @@ func (e *external) diff(mg *v1alpha1.Device, d tailscale.Device) []change {
 	if label, _, _ := strings.Cut(d.Name, "."); p.Name != nil && *p.Name != label {
 		out = append(out, change{what: "name", do: func(ctx context.Context) error { return e.api.SetDeviceName(ctx, id, *p.Name) }})
 	}
-	if p.Routes != nil && !slices.Equal(plain(*p.Routes), plain(d.EnabledRoutes)) {
-		out = append(out, change{what: "routes", do: func(ctx context.Context) error { return e.api.SetDeviceRoutes(ctx, id, plain(*p.Routes)) }})
-	}
-	return out
+	return append(out, e.routeChanges(mg, d)...)
 }
 
 // Create does nothing. It is never called, because Observe reports every device as existing.
@@ -156,6 +155,9 @@ func (e *external) Create(context.Context, *v1alpha1.Device) (managed.ExternalCr
 func (e *external) Update(ctx context.Context, mg *v1alpha1.Device) (managed.ExternalUpdate, error) {
 	if err := kinds.Annotate(ctx, e.kube, mg, annotationAttributes, strings.Join(e.own, ",")); err != nil {
 		return managed.ExternalUpdate{}, errors.Wrap(err, "cannot record which attributes are set")
+	}
+	if err := kinds.Annotate(ctx, e.kube, mg, annotationRoutes, strings.Join(e.ownRoutes, ",")); err != nil {
+		return managed.ExternalUpdate{}, errors.Wrap(err, "cannot record which routes are approved")
 	}
 	var errs []error
 	for _, c := range e.changes {

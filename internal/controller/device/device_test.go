@@ -92,9 +92,9 @@ func (f *fakeAPI) SetDeviceName(_ context.Context, id, label string) error {
 	return nil
 }
 
-func (f *fakeAPI) SetDeviceRoutes(_ context.Context, id string, routes []string) error {
+func (f *fakeAPI) EditDeviceRoutes(_ context.Context, id string, approve, withdraw []string) error {
 	f.writes = append(f.writes, "routes")
-	f.devices[id].EnabledRoutes = routes
+	f.devices[id].EnabledRoutes = tailscale.EditRoutes(f.devices[id].EnabledRoutes, approve, withdraw)
 	return nil
 }
 
@@ -195,9 +195,14 @@ func TestReconcile(t *testing.T) {
 			writes: []string{"authorized", "tags", "key", "name", "routes", "custom:level", "custom:ok", "custom:tier"},
 		},
 		"NoRoutes": {
-			reason: "An empty list approves no routes.",
+			reason: "An empty list withdraws no route that somebody else has approved.",
 			mg:     object(func(m *v1alpha1.Device) { m.Spec.ForProvider.Routes = &[]string{} }), device: theirs(), ready: xpv2.Available(),
-			writes: []string{"routes"},
+		},
+		"ExitNodeStays": {
+			reason: "An exit node that an admin has approved stays one, and host bits and spelling are no drift.",
+			mg:     object(func(m *v1alpha1.Device) { m.Spec.ForProvider.Routes = &[]string{"10.0.3.4/16", "FD00:0::/64"} }),
+			device: theirs(func(d *tailscale.Device) { d.EnabledRoutes = []string{"0.0.0.0/0", "10.0.0.0/16", "::/0", "fd00::/64"} }),
+			ready:  xpv2.Available(),
 		},
 		"OrderMeansNothing": {
 			reason: "The order of tags and routes is no drift.",

@@ -17,7 +17,7 @@ import (
 )
 
 // desired returns the service to write: the object's spec, and, from the current service, which may
-// be nil, its addresses and the annotations that others keep there.
+// be nil, its addresses, and the annotations and other fields that others keep there.
 func desired(mg *v1alpha1.VIPService, current *tailscale.Service, owner, clusterID string) (tailscale.Service, error) {
 	p := mg.Spec.ForProvider
 	want := tailscale.Service{
@@ -29,7 +29,7 @@ func desired(mg *v1alpha1.VIPService, current *tailscale.Service, owner, cluster
 		Tags:        tailscale.Sorted(p.Tags),
 	}
 	if current != nil {
-		want.Addrs = current.Addrs
+		want.Addrs, want.Others = current.Addrs, current.Others
 		maps.Copy(want.Annotations, current.Annotations)
 		if registry.Shared(current) {
 			// Clusters shared the service before; none does now.

@@ -68,14 +68,12 @@ func (c claims) certificate() *xpv2.Condition {
 // notAccepted reports whether control is known not to have accepted a machine that advertises.
 func (c claim) notAccepted() bool { return c.Advertised && !c.Accepted && !c.Unknown }
 
-// settled reports whether the hosts match the agents' claims. An approved host may be listed before
-// it advertises.
+// settled reports whether the hosts match the agents' claims. A machine that does not advertise may
+// be listed, in any state: Tailscale lists hosts that were approved before, that have withdrawn, and
+// that are set up in part (tailscale/tailscale#17769, #17692, #17794).
 func (c claims) settled(hosts []tailscale.Host) bool {
 	known := map[string]tailscale.Host{}
 	for _, h := range hosts {
-		if cl, ours := c[h.NodeID]; ours && !cl.Advertised && h.Ready() {
-			return false
-		}
 		known[h.NodeID] = h
 	}
 	for id, cl := range c {
@@ -183,7 +181,7 @@ func (e *external) observeHosts(ctx context.Context, mg *v1alpha1.VIPService) er
 			return errors.Wrap(err, "cannot list devices")
 		}
 	}
-	mg.Status.AtProvider.Hosts = serviceHosts(hosts, devices, cl)
+	mg.Status.AtProvider.Hosts = serviceHosts(hosts, devices, cl, e.records)
 	for _, ev := range transitions(before, mg.Status.AtProvider.Hosts) {
 		e.record.Event(mg, ev)
 	}
@@ -223,21 +221,25 @@ func remembered(in []v1alpha1.ServiceHost) []tailscale.Host {
 	return out
 }
 
-// serviceHosts merges hosts with the facts about their devices and the reports of our agents, and
-// sorts them by name.
-func serviceHosts(hosts []tailscale.Host, devices []tailscale.Device, cl claims) []v1alpha1.ServiceHost {
+// serviceHosts merges hosts with the facts about their devices, the reports of our agents and the
+// records of other clusters, and sorts them by name.
+func serviceHosts(hosts []tailscale.Host, devices []tailscale.Device, cl claims, others records) []v1alpha1.ServiceHost {
 	byID := pick(devices, nodeIDs(hosts))
 	var out []v1alpha1.ServiceHost
 	for _, h := range hosts {
 		d := byID[h.NodeID]
 		c, local := cl[h.NodeID]
+		if local && !c.Advertised {
+			// Tailscale may list machines that were approved before, or that have withdrawn.
+			continue
+		}
 		out = append(out, v1alpha1.ServiceHost{
 			NodeID:     h.NodeID,
 			Name:       d.Name,
 			Endpoints:  c.Endpoints,
 			Local:      local,
 			Online:     d.ConnectedToControl,
-			Configured: cl.configured(h),
+			Configured: others.configured(h, cl.configured(h)),
 			State:      h.State,
 			Approval:   h.Approval,
 		})

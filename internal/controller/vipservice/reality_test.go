@@ -49,6 +49,39 @@ func TestConfigured(t *testing.T) {
 	}
 }
 
+// TestRecords lists hosts of another cluster in states whose words nobody documents.
+func TestRecords(t *testing.T) {
+	member := func(alive bool, h *registry.Health) []registry.Member {
+		return []registry.Member{
+			{Record: registry.Record{Cluster: "far", Nodes: []string{"n1"}, Health: h}, Alive: alive},
+			{Record: registry.Record{Cluster: "near", Nodes: []string{"n9"}, Health: &registry.Health{Ready: 1, Total: 1}}, Alive: true},
+		}
+	}
+	cases := map[string]struct {
+		reason  string
+		members []registry.Member
+		host    tailscale.Host
+		want    bool
+	}{
+		"OtherWord":  {reason: "All machines of the cluster serve, whatever the word is.", members: member(true, &registry.Health{Ready: 2, Total: 2}), host: tailscale.Host{NodeID: "n1", State: "has-config, config-valid"}, want: true},
+		"Drained":    {reason: "None of its machines serves, though the API still lists one.", members: member(true, &registry.Health{Total: 2}), host: tailscale.Host{NodeID: "n1", State: tailscale.HostReady}},
+		"SomeReady":  {reason: "Some serve, and the word says that this one does.", members: member(true, &registry.Health{Ready: 1, Total: 2}), host: tailscale.Host{NodeID: "n1", State: tailscale.HostReady}, want: true},
+		"SomeOther":  {reason: "Some serve, and nothing says that this one does.", members: member(true, &registry.Health{Ready: 1, Total: 2}), host: tailscale.Host{NodeID: "n1", State: "Partially configured"}},
+		"Silent":     {reason: "The record of a cluster without a sign of life says nothing.", members: member(false, &registry.Health{Ready: 2, Total: 2}), host: tailscale.Host{NodeID: "n1", State: "pending"}},
+		"NoHealth":   {reason: "A record without health says nothing.", members: member(true, nil), host: tailscale.Host{NodeID: "n1", State: tailscale.HostReady}, want: true},
+		"ThisOne":    {reason: "The record of this cluster is not read: its agents know more.", members: member(true, nil), host: tailscale.Host{NodeID: "n9", State: "pending"}},
+		"NotSharing": {reason: "Without a record, the word decides.", host: tailscale.Host{NodeID: "n1", State: tailscale.HostReady}, want: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := serviceHosts([]tailscale.Host{tc.host}, nil, claims{}, recordsOf(tc.members, "near"))
+			if got[0].Configured != tc.want {
+				t.Errorf("\n%s\nserviceHosts(...): want configured %t, got %+v", tc.reason, tc.want, got[0])
+			}
+		})
+	}
+}
+
 func TestPreapprove(t *testing.T) {
 	ours := claims{"n1": {}}
 	tagged := []tailscale.Device{{NodeID: "n1", Name: "proxy-0.tail1234.ts.net", Tags: []string{"tag:k8s"}, ConnectedToControl: true}}

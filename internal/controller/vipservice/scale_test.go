@@ -84,7 +84,7 @@ func TestManyDevices(t *testing.T) {
 		b.ReportAllocs()
 		for b.Loop() {
 			unseen(cl, hosts, devices)
-			if got := serviceHosts(hosts, devices, cl); len(got) != 3 || !got[1].Online {
+			if got := serviceHosts(hosts, devices, cl, nil); len(got) != 3 || !got[1].Online {
 				b.Fatalf("serviceHosts(...): got %v", got)
 			}
 			if got := toApprove(p, cl, hosts, devices); len(got) != 2 {

@@ -62,6 +62,8 @@ func (e *sharing) Observe(ctx context.Context, mg *v1alpha1.VIPService) (managed
 			return managed.ExternalObservation{}, err
 		}
 	}
+	members, _ := v.Members(name)
+	e.records = recordsOf(members, self.Cluster)
 	if s != nil {
 		if err := e.observe(ctx, mg, s); err != nil {
 			return managed.ExternalObservation{}, err

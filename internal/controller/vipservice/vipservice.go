@@ -124,6 +124,9 @@ type external struct {
 	remedy   *v1alpha1.RoutingRemedy
 	remedied *v1alpha1.Machine
 
+	// records are those of other clusters that share the service.
+	records records
+
 	// Node IDs of the hosts that Update must approve: of the service, and of the cluster's own
 	// service next to a shared one.
 	approve, approveOwn []string

@@ -80,7 +80,7 @@ type driver func(w *world)
 // drivers by resource and method.
 var drivers = merged(
 	contactDrivers, deviceDrivers, dnsDrivers, keyDrivers, loggingDrivers, policyDrivers,
-	postureDrivers, serviceDrivers, settingDrivers, userDrivers, webhookDrivers,
+	postureDrivers, serviceDrivers, settingDrivers, tailnetDrivers, userDrivers, webhookDrivers,
 )
 
 // A brokenMethod of the client fails although the API succeeds.

@@ -12,7 +12,7 @@ import (
 
 func wantService() tailscale.Service {
 	return tailscale.Service{
-		Name: "svc:web", Comment: "Front door", Annotations: map[string]string{"owner": "team"},
+		Name: "svc:web", DisplayName: "Web", Comment: "Front door", Annotations: map[string]string{"owner": "team"},
 		Ports: []string{"tcp:80", "tcp:443"}, Tags: []string{"tag:k8s"},
 	}
 }

@@ -34,7 +34,10 @@ var contactDrivers = map[string]driver{
 var settingDrivers = map[string]driver{
 	"TailnetSettings.Get": func(w *world) {
 		got, err := w.c.TailnetSettings().Get(w.ctx)
-		w.want(&tailscale.TailnetSettings{DevicesKeyDurationDays: 180, UsersRoleAllowedToJoinExternalTailnets: tailscale.RoleAllowedToJoinExternalTailnetsAdmin}, got, err)
+		w.want(&tailscale.TailnetSettings{
+			DevicesKeyDurationDays: 180, UsersRoleAllowedToJoinExternalTailnets: tailscale.RoleAllowedToJoinExternalTailnetsAdmin,
+			RouteSelection: tailscale.RouteSelectionActivePassiveFailover,
+		}, got, err)
 	},
 	"TailnetSettings.Update": func(w *world) {
 		yes := true
@@ -49,6 +52,7 @@ var settingDrivers = map[string]driver{
 			DevicesApprovalOn: true, DevicesAutoUpdatesOn: true, DevicesKeyDurationDays: 90,
 			UsersApprovalOn: true, UsersRoleAllowedToJoinExternalTailnets: tailscale.RoleAllowedToJoinExternalTailnetsNone,
 			NetworkFlowLoggingOn: true, RegionalRoutingOn: true, PostureIdentityCollectionOn: true, HTTPSEnabled: true,
+			RouteSelection: tailscale.RouteSelectionRegionalRouting,
 		}
 		got, err := w.c.TailnetSettings().Get(w.ctx)
 		w.want(want, got, err)
@@ -57,7 +61,39 @@ var settingDrivers = map[string]driver{
 		want.DevicesKeyDurationDays = 30
 		got, err = w.c.TailnetSettings().Get(w.ctx)
 		w.want(want, got, err)
+		// The two settings of routing follow each other, and exclude each other in a request.
+		w.ok(w.c.TailnetSettings().Update(w.ctx, tailscale.UpdateTailnetSettingsRequest{RouteSelection: tailscale.PointerTo(tailscale.RouteSelectionMagicRoute)}))
+		want.RegionalRoutingOn, want.RouteSelection = false, tailscale.RouteSelectionMagicRoute
+		got, err = w.c.TailnetSettings().Get(w.ctx)
+		w.want(want, got, err)
+		w.refused(w.c.TailnetSettings().Update(w.ctx, tailscale.UpdateTailnetSettingsRequest{
+			RegionalRoutingOn: &yes, RouteSelection: tailscale.PointerTo(tailscale.RouteSelectionRegionalRouting),
+		}), http.StatusBadRequest)
 	},
+}
+
+var tailnetDrivers = map[string]driver{
+	"Tailnets.List": func(w *world) {
+		all, err := w.c.Tailnets().List(w.ctx)
+		w.ok(err)
+		w.want(1, len(all), nil)
+		if t := all[0]; t.ID == "" || t.OrgID == "" || t.DisplayName == "" || t.DNSName != w.sim.Domain() || t.CreatedAt.IsZero() {
+			w.Errorf("want an id, an organization, names and a time, got %+v", t)
+		}
+	},
+	"Tailnets.Create": func(w *world) {
+		made, err := w.c.Tailnets().Create(w.ctx, tailscale.CreateTailnetRequest{DisplayName: "stage"})
+		w.ok(err)
+		if made.ID == "" || made.DisplayName != "stage" || made.OAuthClient == nil || made.OAuthClient.ID == "" || made.OAuthClient.Secret == "" {
+			w.Errorf("want an id, the name and a client, got %+v", made)
+		}
+		all, err := w.c.Tailnets().List(w.ctx)
+		w.want(2, len(all), err)
+		_, err = w.c.Tailnets().Create(w.ctx, tailscale.CreateTailnetRequest{})
+		w.refused(err, http.StatusBadRequest)
+	},
+	// The simulator has one tailnet of its own, which was not created by API.
+	"Tailnets.Delete": func(w *world) { w.refused(w.c.Tailnets().Delete(w.ctx), http.StatusForbidden) },
 }
 
 var userDrivers = map[string]driver{

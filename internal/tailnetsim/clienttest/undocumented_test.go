@@ -14,8 +14,12 @@ var undocumentedRoutes = []undocumented{
 		source: "ServicesResource in services.go of the official Go client",
 	},
 	{
-		op: "GET /organizations/{organization}/tailnets", what: []string{"path"},
-		source: "TailnetsResource in tailnet.go of the main branch of the official Go client",
+		op: "* /organizations/{organization}/tailnets", what: []string{"path"},
+		source: "TailnetsResource in tailnet.go of the official Go client",
+	},
+	{
+		op: "DELETE /tailnet/{tailnet}", what: []string{"path"},
+		source: "TailnetsResource in tailnet.go of the official Go client",
 	},
 	{
 		op: "* /tailnet/{tailnet}/dns/*", what: []string{"scope dns"},
@@ -38,16 +42,16 @@ var undocumentedContents = []undocumented{
 		source: "ClientConnectivity in devices.go of the official Go client",
 	},
 	{
-		op: "GET /tailnet/{tailnet}/services", what: []string{"reply $.vipServices[].annotations object"},
+		op: "GET /tailnet/{tailnet}/services", what: []string{"reply $.vipServices[].annotations object", "reply $.vipServices[].displayName string"},
 		source: "Service in services.go of the official Go client",
 	},
 	{
-		op: "GET /tailnet/{tailnet}/services/{serviceName}", what: []string{"reply $.annotations object"},
+		op: "GET /tailnet/{tailnet}/services/{serviceName}", what: []string{"reply $.annotations object", "reply $.displayName string"},
 		source: "Service in services.go of the official Go client",
 	},
 	{
 		op:     "PUT /tailnet/{tailnet}/services/{serviceName}",
-		what:   []string{"body $.annotations object", "reply $.annotations object"},
+		what:   []string{"body $.annotations object", "body $.displayName string", "reply $.annotations object", "reply $.displayName string"},
 		source: "Service in services.go of the official Go client",
 	},
 	{
@@ -55,16 +59,12 @@ var undocumentedContents = []undocumented{
 		source: "abn/ansible-tailscale-admin, tests/unit/plugins/modules/test_tailscale_webhook.py: measured without webhooks",
 	},
 	{
+		op: "* /tailnet/{tailnet}/settings", what: []string{"body $.routeSelection string", "reply $.routeSelection string"},
+		source: "TailnetSettings in tailnet_settings.go of the official Go client v2.12.0; the document at hand is older",
+	},
+	{
 		op: "PATCH /tailnet/{tailnet}/settings", what: []string{"body $.aclsExternalLink null"},
 		source: "UpdateTailnetSettingsRequest in tailnet_settings.go of the official Go client, which lacks omitempty there",
-	},
-	{
-		op: "GET /tailnet/{tailnet}/settings", what: []string{"reply $.routeSelection string"},
-		source: "TailnetSettings in tailnet_settings.go of the official Go client v2.12.0",
-	},
-	{
-		op: "PATCH /tailnet/{tailnet}/settings", what: []string{"reply $.routeSelection string"},
-		source: "TailnetSettings in tailnet_settings.go of the official Go client v2.12.0",
 	},
 	{
 		op: "POST /tailnet/{tailnet}/acl/validate", what: []string{"body $ object"},

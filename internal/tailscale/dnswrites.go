@@ -1,0 +1,302 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tailscale
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+)
+
+// The calls for nameservers take addresses alone, but a nameserver has settings of its own, such as
+// useWithExitNode, which people set in the admin console (tailscale/tailscale#18981). Only the
+// configuration, an alpha endpoint, has them, and can only be replaced as a whole, without a
+// precondition. So a write that would drop such settings replaces the configuration, and all other
+// writes use the narrow calls, which cannot lose the update of another client.
+
+// A dnsDocument is the DNS configuration of a tailnet with all its fields.
+type dnsDocument struct {
+	fields Fields
+
+	// rich is whether the document has settings that the narrow calls drop.
+	rich bool
+}
+
+// dnsDocument returns the DNS configuration, or nil if the API has no such endpoint.
+func (c *Client) dnsDocument(ctx context.Context) (*dnsDocument, error) {
+	d := &dnsDocument{}
+	err := c.raw(ctx, scopeDNS, http.MethodGet, nil, &d.fields, "tailnet", c.tailnet, "dns", "configuration")
+	if IsNotFound(err) {
+		return nil, nil // An API without the endpoint is a valid result.
+	}
+	if err != nil {
+		return nil, err
+	}
+	if d.fields == nil {
+		d.fields = Fields{}
+	}
+	return d, nil
+}
+
+func (c *Client) putDNSDocument(ctx context.Context, d *dnsDocument) error {
+	known := namesOf[dnsConfiguration]()
+	_, err := c.writeKeeping(ctx, c.dnsWrite("configuration"), d.fields.only(known...), d.fields.without(known...))
+	var e *Error
+	if d.rich && errors.As(err, &e) && e.Class == ClassInvalid {
+		// Tailscale refuses MagicDNS without a global nameserver there, although a new tailnet has
+		// MagicDNS and none. The narrow call would drop what an admin has chosen.
+		e.Message += "; some of these nameservers have settings, such as use with exit node, that only a write of the whole DNS configuration keeps: add a global nameserver, or remove these settings"
+	}
+	return err
+}
+
+// dnsWrite returns a write of a part of the DNS settings.
+func (c *Client) dnsWrite(part string) request {
+	return request{scope: scopeDNSWrite, method: http.MethodPost, path: []string{"tailnet", c.tailnet, "dns", part}, tailnet: true}
+}
+
+// resolvers returns the nameservers with the addresses, in that order, and keeps the settings that
+// current ones with the same addresses have.
+func (d *dnsDocument) resolvers(current []Fields, addresses []string) ([]Fields, error) {
+	byAddress := map[string]Fields{}
+	for _, r := range current {
+		var a string
+		if err := r.decode("address", &a); err != nil {
+			return nil, err
+		}
+		byAddress[canonicalAddress(a)] = r
+	}
+	out := make([]Fields, 0, len(addresses))
+	for _, a := range addresses {
+		r, ok := byAddress[canonicalAddress(a)]
+		if !ok {
+			r = Fields{}
+			if err := r.set("address", a); err != nil {
+				return nil, err
+			}
+		}
+		d.rich = d.rich || hasSettings(r)
+		out = append(out, r)
+	}
+	return out, nil
+}
+
+// hasSettings reports whether a nameserver has more than its address.
+func hasSettings(r Fields) bool {
+	for _, v := range r.without("address") {
+		if !slices.Contains([]string{"false", "null", `""`, "0"}, string(v)) {
+			return true
+		}
+	}
+	return false
+}
+
+func (d *dnsDocument) setNameservers(addresses []string) error {
+	var current []Fields
+	if err := d.fields.decode("nameservers", &current); err != nil {
+		return err
+	}
+	rs, err := d.resolvers(current, addresses)
+	if err != nil {
+		return err
+	}
+	return d.fields.set("nameservers", rs)
+}
+
+func (d *dnsDocument) setSplitDNS(domains map[string][]string) error {
+	all := map[string][]Fields{}
+	if err := d.fields.decode("splitDNS", &all); err != nil {
+		return err
+	}
+	for domain, addresses := range domains {
+		if len(addresses) == 0 {
+			delete(all, domain)
+			continue
+		}
+		rs, err := d.resolvers(all[domain], addresses)
+		if err != nil {
+			return err
+		}
+		all[domain] = rs
+	}
+	return d.fields.set("splitDNS", all)
+}
+
+// canonicalAddress returns an address in the form of netip, because an IPv6 address has several
+// spellings.
+func canonicalAddress(a string) string {
+	if ip, err := netip.ParseAddr(a); err == nil {
+		return ip.String()
+	}
+	return a
+}
+
+// SetNameservers replaces the global nameservers. Those that stay keep their settings. The API
+// turns MagicDNS off when the list becomes empty.
+func (c *Client) SetNameservers(ctx context.Context, addresses []string) error {
+	if err := c.checkDomains(wholeDNS()); err != nil {
+		return err
+	}
+	defer c.expireDNS()
+	d, err := c.dnsDocument(ctx)
+	if err != nil {
+		return err
+	}
+	if d != nil {
+		if err := d.setNameservers(addresses); err != nil {
+			return err
+		}
+		if d.rich {
+			return c.putDNSDocument(ctx, d)
+		}
+	}
+	// The API returns magicDNS there, too, as a consequence.
+	return c.replace(ctx, c.dnsWrite("nameservers"), map[string][]string{"dns": append([]string{}, addresses...)}, "magicDNS")
+}
+
+// SetSearchPaths replaces the search paths.
+func (c *Client) SetSearchPaths(ctx context.Context, paths []string) error {
+	of := map[string][]string{}
+	for _, p := range paths {
+		of[p] = nil
+	}
+	if err := c.checkDomains(of); err != nil {
+		return err
+	}
+	defer c.expireDNS()
+	return c.replace(ctx, c.dnsWrite("searchpaths"), map[string][]string{"searchPaths": append([]string{}, paths...)})
+}
+
+// PatchSplitDNS sets the nameservers of domains. Nameservers that a domain keeps have the same
+// settings afterwards. It removes domains with an empty list, and leaves other domains unchanged.
+func (c *Client) PatchSplitDNS(ctx context.Context, domains map[string][]string) error {
+	if err := c.checkDomains(domains); err != nil {
+		return err
+	}
+	defer c.expireDNS()
+	d, err := c.dnsDocument(ctx)
+	if err != nil {
+		return err
+	}
+	if d != nil {
+		if err := d.setSplitDNS(domains); err != nil {
+			return err
+		}
+		if d.rich {
+			return c.putDNSDocument(ctx, d)
+		}
+	}
+	// null removes a domain (OpenAPI, PATCH /tailnet/{tailnet}/dns/split-dns). The effect of an
+	// empty list is not documented, so it is the second attempt.
+	in := make(map[string][]string, len(domains))
+	for domain, ns := range domains {
+		in[domain] = nil
+		if len(ns) > 0 {
+			in[domain] = ns
+		}
+	}
+	if err := c.sendSplitDNS(ctx, in); err != nil {
+		return err
+	}
+	left, err := c.remainingDomains(ctx, in)
+	if err != nil || len(left) == 0 {
+		return err
+	}
+	again := make(map[string][]string, len(left))
+	for _, domain := range left {
+		again[domain] = []string{}
+	}
+	if err := c.sendSplitDNS(ctx, again); err != nil {
+		return err
+	}
+	if left, err = c.remainingDomains(ctx, again); err != nil || len(left) == 0 {
+		return err
+	}
+	return &Error{
+		Class: ClassUnavailable, Scope: scopeDNSWrite, Status: http.StatusOK,
+		Message: "it still has nameservers for " + scrub(strings.Join(left[:min(len(left), maxNamedDomains)], ", ")) + ", which were removed; remove them in the admin console",
+	}
+}
+
+// maxNamedDomains is how many domains an error names.
+const maxNamedDomains = 3
+
+// sendSplitDNS changes the domains that are named. It does not rely on the response.
+func (c *Client) sendSplitDNS(ctx context.Context, domains map[string][]string) error {
+	r := c.dnsWrite("split-dns")
+	r.method = http.MethodPatch
+	var err error
+	if r.body, err = json.Marshal(domains); err != nil {
+		return errors.Wrap(err, "cannot encode request")
+	}
+	_, err = c.do(ctx, r)
+	return err
+}
+
+// remainingDomains returns the domains with an empty list that the tailnet still has, sorted.
+func (c *Client) remainingDomains(ctx context.Context, domains map[string][]string) ([]string, error) {
+	removed := maps.Clone(domains)
+	maps.DeleteFunc(removed, func(_ string, ns []string) bool { return len(ns) > 0 })
+	if len(removed) == 0 {
+		return nil, nil
+	}
+	all, err := c.api.DNS().SplitDNS(ctx)
+	if err != nil {
+		return nil, classify(err, scopeDNS, true)
+	}
+	var left []string
+	for domain := range removed {
+		if len(all[domain]) > 0 {
+			left = append(left, domain)
+		}
+	}
+	slices.Sort(left)
+	return left, nil
+}
+
+// SetMagicDNS turns MagicDNS on or off.
+func (c *Client) SetMagicDNS(ctx context.Context, on bool) error {
+	if err := c.checkDomains(wholeDNS()); err != nil {
+		return err
+	}
+	defer c.expireDNS()
+	return c.replace(ctx, c.dnsWrite("preferences"), map[string]bool{"magicDNS": on})
+}
+
+// SetOverrideLocalDNS changes only that setting. The API can only replace the whole configuration,
+// so a concurrent write of another client may be lost.
+func (c *Client) SetOverrideLocalDNS(ctx context.Context, on bool) error {
+	if err := c.checkDomains(wholeDNS()); err != nil {
+		return err
+	}
+	defer c.expireDNS()
+	d, err := c.dnsDocument(ctx)
+	if err != nil {
+		return err
+	}
+	if d == nil {
+		return &Error{Class: ClassNotFound, Status: http.StatusNotFound, Scope: scopeDNS, Message: "the API has no DNS configuration"}
+	}
+	preferences := Fields{}
+	if err := d.fields.decode("preferences", &preferences); err != nil {
+		return err
+	}
+	var current bool
+	if err := preferences.decode("overrideLocalDNS", &current); err != nil || current == on {
+		return err
+	}
+	if preferences == nil {
+		preferences = Fields{}
+	}
+	if err := errors.Join(preferences.set("overrideLocalDNS", on), d.fields.set("preferences", preferences)); err != nil {
+		return err
+	}
+	return c.putDNSDocument(ctx, d)
+}
