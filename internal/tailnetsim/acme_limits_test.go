@@ -46,7 +46,7 @@ func TestACMELimits(t *testing.T) {
 	refused("a tailnet has 50 certificates a week", order(now, name(50)), http.StatusTooManyRequests,
 		`too many certificates (50) already issued for "tail1234.ts.net" in the last 168h0m0s, retry after 2026-11-25 03:21:36 UTC`, week/50)
 	if r := order(now, acmeOrder{names: []string{"web.tail5678.ts.net"}}); r != nil {
-		t.Errorf("another tailnet has limits of its own: %s", r.detail)
+		t.Errorf("another tailnet has separate limits: %s", r.detail)
 	}
 	if r := order(now.Add(week/50), name(50)); r != nil {
 		t.Errorf("the limit refills: %s", r.detail)
@@ -79,6 +79,6 @@ func TestACMELimits(t *testing.T) {
 	refused("an address has 10 accounts in three hours", b.account(now, "192.0.2.1", l), http.StatusTooManyRequests,
 		"too many new registrations (10) from this IP address in the last 3h0m0s", 18*time.Minute)
 	if r := b.account(now, "192.0.2.2", l); r != nil {
-		t.Errorf("another address has limits of its own: %s", r.detail)
+		t.Errorf("another address has separate limits: %s", r.detail)
 	}
 }

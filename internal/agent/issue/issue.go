@@ -6,11 +6,12 @@
 // machine requests them, so that each name counts once toward the limits of the certificate
 // authority. Package terminate terminates TLS.
 //
-// An Issuer requests the certificates; pure functions tell a refusal by a limit, decide which
+// An Issuer requests the certificates; pure functions recognize a refusal by a limit, decide which
 // certificate tailscaled must replace, and which names fit into the Secret.
 package issue
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -39,7 +40,7 @@ const attemptTimeout = 5 * time.Minute
 
 // maxAttempts is how many attempts are under way at a time. Tailscaled 1.102.5 issues those of
 // different names at once (tailscale.com feature/acme, lockDomain), and earlier versions one after
-// another (kube/certs, EnsureCertLoops, tells of the lock), so that an attempt may wait for this
+// another (kube/certs, EnsureCertLoops, describes the lock), so that an attempt may wait for this
 // many.
 const maxAttempts = 4
 
@@ -56,6 +57,9 @@ type Options struct {
 	// Directory is the URL of the ACME directory that tailscaled is configured with. Empty means
 	// that it is not known to be another than Let's Encrypt's.
 	Directory string
+
+	// Timeout bounds an attempt. Zero means attemptTimeout.
+	Timeout time.Duration
 
 	// Changed is called from separate goroutines when a status has changed.
 	Changed func()
@@ -331,7 +335,7 @@ func (i *Issuer) run(a *attempt, domain string) error {
 		return context.Canceled
 	}
 	i.opts.Changed()
-	ctx, cancel := context.WithTimeout(i.ctx, attemptTimeout)
+	ctx, cancel := context.WithTimeout(i.ctx, cmp.Or(i.opts.Timeout, attemptTimeout))
 	defer cancel()
 	err := i.get(ctx, domain)
 	if i.ctx.Err() == nil {
@@ -363,7 +367,7 @@ func (i *Issuer) start(a *attempt, domain string, now time.Time) bool {
 }
 
 // get has tailscaled issue a certificate, or renew one that is due. Tailscaled renews in the
-// background and tells nobody about a failure, so a certificate that is late is renewed in the
+// background and reports no failure, so a certificate that is late is renewed in the
 // foreground, and one of another certificate authority is replaced.
 func (i *Issuer) get(ctx context.Context, domain string) error {
 	chain, _, err := i.client.CertPair(ctx, domain)

@@ -27,7 +27,7 @@ const maxUntil = 7 * 24 * time.Hour
 var general = regexp.MustCompile(`new registrations|new orders|already issued for "`)
 
 // refusal reports whether a limit of the certificate authority is the cause of err, and until when
-// it refuses. The time is zero if it is not known. Tailscaled tells a limit by its status 429 and
+// it refuses. The time is zero if it is not known. Tailscaled reports a limit by the status 429 and
 // the time by Retry-After (tailscale.com feature/acme, errors.go), which counts from a time after
 // begin; tailscaled before that answers 500 with the text of the certificate authority.
 func refusal(err error, begin, now time.Time) (until time.Time, limited bool) {

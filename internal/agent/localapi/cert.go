@@ -55,7 +55,7 @@ func (c certClient) CertPairWithValidity(ctx context.Context, domain string, min
 		}
 		return conn, err
 	}
-	// A connection of its own, which is not used again.
+	// A separate connection, which is not used again.
 	lc := &local.Client{Socket: c.socket, UseSocketOnly: true, Transport: &http.Transport{DisableKeepAlives: true, DialContext: dial}}
 	cert, key, err = lc.CertPairWithValidity(answered, domain, minValidity)
 	if err != nil && answered.Err() != nil {
