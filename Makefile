@@ -169,7 +169,8 @@ test-controllers: ## Run controllers against a real API server and a simulated T
 	TEST_ASSET_ETCD=$$($(LAB) bin etcd) TEST_ASSET_KUBE_APISERVER=$$($(LAB) bin kube-apiserver) \
 	TEST_ASSET_KUBE_CONTROLLER_MANAGER=$$($(LAB) bin kube-controller-manager) TEST_ASSET_HELM=$$($(LAB) bin helm) \
 	TEST_ASSET_CONTAINERBOOT=$$($(LAB) bin containerboot) \
-	$(GO_TEST) -tags=integration -count=1 -parallel=48 -timeout=20m ./test/apiserver/ ./test/integration/ ./test/restore/ ./extension/ ./extension/watch/ ./extension/gateways/ ./extension/secrets/ ./cluster/acceptance/ ./cluster/charts/ ./cluster/monitoring/
+	TEST_ASSET_TAILSCALED=$$($(LAB) bin tailscaled) TEST_ASSET_PEBBLE=$$($(LAB) bin pebble) \
+	$(GO_TEST) -tags=integration -count=1 -parallel=48 -timeout=20m ./test/apiserver/ ./test/integration/ ./test/restore/ ./internal/agent/issue/ ./extension/ ./extension/watch/ ./extension/gateways/ ./extension/secrets/ ./cluster/acceptance/ ./cluster/charts/ ./cluster/monitoring/
 
 .PHONY: test-standalone
 test-standalone: ## Run Envoy Gateway, Envoy and our extension without a cluster.

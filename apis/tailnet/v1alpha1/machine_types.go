@@ -128,7 +128,7 @@ type HostedService struct {
 	TotalBackends int32 `json:"totalBackends"`
 
 	// Reason why the service is not advertised, if the cause is its certificate: HTTPSDisabled,
-	// CertificateNotIssued or CertificateNotUsable.
+	// CertificateNotIssued, CertificateLimited, CertificateNoSpace or CertificateNotUsable.
 	// +optional
 	Reason string `json:"reason,omitempty"`
 

@@ -6,11 +6,12 @@
 // machine requests them, so that each name counts once toward the limits of the certificate
 // authority. Package terminate terminates TLS.
 //
-// An Issuer requests the certificates; pure functions tell a refusal by a limit, decide which
+// An Issuer requests the certificates; pure functions recognize a refusal by a limit, decide which
 // certificate tailscaled must replace, and which names fit into the Secret.
 package issue
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -30,13 +31,15 @@ import (
 // maxProblem bounds the reported part of an error, in bytes.
 const maxProblem = 300
 
-// attemptTimeout bounds one attempt. CertManager reckons with half an hour, because tailscaled
-// may have a queue (tailscale.com/kube/certs, runCertLoop). The Issuer has one itself.
-const attemptTimeout = 10 * time.Minute
+// attemptTimeout bounds one attempt. Issuing takes up to a minute or two. An attempt that a limit
+// refuses uses all of the time (package localapi, certClient). CertManager reckons with half an
+// hour, because tailscaled may have a queue (tailscale.com/kube/certs, runCertLoop); the Issuer has
+// one itself.
+const attemptTimeout = 5 * time.Minute
 
 // maxAttempts is how many attempts are under way at a time. Tailscaled 1.102.5 issues those of
 // different names at once (tailscale.com feature/acme, lockDomain), and earlier versions one after
-// another (kube/certs, EnsureCertLoops, tells of the lock), so that an attempt may wait for this
+// another (kube/certs, EnsureCertLoops, describes the lock), so that an attempt may wait for this
 // many.
 const maxAttempts = 4
 
@@ -51,6 +54,9 @@ type Options struct {
 	// Directory is the URL of the ACME directory that tailscaled is configured with. Empty means
 	// that it is not known to be another than Let's Encrypt's.
 	Directory string
+
+	// Timeout bounds an attempt. Zero means attemptTimeout.
+	Timeout time.Duration
 
 	// Changed is called from separate goroutines when a status has changed.
 	Changed func()
@@ -116,6 +122,12 @@ type Issuer struct {
 	// closed and replaced.
 	granted   []string
 	regranted chan struct{}
+
+	// closed is until when a limit refuses all names without a certificate, why is its refusal, and
+	// issued holds the names that have one.
+	closed time.Time
+	why    string
+	issued map[string]bool
 }
 
 // A Status is the progress of a wanted name.
@@ -153,7 +165,8 @@ type attempt struct {
 func New(ctx context.Context, c Client, o Options) *Issuer {
 	i := &Issuer{
 		ctx: ctx, client: c, opts: o, slots: make(chan struct{}, maxAttempts),
-		wanted: map[string]Status{}, attempts: map[string]*attempt{}, until: map[string]time.Time{}, regranted: make(chan struct{}),
+		wanted: map[string]Status{}, attempts: map[string]*attempt{}, until: map[string]time.Time{},
+		issued: map[string]bool{}, regranted: make(chan struct{}),
 	}
 	i.manager = certs.NewCertManager(certClient{issuer: i}, func(format string, args ...any) {
 		o.Log.Debug("Getting certificates", "message", strings.TrimSpace(fmt.Sprintf(format, args...)))
@@ -220,11 +233,19 @@ func (i *Issuer) begin(session int, domains []string) int {
 	return before
 }
 
-// Statuses returns the status of each wanted name.
+// Statuses returns the status of each wanted name. A name that waits because a limit refuses all
+// has their problem.
 func (i *Issuer) Statuses() map[string]Status {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return maps.Clone(i.wanted)
+	out := maps.Clone(i.wanted)
+	for name, st := range out {
+		if i.attempts[name] != nil && st.Problem == "" && !i.issued[name] && i.closed.After(time.Now()) {
+			st.Problem, st.Limited, st.Until = i.why, true, i.closed
+			out[name] = st
+		}
+	}
+	return out
 }
 
 // Again requests a name's certificate as soon as control grants the name, instead of after the
@@ -253,12 +274,12 @@ func cut(s string, most int) string {
 	return strings.ToValidUTF8(s[:most], "")
 }
 
-// record records the result of an attempt.
-func (i *Issuer) record(domain string, err error) {
+// record records the result of an attempt that began at a time.
+func (i *Issuer) record(domain string, began time.Time, err error) {
 	st, result := Status{}, Issued
 	if err != nil {
 		st.Problem, result = cut(strings.Join(strings.Fields(err.Error()), " "), maxProblem), Failed
-		if st.Until, st.Limited = refusal(err, time.Now()); st.Limited {
+		if st.Until, st.Limited = refusal(err, began, time.Now()); st.Limited {
 			result = Limited
 		}
 		i.opts.Log.Info("Cannot get certificate", "domain", domain, "error", st.Problem, "limited", st.Limited)
@@ -269,6 +290,12 @@ func (i *Issuer) record(domain string, err error) {
 		delete(i.until, domain)
 	} else {
 		i.until[domain] = st.Until
+	}
+	switch {
+	case err == nil:
+		i.issued[domain] = true
+	case !st.Until.IsZero() && !i.issued[domain] && general.MatchString(st.Problem):
+		i.closed, i.why = st.Until, st.Problem
 	}
 	before, wanted := i.wanted[domain]
 	if wanted {
@@ -307,47 +334,62 @@ func (i *Issuer) attempt(domain string) *attempt {
 // run waits for the attempt's turn, and requests the certificate. If the name is not wanted by
 // then, it requests nothing.
 func (i *Issuer) run(a *attempt, domain string) error {
-	i.mu.Lock()
-	until := i.until[domain]
-	i.mu.Unlock()
-	select {
-	case <-i.ctx.Done():
-		return i.ctx.Err()
-	case <-time.After(time.Until(until)):
-	}
-	select {
-	case <-i.ctx.Done():
-		return i.ctx.Err()
-	case i.slots <- struct{}{}:
+	for {
+		select {
+		case <-i.ctx.Done():
+			return i.ctx.Err()
+		case <-time.After(time.Until(i.refused(domain))):
+		}
+		select {
+		case <-i.ctx.Done():
+			return i.ctx.Err()
+		case i.slots <- struct{}{}:
+		}
+		// A limit may have refused others meanwhile.
+		if !i.refused(domain).After(time.Now()) {
+			break
+		}
+		<-i.slots
 	}
 	defer func() { <-i.slots }()
-	if !i.start(a, domain) {
+	began := time.Now()
+	if !i.start(a, domain, began) {
 		return context.Canceled
 	}
 	i.opts.Changed()
-	ctx, cancel := context.WithTimeout(i.ctx, attemptTimeout)
+	ctx, cancel := context.WithTimeout(i.ctx, cmp.Or(i.opts.Timeout, attemptTimeout))
 	defer cancel()
 	err := i.get(ctx, domain)
 	if i.ctx.Err() == nil {
-		i.record(domain, err)
+		i.record(domain, began, err)
 	}
 	return err
 }
 
+// refused returns until when a limit refuses the name.
+func (i *Issuer) refused(domain string) time.Time {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.issued[domain] || i.closed.Before(i.until[domain]) {
+		return i.until[domain]
+	}
+	return i.closed
+}
+
 // start records that an attempt begins. It reports false if the name is not wanted.
-func (i *Issuer) start(a *attempt, domain string) bool {
+func (i *Issuer) start(a *attempt, domain string, now time.Time) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	st, wanted := i.wanted[domain]
 	if wanted {
-		a.session, st.Began = i.session, time.Now()
+		a.session, st.Began = i.session, now
 		i.wanted[domain] = st
 	}
 	return wanted
 }
 
 // get has tailscaled issue a certificate, or renew one that is due. Tailscaled renews in the
-// background and tells nobody about a failure, so a certificate that is late is renewed in the
+// background and reports no failure, so a certificate that is late is renewed in the
 // foreground, and one of another certificate authority is replaced.
 func (i *Issuer) get(ctx context.Context, domain string) error {
 	chain, _, err := i.client.CertPair(ctx, domain)

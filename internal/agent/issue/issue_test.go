@@ -385,7 +385,7 @@ func TestReplace(t *testing.T) {
 			want: map[string]int{"get": 2, "renew": 1},
 		},
 		"CannotRenew": {
-			reason: "Nobody but the foreground tells why a renewal fails.",
+			reason: "Only a renewal in the foreground shows why it fails.",
 			issuer: "Let's Encrypt", left: 10 * day, fails: "requester account did not request the certificate being replaced by this order",
 			want:     map[string]int{"get": 4, "renew": 4},
 			problems: map[string]string{"a.ts.net": "requester account did not request the certificate being replaced by this order"},

@@ -22,21 +22,25 @@ var retryAfter = regexp.MustCompile(`retry after (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d
 // Let's Encrypt's limits is a week.
 const maxUntil = 7 * 24 * time.Hour
 
+// general matches the refusals by limits of an account, an address or a tailnet, which concern all
+// names that have no certificate yet. Others concern one name, as far as is known.
+var general = regexp.MustCompile(`new registrations|new orders|already issued for "`)
+
 // refusal reports whether a limit of the certificate authority is the cause of err, and until when
-// it refuses. The time is zero if it is not known. Tailscaled tells a limit by its status 429 and
-// the time by Retry-After (tailscale.com feature/acme, errors.go); tailscaled before that answers
-// 500 with the text of the certificate authority.
-func refusal(err error, now time.Time) (until time.Time, limited bool) {
+// it refuses. The time is zero if it is not known. Tailscaled reports a limit by the status 429 and
+// the time by Retry-After (tailscale.com feature/acme, errors.go), which counts from a time after
+// begin; tailscaled before that answers 500 with the text of the certificate authority.
+func refusal(err error, begin, now time.Time) (until time.Time, limited bool) {
 	d, limited := local.RateLimitRetryAfter(err)
 	if !limited && !strings.Contains(err.Error(), problemLimited) {
 		return time.Time{}, false
 	}
-	until = now.Add(d)
-	if d <= 0 {
-		until = time.Time{}
-		if m := retryAfter.FindStringSubmatch(err.Error()); m != nil {
-			// A text that matches and is no time leaves the time unknown.
-			until, _ = time.Parse(time.DateTime, m[1])
+	if d > 0 {
+		until = begin.Add(d)
+	}
+	if m := retryAfter.FindStringSubmatch(err.Error()); m != nil {
+		if at, err := time.Parse(time.DateTime, m[1]); err == nil {
+			until = at
 		}
 	}
 	if until.Before(now) {

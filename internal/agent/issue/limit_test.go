@@ -47,7 +47,7 @@ func TestRefusal(t *testing.T) {
 	}{
 		"RetryAfter": {
 			reason: "Tailscaled passes the time on.", err: answered(t, http.StatusTooManyRequests, "3600", "429 urn:ietf:params:acme:error:rateLimited: too many"),
-			until: now.Add(time.Hour + time.Second).Truncate(time.Second), limited: true,
+			until: now.Add(59*time.Minute + time.Second).Truncate(time.Second), limited: true,
 		},
 		"Text": {
 			reason: "A tailscaled that does not pass it on passes the text on.", err: answered(t, http.StatusInternalServerError, "", text),
@@ -64,7 +64,7 @@ func TestRefusal(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			until, limited := refusal(tc.err, now)
+			until, limited := refusal(tc.err, now.Add(-time.Minute), now)
 			if !until.Equal(tc.until) || limited != tc.limited {
 				t.Errorf("\n%s\nrefusal(%v): want %v, %t; got %v, %t", tc.reason, tc.err, tc.until, tc.limited, until, limited)
 			}

@@ -44,7 +44,7 @@ func validity(chain []byte, directory string, now time.Time) time.Duration {
 }
 
 // strange reports whether a certificate is of Let's Encrypt's staging environment and the directory
-// is not, or the other way around. The certificates of other directories cannot be told apart: one
+// is not, or the other way around. The certificates of other directories cannot be distinguished: one
 // may pass orders on to Let's Encrypt.
 func strange(c *x509.Certificate, directory string) bool {
 	u, err := url.Parse(directory)

@@ -94,8 +94,8 @@ func NewWatcher(c Client, log logging.Logger, changed func(State), o ...WatcherO
 }
 
 // NewClient returns a client for the tailscaled that listens on socket.
-func NewClient(socket string) *local.Client {
-	return &local.Client{Socket: socket, UseSocketOnly: true}
+func NewClient(socket string) Client {
+	return certClient{Client: &local.Client{Socket: socket, UseSocketOnly: true}, socket: socket}
 }
 
 // Reload requests that tailscaled reloads its config as soon as it runs. Containerboot requests

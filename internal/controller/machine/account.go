@@ -29,7 +29,7 @@ import (
 // certificate, by the key in its state, or by a new one. Let's Encrypt allows ten new accounts in
 // three hours from one address (https://letsencrypt.org/docs/rate-limits/), which all namespaces
 // of a cluster often share. So the machines of a namespace that request certificates start with the
-// same key. Namespaces never share one: whoever has it can revoke the certificates of the account.
+// same key. Namespaces never share one: the holder can revoke the certificates of the account.
 //
 // The account belongs to the state that has its certificates, because a renewal names the
 // certificate that it replaces, and only the account of that certificate may do so
@@ -63,7 +63,7 @@ func initialState(ctx context.Context, kube client.Client, mg *v1alpha1.Machine)
 }
 
 // namespaceAccount returns the key of a namespace's account, in PEM, and makes one if there is none.
-// It returns nil if the Secret has no usable key: tailscaled then makes an account of its own.
+// It returns nil if the Secret has no usable key: tailscaled then makes a separate account.
 func namespaceAccount(ctx context.Context, kube client.Client, namespace string) ([]byte, error) {
 	s := &corev1.Secret{}
 	err := kube.Get(ctx, types.NamespacedName{Namespace: namespace, Name: meta.SecretACMEAccount}, s)

@@ -80,7 +80,7 @@ func TestAccountOfUsers(t *testing.T) {
 	}{
 		"Key":      {reason: "A user may provide the account.", data: key, want: key},
 		"More":     {reason: "Nothing but the key is copied.", data: append(bytes.Clone(key), bytes.Repeat([]byte("x"), 1<<19)...), want: key},
-		"Empty":    {reason: "Without a key tailscaled makes an account of its own."},
+		"Empty":    {reason: "Without a key tailscaled makes a separate account."},
 		"NotAKey":  {reason: "Tailscaled would refuse anything else for ever.", data: []byte("-----BEGIN EC PRIVATE KEY-----\nAAAA\n-----END EC PRIVATE KEY-----\n")},
 		"Other":    {reason: "So it would another kind of key.", data: bytes.ReplaceAll(key, []byte("EC PRIVATE"), []byte("PRIVATE"))},
 		"NotInPEM": {reason: "A text is no key.", data: []byte("text")},
