@@ -119,7 +119,7 @@ type loop struct {
 	primaries   int
 	primarySeen bool
 
-	// remedy is what the provider tells the machine to do about services without one.
+	// remedy is the action that the provider requests for a service without one.
 	remedy remedy
 
 	// joined reports whether tailscaled has been in its tailnet. Before that, nothing is reported
