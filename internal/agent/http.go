@@ -35,6 +35,7 @@ type health struct {
 	mu       sync.Mutex
 	started  bool
 	stopping bool
+	restart  bool
 	waiting  string
 	unready  string
 }
@@ -59,6 +60,20 @@ func (h *health) setUnready(msg string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.unready = msg
+}
+
+// setRestart sets whether the tailscale container needs a restart.
+func (h *health) setRestart(restart bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.restart = restart
+}
+
+// restarts reports whether the tailscale container needs a restart.
+func (h *health) restarts() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.restart
 }
 
 // startup returns why containerboot must not start yet. Empty when it can start.
@@ -119,6 +134,7 @@ func (a *Agent) handler() http.Handler {
 	mux.HandleFunc("GET "+proxy.PathReadiness, answer(a.health.readiness))
 	mux.HandleFunc("GET "+proxy.PathLiveness, a.liveness)
 	mux.HandleFunc("GET "+proxy.PathDrained, a.drained)
+	mux.HandleFunc("GET "+proxy.PathTailscale, a.tailscaleLiveness)
 	mux.Handle("GET "+proxy.PathMetrics, promhttp.HandlerFor(a.metrics.registry, promhttp.HandlerOpts{}))
 	return mux
 }

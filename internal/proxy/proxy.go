@@ -40,6 +40,7 @@ const (
 	PathReadiness = "/readyz"
 	PathMetrics   = "/metrics"
 	PathDrained   = "/drainedz"
+	PathTailscale = "/tailscalez"
 	PathPreStop   = "/prestop"
 )
 

@@ -16,6 +16,7 @@ import (
 
 	"tailscale.com/client/local"
 	"tailscale.com/client/tailscale/apitype"
+	"tailscale.com/health"
 	"tailscale.com/ipn"
 	"tailscale.com/ipn/ipnstate"
 	"tailscale.com/tailcfg"
@@ -36,7 +37,7 @@ const reloadTimeout = 10 * time.Second
 
 // busMask requests one whole status at first, and then changes of the node itself.
 // NotifyInitialState is not needed: the status contains the state.
-const busMask = ipn.NotifyInitialStatus | ipn.NotifyNoNetMap
+const busMask = ipn.NotifyInitialStatus | ipn.NotifyNoNetMap | ipn.NotifyInitialHealthState
 
 // peersMask also requests changes of peers. Without NotifyPeerPatches tailscaled would send a
 // whole node for each small change.
@@ -49,6 +50,9 @@ type State struct {
 
 	// Running reports whether tailscaled is logged in and connected.
 	Running bool
+
+	// LoginError is the last error of tailscaled's login. Empty if the last attempt succeeded.
+	LoginError string
 
 	// Accepted are the services that control accepted this node for. The map does not change once
 	// published.
@@ -237,7 +241,8 @@ func (w *Watcher) updatePeers(ctx context.Context, n ipn.Notify) bool {
 // publish publishes st if it differs from the known state.
 func (w *Watcher) publish(st State) {
 	if st.Session == w.state.Session && st.Running == w.state.Running && st.Peers == w.state.Peers && maps.Equal(st.Accepted, w.state.Accepted) &&
-		slices.Equal(st.Addresses, w.state.Addresses) && st.HTTPS == w.state.HTTPS && st.HTTPSKnown == w.state.HTTPSKnown {
+		slices.Equal(st.Addresses, w.state.Addresses) && st.HTTPS == w.state.HTTPS && st.HTTPSKnown == w.state.HTTPSKnown &&
+		st.LoginError == w.state.LoginError {
 		return
 	}
 	w.state = st
@@ -260,6 +265,10 @@ func (st *State) update(n ipn.Notify) bool {
 		changed = true
 		st.Running = *n.State == ipn.Running
 	}
+	if n.Health != nil {
+		changed = true
+		st.LoginError = loginError(n.Health)
+	}
 	if n.SelfChange != nil {
 		changed = true
 		st.Accepted = accepted(n.SelfChange.CapMap)
@@ -272,6 +281,12 @@ func (st *State) update(n ipn.Notify) bool {
 		st.HTTPS, st.HTTPSKnown = n.SelfChange.CapMap.Contains(tailcfg.CapabilityHTTPS), true
 	}
 	return changed
+}
+
+// loginError returns the last login error in tailscaled's health, or "". Not every such warning has an
+// error: one without means that tailscaled has cancelled an attempt.
+func loginError(s *health.State) string {
+	return s.Warnings[health.LoginStateWarnable.Code].Args[health.ArgError]
 }
 
 func capMap(s *ipnstate.Status) tailcfg.NodeCapMap {
