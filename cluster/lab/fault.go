@@ -17,18 +17,40 @@ import (
 )
 
 type tailnetFaultCmd struct {
-	Status int    `default:"500" help:"Status that requests are answered with."`
-	Path   string `help:"Regular expression of the paths that fail. The default is the whole API, including credentials."`
-	Clear  bool   `help:"Restore the API."`
+	On         []string      `default:"api" enum:"api,control,derp" help:"What fails: api is the API with its credentials; control is what nodes ask of the control server, its key, new connections, and requests in those that are open; derp is the relay. Several, separated by commas."`
+	Status     int           `default:"500" help:"Status that requests are answered with. 0 serves them, for --latency alone."`
+	RetryAfter time.Duration `help:"Header Retry-After of these answers, as with --status=429."`
+	Refuse     bool          `help:"Reset connections in place of an answer."`
+	Latency    time.Duration `help:"Delay of each answer."`
+	Path       string        `help:"Regular expression of the paths that fail, in place of --on."`
+	Clear      bool          `help:"End all faults."`
+}
+
+// faultPaths are the paths of what can fail, by its name on the command line.
+var faultPaths = map[string]string{"api": "", "control": tailnetsim.ControlPaths, "derp": tailnetsim.DERPPaths}
+
+// faults returns the faults that the command line describes.
+func (c *tailnetFaultCmd) faults() []tailnetsim.Fault {
+	out := []tailnetsim.Fault{}
+	if c.Clear {
+		return out
+	}
+	f := tailnetsim.Fault{
+		Path: c.Path, Status: c.Status, RetryAfter: int(c.RetryAfter.Seconds()), Refuse: c.Refuse, LatencyMS: int(c.Latency.Milliseconds()),
+	}
+	if c.Path != "" {
+		return append(out, f)
+	}
+	for _, name := range c.On {
+		f.Path = faultPaths[name]
+		out = append(out, f)
+	}
+	return out
 }
 
 // Run replaces the faults that the tailnet's simulator has.
 func (c *tailnetFaultCmd) Run(r runtime) error {
-	faults := []tailnetsim.Fault{{Path: c.Path, Status: c.Status}}
-	if c.Clear {
-		faults = []tailnetsim.Fault{}
-	}
-	body, err := json.Marshal(faults)
+	body, err := json.Marshal(c.faults())
 	if err != nil {
 		return errors.Wrap(err, "cannot encode faults")
 	}

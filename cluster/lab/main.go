@@ -50,7 +50,7 @@ type cli struct {
 	Curl          curlCmd          `cmd:"" help:"GET a URL from the cluster's node, by name or by address, or from outside of all clusters by the address of a LoadBalancer."`
 	TailnetClient tailnetClientCmd `cmd:"" help:"Create a client of the tailnet called NAME, which serves HTTP on port 8080 and UDP on 8081."`
 	TailnetUDP    tailnetUDPCmd    `cmd:"" name:"tailnet-udp" help:"Send a datagram as a client of the tailnet does, and print the answer."`
-	TailnetFault  tailnetFaultCmd  `cmd:"" help:"Make the tailnet's API return errors, until --clear: lab --tailnet two tailnet-fault. Its machines stay connected."`
+	TailnetFault  tailnetFaultCmd  `cmd:"" help:"Make the tailnet's API, control server or relay fail, until --clear: lab --tailnet two tailnet-fault --on=control --refuse. Connections that are open stay."`
 	TailnetCurl   tailnetCurlCmd   `cmd:"" help:"GET a URL as a client of the tailnet: lab tailnet-curl http://web.tail1234.ts.net/. It uses only the tailnet. Another tailnet: lab --tailnet two tailnet-curl ..."`
 	Tailscale     tailscaleCmd     `cmd:"" help:"Run the tailscale command line of a tailnet client of the lab: lab tailscale status."`
 	Load          loadCmd          `cmd:"" help:"Send repeated requests to a URL, from the tailnet or from the cluster, and print the results as JSON."`

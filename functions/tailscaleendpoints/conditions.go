@@ -4,6 +4,7 @@
 package tailscaleendpoints
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -71,7 +72,7 @@ func (e *endpoints) machinesReady() compose.Condition {
 		c.Reason, c.Message = meta.ReasonMachinesNotReady, "There are no machines while the tailnet is not accepted"
 		return c
 	}
-	waiting := false
+	waiting, loginError := false, ""
 	for _, g := range e.wantedGroups() {
 		for _, i := range g.wanted() {
 			name, m := names.Machine(g.set, i), g.machines[i]
@@ -82,6 +83,9 @@ func (e *endpoints) machinesReady() compose.Condition {
 			}
 			// A machine that this run creates counts in the next run, see podsReady.
 			waiting = waiting || m != nil && !m.Ready
+			if m != nil && !m.Ready {
+				loginError = cmp.Or(loginError, m.LoginError)
+			}
 		}
 		// Pods become ready once their machines have joined. Reported together, both
 		// cost one write of the composite.
@@ -92,7 +96,12 @@ func (e *endpoints) machinesReady() compose.Condition {
 		c.Message = fmt.Sprintf("Machine %s is not wanted any more: %s", name, m.Message)
 		return c
 	}
-	if waiting {
+	switch {
+	case loginError != "":
+		c.Reason = meta.ReasonLoginFailed
+		c.Message = "Machines cannot log in to the tailnet, and keep trying; status.endpointStatus says what each waits for; a node reports: " + loginError
+		return c
+	case waiting:
 		c.Reason = meta.ReasonMachinesNotReady
 		c.Message = "Waiting for machines to join the tailnet; status.endpointStatus says what each waits for"
 		return c

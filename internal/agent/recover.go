@@ -18,6 +18,7 @@ func (l *loop) setState(s *corev1.Secret) {
 	if err := l.kernel.setState(s, l.opts.PodIP); err != nil {
 		l.log.Info("Cannot act on what containerboot has set up", "secret", l.opts.stateSecret().String(), "error", err)
 	}
+	l.stateKnown = true
 	l.stateLost = s == nil || nodestate.Of(s.Data) != nodestate.Whole
 }
 

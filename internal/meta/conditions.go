@@ -225,6 +225,9 @@ const (
 	// ReasonMagicDNSRefused means that Tailscale does not enable MagicDNS.
 	ReasonMagicDNSRefused xpv2.ConditionReason = "MagicDNSRefused"
 
+	// ReasonLoginFailed means that a node cannot log in, although its device is usable.
+	ReasonLoginFailed xpv2.ConditionReason = "LoginFailed"
+
 	// ReasonTailnetLocked means that the tailnet lock does not trust the device.
 	ReasonTailnetLocked xpv2.ConditionReason = "TailnetLocked"
 

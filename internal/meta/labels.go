@@ -92,6 +92,10 @@ const AnnotationNodeID = "gateway.tailscale.com/node-id"
 // provider found the device. In a backup it shows which cluster the Machine comes from.
 const AnnotationClusterID = "gateway.tailscale.com/cluster-id"
 
+// AnnotationRestart is on the config Secret of a Machine: when the provider last asked the pod's
+// agent to have the tailscale container restarted.
+const AnnotationRestart = "gateway.tailscale.com/restart"
+
 // NodeIDOf returns the node ID of a Machine's device, as the provider found it, or "". Code
 // that acts on a device must not use the status, because pods can write it.
 func NodeIDOf(machine metav1.Object) string { return machine.GetAnnotations()[AnnotationNodeID] }

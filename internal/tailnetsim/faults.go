@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"maps"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -17,12 +18,23 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
+// Paths of what nodes ask, for faults.
+const (
+	// ControlPaths matches requests to the coordination server: for its key, for a Noise
+	// connection, and in that connection (tailscale.com control/controlclient/direct.go, control/ts2021).
+	// Connections and streams that are open stay open.
+	ControlPaths = "^/(key|ts2021)$|^/machine/"
+
+	// DERPPaths matches requests to the relay.
+	DERPPaths = "^/derp"
+)
+
 // A Fault spoils requests that match it.
 type Fault struct {
 	// Method matches exactly; empty matches all.
 	Method string `json:"method,omitempty"`
 	// Path is a regular expression searched in the request's path; empty
-	// matches all of the API. Nodes' requests have paths like /machine/map.
+	// matches all of the API. ControlPaths and DERPPaths match what nodes ask.
 	Path string `json:"path,omitempty"`
 	// Count is how many requests are spoilt; 0 is until faults are cleared.
 	Count int `json:"count,omitempty"`
@@ -46,6 +58,9 @@ type Fault struct {
 	HTML bool `json:"html,omitempty"`
 	// NoBody serves the request and answers its status without a body.
 	NoBody bool `json:"noBody,omitempty"`
+	// Refuse resets the connection instead of serving the request. The client has no answer, as
+	// from a server that is down, or behind a packet filter that rejects.
+	Refuse bool `json:"refuse,omitempty"`
 
 	re   *regexp.Regexp
 	left int
@@ -150,6 +165,11 @@ func (s *Server) withFaults(h http.Handler) http.Handler {
 			case <-time.After(delay):
 			}
 		}
+		if f.Refuse {
+			s.calls.add(r.Method + " (fault)")
+			refuse(w)
+			return
+		}
 		if f.Status != 0 {
 			if f.RetryAfter > 0 {
 				w.Header().Set("Retry-After", strconv.Itoa(f.RetryAfter))
@@ -181,6 +201,22 @@ func (s *Server) withFaults(h http.Handler) http.Handler {
 		}
 		h.ServeHTTP(w, r)
 	})
+}
+
+// refuse resets the connection of a request, or in HTTP/2 its stream.
+func refuse(w http.ResponseWriter) {
+	c, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	if s, ok := c.(*sniffConn); ok {
+		c = s.Conn
+	}
+	if t, ok := c.(*net.TCPConn); ok {
+		// The kernel then sends a reset in place of the end of the stream.
+		_ = t.SetLinger(0)
+	}
+	_ = c.Close() // The client learns no more from an error.
 }
 
 // sink is a reply that is thrown away.

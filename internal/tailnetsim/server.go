@@ -190,6 +190,10 @@ func (s *Server) Close() error {
 // ServeHTTP routes to the faces. A panic below becomes a 500.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer s.recover(w, r)
+	s.withFaults(http.HandlerFunc(s.route)).ServeHTTP(w, r)
+}
+
+func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case "/ts2021":
 		s.serveNoiseUpgrade(w, r)
@@ -200,7 +204,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "/derp", "/derp/probe", "/derp/latency-check":
 		s.derpH.ServeHTTP(w, r)
 	default:
-		s.withFaults(s.api).ServeHTTP(w, r)
+		s.api.ServeHTTP(w, r)
 	}
 }
 

@@ -249,6 +249,15 @@ var keys = regexp.MustCompile(`tskey-[A-Za-z0-9_-]+`)
 // without keys.
 func OneLine(msg string) string { return scrub(msg) }
 
+// NodeReport returns a text that a node reports, in a form that ends the message of a condition. It
+// is empty for an empty text. A pod may report any text.
+func NodeReport(text string) string {
+	if text = OneLine(text); text == "" {
+		return ""
+	}
+	return "; the node reports: " + text
+}
+
 // scrub returns a server's message in a form for conditions: one line, limited in length, and
 // without keys.
 func scrub(msg string) string {

@@ -159,6 +159,12 @@ type MachineAgentStatus struct {
 	// +optional
 	PodIP string `json:"podIP,omitempty"`
 
+	// LoginError describes why the machine cannot log in to the tailnet, or why it has not started
+	// yet. It is empty while the machine is in the tailnet.
+	// +kubebuilder:validation:MaxLength=256
+	// +optional
+	LoginError string `json:"loginError,omitempty"`
+
 	// Services that the machine should host, by name.
 	// +listType=map
 	// +listMapKey=name

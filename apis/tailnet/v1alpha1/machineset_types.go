@@ -67,6 +67,11 @@ type MachineSummary struct {
 	// +optional
 	Failed bool `json:"failed,omitempty"`
 
+	// LoginError is what the machine's agent reports about a login that fails. Empty if the machine
+	// is ready.
+	// +optional
+	LoginError string `json:"loginError,omitempty"`
+
 	// Message describes what the machine is waiting for. Empty if it is ready.
 	// +optional
 	Message string `json:"message,omitempty"`

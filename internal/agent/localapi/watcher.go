@@ -17,6 +17,7 @@ import (
 
 	"tailscale.com/client/local"
 	"tailscale.com/client/tailscale/apitype"
+	"tailscale.com/health"
 	"tailscale.com/ipn"
 	"tailscale.com/ipn/ipnstate"
 	"tailscale.com/tailcfg"
@@ -38,7 +39,7 @@ const reloadTimeout = 10 * time.Second
 // busMask requests one whole status at first, and then changes of the node itself and of peers,
 // which may be primary for services. Without NotifyPeerPatches tailscaled would send a whole node
 // for each small change. NotifyInitialState is not needed: the status contains the state.
-const busMask = ipn.NotifyInitialStatus | ipn.NotifyNoNetMap | ipn.NotifyPeerChanges | ipn.NotifyPeerPatches
+const busMask = ipn.NotifyInitialStatus | ipn.NotifyNoNetMap | ipn.NotifyPeerChanges | ipn.NotifyPeerPatches | ipn.NotifyInitialHealthState
 
 // peersMask also requests whether the node uses the routes of subnet routers.
 const peersMask = busMask | ipn.NotifyInitialPrefs
@@ -50,6 +51,9 @@ type State struct {
 
 	// Running reports whether tailscaled is logged in and connected.
 	Running bool
+
+	// LoginError is the last error of tailscaled's login. Empty if the last attempt succeeded.
+	LoginError string
 
 	// Accepted are the services that control accepted this node for. The map does not change once
 	// published.
@@ -258,7 +262,7 @@ func (w *Watcher) updatePeers(ctx context.Context, n ipn.Notify) (bool, error) {
 func (w *Watcher) publish(st State) {
 	if st.Session == w.state.Session && st.Running == w.state.Running && st.Peers == w.state.Peers && maps.Equal(st.Accepted, w.state.Accepted) && st.Routes.equal(w.state.Routes) &&
 		slices.Equal(st.Addresses, w.state.Addresses) && slices.Equal(st.Tags, w.state.Tags) && maps.EqualFunc(st.Visible, w.state.Visible, slices.Equal) &&
-		st.HTTPS == w.state.HTTPS && st.HTTPSKnown == w.state.HTTPSKnown {
+		st.HTTPS == w.state.HTTPS && st.HTTPSKnown == w.state.HTTPSKnown && st.LoginError == w.state.LoginError {
 		return
 	}
 	w.state = st
@@ -285,6 +289,10 @@ func (st *State) update(n ipn.Notify) bool {
 		changed = true
 		st.Running = *n.State == ipn.Running
 	}
+	if n.Health != nil {
+		changed = true
+		st.LoginError = loginError(n.Health)
+	}
 	if n.SelfChange != nil {
 		changed = true
 		st.Accepted, st.Visible = accepted(n.SelfChange.CapMap), visible(n.SelfChange.CapMap)
@@ -298,6 +306,12 @@ func (st *State) update(n ipn.Notify) bool {
 		st.HTTPS, st.HTTPSKnown = n.SelfChange.CapMap.Contains(tailcfg.CapabilityHTTPS), true
 	}
 	return changed
+}
+
+// loginError returns the last login error in tailscaled's health, or "". Not every such warning has an
+// error: one without means that tailscaled has cancelled an attempt.
+func loginError(s *health.State) string {
+	return s.Warnings[health.LoginStateWarnable.Code].Args[health.ArgError]
 }
 
 func capMap(s *ipnstate.Status) tailcfg.NodeCapMap {

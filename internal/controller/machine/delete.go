@@ -99,7 +99,7 @@ func (e *external) nodeIDs(ctx context.Context, mg *v1alpha1.Machine, s podSecre
 		ids = append(ids, s.config.GetAnnotations()[annotationRetired])
 	}
 	if s.state != nil {
-		d, err := e.device(ctx, nodestate.NodeID(s.state.Data))
+		d, err := e.device(ctx, nodestate.NodeID(s.state.Data), tailscale.Cached)
 		if err != nil {
 			return nil, err
 		}

@@ -44,6 +44,13 @@ type simWorld struct {
 	// It is nil while the pod does not wait.
 	askedWith *string
 	joined    int
+
+	// away reports that the pod cannot reach the control server.
+	away bool
+
+	// restart is the last restart that the pod's agent has seen, and restarts counts them.
+	restart  string
+	restarts int
 }
 
 func newSimWorld(t *testing.T) *simWorld {
@@ -107,6 +114,11 @@ func (w *simWorld) pod() {
 	if st.Data == nil {
 		st.Data = map[string][]byte{}
 	}
+	if asked := w.get("edge-ingress-0-config").GetAnnotations()[meta.AnnotationRestart]; asked != w.restart {
+		// The agent fails the probe of the container, which loses what it waits for.
+		w.restart, w.askedWith = asked, nil
+		w.restarts++
+	}
 	if w.askedWith != nil {
 		if key == "" || key == *w.askedWith {
 			return
@@ -125,8 +137,11 @@ func (w *simWorld) pod() {
 		delete(st.Data, kubetypes.KeyReissueAuthkey)
 	}
 	switch _, hasState := st.Data[profile]; {
+	case w.away:
+		w.ask(st, key)
 	case hasState && w.mayRun(string(st.Data[profile])):
 		st.Data[kubetypes.KeyDeviceID] = []byte(idOf(st.Data[profile]))
+		w.sim.SetOnline(idOf(st.Data[profile]), true)
 	case !hasState && key != "":
 		id, err := w.sim.Join(tailnetsim.Puppet{Hostname: w.mg.Spec.ForProvider.Hostname, AuthKey: key})
 		if err != nil {
@@ -245,6 +260,8 @@ func TestLosses(t *testing.T) {
 				if err := res.Body.Close(); err != nil || res.StatusCode != http.StatusOK {
 					w.t.Fatalf("cannot expire the node key: %d, %v", res.StatusCode, err)
 				}
+				// The key expired by the real clock.
+				w.now = time.Now().Add(time.Duration(w.joined) * reissueInterval)
 			},
 		},
 		"StateLost": {

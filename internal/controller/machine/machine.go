@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"tailscale.com/kube/kubetypes"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
@@ -32,6 +33,8 @@ const (
 	reasonDeviceDeleted event.Reason = "DeletedDevice"
 	reasonDeviceUnclear event.Reason = "CannotIdentifyDevice"
 	reasonDeviceRefused event.Reason = "RefusedDevice"
+	reasonCannotLogIn   event.Reason = "CannotLogIn"
+	reasonRestarted     event.Reason = "RestartedNode"
 )
 
 // stateDeletedGrace is how long a state Secret is kept that is being deleted although its Machine
@@ -140,7 +143,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Machine) (managed.E
 		}
 	}
 	if !s.complete() {
-		mg.SetConditions(waitingForLogin())
+		mg.SetConditions(waitingForLogin(mg))
 		return managed.ExternalObservation{ResourceExists: true}, nil
 	}
 	p, d, err := e.plan(ctx, mg, s)
@@ -157,9 +160,22 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Machine) (managed.E
 
 // plan looks up the device and decides what the machine needs.
 func (e *external) plan(ctx context.Context, mg *v1alpha1.Machine, s podSecrets) (plan, *tailscale.Device, error) {
-	d, err := e.device(ctx, nodeIDOfState(s.state))
+	rec := loginRecordOf(s.config)
+	_, asked := s.state.Data[kubetypes.KeyReissueAuthkey]
+	first := tailscale.Cached
+	if asked || rec.open() {
+		// Whether the device is usable and connected decides what the node gets.
+		first = tailscale.Recent
+	}
+	d, err := e.device(ctx, nodeIDOfState(s.state), first)
 	if err != nil {
 		return plan{}, nil, err
+	}
+	other := false
+	if rec.exhausted() {
+		if other, err = e.otherLogin(ctx, mg, s.config, rec); err != nil {
+			return plan{}, nil, err
+		}
 	}
 	strange, err := e.strange(ctx, mg, d, s.config)
 	if err != nil {
@@ -177,19 +193,20 @@ func (e *external) plan(ctx context.Context, mg *v1alpha1.Machine, s podSecrets)
 		controlURL: e.controlURL,
 		tags:       wantedTags(e.tags, mg),
 		now:        e.now(),
+		otherLogin: other,
 	})
 	return p, d, err
 }
 
-// device returns the device with the node ID from the shared list, or nil if there is none. A
-// device may have joined after the list was made, so device asks the API for one that the list
-// lacks.
-func (e *external) device(ctx context.Context, id string) (*tailscale.Device, error) {
+// device returns the device with the node ID from the shared list, of the first staleness at most,
+// or nil if there is none. A device may have joined after the list was made, so device asks the API
+// for one that the list lacks.
+func (e *external) device(ctx context.Context, id string, first tailscale.Staleness) (*tailscale.Device, error) {
 	if id == "" {
 		return nil, nil // Nil without an error means that there is none.
 	}
 	// A device that is missing or offline may have joined since the cached list was made.
-	for _, staleness := range []tailscale.Staleness{tailscale.Cached, tailscale.Recent} {
+	for _, staleness := range []tailscale.Staleness{first, tailscale.Recent} {
 		all, err := e.api.Devices(ctx, staleness)
 		if err != nil {
 			return nil, errors.Wrap(err, "cannot list devices")
@@ -227,9 +244,9 @@ func (e *external) report(mg *v1alpha1.Machine, p plan, d *tailscale.Device, has
 		}
 		mg.SetConditions(c)
 	case p.asked:
-		mg.SetConditions(xpv2.Unavailable().WithMessage("The node could not log in and asked for a new auth key"))
+		mg.SetConditions(xpv2.Unavailable().WithMessage("The node could not log in and asked for a new auth key" + loginErrorOf(mg)))
 	case d == nil && p.nodeID == "":
-		mg.SetConditions(waitingForLogin())
+		mg.SetConditions(waitingForLogin(mg))
 	case d == nil:
 		mg.SetConditions(xpv2.Unavailable().WithMessage("The device was deleted; waiting for the node to ask for a new auth key"))
 	default:
@@ -249,6 +266,8 @@ func (e *external) report(mg *v1alpha1.Machine, p plan, d *tailscale.Device, has
 		case d.TailnetLockError != "":
 			ready = xpv2.Unavailable().WithMessage(tailscale.LockedOut(*d))
 			ready.Reason = meta.ReasonTailnetLocked
+		case p.failing || !d.ConnectedToControl && loginErrorOf(mg) != "":
+			ready = cannotLogIn(mg)
 		case !d.Authorized:
 			ready = xpv2.Unavailable().WithMessage("The device waits for an admin's approval in the tailnet")
 		}
@@ -257,8 +276,24 @@ func (e *external) report(mg *v1alpha1.Machine, p plan, d *tailscale.Device, has
 	mg.Status.AtProvider = o
 }
 
-func waitingForLogin() xpv2.Condition {
-	return xpv2.Creating().WithMessage("Waiting for the node to log in with its auth key")
+func waitingForLogin(mg *v1alpha1.Machine) xpv2.Condition {
+	return xpv2.Creating().WithMessage("Waiting for the node to log in with its auth key" + loginErrorOf(mg))
+}
+
+// cannotLogIn returns the condition of a machine with a usable device whose node cannot log in.
+func cannotLogIn(mg *v1alpha1.Machine) xpv2.Condition {
+	c := xpv2.Unavailable().WithMessage("The node cannot log in, although its device is in the tailnet and authorized; it keeps its identity, and its container is restarted, " +
+		"at growing intervals, until the control server lets it in" + loginErrorOf(mg))
+	c.Reason = meta.ReasonLoginFailed
+	return c
+}
+
+// loginErrorOf returns what the node's agent reports about the login, to end a message, or "".
+func loginErrorOf(mg *v1alpha1.Machine) string {
+	if mg.Status.Agent == nil {
+		return ""
+	}
+	return tailscale.NodeReport(mg.Status.Agent.LoginError)
 }
 
 // Create creates the Secrets and the first key.
@@ -316,15 +351,38 @@ func (e *external) ensure(ctx context.Context, mg *v1alpha1.Machine) error {
 	if p.issueKey {
 		return e.issueKey(ctx, mg, s, p)
 	}
-	if !p.writeConfig {
+	if p.writeConfig || p.login != nil {
+		if err := e.writeConfig(ctx, mg, s, p); err != nil {
+			return err
+		}
+	}
+	if !p.withdraw {
 		return nil
 	}
+	// The record was written before, so that the request is not forgotten.
+	return withdrawRequest(ctx, e.kube, s.state)
+}
+
+// writeConfig writes the config Secret with the record of the node's login.
+func (e *external) writeConfig(ctx context.Context, mg *v1alpha1.Machine, s podSecrets, p plan) error {
+	before := loginRecordOf(s.config)
 	s.config.Data = map[string][]byte{meta.ConfigKey: p.config}
 	if p.tailnet != "" {
 		metav1.SetMetaDataAnnotation(&s.config.ObjectMeta, annotationTailnet, p.tailnet)
 	}
+	if p.login != nil {
+		if err := p.login.write(s.config); err != nil {
+			return err
+		}
+	}
 	if err := e.kube.Update(ctx, s.config); err != nil {
 		return errors.Wrap(err, "cannot update config Secret")
+	}
+	switch {
+	case p.restart:
+		e.record.Event(mg, event.Normal(reasonRestarted, "Asked the agent to have the container restarted, because the node cannot log in"))
+	case p.failing && !before.open():
+		e.record.Event(mg, event.Warning(reasonCannotLogIn, errors.New("the node cannot log in and asked for an auth key; it gets none, because its device is in the tailnet and authorized"+loginErrorOf(mg))))
 	}
 	// Set here, the next observation needs no separate write for it.
 	mg.Status.AtProvider.KeyIssued = authKeyOf(p.config) != ""
@@ -341,6 +399,9 @@ func (e *external) issueKey(ctx context.Context, mg *v1alpha1.Machine, s podSecr
 	if p.retire != "" {
 		if err := e.api.DeleteDevice(ctx, p.retire); err != nil {
 			return errors.Wrapf(err, "cannot delete retired device %q", p.retire)
+		}
+		if p.lastResort {
+			e.record.Event(mg, event.Warning(reasonCannotLogIn, errors.New("the node cannot log in after all restarts, while other machines can; it joins as another device")))
 		}
 		e.record.Event(mg, event.Normal(reasonDeviceDeleted, "Deleted device "+p.retire+" whose node asked for a new auth key"))
 	}
@@ -366,6 +427,10 @@ func (e *external) issueKey(ctx context.Context, mg *v1alpha1.Machine, s podSecr
 	if p.retire != "" {
 		metav1.SetMetaDataAnnotation(&s.config.ObjectMeta, annotationRetired, p.retire)
 	}
+	if loginRecordOf(s.config).open() {
+		// The node that joins is another device.
+		delete(s.config.Annotations, annotationLogin)
+	}
 	s.config.Data = map[string][]byte{meta.ConfigKey: config}
 	if err := e.kube.Update(ctx, s.config); err != nil {
 		return errors.Wrap(err, "cannot write auth key to config Secret")
@@ -374,7 +439,7 @@ func (e *external) issueKey(ctx context.Context, mg *v1alpha1.Machine, s podSecr
 	// The managed reconciler added its finalizer after Observe, and the answer overwrote the
 	// unwritten status.
 	if p.nodeID == "" {
-		mg.SetConditions(waitingForLogin())
+		mg.SetConditions(waitingForLogin(mg))
 	}
 	e.record.Event(mg, event.Normal(reasonKeyIssued, "Issued auth key "+k.ID))
 	return nil

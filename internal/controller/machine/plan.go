@@ -55,6 +55,9 @@ type facts struct {
 	controlURL string
 	tags       []string
 	now        time.Time
+
+	// otherLogin reports whether another machine logged in while this one could not.
+	otherLogin bool
 }
 
 // A plan describes the steps for a machine whose Secrets exist.
@@ -83,6 +86,16 @@ type plan struct {
 	// asked reports that the node waits for a key.
 	asked bool
 
+	// login is the record of the node's login to write. Nil means that the record is right.
+	login *loginRecord
+
+	// failing reports that the node cannot log in although its device is usable. restart requests
+	// a restart of its container, and withdraw the removal of its request for a key.
+	failing, restart, withdraw bool
+
+	// lastResort reports that the new key replaces a usable device.
+	lastResort bool
+
 	// tailnet is the tailnet of the device, if known.
 	tailnet string
 
@@ -98,7 +111,7 @@ type plan struct {
 
 // done reports whether there is nothing to do.
 func (p plan) done() bool {
-	return !p.issueKey && !p.writeConfig && !p.setTags && !p.adopt && p.replaced == ""
+	return !p.issueKey && !p.writeConfig && !p.setTags && !p.adopt && p.replaced == "" && p.login == nil && !p.withdraw
 }
 
 // makePlan decides what a machine needs.
@@ -114,12 +127,13 @@ func makePlan(mg *v1alpha1.Machine, f facts) (plan, error) {
 
 	// The node requests a key by writing the key that it could not use, if any. It removes the
 	// request when it has read another key.
-	broken, asked := f.state.Data[kubetypes.KeyReissueAuthkey]
-	answered := key != "" && string(broken) != key
-	loggedIn := !asked && p.nodeID != "" && p.nodeID != retired && f.device != nil
+	_, asked := f.state.Data[kubetypes.KeyReissueAuthkey]
+	asks := asksForKey(f.state, key)
+	kept := p.planLogin(f, asks)
+	loggedIn := (!asked || asks && kept) && p.nodeID != "" && p.nodeID != retired && f.device != nil
 
 	switch {
-	case asked && !answered:
+	case !kept && (asks || p.lastResort || key == "" && loginRecordOf(f.config).waits()):
 		p.asked, p.issueKey, p.retire = true, true, trusted
 		if f.device != nil {
 			p.retire = p.nodeID

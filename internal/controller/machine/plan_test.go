@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	tsclient "tailscale.com/client/tailscale/v2"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
@@ -54,7 +55,20 @@ func issuedAgo(d time.Duration) map[string]string {
 }
 
 func TestMakePlan(t *testing.T) {
-	device := &tailscale.Device{NodeID: "n1", Tags: []string{"tag:k8s"}}
+	device := &tailscale.Device{NodeID: "n1", Tags: []string{"tag:k8s"}, Authorized: true}
+	unauthorized := &tailscale.Device{NodeID: "n1", Tags: []string{"tag:k8s"}}
+	expired := &tailscale.Device{NodeID: "n1", Tags: []string{"tag:k8s"}, Authorized: true, Expires: tsclient.Time{Time: now.Add(-time.Minute)}}
+	whole := func(kv ...string) *corev1.Secret {
+		return state(append(kv, "device_id", "n1", "_machinekey", "k", "_profiles", "{}", "_current-profile", "profile-1", "profile-1", `{"Config":{"NodeID":"n1"}}`)...)
+	}
+	failed := func(r loginRecord) map[string]string {
+		s := &corev1.Secret{}
+		if err := r.write(s); err != nil {
+			t.Fatal(err)
+		}
+		return s.Annotations
+	}
+	asked := loginRecord{Since: now, Asked: now}
 	retired := issuedAgo(time.Minute)
 	retired[annotationRetired] = "n1"
 	cases := map[string]struct {
@@ -66,6 +80,7 @@ func TestMakePlan(t *testing.T) {
 		config   *corev1.Secret
 		device   *tailscale.Device
 		tags     []string
+		other    bool
 		want     plan
 		key      string // The wanted key in the config.
 	}{
@@ -198,8 +213,71 @@ func TestMakePlan(t *testing.T) {
 			config: config(t, "", issuedAgo(time.Minute)),
 			want:   plan{nodeID: "n1"},
 		},
+		"AskedWithWholeState": {
+			reason:   "A node that could not log in for a moment keeps its device, and gets no key: its request is withdrawn.",
+			recorded: "n1",
+			state:    whole("reissue_authkey", ""),
+			config:   config(t, "", issuedAgo(time.Hour)),
+			device:   device,
+			want:     plan{nodeID: "n1", login: &asked, failing: true, withdraw: true},
+		},
+		"AskedWithUsedKey": {
+			reason:   "The key that a node has used does not help it, and leaves the config.",
+			recorded: "n1",
+			state:    whole("reissue_authkey", "k1"),
+			config:   config(t, "k1", issuedAgo(time.Hour)),
+			device:   device,
+			want:     plan{nodeID: "n1", login: &asked, failing: true, withdraw: true, writeConfig: true},
+		},
+		"AskedAndExpired": {
+			reason:   "A node whose key has expired gets a key at once.",
+			recorded: "n1",
+			state:    whole("reissue_authkey", ""),
+			config:   config(t, "", issuedAgo(time.Hour)),
+			device:   expired,
+			want:     plan{nodeID: "n1", asked: true, issueKey: true, retire: "n1"},
+		},
+		"AskedAndNotAuthorized": {
+			reason:   "A node whose device is not authorized gets a key at once.",
+			recorded: "n1",
+			state:    whole("reissue_authkey", ""),
+			config:   config(t, "", issuedAgo(time.Hour)),
+			device:   unauthorized,
+			want:     plan{nodeID: "n1", asked: true, issueKey: true, retire: "n1"},
+		},
+		"AskedAndGone": {
+			reason:   "A node whose device is gone gets a key at once.",
+			recorded: "n1",
+			state:    whole("reissue_authkey", ""),
+			config:   config(t, "", issuedAgo(time.Hour)),
+			want:     plan{nodeID: "n1", asked: true, issueKey: true, retire: "n1"},
+		},
+		"GoneWhileItWaits": {
+			reason:   "A node whose request was withdrawn still waits for a key, and gets one when its device is gone.",
+			recorded: "n1",
+			state:    whole(),
+			config:   config(t, "", failed(asked)),
+			want:     plan{nodeID: "n1", asked: true, issueKey: true, retire: "n1"},
+		},
+		"RestartDue": {
+			reason:   "The container is restarted after a while.",
+			recorded: "n1",
+			state:    whole(),
+			config:   config(t, "", failed(loginRecord{Since: now.Add(-time.Minute), Asked: now.Add(-30 * time.Second)})),
+			device:   device,
+			want:     plan{nodeID: "n1", failing: true, restart: true, login: &loginRecord{Since: now.Add(-time.Minute), Restarts: 1, Restarted: now}},
+		},
+		"LastResort": {
+			reason:   "A node that cannot log in after all restarts, while another machine can, becomes another device.",
+			recorded: "n1",
+			state:    whole("reissue_authkey", ""),
+			config:   config(t, "", failed(loginRecord{Since: now.Add(-time.Hour), Restarts: 4, Restarted: now.Add(-time.Minute)})),
+			device:   device,
+			other:    true,
+			want:     plan{nodeID: "n1", asked: true, issueKey: true, retire: "n1", lastResort: true},
+		},
 		"AskedWithoutKey": {
-			reason: "A node that requests a key and never had one gets a key, and its device is deleted.",
+			reason: "A node that requests a key, has no state and never had a key gets one, and its device is deleted.",
 			state:  state("device_id", "n1", "reissue_authkey", ""),
 			config: config(t, "", issuedAgo(time.Minute)),
 			device: device,
@@ -264,7 +342,7 @@ func TestMakePlan(t *testing.T) {
 			if tc.mod != nil {
 				tc.mod(mg)
 			}
-			got, err := makePlan(mg, facts{state: tc.state, config: tc.config, device: tc.device, strange: tc.strange, tags: tags, now: now})
+			got, err := makePlan(mg, facts{state: tc.state, config: tc.config, device: tc.device, strange: tc.strange, tags: tags, otherLogin: tc.other, now: now})
 			if err != nil {
 				t.Fatalf("\n%s\nmakePlan(...): %v", tc.reason, err)
 			}

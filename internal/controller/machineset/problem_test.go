@@ -38,6 +38,30 @@ func TestProblem(t *testing.T) {
 			}),
 			want: "sign it",
 		},
+		"LoginFailed": {
+			reason: "The message says why a node cannot log in.",
+			m: machine(func(m *v1alpha1.Machine) {
+				m.Status.AtProvider.Online = ptr.To(false)
+				m.SetConditions(xpv2.Condition{Type: xpv2.TypeReady, Status: corev1.ConditionFalse, Reason: meta.ReasonLoginFailed, Message: "it cannot"})
+			}),
+			want: "it cannot",
+		},
+		"Offline": {
+			reason: "An offline device's agent may know why, in any words.",
+			m: machine(func(m *v1alpha1.Machine) {
+				m.Status.AtProvider.Online = ptr.To(false)
+				m.Status.Agent = &v1alpha1.MachineAgentStatus{LoginError: "connection\nrefused"}
+			}),
+			want: "The device is offline; see whether its pod runs and reaches the control server; the node reports: connection refused",
+		},
+		"New": {
+			reason: "A node that never logged in may report why.",
+			m: machine(func(m *v1alpha1.Machine) {
+				m.Status.AtProvider.NodeID = ""
+				m.Status.Agent = &v1alpha1.MachineAgentStatus{LoginError: "invalid key"}
+			}),
+			want: "Waiting for the pod to log in to the tailnet with the auth key that the provider issues; the node reports: invalid key",
+		},
 		"Unauthorized": {
 			reason: "A device may wait for an admin.",
 			m:      machine(func(m *v1alpha1.Machine) { m.Status.AtProvider.Authorized = ptr.To(false) }),

@@ -18,6 +18,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/egress"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
 // Compose returns a Machine of a set.
@@ -172,6 +173,9 @@ func summary(name string, m *v1alpha1.Machine, failed string) v1alpha1.MachineSu
 	out.Online, out.LastSeen = ptr.Deref(o.Online, false), o.LastSeen
 	if a := m.Status.Agent; a != nil {
 		out.PodIP, out.EgressConfig = a.PodIP, a.EgressConfig
+		if !out.Ready {
+			out.LoginError = tailscale.OneLine(a.LoginError)
+		}
 	}
 	return out
 }
@@ -184,17 +188,26 @@ func problem(m *v1alpha1.Machine) string {
 	case m != nil && m.GetDeletionTimestamp() != nil:
 		return "The machine is being deleted"
 	case m == nil || m.Status.AtProvider.NodeID == "":
-		return "Waiting for the pod to log in to the tailnet with the auth key that the provider issues"
-	case m.GetCondition(xpv2.TypeReady).Reason == meta.ReasonTailnetLocked:
+		return "Waiting for the pod to log in to the tailnet with the auth key that the provider issues" + loginError(m)
+	case slices.Contains([]xpv2.ConditionReason{meta.ReasonTailnetLocked, meta.ReasonLoginFailed}, m.GetCondition(xpv2.TypeReady).Reason):
 		return m.GetCondition(xpv2.TypeReady).Message
 	case !ptr.Deref(m.Status.AtProvider.Authorized, true):
 		return "Waiting for an admin of the tailnet to authorize the device"
 	case !ptr.Deref(m.Status.AtProvider.Online, true):
-		return "The device is offline; see whether its pod runs and reaches the control server"
+		return "The device is offline; see whether its pod runs and reaches the control server" + loginError(m)
 	case m.GetCondition(xpv2.TypeReady).Status != corev1.ConditionTrue:
 		return "Waiting for the device to be ready"
 	}
 	return ""
+}
+
+// loginError returns what the agent of a Machine, which may be nil, reports about the login, to end a
+// message, or "".
+func loginError(m *v1alpha1.Machine) string {
+	if m == nil || m.Status.Agent == nil {
+		return ""
+	}
+	return tailscale.NodeReport(m.Status.Agent.LoginError)
 }
 
 // summary returns the summary of the pods. It returns nil if the set has no pods and wants none.

@@ -18,6 +18,7 @@ import (
 	"sync"
 	"testing"
 
+	"tailscale.com/health"
 	"tailscale.com/ipn"
 	"tailscale.com/ipn/ipnstate"
 	"tailscale.com/tailcfg"
@@ -53,6 +54,7 @@ type Server struct {
 	domains  []string
 	addrs    []netip.Addr
 	primary  []netip.Prefix
+	login    string
 	issue    func(domain string) error
 	visible  []tailcfg.ServiceDetails
 	dnsFails int
@@ -140,6 +142,25 @@ func (s *Server) SetPrimary(addrs ...netip.Addr) {
 	for c := range s.watchers {
 		c <- s.netmap(nil)
 	}
+}
+
+// SetLoginError sets the last error of the login. Empty means none.
+func (s *Server) SetLoginError(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.login = text
+	for c := range s.watchers {
+		c <- ipn.Notify{Health: s.health()}
+	}
+}
+
+func (s *Server) health() *health.State {
+	out := &health.State{Warnings: map[health.WarnableCode]health.UnhealthyState{}}
+	if s.login != "" {
+		code := health.LoginStateWarnable.Code
+		out.Warnings[code] = health.UnhealthyState{WarnableCode: code, Text: "You are logged out.", Args: health.Args{health.ArgError: s.login}}
+	}
+	return out
 }
 
 // netmap returns the notification that tailscaled sends for a whole new netmap.
@@ -265,8 +286,13 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 	}
 	prefs := (&ipn.Prefs{RouteAll: s.routes}).View()
 	first.Prefs = &prefs
-	if mask, err := strconv.ParseUint(r.URL.Query().Get("mask"), 10, 64); err == nil && ipn.NotifyWatchOpt(mask)&ipn.NotifyInitialNetMap != 0 {
-		first.SelfChange = &tailcfg.Node{Name: SelfName, CapMap: s.capMap()}
+	if mask, err := strconv.ParseUint(r.URL.Query().Get("mask"), 10, 64); err == nil {
+		if ipn.NotifyWatchOpt(mask)&ipn.NotifyInitialNetMap != 0 {
+			first.SelfChange = &tailcfg.Node{Name: SelfName, CapMap: s.capMap()}
+		}
+		if ipn.NotifyWatchOpt(mask)&ipn.NotifyInitialHealthState != 0 {
+			first.Health = s.health()
+		}
 	}
 	s.mu.Unlock()
 	defer func() {

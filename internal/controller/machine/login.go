@@ -1,0 +1,213 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"tailscale.com/kube/kubetypes"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/nodestate"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
+)
+
+// Containerboot asks for a new key as soon as tailscaled has a login error, whatever the cause: a
+// control server that is away for a second suffices, also if the state is whole (tailscale.com
+// 1.102.5 and 1.104.5, cmd/containerboot/main.go, authLoop; control/controlclient/auto.go,
+// authRoutine). A new key costs the machine its device, with its addresses, approvals and
+// signatures. So a request is honoured only if the device is gone, expired or not authorized.
+// Otherwise the node needs another attempt: containerboot disconnects from control, waits ten
+// minutes for another key and then exits (kube/authkey, WaitForAuthKeyReissue). The provider
+// withdraws the request and asks the pod's agent, by an annotation of the config Secret, to have
+// the container restarted. Pods cannot write that Secret.
+
+// annotationLogin is the loginRecord of a machine, on its config Secret.
+const annotationLogin = "gateway.tailscale.com/login"
+
+// restartDelays are the times between a request for a key in vain and the restart that follows, for
+// the first restart, the second and so on. Later ones have the last delay.
+var restartDelays = []time.Duration{30 * time.Second, time.Minute, 5 * time.Minute, 30 * time.Minute}
+
+// connectedLag is how long the API may show a device as connected after its node has disconnected.
+const connectedLag = time.Minute
+
+// A loginRecord is what the provider remembers of a node that cannot log in.
+type loginRecord struct {
+	// Since is when the node asked for a key in vain for the first time. Zero means that the node
+	// has not asked since it last logged in.
+	Since time.Time `json:"since,omitzero"`
+
+	// Asked is when the node asked for a key since the last restart. Zero if it did not.
+	Asked time.Time `json:"asked,omitzero"`
+
+	// Restarts counts the restarts since then, and Restarted is the time of the last one.
+	Restarts  int       `json:"restarts,omitempty"`
+	Restarted time.Time `json:"restarted,omitzero"`
+
+	// LoggedIn is when the node last logged in after it could not.
+	LoggedIn time.Time `json:"loggedIn,omitzero"`
+}
+
+// A loginStep is what a node that cannot log in needs next.
+type loginStep int
+
+const (
+	// stepNone means that the node needs nothing, or has to wait.
+	stepNone loginStep = iota
+
+	// stepRestart means that the node's container needs a restart.
+	stepRestart
+
+	// stepReplace means that restarts do not help, and another machine can log in: the node gets
+	// a new key, and becomes another device.
+	stepReplace
+)
+
+// loginRecordOf returns the record on a config Secret. One that cannot be read is as good as none.
+func loginRecordOf(config *corev1.Secret) loginRecord {
+	var r loginRecord
+	if err := json.Unmarshal([]byte(config.GetAnnotations()[annotationLogin]), &r); err != nil {
+		return loginRecord{}
+	}
+	return r
+}
+
+// write sets the record on a config Secret.
+func (r loginRecord) write(config *corev1.Secret) error {
+	b, err := json.Marshal(r)
+	if err != nil {
+		return errors.Wrap(err, "cannot encode login record")
+	}
+	metav1.SetMetaDataAnnotation(&config.ObjectMeta, annotationLogin, string(b))
+	if !r.Restarted.IsZero() {
+		metav1.SetMetaDataAnnotation(&config.ObjectMeta, meta.AnnotationRestart, r.Restarted.UTC().Format(time.RFC3339))
+	}
+	return nil
+}
+
+// open reports whether the node has not logged in since it asked for a key in vain.
+func (r loginRecord) open() bool { return !r.Since.IsZero() }
+
+// waits reports whether the node waits for a key, also after its request was withdrawn.
+func (r loginRecord) waits() bool { return !r.Asked.IsZero() }
+
+// exhausted reports whether the node had all restarts.
+func (r loginRecord) exhausted() bool { return r.Restarts >= len(restartDelays) }
+
+// delay returns how long the next restart waits.
+func (r loginRecord) delay() time.Duration {
+	return restartDelays[min(r.Restarts, len(restartDelays)-1)]
+}
+
+// due reports whether the next restart is due. A request in the future comes from another clock.
+func (r loginRecord) due(now time.Time) bool {
+	age := now.Sub(r.Asked)
+	return r.waits() && (age < 0 || age >= r.delay())
+}
+
+// next returns the record of a node with a usable device after an observation, and what the node
+// needs. asks reports whether the node asks for a key, connected whether its device is connected to
+// control, and other whether another machine logged in between the node's first request and its
+// last restart. Only then the node itself is at fault: when control is back after an outage, those
+// that are restarted last are well.
+func (r loginRecord) next(asks, connected, other bool, now time.Time) (loginRecord, loginStep) {
+	switch {
+	case asks && !r.open():
+		return loginRecord{Since: now, Asked: now, LoggedIn: r.LoggedIn}, stepNone
+	case asks && !r.waits():
+		r.Asked = now
+		if r.exhausted() && other {
+			return r, stepReplace
+		}
+	case asks:
+	case !r.open():
+		return r, stepNone
+	case connected && (!r.waits() || now.Sub(r.Asked) >= connectedLag):
+		return loginRecord{LoggedIn: now}, stepNone
+	}
+	if !r.due(now) {
+		return r, stepNone
+	}
+	r.Restarts++
+	r.Asked, r.Restarted = time.Time{}, now
+	return r, stepRestart
+}
+
+// usable reports whether a node with the device's state can log in, as far as the API knows.
+func usable(d *tailscale.Device, now time.Time) bool {
+	if d == nil || !d.Authorized {
+		return false
+	}
+	return d.KeyExpiryDisabled || d.Expires.IsZero() || now.Before(d.Expires.Time)
+}
+
+// asksForKey reports whether the node asks for a key other than the one in its config.
+func asksForKey(state *corev1.Secret, key string) bool {
+	broken, asked := state.Data[kubetypes.KeyReissueAuthkey]
+	return asked && (key == "" || string(broken) == key)
+}
+
+// planLogin decides about the login of a node that may be unable to log in. It reports whether the
+// node keeps its device.
+func (p *plan) planLogin(f facts, asks bool) bool {
+	have := loginRecordOf(f.config)
+	if nodestate.Of(f.state.Data) != nodestate.Whole || p.nodeID == "" || !usable(f.device, f.now) {
+		return false
+	}
+	want, step := have.next(asks, f.device.ConnectedToControl, f.otherLogin, f.now)
+	p.lastResort = step == stepReplace
+	if p.lastResort {
+		return false
+	}
+	p.failing, p.restart, p.withdraw = want.open(), step == stepRestart, asks
+	if want != have {
+		p.login = &want
+	}
+	return true
+}
+
+// otherLogin reports whether another machine of the tailnet is known to have logged in between the
+// node's first request and its last restart: a device was added, or a node of this cluster that
+// could not log in did.
+func (e *external) otherLogin(ctx context.Context, mg *v1alpha1.Machine, config *corev1.Secret, r loginRecord) (bool, error) {
+	meanwhile := func(t time.Time) bool { return t.After(r.Since.Add(clockSkew)) && t.Before(r.Restarted.Add(-clockSkew)) }
+	devices, err := e.api.Devices(ctx, tailscale.Cached)
+	if err != nil {
+		return false, errors.Wrap(err, "cannot list devices")
+	}
+	for _, d := range devices {
+		if d.NodeID != meta.NodeIDOf(mg) && meanwhile(d.Created.Time) {
+			return true, nil
+		}
+	}
+	l := &corev1.SecretList{}
+	if err := e.kube.List(ctx, l, client.MatchingLabels{meta.LabelSecretType: meta.SecretTypeConfig}, client.UnsafeDisableDeepCopy); err != nil {
+		return false, errors.Wrap(err, "cannot list config Secrets")
+	}
+	for i := range l.Items {
+		s := &l.Items[i]
+		same := s.GetAnnotations()[annotationTailnet] == config.GetAnnotations()[annotationTailnet]
+		if s.GetUID() != config.GetUID() && same && meanwhile(loginRecordOf(s).LoggedIn) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// withdrawRequest removes the node's request for a key from its state Secret. The node may make
+// another one at any time.
+func withdrawRequest(ctx context.Context, kube client.Client, state *corev1.Secret) error {
+	before := state.DeepCopy()
+	delete(state.Data, kubetypes.KeyReissueAuthkey)
+	return errors.Wrap(kube.Patch(ctx, state, client.MergeFrom(before)), "cannot withdraw the node's request for an auth key")
+}

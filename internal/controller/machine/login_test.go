@@ -1,0 +1,305 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package machine
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"tailscale.com/kube/kubetypes"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailnetsim"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
+)
+
+func TestLoginRecordNext(t *testing.T) {
+	ago := func(d time.Duration) time.Time { return now.Add(-d) }
+	since := ago(time.Hour)
+	cases := map[string]struct {
+		reason    string
+		have      loginRecord
+		asks      bool
+		connected bool
+		other     bool
+		want      loginRecord
+		step      loginStep
+	}{
+		"AtRest": {
+			reason:    "A node that is logged in needs nothing.",
+			connected: true,
+		},
+		"First": {
+			reason: "A first request begins to count, and remembers the last login for other machines.",
+			have:   loginRecord{LoggedIn: since},
+			asks:   true,
+			want:   loginRecord{Since: now, Asked: now, LoggedIn: since},
+		},
+		"StillListedAsConnected": {
+			reason:    "The API may show the device as connected for a while: the node is not back.",
+			have:      loginRecord{Since: ago(20 * time.Second), Asked: ago(20 * time.Second)},
+			connected: true,
+			want:      loginRecord{Since: ago(20 * time.Second), Asked: ago(20 * time.Second)},
+		},
+		"TooSoon": {
+			reason: "A restart waits.",
+			have:   loginRecord{Since: since, Asked: ago(59 * time.Second), Restarts: 1},
+			want:   loginRecord{Since: since, Asked: ago(59 * time.Second), Restarts: 1},
+		},
+		"Second": {
+			reason: "The second restart comes after a minute.",
+			have:   loginRecord{Since: since, Asked: ago(time.Minute), Restarts: 1},
+			want:   loginRecord{Since: since, Restarts: 2, Restarted: now},
+			step:   stepRestart,
+		},
+		"Fifth": {
+			reason: "Later restarts have the last delay, while no other machine logs in.",
+			have:   loginRecord{Since: since, Asked: ago(30 * time.Minute), Restarts: 4},
+			want:   loginRecord{Since: since, Restarts: 5, Restarted: now},
+			step:   stepRestart,
+		},
+		"Future": {
+			reason: "A time in the future comes from another clock, and does not delay a restart.",
+			have:   loginRecord{Since: since, Asked: ago(-time.Hour)},
+			want:   loginRecord{Since: since, Restarts: 1, Restarted: now},
+			step:   stepRestart,
+		},
+		"AskedAgain": {
+			reason: "A request after a restart begins the next delay.",
+			have:   loginRecord{Since: since, Restarts: 1, Restarted: ago(time.Minute)},
+			asks:   true,
+			want:   loginRecord{Since: since, Asked: now, Restarts: 1, Restarted: ago(time.Minute)},
+		},
+		"LoggedIn": {
+			reason:    "A node that is back after a restart starts anew.",
+			have:      loginRecord{Since: since, Restarts: 3, Restarted: ago(time.Second)},
+			connected: true,
+			want:      loginRecord{LoggedIn: now},
+		},
+		"LoggedInByItself": {
+			reason:    "Containerboot exits after ten minutes, and may log in then, before the next restart is due.",
+			have:      loginRecord{Since: since, Asked: ago(11 * time.Minute), Restarts: 3},
+			connected: true,
+			want:      loginRecord{LoggedIn: now},
+		},
+		"NotExhausted": {
+			reason: "Before the fourth restart, no key is issued although others log in.",
+			have:   loginRecord{Since: since, Restarts: 3, Restarted: ago(time.Minute)},
+			asks:   true,
+			other:  true,
+			want:   loginRecord{Since: since, Asked: now, Restarts: 3, Restarted: ago(time.Minute)},
+		},
+		"Exhausted": {
+			reason: "After the fourth restart, and while others log in, the node itself is at fault.",
+			have:   loginRecord{Since: since, Restarts: 4, Restarted: ago(time.Minute)},
+			asks:   true,
+			other:  true,
+			want:   loginRecord{Since: since, Asked: now, Restarts: 4, Restarted: ago(time.Minute)},
+			step:   stepReplace,
+		},
+		"ExhaustedBeforeAttempt": {
+			reason: "A node that waits for its next restart may be well, and keeps its device.",
+			have:   loginRecord{Since: since, Asked: ago(30 * time.Minute), Restarts: 4},
+			other:  true,
+			want:   loginRecord{Since: since, Restarts: 5, Restarted: now},
+			step:   stepRestart,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, step := tc.have.next(tc.asks, tc.connected, tc.other, now)
+			if diff := cmp.Diff(tc.want, got); diff != "" || step != tc.step {
+				t.Errorf("\n%s\nnext(...): step %d, want %d; -want, +got:\n%s", tc.reason, step, tc.step, diff)
+			}
+			// The record survives in an annotation.
+			s := &corev1.Secret{}
+			if err := got.write(s); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(got, loginRecordOf(s)); diff != "" {
+				t.Errorf("\n%s\nloginRecordOf(...): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// device returns the machine's device, and how many keys the machine has.
+func (w *simWorld) device() (string, int) {
+	w.t.Helper()
+	ds, err := w.api.Devices(w.t.Context(), tailscale.Current)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	ks, err := w.api.KeysByDescription(w.t.Context(), keyDescription("cluster", w.mg))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	i := slices.IndexFunc(ds, func(d tailscale.Device) bool { return d.Hostname == w.mg.Spec.ForProvider.Hostname })
+	if i < 0 {
+		return "", len(ks)
+	}
+	return ds[i].NodeID, len(ks)
+}
+
+// cut makes control unreachable for the pod, which starts again and asks for a key.
+func (w *simWorld) cut() {
+	w.t.Helper()
+	w.away = true
+	id, _ := w.device()
+	w.sim.SetOnline(id, false)
+	w.pod()
+	if _, asked := w.get("edge-ingress-0").Data[kubetypes.KeyReissueAuthkey]; !asked {
+		w.t.Fatal("want the pod to ask for a key")
+	}
+}
+
+// step moves the clock by d, by ten seconds at a time, as the provider polls.
+func (w *simWorld) step(d time.Duration) {
+	w.t.Helper()
+	for end := w.now.Add(d); w.now.Before(end); {
+		w.now = w.now.Add(10 * time.Second)
+		w.reconcile()
+		w.pod()
+	}
+}
+
+// TestControlAway starts a pod with a whole state while control is away: whatever happens, the
+// machine keeps its device, and the pod is restarted at growing intervals.
+func TestControlAway(t *testing.T) {
+	w := newSimWorld(t)
+	w.run()
+	w.well("at first")
+	id, _ := w.device()
+	w.cut()
+	w.mg.Status.Agent = &v1alpha1.MachineAgentStatus{LoginError: "register request: connection\nrefused, tskey-auth-secret"}
+	type seen struct {
+		Device   string
+		Keys     int
+		Restarts int
+		Ready    string
+	}
+	failing := "LoginFailed The node cannot log in, although its device is in the tailnet and authorized; it keeps its identity, and its container is restarted, " +
+		"at growing intervals, until the control server lets it in; the node reports: register request: connection refused, tskey-***"
+	for _, s := range []struct {
+		after    time.Duration
+		restarts int
+	}{{20 * time.Second, 0}, {20 * time.Second, 1}, {80 * time.Second, 2}, {320 * time.Second, 3}, {29 * time.Minute, 3}, {2 * time.Minute, 4}, {31 * time.Minute, 5}} {
+		w.step(s.after)
+		got := seen{Restarts: w.restarts}
+		got.Device, got.Keys = w.device()
+		c := w.mg.GetCondition("Ready")
+		got.Ready = string(c.Reason) + " " + c.Message
+		if diff := cmp.Diff(seen{Device: id, Restarts: s.restarts, Ready: failing}, got); diff != "" {
+			t.Errorf("%s later: -want, +got:\n%s", s.after, diff)
+		}
+	}
+	w.away = false
+	w.mg.Status.Agent.LoginError = ""
+	w.step(32 * time.Minute)
+	w.well("when control is back")
+	if now, _ := w.device(); now != id {
+		t.Errorf("the device was %s, is %s", id, now)
+	}
+	if loginRecordOf(w.get("edge-ingress-0-config")).open() {
+		t.Error("want the record to be closed")
+	}
+}
+
+// TestLastResort shows that a node which alone cannot log in becomes another device in the end: once,
+// and only after another machine has logged in.
+func TestLastResort(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		other  func(w *simWorld)
+
+		// restarted reports that the next restart is due at once.
+		restarted bool
+	}{
+		"NewDevice": {
+			reason: "A device that joins proves that control lets machines in.",
+			other: func(w *simWorld) {
+				k, err := w.api.CreateAuthKey(w.t.Context(), tailscale.AuthKeyRequest{Preauthorized: true, Description: "other", Tags: []string{"tag:k8s"}, Expiry: time.Hour})
+				if err != nil {
+					w.t.Fatal(err)
+				}
+				if _, err := w.sim.Join(tailnetsim.Puppet{Hostname: "other", AuthKey: k.Key}); err != nil {
+					w.t.Fatal(err)
+				}
+				// Devices are made by the real clock.
+				w.now = time.Now().Add(2 * clockSkew)
+			},
+			restarted: true,
+		},
+		"OtherMachine": {
+			reason: "So does a machine of the cluster that could not log in either, and is back.",
+			other: func(w *simWorld) {
+				s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "other-0-config", UID: "other", Labels: map[string]string{meta.LabelSecretType: meta.SecretTypeConfig}}}
+				if err := (loginRecord{LoggedIn: w.now}).write(s); err != nil {
+					w.t.Fatal(err)
+				}
+				s.Annotations[annotationTailnet] = w.get("edge-ingress-0-config").GetAnnotations()[annotationTailnet]
+				if err := w.kube.Create(w.t.Context(), s); err != nil {
+					w.t.Fatal(err)
+				}
+			},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := newSimWorld(t)
+			w.run()
+			id, _ := w.device()
+			w.cut()
+			w.step(2 * time.Hour)
+			if now, keys := w.device(); now != id || keys != 0 {
+				t.Fatalf("without another login: device %s, want %s, and no key, got %d", now, id, keys)
+			}
+			tc.other(w)
+			if !tc.restarted {
+				w.step(time.Minute)
+			}
+			if now, keys := w.device(); now != id || keys != 0 {
+				t.Fatalf("before another attempt: device %s, want %s, and no key, got %d", now, id, keys)
+			}
+			w.step(40 * time.Minute)
+			if now, keys := w.device(); now != "" || keys != 1 {
+				t.Fatalf("\n%s\nwant the device to be deleted, and one key; got device %q, %d keys", tc.reason, now, keys)
+			}
+			w.away = false
+			w.step(3 * time.Minute)
+			if now, _ := w.device(); now == id || now == "" {
+				t.Errorf("\n%s\nwant another device, got %q", tc.reason, now)
+			}
+		})
+	}
+}
+
+// TestUnknownIsNotGone shows that a machine whose device cannot be looked up gets no key.
+func TestUnknownIsNotGone(t *testing.T) {
+	w := newSimWorld(t)
+	w.run()
+	id, _ := w.device()
+	w.cut()
+	if err := w.sim.SetFaults(tailnetsim.Fault{Status: 503}); err != nil {
+		t.Fatal(err)
+	}
+	e := connectTo(t, w.kube, w.api, w.mg, w.now)
+	if _, err := e.Observe(t.Context(), w.mg); err == nil {
+		t.Error("want an error while the API fails")
+	}
+	if err := e.ensure(t.Context(), w.mg); err == nil {
+		t.Error("want an error while the API fails")
+	}
+	if err := w.sim.SetFaults(); err != nil {
+		t.Fatal(err)
+	}
+	if now, keys := w.device(); now != id || keys != 0 {
+		t.Errorf("device %s, want %s, and no key, got %d", now, id, keys)
+	}
+}
