@@ -22,6 +22,7 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/address"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/control"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/kube"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/network"
@@ -39,7 +40,7 @@ In a pod for egress it listens on the ports of its egress ConfigMap and dials th
 
 If it has a zone, it resolves the names in it for devices of the tailnet.
 
-HTTP: /startupz reports whether containerboot may start, or what is missing; /readyz and /healthz are for kubelet; /drainedz responds when services that the command prestop withdrew have no clients left and connections into the tailnet have ended; /metrics is for Prometheus.`
+HTTP: /startupz reports whether containerboot may start, or what is missing; /readyz and /healthz are for kubelet; /tailscalez is kubelet's liveness probe of the tailscale container, which fails if that does not respond or if the provider asks for another attempt of a machine that cannot log in; /drainedz responds when services that the command prestop withdrew have no clients left and connections into the tailnet have ended; /metrics is for Prometheus.`
 
 // CLI of the agent. Without a command it runs the agent.
 type CLI struct {
@@ -75,6 +76,13 @@ type RunCmd struct {
 	StatePatience       time.Duration `help:"How long tailscaled may run without its state in the state Secret before it is logged out, to join again." default:"30s" env:"STATE_PATIENCE"`
 	Drain               time.Duration `help:"How long a withdrawn service is still served, so that clients can move to another machine. Tailscale's control server may take 15s to choose one, and notifies clients after that. It begins once tailscaled has withdrawn the service; connections that are open then have the rest of the grace period." default:"30s" env:"DRAIN"`
 	GracePeriod         time.Duration `help:"The pod's termination grace period. If the pod still runs after it, the agent advertises the withdrawn services again." default:"120s" env:"GRACE_PERIOD"`
+
+	ControlPatience   time.Duration `help:"How long the tailscale container of a machine with an identity waits for the control server to answer, when the pod starts. Without an answer, it would ask for another identity." default:"5m" env:"CONTROL_PATIENCE"`
+	ControlHTTPProxy  string        `help:"HTTP_PROXY of tailscaled, for the same question to the control server." name:"control-http-proxy" env:"CONTROL_HTTP_PROXY"`
+	ControlHTTPSProxy string        `help:"HTTPS_PROXY of tailscaled." name:"control-https-proxy" env:"CONTROL_HTTPS_PROXY"`
+	ControlNoProxy    string        `help:"NO_PROXY of tailscaled." env:"CONTROL_NO_PROXY"`
+	ControlCertFile   string        `help:"SSL_CERT_FILE of tailscaled." env:"CONTROL_SSL_CERT_FILE"`
+	ControlCertDir    string        `help:"SSL_CERT_DIR of tailscaled." env:"CONTROL_SSL_CERT_DIR"`
 
 	DNSConfigMap string `help:"ConfigMap with the names to resolve for the tailnet, on port 53 of the machine's addresses in the tailnet. If it is set, the pod must allow listening on port 53 without privileges." name:"dns-config-map" env:"DNS_CONFIG_MAP"`
 	DNSDir       string `help:"Directory for a copy of the ConfigMap, for restarts of the agent while the API server is unavailable." name:"dns-dir" default:"/etc/tsconfig/dns" env:"DNS_DIR"`
@@ -117,21 +125,27 @@ func (c *RunCmd) Run() error {
 
 	log.Info("Starting", "version", version.Version, "pod", c.PodNamespace+"/"+c.PodName, "endpoints", c.Endpoints)
 	a := agent.New(agent.Options{
-		PodName:             c.PodName,
-		PodNamespace:        c.PodNamespace,
-		PodIP:               c.PodIP,
-		Endpoints:           c.Endpoints,
-		TailscaledConfigDir: c.TailscaledConfigDir,
-		TLSDir:              c.TLSDir,
-		ACMEDirectory:       c.ACMEDirectory,
-		ServeConfigPath:     c.ServeConfig,
-		Control:             address.Control,
-		Drain:               c.Drain,
-		Grace:               c.GracePeriod,
-		JoinPatience:        c.JoinPatience,
-		StatePatience:       c.StatePatience,
-		Pauses:              agent.DefaultPauses(),
-		Kernel:              c.kernel(report),
+		PodName:              c.PodName,
+		PodNamespace:         c.PodNamespace,
+		PodIP:                c.PodIP,
+		Endpoints:            c.Endpoints,
+		TailscaledConfigDir:  c.TailscaledConfigDir,
+		TLSDir:               c.TLSDir,
+		ACMEDirectory:        c.ACMEDirectory,
+		ServeConfigPath:      c.ServeConfig,
+		Control:              address.Control,
+		Drain:                c.Drain,
+		Grace:                c.GracePeriod,
+		JoinPatience:         c.JoinPatience,
+		StatePatience:        c.StatePatience,
+		ContainerbootMetrics: "http://" + podAddress(proxy.PortContainerboot) + "/metrics",
+		ControlPatience:      c.ControlPatience,
+		ControlAnswers: control.NewClient(control.Options{
+			HTTPProxy: c.ControlHTTPProxy, HTTPSProxy: c.ControlHTTPSProxy, NoProxy: c.ControlNoProxy,
+			CertFile: c.ControlCertFile, CertDir: c.ControlCertDir,
+		}).Answers,
+		Pauses: agent.DefaultPauses(),
+		Kernel: c.kernel(report),
 		Egress: agent.EgressOptions{
 			ConfigMap: c.EgressConfigMap,
 			Addresses: c.addresses(),

@@ -31,7 +31,7 @@ func TestReady(t *testing.T) {
 		"Routed":           {reason: "Control sends clients to a machine.", file: "routed", want: true},
 		"RoutedSoon":       {reason: "A machine that is accepted has no clients before control has moved the addresses.", file: "routed-waiting"},
 		"NotRouted":        {reason: "No client has a route to a service without a primary host.", file: "not-routed"},
-		"RoutedUnknown":    {reason: "What is not known changes nothing.", file: "routed-unknown", want: true},
+		"RoutedUnknown":    {reason: "An unknown state changes nothing.", file: "routed-unknown", want: true},
 		"Address":          {reason: "An address alone does not answer.", file: "address"},
 		"NoHealthyBackend": {reason: "No machine offers the service while no backend answers.", file: "no-healthy-backend"},
 		"ApprovalPending":  {reason: "Clients are not sent to a machine that is not approved.", file: "approval-pending"},

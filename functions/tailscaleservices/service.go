@@ -203,7 +203,7 @@ func (s *service) answers() bool {
 }
 
 // isUnrouted reports whether control has made no host of the service primary, or has not done so yet:
-// clients have no route to it. What the provider does not know does not count.
+// clients have no route to it. A state that the provider does not know does not count.
 func (s *service) isUnrouted() bool {
 	c := s.routing()
 	return c != nil && (c.Status == corev1.ConditionFalse || c.Reason == meta.ReasonWaitingForPrimary)

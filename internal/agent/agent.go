@@ -91,6 +91,18 @@ type Options struct {
 	// DNS has the options of pods that resolve names for the tailnet.
 	DNS DNSOptions
 
+	// ContainerbootMetrics is the URL of containerboot's metrics, which the agent requests for
+	// kubelet's liveness probe of the tailscale container.
+	ContainerbootMetrics string
+
+	// ControlAnswers asks whether the control server in a config of tailscaled answers. Nil means
+	// that containerboot starts without waiting for it.
+	ControlAnswers func(ctx context.Context, config []byte) error
+
+	// ControlPatience is how long containerboot waits at most for the control server. It must be
+	// less than the limit of the agent's startup probe.
+	ControlPatience time.Duration
+
 	// StatePatience is how long tailscaled may run while its state is missing in the state Secret.
 	// A node that logs in writes its state within seconds.
 	StatePatience time.Duration
@@ -221,6 +233,10 @@ func (a *Agent) Run(ctx context.Context, l, hooks net.Listener) error {
 		issuer:     a.newIssuer(ctx),
 		forget:     func(keys []string) { a.forget(ctx, keys) },
 		offers:     offers{}, readvertising: readvertising{}, routing: routing{},
+		hold: hold{
+			answers: a.opts.ControlAnswers, patience: a.opts.ControlPatience,
+			do: func(fn func(*loop)) { a.do(ctx, fn) },
+		},
 		config: atomicdir.New(a.opts.TailscaledConfigDir, meta.ConfigKey),
 		serve: atomicdir.New(filepath.Dir(a.opts.ServeConfigPath), filepath.Base(a.opts.ServeConfigPath),
 			ingressservices.IngressConfigKey, egressservices.KeyEgressServices),

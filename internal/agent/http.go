@@ -35,9 +35,9 @@ type health struct {
 	mu       sync.Mutex
 	started  bool
 	stopping bool
+	restart  bool
 	waiting  string
 	unready  string
-	restart  bool
 }
 
 func newHealth() *health { return &health{waiting: "Starting"} }
@@ -62,21 +62,18 @@ func (h *health) setUnready(msg string) {
 	h.unready = msg
 }
 
-// setRestart sets whether tailscaled is to restart.
+// setRestart sets whether the tailscale container needs a restart.
 func (h *health) setRestart(restart bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.restart = restart
 }
 
-// restarting returns why tailscaled must restart. Empty when it must not.
-func (h *health) restarting() string {
+// restarts reports whether the tailscale container needs a restart.
+func (h *health) restarts() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.restart {
-		return "No host of a service is primary"
-	}
-	return ""
+	return h.restart
 }
 
 // startup returns why containerboot must not start yet. Empty when it can start.
@@ -137,7 +134,7 @@ func (a *Agent) handler() http.Handler {
 	mux.HandleFunc("GET "+proxy.PathReadiness, answer(a.health.readiness))
 	mux.HandleFunc("GET "+proxy.PathLiveness, a.liveness)
 	mux.HandleFunc("GET "+proxy.PathDrained, a.drained)
-	mux.HandleFunc("GET "+proxy.PathRestart, answer(a.health.restarting))
+	mux.HandleFunc("GET "+proxy.PathTailscale, a.tailscaleLiveness)
 	mux.Handle("GET "+proxy.PathMetrics, promhttp.HandlerFor(a.metrics.registry, promhttp.HandlerOpts{}))
 	return mux
 }

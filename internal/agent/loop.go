@@ -72,6 +72,18 @@ type loop struct {
 	stateLost bool
 	logoutAt  time.Time
 
+	// stateKnown reports whether the state Secret, or that there is none, was seen.
+	stateKnown bool
+
+	// hold delays the start of containerboot.
+	hold hold
+
+	// restart is the provider's request to restart the tailscale container.
+	restart restart
+
+	// login is the login error to report.
+	login loginReport
+
 	// advertised are the services that the config on disk advertises.
 	advertised []string
 
@@ -124,7 +136,7 @@ type loop struct {
 	primaries   int
 	primarySeen bool
 
-	// remedy is what the provider tells the machine to do about services without one.
+	// remedy is the action that the provider requests for a service without one.
 	remedy remedy
 
 	// paths are the paths to peers that are reported. Nil while there was no traffic.
@@ -189,6 +201,9 @@ func (l *loop) run(ctx context.Context, commands <-chan func(*loop)) {
 // invalid changes nothing: the written config is the best one available.
 func (l *loop) setSecret(s *corev1.Secret) {
 	name := l.opts.configSecret().String()
+	if s != nil {
+		l.restart.read(s.GetAnnotations(), l.tailnet)
+	}
 	if s == nil {
 		l.log.Info("Waiting for config Secret", "secret", name)
 		l.health.setWaiting("Waiting for Secret " + name + " to be made by the provider")
@@ -235,12 +250,21 @@ func (l *loop) step(ctx context.Context, now time.Time) time.Time {
 		l.failed(now, "Cannot write tailscaled's config", err)
 	}
 	due := l.roles.step(ctx, now, l)
-	l.health.set(l.handlers != nil && l.configured && l.roles.started(), l.drain != nil)
+	started := l.handlers != nil && l.configured && l.roles.started()
+	var held time.Time
+	if started {
+		var wait bool
+		if wait, held = l.hold.step(ctx, now, l); wait {
+			started = false
+			l.health.setWaiting(l.hold.waiting())
+		}
+	}
+	l.health.set(started, l.drain != nil)
 	l.health.setUnready(l.roles.unready(l))
 	l.recoverState(now)
 	l.drain.step(now, l.tailnet, func() bool { return l.roles.busy() || l.drain.busy(now) })
 	l.remedy.restart = l.remedy.restart && l.drain != nil
-	l.health.setRestart(l.remedy.restart && l.drain.over())
+	l.health.setRestart(l.restart.due(l.tailnet) || l.remedy.restart && l.drain.over())
 	if l.drain.replaced(now) {
 		l.log.Info("tailscaled is back, serving again")
 		l.endDrain()
@@ -252,6 +276,7 @@ func (l *loop) step(ctx context.Context, now time.Time) time.Time {
 		return l.step(ctx, now)
 	}
 
+	loginDue := l.login.step(now, l.tailnet.Running, l.loginError(), l.opts.JoinPatience)
 	if listed && l.roles.started() && l.mayReport(now) {
 		status := plan.Status(l.opts.PodIP, services, plan.Tailnet{
 			Running: l.tailnet.Running, Accepted: l.tailnet.Accepted, AcceptedKnown: l.tailnet.AcceptedKnown, Routed: l.routing.states(),
@@ -259,6 +284,7 @@ func (l *loop) step(ctx context.Context, now time.Time) time.Time {
 		})
 		status.PrimaryRoutesSeen = l.primarySeen
 		status.Paths = l.paths
+		status.LoginError = l.login.text
 		l.roles.report(status)
 		l.report(status)
 		l.metrics.services(services, l.tailnet.Accepted, l.routing.states(), l.primaries)
@@ -266,7 +292,7 @@ func (l *loop) step(ctx context.Context, now time.Time) time.Time {
 		l.metrics.certificates(states, expiry, issue.Size(l.store.data))
 	}
 	due = slices.AppendSeq(due, maps.Values(l.leaving))
-	due = append(due, l.retry, l.reachAgain, l.reportAt, l.logoutAt, l.offerAt, l.readvertiseAt, l.routingAt, l.remedy.again, l.expiry(now))
+	due = append(due, held, loginDue, l.retry, l.reachAgain, l.reportAt, l.logoutAt, l.offerAt, l.readvertiseAt, l.routingAt, l.remedy.again, l.expiry(now))
 	return earliest(now, append(due, l.drain.deadlines(now)...)...)
 }
 

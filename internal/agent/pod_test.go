@@ -95,6 +95,11 @@ type pod struct {
 	// statePatience is a minute, unless a test sets it.
 	statePatience time.Duration
 
+	// controlAnswers, controlPatience and containerboot are as in Options.
+	controlAnswers  func(context.Context, []byte) error
+	controlPatience time.Duration
+	containerboot   string
+
 	url, hooks string
 	stop       func()
 }
@@ -241,8 +246,9 @@ func (p *pod) start() {
 		Drain:               drainTime,
 		Grace:               p.grace,
 		StatePatience:       p.statePatience,
-		Pauses:              Pauses{Retry: 50 * time.Millisecond, Report: 10 * time.Millisecond, Settle: 50 * time.Millisecond, Warm: p.warm, Primary: p.primary, Begin: p.begin},
-		Kernel:              p.kernelOptions(),
+		ControlAnswers:      p.controlAnswers, ControlPatience: p.controlPatience, ContainerbootMetrics: p.containerboot,
+		Pauses: Pauses{Retry: 50 * time.Millisecond, Report: 10 * time.Millisecond, Settle: 50 * time.Millisecond, Warm: p.warm, Primary: p.primary, Begin: p.begin},
+		Kernel: p.kernelOptions(),
 		Egress: EgressOptions{
 			ConfigMap: p.egress,
 			Dir:       filepath.Join(p.dir, "egress"),

@@ -19,6 +19,7 @@ func (l *loop) setState(s *corev1.Secret) {
 		l.log.Info("Cannot act on what containerboot has set up", "secret", l.opts.stateSecret().String(), "error", err)
 	}
 	l.store.set(s)
+	l.stateKnown = true
 	l.stateLost = s == nil || nodestate.Of(s.Data) != nodestate.Whole
 }
 

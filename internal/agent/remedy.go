@@ -13,8 +13,12 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
-// A remedy is what the provider tells this machine to do about a service without a primary host.
-// The provider tells one machine at a time. The zero value does nothing.
+// restartPatience is how long kubelet can take to restart tailscaled, before this machine serves
+// again without a restart. A drain and the failures of the liveness probe take about two minutes.
+const restartPatience = 5 * time.Minute
+
+// A remedy is the action that the provider requests for a service without a primary host. The
+// provider requests it of one machine at a time. The zero value does nothing.
 type remedy struct {
 	// text is the request, and handled is the one that was acted on last.
 	text, handled string
@@ -59,7 +63,7 @@ func (m *remedy) step(now time.Time, dead func(service string) bool, idle bool) 
 	return m.request.Action
 }
 
-// remedyRouting does what the provider has asked for.
+// remedyRouting takes the action that the provider has requested.
 func (l *loop) remedyRouting(now time.Time) {
 	switch l.remedy.step(now, l.routing.isDead, l.drain == nil && l.tailnet.Running) {
 	case v1alpha1.RemedyActionAdvertise:
@@ -67,5 +71,6 @@ func (l *loop) remedyRouting(now time.Time) {
 	case v1alpha1.RemedyActionRestart:
 		l.log.Info("Restarting tailscaled, because no host of a service is primary", "service", l.remedy.request.Service)
 		l.startDrain(now)
+		l.drain.deadline = now.Add(restartPatience)
 	}
 }

@@ -6,6 +6,7 @@ package agent
 import (
 	"encoding/json"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"testing"
 	"time"
@@ -83,6 +84,9 @@ func TestRemedyAdvertises(t *testing.T) {
 	t.Parallel()
 	p := newPod(t, secret(), machine(), attachment())
 	p.primary = 100 * time.Millisecond
+	containerboot := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }))
+	t.Cleanup(containerboot.Close)
+	p.containerboot = containerboot.URL
 	p.start()
 	config := func() string { return p.files()[0] }
 	routed := func() v1alpha1.Routing { return p.service().Routed }
@@ -114,7 +118,7 @@ func TestRemedyAdvertises(t *testing.T) {
 
 	ask(v1alpha1.RemedyActionRestart)
 	eventually(t, "Tailscaled must restart after a drain.", http.StatusServiceUnavailable, func() int {
-		code, _ := p.get(proxy.PathRestart)
+		code, _ := p.get(proxy.PathTailscale)
 		return code
 	})
 	if diff := cmp.Diff(configNone, config()); diff != "" {
@@ -126,7 +130,7 @@ func TestRemedyAdvertises(t *testing.T) {
 	p.local.Set(ipn.Running, "svc:web")
 	eventually(t, "A restarted tailscaled must serve again.", configWeb, config)
 	eventually(t, "It must not restart again.", http.StatusOK, func() int {
-		code, _ := p.get(proxy.PathRestart)
+		code, _ := p.get(proxy.PathTailscale)
 		return code
 	})
 	eventually(t, "The service is routed.", v1alpha1.RoutingTrue, routed)

@@ -34,7 +34,7 @@ const (
 // AnnotationRemedy is on a config Secret, which pods cannot write: a Remedy, as JSON.
 const AnnotationRemedy = "gateway.tailscale.com/remedy"
 
-// A Remedy tells the agent of a machine to act so that control chooses a primary host of a service.
+// A Remedy is an action that the provider requests of the agent of a machine, so that control chooses a primary host of a service.
 // An agent acts once on each, and only while it knows of no primary host.
 type Remedy struct {
 	// Service is the name of the Tailscale Service.

@@ -58,6 +58,14 @@ const (
 	// EnvDNSConfigMap is the ConfigMap with the names that the agent resolves for the tailnet.
 	EnvDNSConfigMap = "DNS_CONFIG_MAP"
 
+	// EnvControlHTTPProxy and the other variables of this prefix are tailscaled's HTTP_PROXY,
+	// HTTPS_PROXY, NO_PROXY, SSL_CERT_FILE and SSL_CERT_DIR.
+	EnvControlHTTPProxy  = "CONTROL_HTTP_PROXY"
+	EnvControlHTTPSProxy = "CONTROL_HTTPS_PROXY"
+	EnvControlNoProxy    = "CONTROL_NO_PROXY"
+	EnvControlCertFile   = "CONTROL_SSL_CERT_FILE"
+	EnvControlCertDir    = "CONTROL_SSL_CERT_DIR"
+
 	// EnvNetworking has the value NetworkingKernel if the kernel routes packets.
 	EnvNetworking = "NETWORKING"
 
@@ -88,11 +96,30 @@ const (
 	envACMEPlainRenewal = "TS_DEBUG_ACME_FORCE_RENEWAL"
 )
 
+// Containerboot exits when tailscaled is not in the tailnet after this time. Its default of 60 s would
+// end in a crash loop when the control server is slow, and tailscaled tries again by itself. Kubelet
+// forgets earlier restarts of a container that has run for ten minutes. Containerboot knows the
+// variable since 1.102 (cmd/containerboot/settings.go of tailscale.com).
+const (
+	envBootTimeout = "TS_BOOT_TIMEOUT"
+	bootTimeout    = "15m"
+)
+
+// controlEnv are, by the names that tailscaled knows, the user's variables that decide how it reaches
+// the control server. The agent has them under other names, because they are not for its own
+// connections. An upper-case name prevails, as in golang.org/x/net/http/httpproxy.
+var controlEnv = []struct{ name, tailscaled string }{
+	{EnvControlHTTPProxy, "HTTP_PROXY"}, {EnvControlHTTPProxy, "http_proxy"},
+	{EnvControlHTTPSProxy, "HTTPS_PROXY"}, {EnvControlHTTPSProxy, "https_proxy"},
+	{EnvControlNoProxy, "NO_PROXY"}, {EnvControlNoProxy, "no_proxy"},
+	{EnvControlCertFile, "SSL_CERT_FILE"}, {EnvControlCertDir, "SSL_CERT_DIR"},
+}
+
 // argPreStop is the agent's command that withdraws all services.
 const argPreStop = "prestop"
 
-// The startup probe allows enough time for the provider to create another key: containerboot
-// waits 10 minutes for one before it restarts.
+// The startup probe of the agent allows enough time for the provider to prepare the Machine, and for
+// the control server to answer.
 const (
 	startupPeriodSeconds    = 1
 	startupFailureThreshold = 900
@@ -164,6 +191,13 @@ func agent(o Options, img Images) corev1.Container {
 			c.Env = append(c.Env, corev1.EnvVar{Name: EnvACMEDirectory, Value: e.Value, ValueFrom: envSource(e.ValueFrom)})
 		}
 	}
+	for _, e := range controlEnv {
+		i := slices.IndexFunc(o.Pods.Env, func(u tailnetv1alpha1.EnvVar) bool { return u.Name == e.tailscaled })
+		if i >= 0 && !slices.ContainsFunc(c.Env, func(have corev1.EnvVar) bool { return have.Name == e.name }) {
+			u := o.Pods.Env[i]
+			c.Env = append(c.Env, corev1.EnvVar{Name: e.name, Value: u.Value, ValueFrom: envSource(u.ValueFrom)})
+		}
+	}
 	if o.Pods.DNSConfigMap != "" {
 		c.Env = append(c.Env, corev1.EnvVar{Name: EnvDNSConfigMap, Value: o.Pods.DNSConfigMap})
 	}
@@ -207,28 +241,30 @@ func tailscale(o Options, img Images) corev1.Container {
 			{Name: "HOME", Value: dirTmp},
 		},
 		Ports: []corev1.ContainerPort{port(portNameContainerboot, PortContainerboot)},
-		// Healthy means that the machine has an address in the tailnet. Before that, it may
-		// wait for a new key, and a restart would only delay it, so only the startup probe uses
-		// the health.
+		// Tailscaled serves the metrics: they show that it responds, and do not depend on the
+		// control server. A container that cannot log in has started, too: it may wait for a new
+		// key, and kubelet uses no liveness probe before the startup probe has succeeded.
 		StartupProbe: &corev1.Probe{
-			ProbeHandler:     httpGet("/healthz", PortContainerboot),
+			ProbeHandler:     httpGet("/metrics", PortContainerboot),
 			PeriodSeconds:    startupPeriodSeconds,
 			TimeoutSeconds:   1,
 			FailureThreshold: startupFailureThreshold,
 		},
+		// Healthy means that the machine has an address in the tailnet.
 		ReadinessProbe: &corev1.Probe{
 			ProbeHandler:     httpGet("/healthz", PortContainerboot),
 			PeriodSeconds:    5,
 			TimeoutSeconds:   3,
 			FailureThreshold: 3,
 		},
-		// Tailscaled serves the metrics: they show that it responds, and do not depend on the
-		// control server.
+		// The agent requests the metrics, and fails the probe if the provider asks for another
+		// attempt of a node that cannot log in. The threshold is larger than that of the agent's
+		// own probe, so that an agent that hangs is restarted before its tailscaled would be.
 		LivenessProbe: &corev1.Probe{
-			ProbeHandler:     httpGet("/metrics", PortContainerboot),
-			PeriodSeconds:    20,
+			ProbeHandler:     httpGet(PathTailscale, PortAgent),
+			PeriodSeconds:    10,
 			TimeoutSeconds:   5,
-			FailureThreshold: 6,
+			FailureThreshold: 9,
 		},
 		// The command waits for the drain that the agent's hook begins.
 		Lifecycle: &corev1.Lifecycle{
@@ -245,6 +281,7 @@ func tailscale(o Options, img Images) corev1.Container {
 			{Name: volumeTmp, MountPath: dirTmp},
 		},
 	}
+	c.Env = withDefault(o, c.Env, envBootTimeout, bootTimeout)
 	if !o.egress() {
 		c.Env = withDefault(o, c.Env, envKeepaliveIdle, keepaliveIdle)
 		c.Env = withDefault(o, c.Env, envKeepaliveInterval, keepaliveInterval)

@@ -44,7 +44,7 @@ const (
 	PathReadiness = "/readyz"
 	PathMetrics   = "/metrics"
 	PathDrained   = "/drainedz"
-	PathRestart   = "/restartz"
+	PathTailscale = "/tailscalez"
 	PathPreStop   = "/prestop"
 )
 

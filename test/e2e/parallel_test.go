@@ -35,6 +35,7 @@ func servesInParallel(t *testing.T) {
 			{"DiscoversDevices", discovers},
 			{"ProvisionsEndpoints", provisions},
 			{"AppliesExamples", appliesExamples},
+			{"RegainsPrimary", regainsPrimary},
 			{"ReportsInvalidReferences", reportsInvalidReferences},
 			{"AppliesAllowedNamespaces", appliesAllowedNamespaces},
 		} {

@@ -46,11 +46,11 @@ func (a agentOf) report(routed v1alpha1.Routing) {
 	a.must(shared.kube.Status().Patch(a.Context(), a.machine, client.MergeFrom(before)))
 }
 
-// remedy returns what the provider has told the agent, once it has.
+// remedy returns the action that the provider requests, once it does.
 func (a agentOf) remedy() meta.Remedy {
 	a.Helper()
 	r := meta.Remedy{}
-	a.eventually("the provider to tell the agent what to do", func() error {
+	a.eventually("the provider to request an action", func() error {
 		s := &corev1.Secret{}
 		if err := shared.kube.Get(a.Context(), client.ObjectKey{Namespace: a.namespace, Name: a.machine.GetName() + meta.ConfigSecretSuffix}, s); err != nil {
 			return err

@@ -211,7 +211,7 @@ type MachineAgentStatus struct {
 	// +optional
 	Services []HostedService `json:"services,omitempty"`
 
-	// PrimaryRoutesSeen reports whether control has told this machine at least once that it is
+	// PrimaryRoutesSeen reports whether control has reported at least once that this machine is
 	// primary for a service. In a tailnet where control does not report that, the absence of a
 	// primary host means nothing.
 	// +optional

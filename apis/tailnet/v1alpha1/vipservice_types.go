@@ -239,7 +239,7 @@ const (
 type RoutingRemedy struct {
 	Action RemedyAction `json:"action"`
 
-	// Machine that was told to act. Absent if no machine could restart without interrupting
+	// Machine whose agent acts. Absent if no machine could restart without interrupting
 	// another service.
 	// +optional
 	Machine string `json:"machine,omitempty"`
@@ -247,7 +247,7 @@ type RoutingRemedy struct {
 	// Time of the attempt.
 	Time metav1.Time `json:"time"`
 
-	// Restarted is when a machine was last told to restart for this service.
+	// Restarted is when the provider last requested the restart of a machine for this service.
 	// +optional
 	Restarted *metav1.Time `json:"restarted,omitempty"`
 }

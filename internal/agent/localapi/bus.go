@@ -17,7 +17,7 @@ import (
 // which may be primary for services. Without NotifyPeerPatches tailscaled would send a whole node
 // for each small change. A version that does not know a part of the mask ignores it. Every version
 // answers NotifyInitialState, so that a first notification always arrives.
-const busMask = ipn.NotifyInitialState | ipn.NotifyInitialStatus | ipn.NotifyNoNetMap | ipn.NotifyPeerChanges | ipn.NotifyPeerPatches
+const busMask = ipn.NotifyInitialState | ipn.NotifyInitialStatus | ipn.NotifyInitialHealthState | ipn.NotifyNoNetMap | ipn.NotifyPeerChanges | ipn.NotifyPeerPatches
 
 // peersMask also requests whether the node uses the routes of subnet routers.
 const peersMask = busMask | ipn.NotifyInitialPrefs
@@ -26,7 +26,7 @@ const peersMask = busMask | ipn.NotifyInitialPrefs
 // nothing better: NotifyInitialStatus and NotifyPeerPatches are in 1.100.0, and before 1.98.0 the
 // bus reports no change of the node itself (tailscale.com ipn/backend.go). Version 1.104 refuses
 // this mask with 400 (ValidateNotifyWatchOpt).
-const netmapMask = ipn.NotifyInitialState | ipn.NotifyInitialPrefs | ipn.NotifyInitialNetMap | ipn.NotifyRateLimit
+const netmapMask = ipn.NotifyInitialState | ipn.NotifyInitialPrefs | ipn.NotifyInitialHealthState | ipn.NotifyInitialNetMap | ipn.NotifyRateLimit
 
 const (
 	// pollEvery is the pause between two requests of the status from a version whose notifications

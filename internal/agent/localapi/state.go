@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"tailscale.com/health"
 	"tailscale.com/ipn"
 	"tailscale.com/ipn/ipnstate"
 	"tailscale.com/tailcfg"
@@ -33,6 +34,9 @@ type State struct {
 
 	// Running reports whether tailscaled is logged in and connected.
 	Running bool
+
+	// LoginError is the last error of tailscaled's login. Empty if the last attempt succeeded.
+	LoginError string
 
 	// Accepted are the services that control accepted this node for. The map does not change once
 	// published.
@@ -79,7 +83,7 @@ func (st State) equal(o State) bool {
 	return st.Session == o.Session && st.Version == o.Version && st.Polled == o.Polled && st.Running == o.Running && st.Peers == o.Peers &&
 		maps.Equal(st.Accepted, o.Accepted) && st.AcceptedKnown == o.AcceptedKnown && slices.Equal(st.CertDomains, o.CertDomains) &&
 		slices.Equal(st.Addresses, o.Addresses) && st.HTTPS == o.HTTPS && st.HTTPSKnown == o.HTTPSKnown && st.Routes.equal(o.Routes) &&
-		slices.Equal(st.Tags, o.Tags) && maps.EqualFunc(st.Visible, o.Visible, slices.Equal)
+		st.LoginError == o.LoginError && slices.Equal(st.Tags, o.Tags) && maps.EqualFunc(st.Visible, o.Visible, slices.Equal)
 }
 
 // update applies a notification, and reports whether it contained anything of interest. dns is the
@@ -109,6 +113,10 @@ func (st *State) update(n ipn.Notify, dns *tailcfg.DNSConfig) bool {
 	if n.State != nil {
 		changed = true
 		st.Running = *n.State == ipn.Running
+	}
+	if n.Health != nil {
+		changed = true
+		st.LoginError = loginError(n.Health)
 	}
 	switch nm := n.NetMap; {
 	case nm != nil && nm.SelfNode.Valid():
@@ -163,6 +171,12 @@ func (st *State) setHTTPS(cm tailcfg.NodeCapMap, domains []string) {
 	case products.TailscaledTested(st.Version):
 		st.HTTPS, st.HTTPSKnown = false, true
 	}
+}
+
+// loginError returns the last login error in tailscaled's health, or "". Not every such warning has an
+// error: one without means that tailscaled has cancelled an attempt.
+func loginError(s *health.State) string {
+	return s.Warnings[health.LoginStateWarnable.Code].Args[health.ArgError]
 }
 
 func capMap(s *ipnstate.Status) tailcfg.NodeCapMap {

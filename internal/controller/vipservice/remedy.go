@@ -35,7 +35,7 @@ const (
 	// restartAgain is the least time between two restarts for one service.
 	restartAgain = time.Hour
 
-	// remedyValid is how long an agent may begin what it is told.
+	// remedyValid is how long an agent may begin an action.
 	remedyValid = time.Minute
 
 	// pollUnrouted is the poll interval of a service without a primary host.
@@ -51,8 +51,8 @@ type pods interface {
 	// machines returns the machines of a namespace.
 	machines(ctx context.Context, namespace string) ([]v1alpha1.Machine, error)
 
-	// tell tells the agent of a machine what to do.
-	tell(ctx context.Context, m *v1alpha1.Machine, r meta.Remedy) error
+	// request requests an action of a machine's agent.
+	request(ctx context.Context, m *v1alpha1.Machine, r meta.Remedy) error
 }
 
 // observeRemedy records what Update must do about a service without a primary host.
@@ -139,7 +139,7 @@ func offers(m v1alpha1.Machine, service string) bool {
 	})
 }
 
-// beginRemedy tells a machine to do what Observe has found necessary.
+// beginRemedy requests the action that Observe has found necessary.
 func (e *external) beginRemedy(ctx context.Context, mg *v1alpha1.VIPService) error {
 	if e.remedy == nil {
 		return nil
@@ -156,8 +156,8 @@ func (e *external) beginRemedy(ctx context.Context, mg *v1alpha1.VIPService) err
 			"no host of %s is primary, and no machine can restart without interrupting another service; restart one of the pods that host it", name)))
 		return nil
 	}
-	if err := e.pods.tell(ctx, e.remedied, meta.Remedy{Service: name, Action: r.Action, Until: now.Add(remedyValid).UTC()}); err != nil {
-		return errors.Wrapf(err, "cannot tell machine %q to act on the service", r.Machine)
+	if err := e.pods.request(ctx, e.remedied, meta.Remedy{Service: name, Action: r.Action, Until: now.Add(remedyValid).UTC()}); err != nil {
+		return errors.Wrapf(err, "cannot request an action of machine %q", r.Machine)
 	}
 	switch r.Action {
 	case v1alpha1.RemedyActionAdvertise:
@@ -194,7 +194,7 @@ func (p kubePods) machines(ctx context.Context, namespace string) ([]v1alpha1.Ma
 	return l.Items, err
 }
 
-func (p kubePods) tell(ctx context.Context, m *v1alpha1.Machine, r meta.Remedy) error {
+func (p kubePods) request(ctx context.Context, m *v1alpha1.Machine, r meta.Remedy) error {
 	s := &corev1.Secret{}
 	if err := p.kube.Get(ctx, types.NamespacedName{Namespace: m.GetNamespace(), Name: m.GetName() + meta.ConfigSecretSuffix}, s); err != nil {
 		return errors.Wrap(err, "cannot get config Secret")

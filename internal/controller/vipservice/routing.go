@@ -24,7 +24,7 @@ import (
 // several. It can leave a service without one although its hosts are approved and online
 // (tailscale/tailscale#19666): the service is then dead, and only the network maps of nodes show
 // it. Agents report what they see there. This file combines their reports with the records of
-// other clusters. What nobody reports is unknown, and changes nothing.
+// other clusters. Everything else is unknown, and changes nothing.
 
 // A routing says whether a service has a primary host.
 type routing int
@@ -159,7 +159,7 @@ func (e *external) observeRouting(ctx context.Context, mg *v1alpha1.VIPService, 
 	return nil
 }
 
-// primarySeen reports whether control tells nodes of the tailnet that they are primary. A report of
+// primarySeen reports whether control reports to nodes of the tailnet that they are primary. A report of
 // an agent counts in its namespace only, because pods can write it. The VIPServices that record it
 // cannot be written by pods.
 func (e *external) primarySeen(ctx context.Context, mg *v1alpha1.VIPService) (bool, error) {
@@ -171,7 +171,7 @@ func (e *external) primarySeen(ctx context.Context, mg *v1alpha1.VIPService) (bo
 }
 
 // routedCondition returns the condition Routed, or nil to keep it as it is. fresh means that no host
-// served the service before, seen that control tells nodes of the tailnet that they are primary, and
+// served the service before, seen that control reports to nodes of the tailnet that they are primary, and
 // hidden that a host may be primary that no machine of ours sees. The caller sets the time.
 func routedCondition(before xpv2.Condition, fresh, seen, hidden bool, r routing, service string) *xpv2.Condition {
 	c := xpv2.Condition{Type: meta.TypeRouted, Status: corev1.ConditionUnknown}

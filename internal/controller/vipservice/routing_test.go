@@ -64,7 +64,7 @@ func TestRoutingOfClaims(t *testing.T) {
 		"OldAgent":   {reason: "An agent of an older version may be primary.", claims: claims{"n1": deadClaim, "n2": silentClaim}, want: routingNotReported},
 		"Unapproved": {reason: "A machine that is not accepted cannot be primary.", claims: claims{"n1": deadClaim, "n2": waitingClaim}, want: routingUnrouted},
 		"Approval":   {reason: "No machine is accepted yet.", claims: claims{"n2": waitingClaim}, want: routingUndecided},
-		"Outdated":   {reason: "What a disconnected machine reported last is outdated.", claims: claims{"n1": deadClaim, "offline": routedClaim}, want: routingUnrouted},
+		"Outdated":   {reason: "The last report of a disconnected machine is outdated.", claims: claims{"n1": deadClaim, "offline": routedClaim}, want: routingUnrouted},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -101,7 +101,7 @@ func TestRoutedCondition(t *testing.T) {
 		"NeverSeen":      {reason: "Where control does not report primary hosts, this is only reported.", before: waits, routing: routingUnrouted, want: &unknown},
 		"NeverSeenLater": {reason: "Also for a service that was routed by a peer.", before: ok, routing: routingUnrouted, want: &unknown},
 		"Hidden":         {reason: "A host that no machine sees may be primary.", before: waits, seen: true, hidden: true, routing: routingUnrouted, want: &unknown},
-		"HiddenLater":    {reason: "What was routed stays routed then.", before: ok, seen: true, hidden: true, routing: routingUnrouted},
+		"HiddenLater":    {reason: "A routed service stays routed then.", before: ok, seen: true, hidden: true, routing: routingUnrouted},
 		"OldAgents":      {reason: "Agents of older versions do not report it, and nothing waits for that.", before: unset, fresh: true, routing: routingNotReported},
 		"OldAgent":       {reason: "Nor for one among others.", before: waits, routing: routingNotReported, want: &unknown},
 		"Idle":           {reason: "Without hosts nothing is routed.", before: ok, routing: routingUnhosted, want: &idle},
@@ -172,7 +172,7 @@ func TestNextRemedy(t *testing.T) {
 		"Waits":       {reason: "It takes a while to see the effect.", last: last(v1alpha1.RemedyActionAdvertise, 0, nil), after: 89 * time.Second},
 		"Second":      {reason: "Then a machine restarts.", last: last(v1alpha1.RemedyActionAdvertise, 0, nil), after: 90 * time.Second, want: v1alpha1.RemedyActionRestart},
 		"Last":        {reason: "Nothing follows.", last: last(v1alpha1.RemedyActionRestart, 0, nil), after: 24 * time.Hour},
-		"Again":       {reason: "The next time it begins anew.", last: last(v1alpha1.RemedyActionRestart, -time.Minute, &lately), want: v1alpha1.RemedyActionAdvertise},
+		"Again":       {reason: "The next time it begins again.", last: last(v1alpha1.RemedyActionRestart, -time.Minute, &lately), want: v1alpha1.RemedyActionAdvertise},
 		"NoSecond":    {reason: "A machine restarts once an hour at most.", last: last(v1alpha1.RemedyActionAdvertise, 0, &lately), after: 2 * time.Minute},
 		"HourLater":   {reason: "After that it may restart again.", last: last(v1alpha1.RemedyActionAdvertise, 0, &longAgo), after: 2 * time.Minute, want: v1alpha1.RemedyActionRestart},
 		"OthersFirst": {reason: "Machines of one cluster act at a time.", turn: 1, after: 299 * time.Second},
@@ -201,7 +201,7 @@ func TestTurn(t *testing.T) {
 	}
 }
 
-// host returns a machine that offers services.
+// hostingMachine returns a machine that offers services.
 func hostingMachine(name, node string, services ...v1alpha1.HostedService) *v1alpha1.Machine {
 	m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(name), Annotations: map[string]string{meta.AnnotationNodeID: node}}}
 	online := true
@@ -320,11 +320,11 @@ func TestRemedies(t *testing.T) {
 	}
 }
 
-// TestTellRefuses checks that a Secret of somebody else is not annotated.
-func TestTellRefuses(t *testing.T) {
+// TestRequestRefuses checks that a Secret of somebody else is not annotated.
+func TestRequestRefuses(t *testing.T) {
 	m := hostingMachine("web-0", "n1")
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web-0-config"}}
-	if err := (kubePods{kube: newKube(t, m, secret)}).tell(t.Context(), m, meta.Remedy{Service: "svc:web"}); err == nil {
-		t.Error("tell(...): want an error for a Secret that the Machine does not control")
+	if err := (kubePods{kube: newKube(t, m, secret)}).request(t.Context(), m, meta.Remedy{Service: "svc:web"}); err == nil {
+		t.Error("request(...): want an error for a Secret that the Machine does not control")
 	}
 }

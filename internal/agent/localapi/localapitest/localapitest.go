@@ -18,6 +18,7 @@ import (
 	"sync"
 	"testing"
 
+	"tailscale.com/health"
 	"tailscale.com/ipn"
 	"tailscale.com/ipn/ipnstate"
 	"tailscale.com/tailcfg"
@@ -54,6 +55,7 @@ type Server struct {
 	domains  []string
 	addrs    []netip.Addr
 	primary  []netip.Prefix
+	login    string
 	issue    func(domain string) error
 	visible  []tailcfg.ServiceDetails
 	dnsFails int
@@ -146,6 +148,25 @@ func (s *Server) SetPrimary(addrs ...netip.Addr) {
 	for c := range s.watchers {
 		c <- s.netmap(nil)
 	}
+}
+
+// SetLoginError sets the last error of the login. Empty means none.
+func (s *Server) SetLoginError(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.login = text
+	for c := range s.watchers {
+		c <- ipn.Notify{Health: s.health()}
+	}
+}
+
+func (s *Server) health() *health.State {
+	out := &health.State{Warnings: map[health.WarnableCode]health.UnhealthyState{}}
+	if s.login != "" {
+		code := health.LoginStateWarnable.Code
+		out.Warnings[code] = health.UnhealthyState{WarnableCode: code, Text: "You are logged out.", Args: health.Args{health.ArgError: s.login}}
+	}
+	return out
 }
 
 // netmap returns the notification that tailscaled sends for a whole new netmap.

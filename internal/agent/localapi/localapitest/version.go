@@ -67,6 +67,9 @@ func (s *Server) first(mask string) (ipn.Notify, error) {
 		prefs := s.prefs().View()
 		n.Prefs = &prefs
 	}
+	if has(ipn.NotifyInitialHealthState) {
+		n.Health = s.health()
+	}
 	switch {
 	case s.bus == BusRefused || s.bus == BusStatus && has(ipn.NotifyInitialNetMap|ipn.NotifyRateLimit):
 		return ipn.Notify{}, errors.New("the mask is no longer supported")

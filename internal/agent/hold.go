@@ -1,0 +1,101 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"context"
+	"time"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/control"
+)
+
+// maxWait bounds what a control server can ask the agent to wait.
+const maxWait = 30 * time.Second
+
+// A hold delays the first start of containerboot in the pod while control does not answer. A node
+// with a whole state would otherwise ask for a new key after its first failed login, wait ten
+// minutes for one, and not try again (tailscale.com cmd/containerboot/main.go, authLoop, at 1.102.5
+// and 1.104.5). Only the pod's first start can be delayed, because kubelet starts containers again
+// without asking the agent. A node without a state needs a key in any case.
+type hold struct {
+	// answers asks whether control answers. Nil means that the hold is over.
+	answers func(ctx context.Context, config []byte) error
+
+	// do runs a function in the goroutine of the loop.
+	do func(func(*loop))
+
+	// patience is how long the hold lasts at most.
+	patience time.Duration
+
+	until    time.Time
+	checking bool
+	again    time.Time
+	err      error
+}
+
+// step reports whether containerboot must wait, and when to call it again.
+func (h *hold) step(ctx context.Context, now time.Time, l *loop) (bool, time.Time) {
+	switch {
+	case h.answers == nil:
+		return false, time.Time{}
+	case l.tailnet.Session > 0:
+		// Tailscaled runs already: only the agent was started again.
+		h.end()
+		return false, time.Time{}
+	case l.stateKnown && l.stateLost:
+		h.end()
+		return false, time.Time{}
+	}
+	if h.until.IsZero() {
+		h.until = now.Add(h.patience)
+	}
+	if !now.Before(h.until) {
+		l.log.Info("Letting the tailscale container start although the control server does not answer", "error", h.err)
+		h.end()
+		return false, time.Time{}
+	}
+	if l.stateKnown && !h.checking && !now.Before(h.again) {
+		h.checking = true
+		config, answers := l.base, h.answers
+		go func() {
+			err := answers(ctx, config)
+			h.do(func(l *loop) { l.hold.answered(time.Now(), err, l) })
+		}()
+	}
+	return true, earliest(now, h.until, h.again)
+}
+
+// end ends the hold. A later answer changes nothing.
+func (h *hold) end() { h.answers = nil }
+
+// answered records the result of a request to control.
+func (h *hold) answered(now time.Time, err error, l *loop) {
+	h.checking = false
+	if h.answers == nil {
+		return
+	}
+	if err == nil {
+		h.end()
+		return
+	}
+	if h.err == nil {
+		l.log.Info("Waiting for the control server before the tailscale container starts", "error", err)
+	}
+	h.err = err
+	pause := l.opts.Pauses.Retry
+	if w := (*control.WaitError)(nil); errors.As(err, &w) {
+		pause = max(pause, min(w.After, maxWait))
+	}
+	h.again = now.Add(pause)
+}
+
+// waiting describes what the hold waits for.
+func (h *hold) waiting() string {
+	if h.err == nil {
+		return "Waiting for an answer of the control server"
+	}
+	return "Waiting for the control server: " + plainText(h.err.Error())
+}

@@ -1,0 +1,142 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+)
+
+const (
+	// maxLoginError is the limit of the field loginError of a Machine, in bytes.
+	maxLoginError = 256
+
+	// loginErrorPause is the minimum time between two reports of different login errors.
+	loginErrorPause = time.Minute
+
+	// containerbootTimeout is less than the timeout of kubelet's probe.
+	containerbootTimeout = 4 * time.Second
+)
+
+// Parts of error messages that differ from attempt to attempt, or are secret.
+var (
+	localAddress = regexp.MustCompile(`[0-9A-Fa-f.:\[\]]+:[0-9]+->`)
+	authKey      = regexp.MustCompile(`tskey-[A-Za-z0-9_-]+`)
+)
+
+// plainText returns an error message as one line of limited length, which is the same for each
+// attempt, and has no keys.
+func plainText(s string) string {
+	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "")), " ")
+	s = authKey.ReplaceAllString(localAddress.ReplaceAllString(s, ""), "tskey-***")
+	if len(s) > maxLoginError {
+		s = strings.ToValidUTF8(s[:maxLoginError], "")
+	}
+	return s
+}
+
+// A loginReport decides which login error is reported: none that is over within moments, and not
+// each of several that alternate. A report costs writes.
+type loginReport struct {
+	// text is the reported error, and changed is when it was reported.
+	text    string
+	changed time.Time
+
+	// since is when login errors began. Zero if there is none.
+	since time.Time
+}
+
+// step updates the report for the current error, which may be empty. It returns when to call it
+// again.
+func (r *loginReport) step(now time.Time, running bool, current string, patience time.Duration) time.Time {
+	switch {
+	case running:
+		*r = loginReport{}
+		return time.Time{}
+	case current == "" || current == r.text:
+		// An error stays until the node is in its tailnet.
+		return time.Time{}
+	case r.since.IsZero():
+		r.since = now
+	}
+	due := r.since.Add(patience)
+	if r.text != "" {
+		due = r.changed.Add(loginErrorPause)
+	}
+	if now.Before(due) {
+		return due
+	}
+	r.text, r.changed = current, now
+	return time.Time{}
+}
+
+// loginError returns why the node cannot log in, or "".
+func (l *loop) loginError() string {
+	if l.hold.answers != nil && l.hold.err != nil {
+		return plainText(l.hold.err.Error())
+	}
+	return plainText(l.tailnet.LoginError)
+}
+
+// A restart is the provider's request to restart the tailscale container of a node that cannot log
+// in. Kubelet restarts it, because the agent answers its liveness probe. A request
+// of this kind restarts no container that is in the tailnet; a remedy does.
+type restart struct {
+	// known reports whether the agent has read the requests. The first one that it reads is an old
+	// one, since it was there before the agent.
+	known   bool
+	request string
+
+	// session is the tailscaled that is to end. Zero if none is.
+	session int
+}
+
+// read reads the request in the annotations of the config Secret.
+func (r *restart) read(annotations map[string]string, t localapi.State) {
+	request := annotations[meta.AnnotationRestart]
+	if r.known && request != r.request && request != "" {
+		r.session = t.Session
+	}
+	r.known, r.request = true, request
+}
+
+// due reports whether the tailscaled that was there when the request came is still there, and is
+// not in its tailnet.
+func (r *restart) due(t localapi.State) bool {
+	return r.session != 0 && r.session == t.Session && !t.Running
+}
+
+// tailscaleLiveness answers kubelet's liveness probe of the tailscale container: with the answer of
+// containerboot, which gets its metrics from tailscaled, unless the container needs a restart.
+func (a *Agent) tailscaleLiveness(w http.ResponseWriter, r *http.Request) {
+	if a.health.restarts() {
+		http.Error(w, "The node cannot log in, or no host of a service is primary: tailscaled must start again", http.StatusServiceUnavailable)
+		return
+	}
+	req, err := http.NewRequestWithContext(r.Context(), http.MethodGet, a.opts.ContainerbootMetrics, http.NoBody)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	c := &http.Client{Timeout: containerbootTimeout, Transport: &http.Transport{DisableKeepAlives: true}}
+	res, err := c.Do(req)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	// Tailscaled may hang before it has answered all.
+	_, err = io.Copy(io.Discard, res.Body)
+	_ = res.Body.Close() // It was read.
+	if err != nil || res.StatusCode != http.StatusOK {
+		http.Error(w, "The tailscale container answers "+res.Status, http.StatusServiceUnavailable)
+		return
+	}
+	w.WriteHeader(http.StatusOK)
+}
