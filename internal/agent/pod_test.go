@@ -237,8 +237,8 @@ func (p *pod) start() {
 		Grace:               p.grace,
 		StatePatience:       p.statePatience,
 		ControlAnswers:      p.controlAnswers, ControlPatience: p.controlPatience, ContainerbootMetrics: p.containerboot,
-		Pauses:              Pauses{Retry: 50 * time.Millisecond, Report: 10 * time.Millisecond, Settle: 50 * time.Millisecond, Warm: p.warm, Begin: p.begin},
-		Kernel:              p.kernel,
+		Pauses: Pauses{Retry: 50 * time.Millisecond, Report: 10 * time.Millisecond, Settle: 50 * time.Millisecond, Warm: p.warm, Begin: p.begin},
+		Kernel: p.kernel,
 		Egress: EgressOptions{
 			ConfigMap: p.egress,
 			Dir:       filepath.Join(p.dir, "egress"),

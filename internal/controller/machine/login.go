@@ -180,7 +180,9 @@ func (p *plan) planLogin(f facts, asks bool) bool {
 // node's first request and its last restart: a device was added, or a node of this cluster that
 // could not log in did.
 func (e *external) otherLogin(ctx context.Context, mg *v1alpha1.Machine, config *corev1.Secret, r loginRecord) (bool, error) {
-	meanwhile := func(t time.Time) bool { return t.After(r.Since.Add(clockSkew)) && t.Before(r.Restarted.Add(-clockSkew)) }
+	meanwhile := func(t time.Time) bool {
+		return t.After(r.Since.Add(clockSkew)) && t.Before(r.Restarted.Add(-clockSkew))
+	}
 	devices, err := e.api.Devices(ctx, tailscale.Cached)
 	if err != nil {
 		return false, errors.Wrap(err, "cannot list devices")

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
@@ -130,6 +131,9 @@ func same(t *testing.T, set *unstructured.Unstructured, field string, got *unstr
 //     when they filled it, services were no longer advertised.
 //   - With Kernel networking, UDP clients reach new targets: the agent makes the kernel drop old
 //     flows, which needs a capability.
+//   - A node that cannot log in for a moment keeps its identity: the agent answers the liveness probe
+//     of its container, which a container that is not logged in must have, too, and containerboot
+//     does not give up after a minute.
 func changedSince(t *testing.T, o *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
 	if o.GetKind() != "StatefulSet" {
@@ -147,6 +151,19 @@ func changedSince(t *testing.T, o *unstructured.Unstructured) *unstructured.Unst
 	if s.GetLabels()[meta.LabelDirection] != proxy.DirectionEgress {
 		addIngress(spec, agent)
 	}
+	tailscale := &spec.Containers[0]
+	insert(&tailscale.Env, "HOME", corev1.EnvVar{Name: "TS_BOOT_TIMEOUT", Value: "15m"})
+	for _, e := range tailscale.Env {
+		if e.Name == "HTTPS_PROXY" {
+			// The agent asks the control server by the same proxy.
+			e.Name = proxy.EnvControlHTTPSProxy
+			agent.Env = append(agent.Env, e)
+		}
+	}
+	tailscale.StartupProbe.HTTPGet.Path = "/metrics"
+	p := tailscale.LivenessProbe
+	p.HTTPGet.Path, p.HTTPGet.Port = proxy.PathTailscale, intstr.FromInt(proxy.PortAgent)
+	p.PeriodSeconds, p.FailureThreshold = 10, 9
 	out := &unstructured.Unstructured{}
 	b, err := json.Marshal(s)
 	if err != nil {
