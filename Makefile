@@ -258,6 +258,10 @@ test-clusters: ## Join two real clusters by one tailnet, and have each answer fo
 test-restore: ## Lose a real cluster, and restore its backup into another one of the same tailnet, as docs/backup.md describes; takes ten minutes. Needs jq.
 	$(GO_TEST_VERBOSE) -tags=e2e,restore -count=1 -timeout=60m -run TestRestore ./test/e2e -args -version=$(VERSION)
 
+.PHONY: test-control
+test-control: ## Start all proxies again while the control server refuses, limits or fails for two minutes each: none loses its identity; takes 25 minutes.
+	$(GO_TEST_VERBOSE) -tags=e2e,control -count=1 -timeout=60m -run TestControl ./test/e2e -args -version=$(VERSION)
+
 .PHONY: conformance
 conformance: ## Run Gateway API's conformance tests in the lab, without us and with us, and compare. RUN=NAME for one of them.
 	go run ./test/conformance --version=$(VERSION) --out=$(OUT) $(if $(RUN),--run=$(RUN))

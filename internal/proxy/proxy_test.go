@@ -110,6 +110,38 @@ func TestStatefulSetOursWin(t *testing.T) {
 	}
 }
 
+// TestControlEnvironment checks that the agent asks the control server as tailscaled does, and that the
+// variables do not change the agent's own connections.
+func TestControlEnvironment(t *testing.T) {
+	secret := &v1alpha1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{Key: "url"}}
+	o := options()
+	o.Pods.Env = []v1alpha1.EnvVar{
+		{Name: "https_proxy", Value: "http://lower"}, {Name: "HTTPS_PROXY", ValueFrom: secret}, {Name: "no_proxy", Value: ".svc"},
+		{Name: "SSL_CERT_FILE", Value: "/ca.pem"}, {Name: "TS_BOOT_TIMEOUT", Value: "1m"},
+	}
+	spec := StatefulSet(o, images()).Spec.Template.Spec
+	agent := spec.InitContainers[len(spec.InitContainers)-1]
+	got := map[string]corev1.EnvVar{}
+	for _, e := range agent.Env {
+		if strings.HasPrefix(e.Name, "CONTROL_") || strings.EqualFold(e.Name, "HTTPS_PROXY") || e.Name == "SSL_CERT_FILE" {
+			got[e.Name] = e
+		}
+	}
+	want := map[string]corev1.EnvVar{
+		EnvControlHTTPSProxy: {Name: EnvControlHTTPSProxy, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: secret.SecretKeyRef}},
+		EnvControlNoProxy:    {Name: EnvControlNoProxy, Value: ".svc"},
+		EnvControlCertFile:   {Name: EnvControlCertFile, Value: "/ca.pem"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the agent's environment: -want, +got:\n%s", diff)
+	}
+	for _, e := range spec.Containers[0].Env {
+		if e.Name == envBootTimeout && e.Value != "1m" {
+			t.Errorf("%s: the user's value must prevail, got %q", e.Name, e.Value)
+		}
+	}
+}
+
 // TestVanishedEnds checks the settings that close connections to vanished peers, in both
 // directions.
 func TestVanishedEnds(t *testing.T) {

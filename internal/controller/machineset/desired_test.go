@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
@@ -133,6 +134,9 @@ func same(t *testing.T, set *unstructured.Unstructured, field string, got *unstr
 //   - The agent listens on all addresses of the pod: the Services of egress targets have those of
 //     both families.
 //   - With Kernel networking, a container finds out what the node lacks.
+//   - A node that cannot log in for a moment keeps its identity: the agent answers the liveness probe
+//     of its container, which a container that is not logged in must have, too, and containerboot
+//     does not give up after a minute.
 func changedSince(t *testing.T, o *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
 	if o.GetKind() != "StatefulSet" {
@@ -155,6 +159,19 @@ func changedSince(t *testing.T, o *unstructured.Unstructured) *unstructured.Unst
 	if kernel {
 		addCheck(spec, s.GetLabels()[meta.LabelDirection])
 	}
+	tailscale := &spec.Containers[0]
+	insert(&tailscale.Env, "HOME", corev1.EnvVar{Name: "TS_BOOT_TIMEOUT", Value: "15m"})
+	for _, e := range tailscale.Env {
+		if e.Name == "HTTPS_PROXY" {
+			// The agent asks the control server by the same proxy.
+			e.Name = proxy.EnvControlHTTPSProxy
+			agent.Env = append(agent.Env, e)
+		}
+	}
+	tailscale.StartupProbe.HTTPGet.Path = "/metrics"
+	p := tailscale.LivenessProbe
+	p.HTTPGet.Path, p.HTTPGet.Port = proxy.PathTailscale, intstr.FromInt(proxy.PortAgent)
+	p.PeriodSeconds, p.FailureThreshold = 10, 9
 	out := &unstructured.Unstructured{}
 	b, err := json.Marshal(s)
 	if err != nil {
