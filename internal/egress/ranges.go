@@ -11,8 +11,8 @@ import (
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 )
 
-// maxRange is the schema's maximum number of addresses of a range.
-const maxRange = 256
+// maxRangeBits is the schema's maximum number of bits by which the addresses of a range differ.
+const maxRangeBits = 8
 
 // Expand returns endpoints with each range replaced by one endpoint for each address. Other
 // endpoints keep their place.
@@ -37,7 +37,7 @@ func Expand(endpoints []gatewayv1alpha1.Endpoint) []gatewayv1alpha1.Endpoint {
 // refuses has none.
 func addresses(cidr string) []netip.Addr {
 	p, err := netip.ParsePrefix(cidr)
-	if err != nil || p.Masked() != p || 1<<(p.Addr().BitLen()-p.Bits()) > maxRange {
+	if err != nil || p.Masked() != p || p.Addr().BitLen()-p.Bits() > maxRangeBits {
 		return nil
 	}
 	var out []netip.Addr
