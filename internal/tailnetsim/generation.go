@@ -109,44 +109,67 @@ type work struct {
 // generationLocked returns the tailnet as it is.
 func (s *Server) generationLocked() *generation {
 	old, now := s.gen, s.now()
-	if old != nil && !old.expiry.IsZero() && !now.Before(old.expiry) {
-		s.stale.all = true
-	}
-	if old != nil && !s.stale.all && !s.stale.services && len(s.stale.devices) == 0 {
-		return old
-	}
 	if old == nil {
 		old = &generation{}
 		s.stale.all = true
 	}
+	if !old.expiry.IsZero() && !now.Before(old.expiry) {
+		s.stale.all = true
+	}
+	if !s.stale.all && !s.stale.services && len(s.stale.devices) == 0 {
+		return old
+	}
 	g := &generation{services: old.services, rules: old.rules, filter: old.filter, elections: s.elections}
-	refilter := s.stale.all || s.stale.services
 	if s.stale.all {
 		g.rules = s.sightRules(s.policy)
 	}
 	if s.stale.all || s.stale.services {
 		g.services = s.shownServicesLocked(g.rules)
-		// The addresses of a service are among the routes of its hosts.
-		for _, e := range s.elections {
-			s.stale.hosts(e)
-		}
-		for _, ids := range s.accepted {
-			for id := range ids {
-				s.stale.device(id)
-			}
+		s.staleHostsLocked()
+	}
+	reselected := s.mergePeersLocked(g, old, now)
+	if s.stale.all || s.stale.services || reselected {
+		s.work.filters++
+		if f := s.filterLocked(); old.filter == nil || !slices.EqualFunc(f, old.filter, equalRule) {
+			g.filter = f
 		}
 	}
-	changed := slices.Sorted(maps.Keys(s.stale.devices))
-	if s.stale.all {
-		changed = slices.Sorted(maps.Keys(s.st.Devices))
+	s.gen, s.stale = g, staleness{}
+	return g
+}
+
+// staleHostsLocked marks all hosts, as the addresses of services are among their routes.
+func (s *Server) staleHostsLocked() {
+	for _, e := range s.elections {
+		s.stale.hosts(e)
+	}
+	for _, ids := range s.accepted {
+		for id := range ids {
+			s.stale.device(id)
+		}
+	}
+}
+
+// changedDevicesLocked returns the devices that may differ from those among peers, sorted.
+func (s *Server) changedDevicesLocked(peers []*peer) []int64 {
+	if !s.stale.all {
+		return slices.Sorted(maps.Keys(s.stale.devices))
+	}
+	out := slices.Collect(maps.Keys(s.st.Devices))
+	for _, p := range peers {
 		// A device that was deleted is among the old peers only.
-		for _, p := range old.peers {
-			if s.st.Devices[p.id] == nil {
-				changed = append(changed, p.id)
-			}
+		if s.st.Devices[p.id] == nil {
+			out = append(out, p.id)
 		}
-		slices.Sort(changed)
 	}
+	slices.Sort(out)
+	return out
+}
+
+// mergePeersLocked sets the peers of g: those of old with the changed ones replaced. It reports
+// whether rules may select other devices than before.
+func (s *Server) mergePeersLocked(g, old *generation, now time.Time) (reselected bool) {
+	changed := s.changedDevicesLocked(old.peers)
 	g.peers = make([]*peer, 0, len(old.peers)+len(changed))
 	rest := old.peers
 	for _, id := range changed {
@@ -159,11 +182,11 @@ func (s *Server) generationLocked() *generation {
 		}
 		after := s.peerLocked(g, s.st.Devices[id], now)
 		switch {
-		case after != nil && before != nil && after.equal(before):
-			after = before
 		case after == nil || before == nil || after.members != before.members:
-			// The filter is also about devices that nobody sees yet.
-			refilter = true
+			// Rules also select devices that nobody sees yet.
+			reselected = true
+		case after.equal(before):
+			after = before
 		}
 		if after != nil {
 			g.peers = append(g.peers, after)
@@ -175,14 +198,7 @@ func (s *Server) generationLocked() *generation {
 			g.expiry = p.expiry
 		}
 	}
-	if refilter {
-		s.work.filters++
-		if f := s.filterLocked(); old.filter == nil || !slices.EqualFunc(f, old.filter, equalRule) {
-			g.filter = f
-		}
-	}
-	s.gen, s.stale = g, staleness{}
-	return g
+	return reselected
 }
 
 func equalRule(a, b tailcfg.FilterRule) bool {

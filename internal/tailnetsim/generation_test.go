@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -30,7 +31,7 @@ const sparsePolicy = `{
 // TestGenerations tests that a map with all changes equals a new one.
 func TestGenerations(t *testing.T) {
 	for seed := range uint64(4) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			rnd := rand.New(rand.NewPCG(seed, 0))
 			s := newServer(t, Options{Policy: sparsePolicy})
 			tags := [][]string{{"tag:k8s"}, {"tag:web"}, {"tag:ops"}, {"tag:k8s", "tag:web"}, nil}
