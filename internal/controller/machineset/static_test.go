@@ -125,7 +125,7 @@ func TestStatic(t *testing.T) {
 	h := newHarness(t, granted(), one, two, withPods(machineSet("web-ingress-0", "web-ingress-1"), announcing))
 	h.run(t)
 	if diff := cmp.Diff([]string{"web-ingress-0-direct/web-ingress-0", "web-ingress-1-direct/web-ingress-1"}, h.services(t)); diff != "" {
-		t.Fatalf("each pod has a Service of its own: -want, +got:\n%s", diff)
+		t.Fatalf("each pod has a separate Service: -want, +got:\n%s", diff)
 	}
 	h.run(t)
 	if diff := cmp.Diff([]string{"198.51.100.1:31000", "198.51.100.2:31000"}, h.staticOf(t, "web-ingress-0")); diff != "" {
