@@ -154,6 +154,31 @@ func TestStatic(t *testing.T) {
 	}
 }
 
+// TestStaticLeavesNothing turns static endpoints off that never had an address: their Services go,
+// and not before the spec says so.
+func TestStaticLeavesNothing(t *testing.T) {
+	h := newHarness(t, granted(), withPods(machineSet("web-ingress-0"), announcing))
+	reconciles := func() {
+		// Without an address the set has a problem.
+		_, _ = h.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
+	}
+	reconciles()
+	if got := h.services(t); len(got) != 1 {
+		t.Fatalf("want a Service, got %v", got)
+	}
+	reconciles()
+	h.update(t, func(s *v1alpha1.MachineSet) { s.Spec.Pods = nil })
+	reconciles()
+	if got := h.services(t); len(got) != 1 {
+		t.Errorf("a spec of an older function says nothing of static endpoints: left %v", got)
+	}
+	h.update(t, func(s *v1alpha1.MachineSet) { withPods(s) })
+	reconciles()
+	if got := h.services(t); len(got) != 0 {
+		t.Errorf("a set without static endpoints has no Services, got %v", got)
+	}
+}
+
 // TestStaticRefused has what static endpoints need missing.
 func TestStaticRefused(t *testing.T) {
 	cases := map[string]struct {
