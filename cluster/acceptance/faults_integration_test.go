@@ -32,7 +32,7 @@ func putService(t *testing.T, r *simtest.Running, name string) {
 	}
 }
 
-// names returns the names of the tailnet's services and devices.
+// namesIn returns the names of the tailnet's services and devices.
 func namesIn(r *simtest.Running) []string {
 	st := r.State()
 	var out []string
@@ -62,7 +62,7 @@ func TestCleanupByName(t *testing.T) {
 			left: []string{"production-host", "svc:production-web", "svc:tsgw-acc-mine-web", "tsgw-acc-mine-host", "tsgw-acc-minefield"},
 		},
 		"Asked": {
-			reason: "What would be removed is listed, and stays.",
+			reason: "Objects that a removal would include are listed, and stay.",
 			args:   []string{"--cleanup", "--prefix=tsgw-acc-mine"}, code: exitUsage, says: "svc:tsgw-acc-mine-web",
 			left: []string{"production-host", "svc:production-web", "svc:tsgw-acc-mine-web", "tsgw-acc-mine-host", "tsgw-acc-minefield"},
 		},

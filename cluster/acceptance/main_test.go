@@ -23,7 +23,7 @@ func TestUsage(t *testing.T) {
 			env: map[string]string{"TS_CLIENT_ID": "id", "TS_CLIENT_SECRET": "a", "TS_ID_TOKEN": "b"},
 		},
 		"ForeignPrefix": {reason: "Another prefix than that of runs may be that of others.", args: []string{"--prefix=production"}, want: "--prefix"},
-		"BarePrefix":    {reason: "What all runs begin with is no prefix of one.", args: []string{"--prefix=tsgw-acc-"}, want: "--prefix"},
+		"BarePrefix":    {reason: "The common beginning of all prefixes is no prefix of a run.", args: []string{"--prefix=tsgw-acc-"}, want: "--prefix"},
 		"YesToNothing":  {reason: "There is no list to say yes to.", args: []string{"--cleanup", "--yes"}, env: map[string]string{"TS_API_KEY": "k"}, want: "--yes needs"},
 		"BadExpression": {reason: "The expression must compile.", args: []string{"--only=("}, want: "--only"},
 		"BadURL":        {reason: "The API's address is a URL.", args: []string{"--api-url=api.tailscale.com"}, want: "--api-url"},

@@ -20,7 +20,7 @@ const (
 	defaultControl = "https://controlplane.tailscale.com"
 )
 
-// prefixRoot begins the prefix of every run, so that a name alone tells that an object is of a
+// prefixRoot begins the prefix of every run, so that a name alone shows that an object is of a
 // run, and of nobody else.
 const prefixRoot = "tsgw-acc-"
 

@@ -14,7 +14,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// A place is where a run makes objects: a tailnet, as far as it can be told from another.
+// A place is where a run makes objects: a tailnet, with all that distinguishes it from another.
 type place struct {
 	APIURL string `json:"apiURL,omitempty"`
 
@@ -28,8 +28,8 @@ type place struct {
 	Credential string `json:"credential,omitempty"`
 }
 
-// errElsewhere returns an error unless other is certainly the same tailnet. What is not known
-// of either is no proof: an object in another tailnet may have the same name.
+// errElsewhere returns an error unless other is certainly the same tailnet. An unknown
+// value is no proof: an object in another tailnet may have the same name.
 func (p place) errElsewhere(other place) error {
 	named := func(s string) string { return strings.TrimPrefix(s, "-") }
 	switch {

@@ -63,7 +63,7 @@ func withoutPublic(s string) string {
 		if t := strings.TrimRight(s, ".:"); t != s {
 			return withoutPublic(t) + s[len(t):]
 		}
-		// What comes before a colon may be another word.
+		// The text before a colon may be another word.
 		if before, behind, ok := strings.Cut(s, ":"); ok {
 			return before + ":" + withoutPublic(behind)
 		}

@@ -149,7 +149,7 @@ func (r *run) cleanup(ctx context.Context) error {
 }
 
 // cleanupByName lists what is named as objects of a run are, and removes it once a person has
-// seen the list. Without the ledger nothing else tells that an object is of a run.
+// seen the list. Without the ledger only the name shows that an object is of a run.
 func (r *run) cleanupByName(ctx context.Context) error {
 	c := r.cleaner(r.login.session())
 	found, err := c.found(ctx, r.opts.Prefix)

@@ -15,7 +15,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// approvalRows are about who has the addresses of a service, and who decides that.
+// approvalRows returns the rows about who has the addresses of a service, and who decides that.
 func approvalRows() []row {
 	write := []need{needWrite}
 	return []row{

@@ -30,8 +30,8 @@ const (
 	behindRouter = "198.51.100.7"
 )
 
-// egressRows connect as the agent of an egress pod does: through the tailscaled of its pod, by
-// the product's own dialer.
+// egressRows returns the rows that connect as the agent of an egress pod does: through the
+// tailscaled of its pod, by the product's dialer.
 func egressRows() []row {
 	write := []need{needWrite}
 	return []row{

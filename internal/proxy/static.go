@@ -4,6 +4,7 @@
 package proxy
 
 import (
+	"slices"
 	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -38,6 +39,13 @@ func listenStatically(o Options, c *corev1.Container) {
 	n := o.wireGuardPort()
 	c.Env = append(c.Env, corev1.EnvVar{Name: envWireGuardPort, Value: strconv.Itoa(int(n))})
 	c.Ports = append(c.Ports, corev1.ContainerPort{Name: portNameWireGuard, ContainerPort: n, Protocol: corev1.ProtocolUDP})
+}
+
+// ListensStatically reports whether pods have the port that static endpoints lead to.
+func ListensStatically(p *corev1.PodSpec) bool {
+	return slices.ContainsFunc(p.Containers, func(c corev1.Container) bool {
+		return slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.Name == portNameWireGuard })
+	})
 }
 
 // StaticServiceName is the name of the Service that leads to one pod from the nodes' addresses.

@@ -24,7 +24,26 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
+	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
 )
+
+// staticRights are those of the chart with provider.staticEndpoints. They stay: without them the
+// watches of other cases would fail.
+const staticRights = `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: static-endpoints}
+rules:
+- {apiGroups: [""], resources: [nodes], verbs: [get, list, watch]}
+- {apiGroups: [""], resources: [services], verbs: [get, list, watch, create, update, patch, delete]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: static-endpoints}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: static-endpoints}
+subjects:
+- {kind: ServiceAccount, namespace: %s, name: %s}
+`
 
 // TestMachineSetStatic gives pods node ports of a real API server, refuses them until they are
 // granted, and follows a node that changes its address.
@@ -78,6 +97,9 @@ func TestMachineSetStatic(t *testing.T) {
 		pc.Spec.AllowedNamespaces.Grants[0].StaticEndpoints = &yes
 		return shared.kube.Update(t.Context(), pc)
 	}))
+	// The provider has the rights only if the chart is installed so.
+	s.hasMessage("provider.staticEndpoints=true")
+	s.apply(fmt.Sprintf(staticRights, apiserver.CrossplaneNamespace, apiserver.AccountProvider))
 	announces := func(address string) func() error {
 		return func() error {
 			if err := s.runs(2); err != nil {

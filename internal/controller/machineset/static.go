@@ -7,10 +7,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"net/netip"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -46,10 +46,16 @@ type static struct {
 // impossible.
 func (r *reconciler) static(ctx context.Context, set *v1alpha1.MachineSet, owned map[string]*v1alpha1.Machine) (static, error) {
 	pods := set.Spec.Pods
-	wanted := pods != nil && pods.StaticEndpoints != nil
-	if !wanted && !slices.ContainsFunc(slices.Collect(maps.Values(owned)), func(m *v1alpha1.Machine) bool { return len(m.Spec.ForProvider.StaticEndpoints) > 0 }) {
-		// A set that never had any needs no permissions.
+	if pods == nil {
+		// The set's function is older than the provider, and writes them later.
 		return static{}, nil
+	}
+	wanted := pods.StaticEndpoints != nil
+	if !wanted {
+		// A set that never had any needs no permissions.
+		if had, err := r.hadStatic(ctx, set, owned); err != nil || !had {
+			return static{}, err
+		}
 	}
 	allowed, err := r.watchStatic(ctx)
 	if err != nil {
@@ -100,6 +106,25 @@ func (r *reconciler) static(ctx context.Context, set *v1alpha1.MachineSet, owned
 	return out, nil
 }
 
+// hadStatic reports whether a set may have Services of static endpoints: its Machines have addresses,
+// or its pods listen for them. The StatefulSet changes only after the Services are deleted.
+func (r *reconciler) hadStatic(ctx context.Context, set *v1alpha1.MachineSet, owned map[string]*v1alpha1.Machine) (bool, error) {
+	for _, m := range owned {
+		if len(m.Spec.ForProvider.StaticEndpoints) > 0 {
+			return true, nil
+		}
+	}
+	if allowed, err := r.watch(ctx); err != nil || !allowed {
+		return false, err
+	}
+	sts := &appsv1.StatefulSet{}
+	there, err := r.find(ctx, set, set.GetName(), false, sts)
+	if err != nil || !there || !metav1.IsControlledBy(sts, set) {
+		return false, errors.Wrapf(err, "cannot get StatefulSet %q", set.GetName())
+	}
+	return proxy.ListensStatically(&sts.Spec.Template.Spec), nil
+}
+
 // without returns no addresses for each Machine.
 func without(owned map[string]*v1alpha1.Machine) map[string][]string {
 	out := make(map[string][]string, len(owned))
@@ -113,12 +138,8 @@ func without(owned map[string]*v1alpha1.Machine) map[string][]string {
 // each Machine.
 func (r *reconciler) staticServices(ctx context.Context, set *v1alpha1.MachineSet) (ports map[string]int32, problem string, err error) {
 	ports = map[string]int32{}
-	var want []*corev1.Service
-	if set.Spec.Pods != nil {
-		want = proxy.StaticServices(options(set))
-	}
 	kept := map[string]bool{}
-	for i, s := range want {
+	for i, s := range proxy.StaticServices(options(set)) {
 		kept[s.Name] = true
 		u, err := desired(set, corev1.SchemeGroupVersion.WithKind("Service"), s)
 		if err != nil {

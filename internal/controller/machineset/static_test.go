@@ -125,7 +125,7 @@ func TestStatic(t *testing.T) {
 	h := newHarness(t, granted(), one, two, withPods(machineSet("web-ingress-0", "web-ingress-1"), announcing))
 	h.run(t)
 	if diff := cmp.Diff([]string{"web-ingress-0-direct/web-ingress-0", "web-ingress-1-direct/web-ingress-1"}, h.services(t)); diff != "" {
-		t.Fatalf("each pod has a Service of its own: -want, +got:\n%s", diff)
+		t.Fatalf("each pod has a separate Service: -want, +got:\n%s", diff)
 	}
 	h.run(t)
 	if diff := cmp.Diff([]string{"198.51.100.1:31000", "198.51.100.2:31000"}, h.staticOf(t, "web-ingress-0")); diff != "" {
@@ -151,6 +151,31 @@ func TestStatic(t *testing.T) {
 	h.run(t)
 	if got, left := h.staticOf(t, "web-ingress-0"), h.services(t); len(got)+len(left) > 0 {
 		t.Errorf("nothing is left of static endpoints: %v, %v", got, left)
+	}
+}
+
+// TestStaticLeavesNothing turns static endpoints off that never had an address: their Services go,
+// and not before the spec says so.
+func TestStaticLeavesNothing(t *testing.T) {
+	h := newHarness(t, granted(), withPods(machineSet("web-ingress-0"), announcing))
+	reconciles := func() {
+		// Without an address the set has a problem.
+		_, _ = h.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
+	}
+	reconciles()
+	if got := h.services(t); len(got) != 1 {
+		t.Fatalf("want a Service, got %v", got)
+	}
+	reconciles()
+	h.update(t, func(s *v1alpha1.MachineSet) { s.Spec.Pods = nil })
+	reconciles()
+	if got := h.services(t); len(got) != 1 {
+		t.Errorf("a spec of an older function says nothing of static endpoints: left %v", got)
+	}
+	h.update(t, func(s *v1alpha1.MachineSet) { withPods(s) })
+	reconciles()
+	if got := h.services(t); len(got) != 0 {
+		t.Errorf("a set without static endpoints has no Services, got %v", got)
 	}
 }
 

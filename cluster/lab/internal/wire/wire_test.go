@@ -41,13 +41,13 @@ func TestFateOf(t *testing.T) {
 		want   fate
 	}{
 		"ARP":        {reason: "Without neighbours nothing comes through.", path: Slow(), frame: frame(0x0806, 0, 0, 0), want: fateSpared},
-		"Short":      {reason: "What is no frame is nobody's.", path: Slow(), frame: []byte{1, 2}, want: fateSpared},
+		"Short":      {reason: "A text that is no frame passes.", path: Slow(), frame: []byte{1, 2}, want: fateSpared},
 		"WireGuard":  {reason: "A direct path is by UDP.", path: Slow(), frame: frame(etherIPv4, protocolUDP, 41641, 41641), want: fateLost},
 		"WireGuard6": {reason: "By IPv6, too.", path: Slow(), frame: frame(etherIPv6, protocolUDP, 41641, 41641), want: fateLost},
 		"Fragment":   {reason: "The rest of a datagram has no ports.", path: Slow(), frame: fragment, want: fateLost},
 		"DNS":        {reason: "Names resolve.", path: Slow(), frame: frame(etherIPv4, protocolUDP, 40000, 53), want: fateLate},
 		"Answer":     {reason: "And their answers return.", path: Slow(), frame: frame(etherIPv4, protocolUDP, 53, 40000), want: fateLate},
-		"DERP":       {reason: "What is relayed is late.", path: Slow(5000), frame: frame(etherIPv4, protocolTCP, 40000, 80), want: fateLate},
+		"DERP":       {reason: "Relayed traffic is late.", path: Slow(5000), frame: frame(etherIPv4, protocolTCP, 40000, 80), want: fateLate},
 		"Registry":   {reason: "Images are not what is tested.", path: Slow(5000), frame: frame(etherIPv4, protocolTCP, 40000, 5000), want: fateSpared},
 		"Layer":      {reason: "Nor are they in the other direction.", path: Slow(5000), frame: frame(etherIPv6, protocolTCP, 5000, 40000), want: fateSpared},
 		"Direct":     {reason: "A path that is not relayed carries UDP.", path: Path{}, frame: frame(etherIPv4, protocolUDP, 41641, 41641), want: fateLate},
