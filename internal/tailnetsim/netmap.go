@@ -66,7 +66,7 @@ func (s *Server) nodeLocked(d *device) *tailcfg.Node {
 	if d.Hostinfo != nil {
 		n.Hostinfo = d.Hostinfo.View()
 	}
-	if s.st.Settings["httpsEnabled"] == true {
+	if s.st.Settings["httpsEnabled"] == true && !s.switches.NoHTTPSCapability {
 		n.CapMap[tailcfg.CapabilityHTTPS] = nil
 	}
 

@@ -60,6 +60,11 @@ type Switches struct {
 	// CertDomains is the condition of a service's certificate domain. Default
 	// CertAdvertised, the stricter one.
 	CertDomains CertCondition `json:"certDomains,omitempty"`
+	// NoHTTPSCapability keeps the capability https from nodes. Their certificate domains in the DNS
+	// config then are the only sign that HTTPS is on. Tailscale's own programs use either: Funnel the
+	// capability (tailscale.com v1.102.5 ipn/serve.go, CheckFunnelAccess), certificates the domains.
+	// No source says that control sends one without the other, nor that it never does.
+	NoHTTPSCapability bool `json:"noHTTPSCapability,omitempty"`
 	// HostStates are the words of a host's configured field.
 	HostStates HostStates `json:"hostStates,omitzero"`
 	// ApprovalNeedsAdvertise makes an approval by hand reach a host only after the
