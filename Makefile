@@ -162,15 +162,19 @@ test-integration: ## Run all that needs real programs and no cluster.
 	$(LAB) build
 	$(MAKE) --no-print-directory -j2 test-controllers test-standalone test-render test-release
 
+# tailscaled in the oldest and the newest tested version: cluster/proxies.
+PROXIES := tailscale-1.86 tailscale-1.104
+
 # Cases wait more than they work: many may run at once.
 .PHONY: test-controllers
-test-controllers: ## Run controllers against a real API server and a simulated Tailscale.
+test-controllers: ## Run controllers against a real API server and a simulated Tailscale, and the agent's watch with tailscaled of the oldest, the default and the newest version.
 	$(LAB) build
+	$(LAB) build $(PROXIES)
 	TEST_ASSET_ETCD=$$($(LAB) bin etcd) TEST_ASSET_KUBE_APISERVER=$$($(LAB) bin kube-apiserver) \
 	TEST_ASSET_KUBE_CONTROLLER_MANAGER=$$($(LAB) bin kube-controller-manager) TEST_ASSET_HELM=$$($(LAB) bin helm) \
-	TEST_ASSET_CONTAINERBOOT=$$($(LAB) bin containerboot) \
-	TEST_ASSET_TAILSCALED=$$($(LAB) bin tailscaled) TEST_ASSET_PEBBLE=$$($(LAB) bin pebble) \
-	$(GO_TEST) -tags=integration -count=1 -parallel=48 -timeout=20m ./test/apiserver/ ./test/integration/ ./test/restore/ ./internal/agent/issue/ ./extension/ ./extension/watch/ ./extension/gateways/ ./extension/secrets/ ./cluster/acceptance/ ./cluster/charts/ ./cluster/monitoring/
+	TEST_ASSET_CONTAINERBOOT=$$($(LAB) bin containerboot) TEST_ASSET_TAILSCALED=$$($(LAB) bin tailscaled) TEST_ASSET_PEBBLE=$$($(LAB) bin pebble) \
+	TEST_ASSET_TAILSCALED_1_86=$$($(LAB) bin tailscaled-1.86) TEST_ASSET_TAILSCALED_1_104=$$($(LAB) bin tailscaled-1.104) \
+	$(GO_TEST) -tags=integration -count=1 -parallel=48 -timeout=20m ./test/apiserver/ ./test/integration/ ./test/restore/ ./test/tailscaled/ ./internal/agent/issue/ ./extension/ ./extension/watch/ ./extension/gateways/ ./extension/secrets/ ./cluster/acceptance/ ./cluster/charts/ ./cluster/monitoring/
 
 .PHONY: test-standalone
 test-standalone: ## Run Envoy Gateway, Envoy and our extension without a cluster.
@@ -253,6 +257,13 @@ test-e2e: ## Run end-to-end tests in the lab, and take it down after. FLAVOUR=cl
 .PHONY: test-clusters
 test-clusters: ## Join two real clusters by one tailnet, and have each answer for the other; takes ten minutes.
 	$(GO_TEST_VERBOSE) -tags=e2e,clusters -count=1 -timeout=60m -run TestTwoClusters ./test/e2e -args -version=$(VERSION) -flavour=$(FLAVOUR)
+
+# Versions of tailscaled, as v1.96.5, separated by commas, or all. Empty for the oldest and the newest one.
+PROXY_VERSIONS ?=
+
+.PHONY: test-images
+test-images: ## Run proxies with images of the oldest and the newest tested tailscaled in the lab: a service, a certificate, egress, failover. PROXY_VERSIONS=all also builds and runs those between.
+	$(GO_TEST_VERBOSE) -tags=e2e,images -count=1 -timeout=2h -run TestImages ./test/e2e -args -version=$(VERSION) -proxy-versions=$(PROXY_VERSIONS)
 
 .PHONY: test-restore
 test-restore: ## Lose a real cluster, and restore its backup into another one of the same tailnet, as docs/backup.md describes; takes ten minutes. Needs jq.

@@ -11,7 +11,7 @@ import (
 // The versions of tailscaled that tests run with, from the oldest to the newest one. Later
 // patches of the newest minor version belong to the range.
 const (
-	TailscaledOldest = "1.96.5"
+	TailscaledOldest = "1.86.2"
 	TailscaledNewest = "1.104.5"
 )
 

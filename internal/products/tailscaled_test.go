@@ -21,7 +21,7 @@ func TestTailscaledTested(t *testing.T) {
 		"Long":            {reason: "tailscaled reports a version with commits.", version: "1.102.5-t0123456789-g0123456789", want: true},
 		"Later patch":     {reason: "Later patches of the newest minor version are in the range.", version: "1.104.99", want: true},
 		"Too old":         {reason: "An older minor version is outside of the range.", version: "1.80.3"},
-		"Too old a patch": {reason: "An older patch of the oldest minor version is outside of the range.", version: "1.96.1"},
+		"Too old a patch": {reason: "An older patch of the oldest minor version is outside of the range.", version: "1.86.1"},
 		"Too new":         {reason: "A newer minor version is outside of the range.", version: "1.106.0"},
 		"Major":           {reason: "A newer major version is outside of the range.", version: "2.0.0"},
 		"Empty":           {reason: "A version that is not known is outside of the range."},

@@ -81,7 +81,7 @@ func (s *Server) nodeLocked(d *device) *tailcfg.Node {
 func (s *Server) selfLocked(g *generation, d *device, c client) *tailcfg.Node {
 	n := s.nodeLocked(d)
 	n.LastSeen = nil
-	if s.st.Settings["httpsEnabled"] == true {
+	if s.st.Settings["httpsEnabled"] == true && !s.switches.NoHTTPSCapability {
 		n.CapMap[tailcfg.CapabilityHTTPS] = nil
 	}
 	vips := tailcfg.ServiceIPMappings{}

@@ -66,6 +66,11 @@ type Switches struct {
 	TXTDelay tstime.GoDuration `json:"txtDelay,omitzero"`
 	// ACME are the limits of the ACME server behind StartACME.
 	ACME ACMELimits `json:"acme,omitzero"`
+	// NoHTTPSCapability keeps the capability https from nodes. Their certificate domains in the DNS
+	// config then are the only sign that HTTPS is on. Tailscale's own programs use either: Funnel the
+	// capability (tailscale.com v1.102.5 ipn/serve.go, CheckFunnelAccess), certificates the domains.
+	// No source says that control sends one without the other, nor that it never does.
+	NoHTTPSCapability bool `json:"noHTTPSCapability,omitempty"`
 	// HostStates are the words of a host's configured field.
 	HostStates HostStates `json:"hostStates,omitzero"`
 	// ApprovalNeedsAdvertise makes an approval by hand reach a host only after the

@@ -8,7 +8,7 @@ import "strings"
 // Versions of tailscaled with which tests run proxies, beside the version that proxies have by
 // default. The first and the last one are the oldest and the newest of products.TailscaledTested;
 // nightly runs use all.
-var proxyVersions = []string{"v1.96.5", "v1.98.10", "v1.100.0", newestProxy}
+var proxyVersions = []string{"v1.86.2", "v1.90.9", "v1.92.5", "v1.94.2", "v1.96.5", "v1.98.10", "v1.100.0", newestProxy}
 
 // newestProxy needs a toolchain of its own. Its programs are test programs: they lack Tailscale SSH
 // and have another version of gVisor than upstream's image, because no module proxy is certain to
