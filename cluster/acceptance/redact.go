@@ -29,7 +29,7 @@ var (
 
 	// secretTexts are secrets wherever they are: keys of Tailscale's, private
 	// keys, JWTs.
-	secretTexts = regexp.MustCompile(`tskey-[A-Za-z0-9_-]+|privkey:[0-9a-f]+|nlpriv:[0-9a-f]+|eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*|-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*-----END [A-Z ]*PRIVATE KEY-----`)
+	secretTexts = regexp.MustCompile(`tskey-[A-Za-z0-9_-]*--TL[A-Za-z0-9+/-]+|tskey-[A-Za-z0-9_-]+|privkey:[0-9a-f]+|nlpriv:[0-9a-f]+|eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*|-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]*-----END [A-Z ]*PRIVATE KEY-----`)
 
 	// people are addresses of people. They are no secrets, but nobody else's
 	// business when a recording is shared.
