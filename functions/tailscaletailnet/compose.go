@@ -27,10 +27,19 @@ func composeConfig(f facts) *tailnetv1alpha1.ClusterProviderConfig {
 			Credentials: credentials(f.spec),
 			Tags:        compose.Tags(f.spec.Tags),
 			ClusterID:   f.clusterID,
+			TailnetLock: tailnetLock(f.spec),
 
 			AllowedNamespaces: f.spec.AllowedNamespaces,
 		},
 	}
+}
+
+// tailnetLock returns the reference to the signing key of a spec, or nil.
+func tailnetLock(s gatewayv1alpha1.TailscaleTailnetSpec) *tailnetv1alpha1.TailnetLock {
+	if s.TailnetLockSigningKeySecret == nil {
+		return nil
+	}
+	return &tailnetv1alpha1.TailnetLock{SigningKeySecretRef: tailnetv1alpha1.SigningKeySecretReference(*s.TailnetLockSigningKeySecret)}
 }
 
 // credentials returns the credential of a spec.

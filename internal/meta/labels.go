@@ -129,3 +129,7 @@ const (
 // SecretKeyAPIKey is the key of an API access token's Secret, unless a provider
 // config says otherwise.
 const SecretKeyAPIKey = "api_key"
+
+// SecretKeySigningKey is the key of a Secret with a signing key of tailnet lock, unless a provider
+// config names another one.
+const SecretKeySigningKey = "signing_key"

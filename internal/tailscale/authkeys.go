@@ -106,7 +106,8 @@ func (c *Client) AuthKey(ctx context.Context, id string) (*Key, error) {
 	return k, nil
 }
 
-// CreateAuthKey creates an auth key. Only this response contains its secret, Key.Key.
+// CreateAuthKey creates an auth key. Only this response contains its secret, Key.Key, which is
+// wrapped if the client has a signer.
 func (c *Client) CreateAuthKey(ctx context.Context, r AuthKeyRequest) (*Key, error) {
 	if err := c.checkTags(r.Tags); err != nil {
 		return nil, err
@@ -120,8 +121,10 @@ func (c *Client) CreateAuthKey(ctx context.Context, r AuthKeyRequest) (*Key, err
 		c.authKeys.expire()
 		return nil, classify(err, scopeKeys, true)
 	}
-	err = c.authKeys.write(k.ID, func() (fold[Key], error) { return replaced(secretless(*k)), nil })
-	return k, err
+	if err := c.authKeys.write(k.ID, func() (fold[Key], error) { return replaced(secretless(*k)), nil }); err != nil {
+		return k, err
+	}
+	return k, c.sign(k)
 }
 
 // RevokeAuthKey revokes a key. It returns no error if the key does not exist.

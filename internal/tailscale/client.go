@@ -111,6 +111,9 @@ type Client struct {
 	// guard checks writes. Nil permits all writes.
 	guard Guard
 
+	// signer wraps auth keys. Nil wraps none.
+	signer *LockSigner
+
 	services *list[Service]
 	devices  *list[Device]
 	authKeys *list[Key]

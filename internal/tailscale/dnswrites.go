@@ -29,12 +29,13 @@ type dnsDocument struct {
 	rich bool
 }
 
-// dnsDocument returns the DNS configuration, or nil if the API has no such endpoint.
+// dnsDocument returns the DNS configuration, or nil if the API answers that there is none. That may
+// mean that it has no such endpoint, and it does not mean that nameservers have no settings.
 func (c *Client) dnsDocument(ctx context.Context) (*dnsDocument, error) {
 	d := &dnsDocument{}
 	err := c.raw(ctx, scopeDNS, http.MethodGet, nil, &d.fields, "tailnet", c.tailnet, "dns", "configuration")
 	if IsNotFound(err) {
-		return nil, nil // An API without the endpoint is a valid result.
+		return nil, nil // The callers know what is safe without it.
 	}
 	if err != nil {
 		return nil, err
@@ -43,6 +44,21 @@ func (c *Client) dnsDocument(ctx context.Context) (*dnsDocument, error) {
 		d.fields = Fields{}
 	}
 	return d, nil
+}
+
+// errNoDNSDocument returns the error of a write that could drop what others have chosen.
+func errNoDNSDocument() error {
+	return &Error{
+		Class: ClassTailnetNotFound, Status: http.StatusNotFound, Scope: scopeDNS,
+		Message: "it has no DNS configuration, which has the settings of nameservers, so that a write could drop them",
+	}
+}
+
+// keepsAny reports whether a nameserver stays.
+func keepsAny(current, next []string) bool {
+	return slices.ContainsFunc(current, func(a string) bool {
+		return slices.ContainsFunc(next, func(b string) bool { return canonicalAddress(a) == canonicalAddress(b) })
+	})
 }
 
 func (c *Client) putDNSDocument(ctx context.Context, d *dnsDocument) error {
@@ -149,13 +165,18 @@ func (c *Client) SetNameservers(ctx context.Context, addresses []string) error {
 	if err != nil {
 		return err
 	}
-	if d != nil {
-		if err := d.setNameservers(addresses); err != nil {
-			return err
+	if d == nil {
+		current, err := c.api.DNS().Nameservers(ctx)
+		if err != nil {
+			return classify(err, scopeDNS, true)
 		}
-		if d.rich {
-			return c.putDNSDocument(ctx, d)
+		if keepsAny(current, addresses) {
+			return errNoDNSDocument()
 		}
+	} else if err := d.setNameservers(addresses); err != nil {
+		return err
+	} else if d.rich {
+		return c.putDNSDocument(ctx, d)
 	}
 	// The API returns magicDNS there, too, as a consequence.
 	return c.replace(ctx, c.dnsWrite("nameservers"), map[string][]string{"dns": append([]string{}, addresses...)}, "magicDNS")
@@ -185,13 +206,20 @@ func (c *Client) PatchSplitDNS(ctx context.Context, domains map[string][]string)
 	if err != nil {
 		return err
 	}
-	if d != nil {
-		if err := d.setSplitDNS(domains); err != nil {
-			return err
+	if d == nil {
+		current, err := c.api.DNS().SplitDNS(ctx)
+		if err != nil {
+			return classify(err, scopeDNS, true)
 		}
-		if d.rich {
-			return c.putDNSDocument(ctx, d)
+		for domain, ns := range domains {
+			if keepsAny(current[domain], ns) {
+				return errNoDNSDocument()
+			}
 		}
+	} else if err := d.setSplitDNS(domains); err != nil {
+		return err
+	} else if d.rich {
+		return c.putDNSDocument(ctx, d)
 	}
 	// null removes a domain (OpenAPI, PATCH /tailnet/{tailnet}/dns/split-dns). The effect of an
 	// empty list is not documented, so it is the second attempt.
@@ -282,7 +310,7 @@ func (c *Client) SetOverrideLocalDNS(ctx context.Context, on bool) error {
 		return err
 	}
 	if d == nil {
-		return &Error{Class: ClassNotFound, Status: http.StatusNotFound, Scope: scopeDNS, Message: "the API has no DNS configuration"}
+		return errNoDNSDocument()
 	}
 	preferences := Fields{}
 	if err := d.fields.decode("preferences", &preferences); err != nil {

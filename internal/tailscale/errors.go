@@ -242,8 +242,9 @@ func networkMessage(err error) string {
 	return "the request failed or its answer could not be read"
 }
 
-// keys matches all secrets that Tailscale issues.
-var keys = regexp.MustCompile(`tskey-[A-Za-z0-9_-]+`)
+// keys matches all secrets that Tailscale issues, auth keys that are wrapped for tailnet lock, and
+// private keys. The suffix of a wrapped key is standard base64, so its alternative is the first.
+var keys = regexp.MustCompile(`tskey-[A-Za-z0-9_-]*--TL[A-Za-z0-9+/-]+|tskey-[A-Za-z0-9_-]+|nlpriv:[0-9A-Fa-f]+`)
 
 // OneLine returns a message of Tailscale in a form for conditions: one line, limited in length, and
 // without keys.

@@ -348,6 +348,45 @@ func TestPatchSplitDNSRefused(t *testing.T) {
 	}
 }
 
+// TestWithoutDNSDocument writes to an API without the configuration: what could drop a choice of an
+// admin is refused, and other writes work.
+func TestWithoutDNSDocument(t *testing.T) {
+	const split, servers = "/tailnet/-/dns/split-dns", "/tailnet/-/dns/nameservers"
+	api := canned{
+		"GET " + split: {body: `{"a.example":["fd7a::53"]}`}, "PATCH " + split: {body: "{}"},
+		"GET " + servers: {body: `{"dns":["1.1.1.1"]}`}, "POST " + servers: {body: "{}"},
+	}
+	cases := map[string]struct {
+		write func(c *Client, ctx context.Context) error
+		sent  string
+	}{
+		"Kept": {write: func(c *Client, ctx context.Context) error {
+			return c.PatchSplitDNS(ctx, map[string][]string{"a.example": {"FD7A::53", "8.8.8.8"}})
+		}},
+		"New": {write: func(c *Client, ctx context.Context) error {
+			return c.PatchSplitDNS(ctx, map[string][]string{"b.example": {"8.8.8.8"}})
+		}, sent: "PATCH " + split},
+		"KeptServer": {write: func(c *Client, ctx context.Context) error {
+			return c.SetNameservers(ctx, []string{"9.9.9.9", "1.1.1.1"})
+		}},
+		"OtherServer": {write: func(c *Client, ctx context.Context) error { return c.SetNameservers(ctx, []string{"9.9.9.9"}) }, sent: "POST " + servers},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c, sent := api.client(t)
+			err := tc.write(c, t.Context())
+			if (err == nil) != (tc.sent != "") || err != nil && ClassOf(err) != ClassTailnetNotFound {
+				t.Errorf("want sent %q, got: %v", tc.sent, err)
+			}
+			for call := range sent {
+				if !strings.HasPrefix(call, "GET ") && call != tc.sent {
+					t.Errorf("want no %s", call)
+				}
+			}
+		})
+	}
+}
+
 // TestPatchSplitDNSNeverRemoves expects an error from a tailnet that keeps a domain in any case.
 func TestPatchSplitDNSNeverRemoves(t *testing.T) {
 	const path = "/tailnet/-/dns/split-dns"

@@ -79,6 +79,27 @@ type APIKeySecretReference struct {
 	Key string `json:"key,omitempty"`
 }
 
+// A SigningKeySecretReference references a key of a Secret that holds a private key of tailnet
+// lock, nlpriv: followed by hexadecimal digits.
+type SigningKeySecretReference struct {
+	// Name of the Secret.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+
+	// Namespace of the Secret.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Namespace string `json:"namespace"`
+
+	// Key of the Secret's data.
+	// +kubebuilder:default=signing_key
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Key string `json:"key,omitempty"`
+}
+
 // A TailscaleTailnetSpec holds the credential and defaults of a tailnet. The credential is an
 // OAuth client, a workload identity or an API access token, and can be replaced by another
 // type.
@@ -124,6 +145,13 @@ type TailscaleTailnetSpec struct {
 	// +kubebuilder:validation:MaxItems=32
 	// +optional
 	Tags []Tag `json:"tags,omitempty"`
+
+	// TailnetLockSigningKeySecret references a Secret with a private key of the tailnet's lock, with
+	// which the provider signs the keys of proxies. Whoever can read it can add any node to the
+	// tailnet that control lets in. Absent means that a person signs the key of each proxy, if the
+	// tailnet has a lock.
+	// +optional
+	TailnetLockSigningKeySecret *SigningKeySecretReference `json:"tailnetLockSigningKeySecret,omitempty"`
 
 	// APIURL is the base URL of Tailscale's API, without /api/v2. Absent means Tailscale's API
 	// server.

@@ -47,9 +47,43 @@ type ProviderConfigSpec struct {
 	// +optional
 	ClusterID string `json:"clusterID,omitempty"`
 
+	// TailnetLock makes the tailnet's lock trust the proxies. Absent means that a person signs the
+	// key of each proxy, if the tailnet has a lock.
+	// +optional
+	TailnetLock *TailnetLock `json:"tailnetLock,omitempty"`
+
 	// AllowedNamespaces selects the namespaces that may use this config. Absent means all.
 	// +optional
 	AllowedNamespaces *AllowedNamespaces `json:"allowedNamespaces,omitempty"`
+}
+
+// TailnetLock lets the provider sign the auth keys of Machines with a trusted key of the tailnet's
+// lock.
+type TailnetLock struct {
+	// SigningKeySecretRef references a Secret with a private key of tailnet lock, nlpriv: followed
+	// by hexadecimal digits. In a ProviderConfig, it must be in the namespace of the
+	// ProviderConfig. Whoever can read it can add any node to the tailnet that control lets in.
+	SigningKeySecretRef SigningKeySecretReference `json:"signingKeySecretRef"`
+}
+
+// A SigningKeySecretReference references a key of a Secret that holds a signing key.
+type SigningKeySecretReference struct {
+	// Name of the Secret.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+
+	// Namespace of the Secret.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Namespace string `json:"namespace"`
+
+	// Key of the Secret's data.
+	// +kubebuilder:default=signing_key
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Key string `json:"key,omitempty"`
 }
 
 // NamespacesFrom selects how the allowed namespaces are determined.

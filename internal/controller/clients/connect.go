@@ -102,6 +102,13 @@ func (c *Connector) connection(ctx context.Context, mg resource.ModernManaged) (
 	if err != nil {
 		return nil, err
 	}
+	if _, machine := mg.(*v1alpha1.Machine); machine && !deleted {
+		s, err := c.signer(ctx, pc)
+		if err != nil {
+			return nil, err
+		}
+		conn.Client = conn.Client.Signing(s)
+	}
 	conn.Client = conn.Client.Guarded(guard)
 	return conn, nil
 }
