@@ -82,7 +82,9 @@ func (c *hostsCache) due(uid types.UID, cl claims, known []tailscale.Host) bool 
 // sameOffers reports whether claims are equal as far as hosts are concerned. The number of healthy
 // backends does not concern them.
 func sameOffers(a, b claims) bool {
-	return maps.EqualFunc(a, b, func(x, y claim) bool { return x.Advertised == y.Advertised && x.Accepted == y.Accepted && x.Unknown == y.Unknown })
+	return maps.EqualFunc(a, b, func(x, y claim) bool {
+		return x.Advertised == y.Advertised && x.Accepted == y.Accepted && x.Unknown == y.Unknown
+	})
 }
 
 // turn reports whether the API is to be asked for a settled service now: the service is among those
