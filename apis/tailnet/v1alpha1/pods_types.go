@@ -137,8 +137,10 @@ type PodSettings struct {
 	// +optional
 	StaticEndpoints *StaticEndpoints `json:"staticEndpoints,omitempty"`
 
-	// Image of the tailscale container. It must contain containerboot. Absent means the image
-	// of the provider's configuration.
+	// Image of the tailscale container. It must contain containerboot. Tests run with the versions
+	// of tailscaled that docs/compatibility.md lists. With another one, the condition
+	// TailscaledTested is False, and what that version does not report counts as unknown. Absent
+	// means the image of the provider's configuration.
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
 	Image string `json:"image,omitempty"`
