@@ -73,6 +73,9 @@ func (c *cli) run(ctx context.Context, out io.Writer) error {
 	if err := check(ctx, kube, c.Namespace, c.ServiceAccount, c.Provider, r); err != nil {
 		return err
 	}
+	if err := checkCache(ctx, kube, c.Namespace, c.ServiceAccount, r); err != nil {
+		return err
+	}
 	if c.Admission {
 		if err := checkAdmission(ctx, kube, kustomization.PolicyInternalKinds, r); err != nil {
 			return err
