@@ -8,6 +8,7 @@ package main
 import (
 	"context"
 	"net"
+	"net/netip"
 	"os"
 	"os/signal"
 	"strconv"
@@ -46,6 +47,7 @@ type CLI struct {
 
 	Run     RunCmd     `cmd:"" default:"withargs" help:"Run beside tailscaled until stopped. This is the default command."`
 	PreStop PreStopCmd `cmd:"" name:"prestop" help:"Make the agent of this pod withdraw all services, because the pod is about to stop: kubelet's pre-stop hook. If the pod does not stop, the agent advertises them again after the grace period."`
+	Check   CheckCmd   `cmd:"" help:"Find out whether Kernel networking works on the pod's node, in an init container, and write a report for the agent."`
 	Network NetworkCmd `cmd:"" help:"Prepare the pod for Kernel networking, in an init container: enable IP forwarding in the kernel, unless it is enabled."`
 }
 
@@ -54,17 +56,19 @@ type CLI struct {
 type RunCmd struct {
 	Debug bool `help:"Also log each write, and each failed attempt to report." env:"DEBUG"`
 
-	PodName      string `help:"Name of the pod. Its Machine and its state Secret have the same name." env:"POD_NAME" required:""`
-	PodNamespace string `help:"Namespace of the pod." env:"POD_NAMESPACE" required:""`
-	PodIP        string `help:"Address of the pod, to report, and to listen on." name:"pod-ip" env:"POD_IP"`
-	Endpoints    string `help:"TailscaleEndpoints whose ServiceAttachments the agent serves." env:"ENDPOINTS" required:""`
-	Networking   string `help:"How packets are forwarded between tailnet and cluster: Userspace, by tailscaled and the agent, or Kernel, by rules that containerboot creates from the agent's files." enum:"Userspace,Kernel" default:"Userspace" env:"NETWORKING"`
+	PodName      string   `help:"Name of the pod. Its Machine and its state Secret have the same name." env:"POD_NAME" required:""`
+	PodNamespace string   `help:"Namespace of the pod." env:"POD_NAMESPACE" required:""`
+	PodIP        string   `help:"First address of the pod, to report." name:"pod-ip" env:"POD_IP"`
+	PodIPs       []string `help:"All addresses of the pod, to listen on. They show which address families the pod has." name:"pod-ips" env:"POD_IPS"`
+	Endpoints    string   `help:"TailscaleEndpoints whose ServiceAttachments the agent serves." env:"ENDPOINTS" required:""`
+	Networking   string   `help:"How packets are forwarded between tailnet and cluster: Userspace, by tailscaled and the agent, or Kernel, by rules that containerboot creates from the agent's files." enum:"Userspace,Kernel" default:"Userspace" env:"NETWORKING"`
 
 	Listen              string        `help:"Address to serve probes and metrics on. Do not listen on all addresses, because tailscaled forwards connections to the machine's address in the tailnet to the loopback address." default:"${listen}" env:"LISTEN"`
 	HooksSocket         string        `help:"Socket on which the pod's hooks are served." default:"${hooks_socket}" env:"HOOKS_SOCKET"`
 	TailscaledConfigDir string        `help:"Directory in which containerboot reads tailscaled's config: its TS_EXPERIMENTAL_VERSIONED_CONFIG_DIR." default:"/etc/tsconfig/${pod_name}" env:"TAILSCALED_CONFIG_DIR"`
 	TLSDir              string        `help:"Directory for the certificates in use, for restarts of the agent while the API server is unavailable. It contains their keys, so it must be a volume in memory." name:"tls-dir" default:"/etc/agent-tls" env:"TLS_DIR"`
 	ServeConfig         string        `help:"File in which containerboot reads the serve config: its TS_SERVE_CONFIG." default:"/etc/proxies/serve-config.json" env:"SERVE_CONFIG"`
+	NetworkReport       string        `help:"File with what was found out about Kernel networking." default:"${network_report}" env:"NETWORK_REPORT"`
 	Socket              string        `help:"Socket of tailscaled's LocalAPI. The agent must run as tailscaled's user." default:"/var/run/tailscale/tailscaled.sock" env:"TS_SOCKET"`
 	JoinPatience        time.Duration `help:"How long the first report waits for tailscaled to join the tailnet." default:"10s" env:"JOIN_PATIENCE"`
 	StatePatience       time.Duration `help:"How long tailscaled may run without its state in the state Secret before it is logged out, to join again." default:"30s" env:"STATE_PATIENCE"`
@@ -105,6 +109,11 @@ func (c *RunCmd) Run() error {
 		return err
 	}
 
+	report, err := network.ReadReport(c.NetworkReport)
+	if err != nil {
+		log.Info("Cannot read what was found out about Kernel networking", "error", err)
+	}
+
 	log.Info("Starting", "version", version.Version, "pod", c.PodNamespace+"/"+c.PodName, "endpoints", c.Endpoints)
 	a := agent.New(agent.Options{
 		PodName:             c.PodName,
@@ -120,11 +129,10 @@ func (c *RunCmd) Run() error {
 		JoinPatience:        c.JoinPatience,
 		StatePatience:       c.StatePatience,
 		Pauses:              agent.DefaultPauses(),
-		Kernel:              c.Networking == "Kernel",
-		ForgetUDP:           network.ForgetUDP,
+		Kernel:              c.kernel(report),
 		Egress: agent.EgressOptions{
 			ConfigMap: c.EgressConfigMap,
-			Address:   c.PodIP,
+			Addresses: c.addresses(),
 			Dir:       c.EgressDir,
 			Spread:    c.EgressSpread,
 			Drain:     c.EgressDrain,
@@ -133,6 +141,29 @@ func (c *RunCmd) Run() error {
 		DNS: agent.DNSOptions{ConfigMap: c.DNSConfigMap, Dir: c.DNSDir, Port: proxy.PortDNS},
 	}, kc, localapi.NewClient(c.Socket), localapi.NewDialer(c.Socket), probe.NewNetChecker(), agent.NewMetrics(), log)
 	return a.Run(ctx, l, hooks)
+}
+
+// addresses returns the addresses to listen on.
+func (c *RunCmd) addresses() []string {
+	if len(c.PodIPs) > 0 || c.PodIP == "" {
+		return c.PodIPs
+	}
+	return []string{c.PodIP}
+}
+
+// kernel returns the options of Kernel networking, or nil without it.
+func (c *RunCmd) kernel(report network.Report) *agent.KernelOptions {
+	if c.Networking != proxy.NetworkingKernel {
+		return nil
+	}
+	o := &agent.KernelOptions{Forwarding: network.Forwarding(network.ProcSys), Report: report, ForgetUDP: network.ForgetUDP, OpenTCP: network.OpenTCP}
+	for _, s := range c.addresses() {
+		// An invalid address has no family.
+		if a, err := netip.ParseAddr(s); err == nil {
+			o.PodAddresses = append(o.PodAddresses, a)
+		}
+	}
+	return o
 }
 
 // podAddress is a port at the pod's address, or at all addresses while that is not
@@ -148,7 +179,7 @@ func main() {
 		kong.UsageOnError(),
 		kong.Vars{
 			"version": version.Version, "pod_name": os.Getenv("POD_NAME"),
-			"listen": podAddress(proxy.PortAgent), "hooks_socket": proxy.FileHooks,
+			"listen": podAddress(proxy.PortAgent), "hooks_socket": proxy.FileHooks, "network_report": proxy.FileNetworkReport,
 		},
 	)
 	ctx.FatalIfErrorf(ctx.Run())

@@ -18,6 +18,7 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	targets "github.com/tailscale-gateway/tailscale-gateway/internal/egress"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/selector"
@@ -84,8 +85,8 @@ func selected(in input, t gatewayv1alpha1.GatewayTailnet) []*desiredRoute {
 		if e.Spec.Tailnet != refOf(t) || !matching.Matches(labels.Set(e.Labels)) {
 			continue
 		}
-		for i := range e.Spec.Endpoints {
-			if w := routeToEndpoint(in, t, e, &e.Spec.Endpoints[i]); w != nil {
+		for _, ep := range targets.Expand(e.Spec.Endpoints) {
+			if w := routeToEndpoint(in, t, e, &ep); w != nil {
 				out = append(out, w)
 			}
 		}

@@ -17,6 +17,7 @@ import (
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/egress"
 )
 
 // buildEndpoints builds the target of a TailscaleEndpoints. Its endpoints are the egress
@@ -95,7 +96,7 @@ func (v *view) directEndpoints(t *ir.Target, ns, address string) ([]zonedEndpoin
 // a problem if the settings exclude each other, because the endpoints share a cluster.
 func endpointsShape(t *ir.Target, spec *gatewayv1alpha1.TailscaleEndpointsSpec, targets []tailnetv1alpha1.ProxySetTarget) string {
 	by := map[string]gatewayv1alpha1.Endpoint{}
-	for _, e := range spec.Endpoints {
+	for _, e := range egress.Expand(spec.Endpoints) {
 		by[e.Name] = e
 	}
 	var names []string

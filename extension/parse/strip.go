@@ -20,6 +20,7 @@ import (
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/egress"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
@@ -59,7 +60,7 @@ func stripServicesStatus(o *gatewayv1alpha1.TailscaleServices) {
 // hasEndpoint reports whether the spec lists the endpoint that a target belongs to.
 func hasEndpoint(o *gatewayv1alpha1.TailscaleEndpoints, target string) bool {
 	name, _, _ := strings.Cut(target, "/")
-	return slices.ContainsFunc(o.Spec.Endpoints, func(e gatewayv1alpha1.Endpoint) bool { return e.Name == name })
+	return slices.ContainsFunc(egress.Expand(o.Spec.Endpoints), func(e gatewayv1alpha1.Endpoint) bool { return e.Name == name })
 }
 
 // stripEndpointsStatus keeps the offline devices, and the Services of endpoints in the spec.

@@ -44,6 +44,9 @@ func (e *endpoints) allConditions(p *egressPlan) []compose.Condition {
 	case e.conditions[meta.TypeEgressReady]:
 		out = append(out, compose.Condition{Type: meta.TypeEgressReady, Reason: meta.ReasonNotRequested, Message: "There are no targets that need a proxy"})
 	}
+	if c := e.networkReady(); c != nil {
+		out = append(out, *c)
+	}
 	switch {
 	case slices.Contains(types, meta.TypeDiscoverySuccessful):
 		out = append(out, e.discoverySuccessful())
@@ -100,6 +103,31 @@ func (e *endpoints) machinesReady() compose.Condition {
 	c.Status, c.Reason = compose.True, meta.ReasonAllMachinesReady
 	c.Message = "All machines are in the tailnet"
 	return c
+}
+
+// networkReady returns the condition NetworkReady, or nil as long as no machine has reported a
+// problem.
+func (e *endpoints) networkReady() *compose.Condition {
+	for _, g := range e.wantedGroups() {
+		for _, i := range g.wanted() {
+			m := g.machines[i]
+			if m == nil || m.Network == nil {
+				continue
+			}
+			return &compose.Condition{
+				Type: meta.TypeNetworkReady, Status: compose.False,
+				Reason:  xpv2.ConditionReason(m.Network.Reason),
+				Message: fmt.Sprintf("Machine %s: %s", names.Machine(g.set, i), m.Network.Message),
+			}
+		}
+	}
+	switch {
+	case !e.conditions[meta.TypeNetworkReady]:
+		return nil
+	case !e.kernel():
+		return &compose.Condition{Type: meta.TypeNetworkReady, Reason: meta.ReasonNotRequested, Message: "The proxies do not use Kernel networking"}
+	}
+	return &compose.Condition{Type: meta.TypeNetworkReady, Status: compose.True, Reason: meta.ReasonNetworkUsable, Message: "No machine reports a problem of Kernel networking"}
 }
 
 // stuck returns the first machine that should be removed and cannot be, and its name. It returns

@@ -155,6 +155,7 @@ func (g *group) egressChildren(o proxy.Options, p *egressPlan) []compose.Child {
 			ProxyPort:   t.ProxyPort,
 			Protocol:    t.Protocol,
 			AppProtocol: appProtocol(t.speaks),
+			SingleStack: t.SingleStack,
 		})
 	}
 	for _, name := range sortedKeys(ports) {
@@ -226,13 +227,16 @@ func (e *endpoints) egressReady(p *egressPlan) compose.Condition {
 		return c
 	}
 	var all, unreached []string
-	waiting, first, remark := !e.egress.podsReady(), "", ""
+	waiting, first, remark, remarked := !e.egress.podsReady(), "", "", meta.ReasonNameMismatch
 	for _, t := range p.proxied() {
 		all = append(all, t.name)
 		ready, m := e.reach(t)
 		if ready > 0 {
 			if m != "" && remark == "" && ready == e.egress.count {
 				remark = t.name + ": " + m
+				if t.Name == "" {
+					remarked = meta.ReasonFamilyNotServed
+				}
 			}
 			continue
 		}
@@ -264,7 +268,7 @@ func (e *endpoints) egressReady(p *egressPlan) compose.Condition {
 	case len(unreached) > 1:
 		c.Reason, c.Message = meta.ReasonTargetsNotReady, fmt.Sprintf("No proxy reaches %s; nor %d more, see status.egressTargets", first, len(unreached)-1)
 	case remark != "":
-		c.Reason, c.Message = meta.ReasonNameMismatch, "Every target is reached; "+remark
+		c.Reason, c.Message = remarked, "Every target is reached; "+remark
 	default:
 		c.Status, c.Reason, c.Message = compose.True, meta.ReasonAllTargetsReady, "Every target is reached by a proxy"
 	}

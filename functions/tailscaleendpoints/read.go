@@ -15,6 +15,7 @@ import (
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/egress"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
@@ -94,6 +95,7 @@ func read(r *compose.Run, envoyGateway []string) (facts, error) {
 		owner: compose.OwnerOf(xr), spec: xr.Spec, reported: xr.Status.StatefulSets,
 		conditions: r.ConditionTypes(), envoyGateway: envoyGateway,
 	}
+	f.spec.Endpoints = egress.Expand(f.spec.Endpoints)
 	if f.owner.Namespace == "" {
 		return f, errors.New("cannot compose proxies for an object without a namespace")
 	}

@@ -104,7 +104,7 @@ func device(pod, hostname string, m *tailnetv1alpha1.MachineSummary) gatewayv1al
 	return gatewayv1alpha1.DeviceStatus{
 		Hostname:       cmp.Or(m.Hostname, hostname),
 		TailscaleFQDN:  m.DNSName,
-		TailscaleIP:    address(m),
+		TailscaleIP:    firstAddress(m),
 		Addresses:      m.Addresses,
 		NodeID:         m.NodeID,
 		StatefulSetPod: pod,
@@ -116,8 +116,8 @@ func device(pod, hostname string, m *tailnetv1alpha1.MachineSummary) gatewayv1al
 	}
 }
 
-// address returns a machine's first address, which is IPv4 if it has one.
-func address(m *tailnetv1alpha1.MachineSummary) string {
+// firstAddress returns a machine's first address, which is IPv4 if it has one.
+func firstAddress(m *tailnetv1alpha1.MachineSummary) string {
 	if len(m.Addresses) > 0 {
 		return m.Addresses[0]
 	}
@@ -134,7 +134,7 @@ func (g *group) endpoint(i int32) gatewayv1alpha1.EndpointStatus {
 	if m == nil {
 		return e
 	}
-	e.TailscaleIP, e.Message = address(m), m.Message
+	e.TailscaleIP, e.Message = firstAddress(m), m.Message
 	// A machine that the provider cannot reconcile continues to serve, for example while
 	// Tailscale's API is unavailable. The message reports this.
 	if m.Ready || m.Failed && m.Online {

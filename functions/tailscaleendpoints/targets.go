@@ -19,6 +19,7 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/address"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/egress"
 )
 
@@ -100,16 +101,16 @@ func (e *endpoints) endpointTargets(ep gatewayv1alpha1.Endpoint, ports []gateway
 		if err != nil || perr != nil {
 			return nil // The schema rejects it.
 		}
-		t := endpointTarget(ep, h, gatewayv1alpha1.EndpointsPort{Port: int32(n), Protocol: ep.Protocol})
+		t := e.endpointTarget(ep, h, gatewayv1alpha1.EndpointsPort{Port: int32(n), Protocol: ep.Protocol})
 		e.place(&t)
 		return []target{t}
 	}
 	if ep.Port != nil {
-		return []target{endpointTarget(ep, host, gatewayv1alpha1.EndpointsPort{Port: *ep.Port, Protocol: ep.Protocol})}
+		return []target{e.endpointTarget(ep, host, gatewayv1alpha1.EndpointsPort{Port: *ep.Port, Protocol: ep.Protocol})}
 	}
 	var out []target
 	for _, p := range withNames(ports) {
-		out = append(out, endpointTarget(ep, host, p))
+		out = append(out, e.endpointTarget(ep, host, p))
 	}
 	return out
 }
@@ -155,7 +156,7 @@ func hostOf(ep gatewayv1alpha1.Endpoint) string {
 }
 
 // endpointTarget returns the target of an endpoint's port.
-func endpointTarget(ep gatewayv1alpha1.Endpoint, host string, p gatewayv1alpha1.EndpointsPort) target {
+func (e *endpoints) endpointTarget(ep gatewayv1alpha1.Endpoint, host string, p gatewayv1alpha1.EndpointsPort) target {
 	t := target{
 		Target: egress.Target{
 			Host:        canonical(host),
@@ -189,14 +190,21 @@ func endpointTarget(ep gatewayv1alpha1.Endpoint, host string, p gatewayv1alpha1.
 		t.Protocol, t.name = corev1.ProtocolUDP, t.name+"/udp"
 	}
 	t.Key = keyEndpoint + t.name
+	// A host behind a subnet router has an address of one family, and the kernel translates only
+	// within a family. Devices and services have both.
+	t.SingleStack = e.kernel() && t.routed()
 	return t
 }
 
 // attachmentTargets returns the targets of a ServiceAttachment of direction Egress: a service of
-// another cluster, at its first address.
+// another cluster. A pod that cannot use the family of its first address uses another one.
 func attachmentTargets(a tailnetv1alpha1.ServiceAttachment) []target {
 	if a.Spec.Direction != tailnetv1alpha1.DirectionEgress || len(a.Spec.Addresses) == 0 {
 		return nil
+	}
+	var alternatives []string
+	for _, s := range a.Spec.Addresses[1:] {
+		alternatives = append(alternatives, canonical(s))
 	}
 	var out []target
 	for _, p := range a.Spec.Ports {
@@ -210,6 +218,8 @@ func attachmentTargets(a tailnetv1alpha1.ServiceAttachment) []target {
 				Host:     canonical(a.Spec.Addresses[0]),
 				Port:     p.Port,
 				Protocol: corev1.ProtocolTCP,
+
+				Alternatives: alternatives,
 			},
 			name:       name,
 			clientPort: p.Port,
@@ -296,8 +306,11 @@ func tailnetAddress(a netip.Addr) bool {
 
 // routed reports whether only a subnet router reaches the target.
 func (t target) routed() bool {
+	if a, ok := address.Via(t.Host); ok {
+		return address.Routed(a)
+	}
 	a, err := netip.ParseAddr(t.Host)
-	return err == nil && !tailnetAddress(a)
+	return err == nil && address.Routed(a)
 }
 
 // magicDNSSuffix returns the domain of the proxies' machines once one has joined.

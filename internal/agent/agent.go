@@ -28,7 +28,6 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/atomicdir"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/kube"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/network"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/probe"
@@ -78,13 +77,9 @@ type Options struct {
 	// would contain no news. Zero means that the report does not wait.
 	JoinPatience time.Duration
 
-	// Kernel reports that the kernel forwards packets to and from tailscaled's interface.
-	Kernel bool
-
-	// ForgetUDP deletes UDP flows in the kernel whose destinations differ from those that
-	// containerboot has set up (network.ForgetUDP). It is only called with Kernel. Nil deletes
-	// none.
-	ForgetUDP func(network.Translations) (uint, error)
+	// Kernel has the options of a pod whose kernel forwards packets to and from tailscaled's
+	// interface. Nil means Userspace networking.
+	Kernel *KernelOptions
 
 	// Egress has the options of pods that carry traffic into the tailnet.
 	Egress EgressOptions
@@ -214,7 +209,7 @@ func (a *Agent) Run(ctx context.Context, l, hooks net.Listener) error {
 		serve: atomicdir.New(filepath.Dir(a.opts.ServeConfigPath), filepath.Base(a.opts.ServeConfigPath),
 			ingressservices.IngressConfigKey, egressservices.KeyEgressServices),
 	}
-	lp.kernel = newKernel(a.opts.Kernel, lp.serve, a.opts.ForgetUDP, func() { a.do(ctx, func(*loop) {}) })
+	lp.kernel = newKernel(a.opts.Kernel, lp.serve, func() { a.do(ctx, func(*loop) {}) })
 	lp.roles = append(lp.roles, lp.kernel)
 	if a.opts.DNS.ConfigMap != "" {
 		lp.roles = append(lp.roles, a.newDNS())

@@ -55,7 +55,7 @@ type dnsLoop struct {
 func (a *Agent) newDNS() *dnsLoop {
 	return &dnsLoop{
 		opts:   a.opts.DNS,
-		kernel: a.opts.Kernel,
+		kernel: a.opts.Kernel != nil,
 		retry:  a.opts.Pauses.Retry,
 		log:    a.log,
 		file:   atomicdir.New(a.opts.DNS.Dir, zone.ConfigMapKey),

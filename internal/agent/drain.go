@@ -51,6 +51,10 @@ type drain struct {
 	// are known.
 	destinations destinations
 
+	// polled reports that the drain waits for connections that the kernel forwards, of which
+	// nothing notifies the agent.
+	polled bool
+
 	// done is closed when the drain is over.
 	done chan struct{}
 
@@ -125,11 +129,12 @@ func (l *loop) endDrain() { l.drain, l.begun = nil, nil }
 // step ends the drain when its time is over, or when tailscaled has stopped. While connections
 // are open, the drain continues until they are cut. After the drain, step looks for another
 // tailscaled: kubelet also runs the hook when it only restarts the container.
-func (d *drain) step(now time.Time, t localapi.State, busy bool) {
+// It calls busy, which may be expensive, only once clients have had time to move.
+func (d *drain) step(now time.Time, t localapi.State, busy func() bool) {
 	switch {
 	case d == nil:
 	case !d.over():
-		if t.Running && (now.Before(d.until) || busy && now.Before(d.cut)) {
+		if t.Running && (now.Before(d.until) || now.Before(d.cut) && busy()) {
 			return
 		}
 		d.until, d.session = time.Time{}, t.Session
@@ -169,7 +174,7 @@ func (d *drain) deadlines(now time.Time) []time.Time {
 		return []time.Time{d.deadline}
 	case d.over():
 		return []time.Time{d.back.Add(d.settle), d.deadline}
-	case d.destinations != nil && !now.Before(d.until) && now.Before(d.cut):
+	case (d.polled || d.destinations != nil) && !now.Before(d.until) && now.Before(d.cut):
 		return []time.Time{now.Add(openEvery), d.cut}
 	}
 	return []time.Time{d.until, d.cut, d.deadline}

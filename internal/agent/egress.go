@@ -30,9 +30,9 @@ type EgressOptions struct {
 	// Empty means that the pod is not an egress pod.
 	ConfigMap string
 
-	// Address is the pod's address to listen on with Userspace networking. Empty means all
+	// Addresses are the pod's addresses to listen on with Userspace networking. Empty means all
 	// addresses, including the one in the tailnet.
-	Address string
+	Addresses []string
 
 	// Dir is where the agent keeps the targets, for when it starts again while the API server is
 	// unavailable.
@@ -56,6 +56,7 @@ type egressLoop struct {
 	log    logging.Logger
 	prober *probe.Prober
 	find   func(host string) localapi.Host
+	findIn func(host string, ipv6 bool) localapi.Host
 	has    func(name string, addr netip.Addr) bool
 	file   *atomicdir.Dir
 
@@ -100,6 +101,7 @@ func (a *Agent) newEgress(ctx context.Context, peers *localapi.Peers, k *kernelL
 		retry:   a.opts.Pauses.Retry,
 		log:     a.log,
 		find:    peers.Find,
+		findIn:  peers.FindFamily,
 		has:     peers.Has,
 		prober:  probe.NewProber(probe.NewDialChecker(a.dialer.DialContext), notify, probe.WithProbed(a.metrics.probed)),
 		file:    atomicdir.New(a.opts.Egress.Dir, egress.ConfigMapKey),
@@ -109,7 +111,7 @@ func (a *Agent) newEgress(ctx context.Context, peers *localapi.Peers, k *kernelL
 		warmFor: a.opts.Pauses.Warm,
 	}
 	if !k.on {
-		e.server = carrier.NewServer(a.dialer.Dial, a.metrics.egress, a.log, notify, carrier.WithListen(carrier.ListenAt(e.opts.Address)), carrier.WithIdleTimeout(e.opts.Idle))
+		e.server = carrier.NewServer(a.dialer.Dial, a.metrics.egress, a.log, notify, carrier.WithListen(carrier.ListenAt(e.opts.Addresses...)), carrier.WithIdleTimeout(e.opts.Idle))
 	}
 	return e
 }
@@ -225,9 +227,12 @@ func (e *egressLoop) plan(tn localapi.State) {
 		Health:  e.prober.Statuses(),
 		Outside: make(map[plan.EgressKey]bool),
 		Closed:  e.closed,
+
+		FindFamily: e.findIn,
 	}
 	if e.kernel.on {
 		in.Kernel, in.Applied = true, e.kernel.appliedEgress
+		in.Families, in.IPv6First = e.kernel.families(tn), e.kernel.ipv6First()
 	}
 	for _, t := range e.leaving {
 		in.Leaving = append(in.Leaving, t.Target)
@@ -313,7 +318,8 @@ func (e *egressLoop) drain(now time.Time, l *loop) {
 	l.drain.until = latest(l.drain.until, now.Add(e.opts.Spread))
 	l.drain.cut = now.Add(e.opts.Drain)
 	if e.kernel.on {
-		// The agent does not see when connections end that the kernel forwards.
+		// Clients of UDP have no connections to wait for, and the kernel cannot refuse new
+		// connections of TCP.
 		l.drain.until = latest(l.drain.until, now.Add(l.opts.Drain))
 	}
 }

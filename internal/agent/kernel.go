@@ -7,7 +7,9 @@ import (
 	"bytes"
 	"context"
 	"maps"
+	"net"
 	"net/netip"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,9 +18,13 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/address"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/atomicdir"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/network"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/egress"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/resolver"
 )
 
@@ -30,13 +36,34 @@ const (
 	lookupRetry = 2 * time.Second
 )
 
+// KernelOptions are the options of an agent whose pod has Kernel networking.
+type KernelOptions struct {
+	// PodAddresses are the pod's addresses. Empty means unknown.
+	PodAddresses []netip.Addr
+
+	// Forwarding are the families of which the kernel forwards packets.
+	Forwarding address.Families
+
+	// Report is what was found out before tailscaled started.
+	Report network.Report
+
+	// ForgetUDP deletes UDP flows in the kernel whose destinations differ from those that
+	// containerboot has set up (network.ForgetUDP). Nil deletes none.
+	ForgetUDP func(network.Translations) (uint, error)
+
+	// OpenTCP reports whether a connection is open that the kernel forwards (network.OpenTCP).
+	// With nil, drains wait for none.
+	OpenTCP func(network.Forwarded) (bool, error)
+}
+
 // A kernelLoop is the role of a pod whose kernel forwards packets by rules that containerboot
 // creates. It does nothing with Userspace networking.
 type kernelLoop struct {
 	plainRole
 
-	// on reports whether the kernel forwards packets.
+	// on reports whether the kernel forwards packets. Otherwise the options are empty.
 	on bool
+	KernelOptions
 
 	// dir is the directory of containerboot's files.
 	dir *atomicdir.Dir
@@ -54,18 +81,112 @@ type kernelLoop struct {
 
 	// applied are the services that containerboot has set up, once the state Secret is known.
 	applied       plan.Forwards
-	appliedEgress map[plan.EgressKey]netip.AddrPort
+	appliedEgress map[plan.EgressKey][]netip.AddrPort
 	known         bool
 
-	// forget deletes flows to earlier targets in the kernel. forgotten is the last argument that
-	// succeeded.
-	forget    func(network.Translations) (uint, error)
+	// forgotten is the last argument of ForgetUDP that succeeded.
 	forgotten *network.Translations
+
+	// joined reports whether tailscaled has run in its tailnet.
+	joined bool
 }
 
-func newKernel(on bool, dir *atomicdir.Dir, forget func(network.Translations) (uint, error), changed func()) *kernelLoop {
-	o := resolver.Options{Interval: lookupInterval, Retry: lookupRetry}
-	return &kernelLoop{on: on, dir: dir, forget: forget, resolver: resolver.New(o, func(string) { changed() })}
+// newKernel returns the role of a pod with Kernel networking, or one that does nothing without
+// options.
+func newKernel(o *KernelOptions, dir *atomicdir.Dir, changed func()) *kernelLoop {
+	k := &kernelLoop{on: o != nil, dir: dir}
+	if o != nil {
+		k.KernelOptions = *o
+	}
+	lookup := resolver.Options{Interval: lookupInterval, Retry: lookupRetry, Lookup: k.lookup(net.DefaultResolver.LookupNetIP)}
+	k.resolver = resolver.New(lookup, func(string) { changed() })
+	return k
+}
+
+// lookup returns a function that looks up both families of a host, and fails if one of them fails
+// that the host had before: package net would return the other one alone, and the service would be
+// forwarded no more.
+func (k *kernelLoop) lookup(fn resolver.Lookup) resolver.Lookup {
+	return func(ctx context.Context, _, host string) ([]netip.Addr, error) {
+		before, _ := k.resolver.Get(host)
+		had := address.FamiliesOf(before...)
+		var out []netip.Addr
+		var failed []error
+		for _, family := range []struct {
+			network string
+			had     bool
+		}{{"ip4", had.IPv4}, {"ip6", had.IPv6}} {
+			addrs, err := fn(ctx, family.network, host)
+			var dns *net.DNSError
+			if err != nil && (!errors.As(err, &dns) || !dns.IsNotFound) {
+				if family.had {
+					return nil, err
+				}
+				failed = append(failed, err)
+			}
+			out = append(out, addrs...)
+		}
+		if len(out) > 0 {
+			return out, nil
+		}
+		return nil, errors.Join(failed...)
+	}
+}
+
+// families returns the families in which the kernel forwards packets of this pod: the pod and
+// tailscaled have addresses of them. An unknown list counts as both.
+func (k *kernelLoop) families(tn localapi.State) address.Families {
+	out := k.Forwarding
+	for _, addrs := range [][]netip.Addr{k.PodAddresses, tn.Addresses} {
+		if len(addrs) > 0 {
+			out = out.And(address.FamiliesOf(addrs...))
+		}
+	}
+	return out
+}
+
+// ipv6First reports whether the pod's first address is IPv6.
+func (k *kernelLoop) ipv6First() bool {
+	return len(k.PodAddresses) > 0 && k.PodAddresses[0].Is6()
+}
+
+// step remembers that tailscaled works.
+func (k *kernelLoop) step(_ context.Context, _ time.Time, l *loop) time.Time {
+	k.joined = k.joined || l.tailnet.Running
+	return time.Time{}
+}
+
+// report adds the problem of the node to a status.
+func (k *kernelLoop) report(s *v1alpha1.MachineAgentStatus) {
+	if k.on {
+		s.Network = k.Report.Problem(k.Forwarding != address.Families{}, k.joined)
+	}
+}
+
+// drain has a drain wait for connections that the kernel forwards.
+func (k *kernelLoop) drain(_ time.Time, l *loop) { l.drain.polled = k.on && k.OpenTCP != nil }
+
+// busy reports whether connections are open that the kernel forwards. If that cannot be found
+// out, the drain waits as long as it may.
+func (k *kernelLoop) busy() bool {
+	if !k.on || k.OpenTCP == nil {
+		return false
+	}
+	f := network.Forwarded{First: uint16(egress.FirstPort), Last: uint16(egress.LastPort), Addresses: map[netip.Addr]bool{}}
+	for _, forwards := range []plan.Forwards{k.applied, k.forwards} {
+		for _, c := range forwards {
+			for _, m := range mappings(c) {
+				f.Addresses[m.TailscaleServiceIP] = true
+			}
+		}
+	}
+	open, err := k.OpenTCP(f)
+	return open || err != nil
+}
+
+// mappings returns the mappings that a config has.
+func mappings(c ingressservices.Config) []*ingressservices.Mapping {
+	return slices.DeleteFunc([]*ingressservices.Mapping{c.IPv4Mapping, c.IPv6Mapping}, func(m *ingressservices.Mapping) bool { return m == nil })
 }
 
 // restore loads the configs that an earlier run has written.
@@ -102,26 +223,24 @@ func (k *kernelLoop) setState(s *corev1.Secret, podIP string) error {
 
 // forgetUDP lets UDP clients reach new targets, once containerboot has set them up.
 func (k *kernelLoop) forgetUDP() error {
-	if k.forget == nil {
+	if k.ForgetUDP == nil {
 		return nil
 	}
-	t := network.Translations{Ports: map[uint16]netip.AddrPort{}, Addresses: map[netip.Addr]netip.Addr{}}
+	t := network.Translations{Ports: map[uint16][]netip.AddrPort{}, Addresses: map[netip.Addr]netip.Addr{}}
 	for p, to := range k.appliedEgress {
 		if p.Protocol == corev1.ProtocolUDP {
 			t.Ports[uint16(p.Port)] = to
 		}
 	}
 	for _, c := range k.applied {
-		for _, m := range []*ingressservices.Mapping{c.IPv4Mapping, c.IPv6Mapping} {
-			if m != nil {
-				t.Addresses[m.TailscaleServiceIP] = m.ClusterIP
-			}
+		for _, m := range mappings(c) {
+			t.Addresses[m.TailscaleServiceIP] = m.ClusterIP
 		}
 	}
-	if f := k.forgotten; f != nil && maps.Equal(f.Ports, t.Ports) && maps.Equal(f.Addresses, t.Addresses) {
+	if f := k.forgotten; f != nil && maps.EqualFunc(f.Ports, t.Ports, slices.Equal) && maps.Equal(f.Addresses, t.Addresses) {
 		return nil
 	}
-	if _, err := k.forget(t); err != nil {
+	if _, err := k.ForgetUDP(t); err != nil {
 		return err
 	}
 	k.forgotten = &t
@@ -133,7 +252,7 @@ func (l *loop) forward(ctx context.Context, services []plan.Service) []plan.Serv
 	in := plan.ForwardInput{Attachments: l.attachments, Advertised: l.advertised}
 	if k := l.kernel; k.on {
 		k.resolver.Set(ctx, plan.ForwardHosts(l.attachments))
-		in.Kernel = true
+		in.Kernel, in.Families, in.Dropped = true, k.families(l.tailnet), k.Report.Dropped != ""
 		in.Addresses = k.resolver.Addresses()
 		in.Previous = k.forwards
 		in.Applied, in.AppliedKnown = k.applied, k.known

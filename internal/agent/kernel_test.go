@@ -4,11 +4,15 @@
 package agent
 
 import (
+	"context"
+	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -16,11 +20,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"tailscale.com/ipn"
+	"tailscale.com/kube/ingressservices"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/network"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/resolver"
 )
 
 // Contents of containerboot's files.
@@ -68,7 +75,7 @@ func (p *pod) state(key, status string) {
 func TestKernelEgress(t *testing.T) {
 	t.Parallel()
 	p := newEgressPod(t, configMap(t, target(10000, "db")))
-	p.kernel = true
+	p.kernel, p.podAddresses = true, []netip.Addr{netip.MustParseAddr("10.0.0.7")}
 	p.start()
 	eventually(t, "The egress config must contain the port.", egressDB, p.proxies("egress-services"))
 	port := v1alpha1.EgressPort{Port: 10000, Protocol: corev1.ProtocolTCP, Target: "endpoint/db/5432"}
@@ -152,17 +159,17 @@ func TestForgetUDP(t *testing.T) {
 	ingress := []byte(`{"podIPv4":"10.0.0.7","configs":` + ingressWeb + `}`)
 	var forgotten []network.Translations
 	broken := false
-	k := newKernel(true, nil, func(t network.Translations) (uint, error) {
+	k := newKernel(&KernelOptions{ForgetUDP: func(t network.Translations) (uint, error) {
 		if broken {
 			return 0, errors.New("boom")
 		}
 		forgotten = append(forgotten, t)
 		return 1, nil
-	}, func() {})
-	none := network.Translations{Ports: map[uint16]netip.AddrPort{}, Addresses: map[netip.Addr]netip.Addr{}}
+	}}, nil, func() {})
+	none := network.Translations{Ports: map[uint16][]netip.AddrPort{}, Addresses: map[netip.Addr]netip.Addr{}}
 	to := func(target string) network.Translations {
 		return network.Translations{
-			Ports:     map[uint16]netip.AddrPort{10000: netip.MustParseAddrPort(target + ":53")},
+			Ports:     map[uint16][]netip.AddrPort{10000: {netip.MustParseAddrPort(target + ":53")}},
 			Addresses: map[netip.Addr]netip.Addr{},
 		}
 	}
@@ -190,4 +197,136 @@ func TestForgetUDP(t *testing.T) {
 			t.Errorf("%s: -want, +got:\n%s", step.reason, diff)
 		}
 	}
+}
+
+// TestKernelDrain checks that the drain of an egress pod waits for connections that the kernel
+// forwards: tailscaled would cut them (tailscale/tailscale#16162).
+func TestKernelDrain(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		open   func(calls int) (bool, error)
+		done   bool
+	}{
+		"Open":    {reason: "A drain must not end while a connection is open.", open: func(int) (bool, error) { return true, nil }},
+		"Ends":    {reason: "A drain must end with the last connection.", open: func(calls int) (bool, error) { return calls < 3, nil }, done: true},
+		"Unknown": {reason: "A drain must not end while it is not known whether a connection is open.", open: func(int) (bool, error) { return false, errors.New("boom") }},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			calls := 0
+			var forwarded network.Forwarded
+			l, _ := newLoop(t, t.TempDir())
+			l.kernel = newKernel(&KernelOptions{OpenTCP: func(f network.Forwarded) (bool, error) {
+				calls, forwarded = calls+1, f
+				return tc.open(calls)
+			}}, l.serve, func() {})
+			l.kernel.applied = plan.Forwards{"svc:web": {IPv4Mapping: &ingressservices.Mapping{TailscaleServiceIP: netip.MustParseAddr("100.100.0.1"), ClusterIP: netip.MustParseAddr("10.96.0.1")}}}
+			e := &egressLoop{opts: EgressOptions{Spread: time.Second, Drain: time.Minute}, kernel: l.kernel, ports: []plan.EgressPort{{}}}
+			l.roles = roles{l.kernel, e}
+			l.tailnet.Running = true
+
+			now := time.Unix(1000, 0)
+			done := l.startDrain(now)
+			busy := func() bool { return l.roles.busy() }
+			now = now.Add(l.opts.Drain - time.Second)
+			l.drain.step(now, l.tailnet, busy)
+			if calls > 0 {
+				t.Error("The kernel's table must not be read while clients move.")
+			}
+			for range 5 {
+				now = now.Add(time.Second)
+				l.drain.step(now, l.tailnet, busy)
+			}
+			if next := l.drain.deadlines(now); !tc.done && !slices.Contains(next, now.Add(openEvery)) {
+				t.Errorf("\n%s\nThe agent must look again soon, at %v", tc.reason, next)
+			}
+			select {
+			case <-done:
+				if !tc.done {
+					t.Errorf("\n%s", tc.reason)
+				}
+			default:
+				if tc.done {
+					t.Errorf("\n%s", tc.reason)
+				}
+			}
+			want := network.Forwarded{First: 10000, Last: 31999, Addresses: map[netip.Addr]bool{netip.MustParseAddr("100.100.0.1"): true}}
+			if diff := cmp.Diff(want, forwarded, cmpopts.EquateComparable(netip.Addr{})); diff != "" {
+				t.Errorf("\n%s\nOpenTCP(...): -want, +got:\n%s", tc.reason, diff)
+			}
+			l.drain.step(now.Add(time.Hour), l.tailnet, busy)
+			if !l.drain.over() {
+				t.Errorf("\n%s\nA drain must end when its time is over.", tc.reason)
+			}
+		})
+	}
+}
+
+// TestLookupFamilies checks that a host does not lose a family because its lookup fails.
+func TestLookupFamilies(t *testing.T) {
+	v4, v6 := netip.MustParseAddr("10.96.0.1"), netip.MustParseAddr("fd00::1")
+	missing := &net.DNSError{IsNotFound: true}
+	type answer struct {
+		addrs []netip.Addr
+		err   error
+	}
+	cases := map[string]struct {
+		reason string
+		before []netip.Addr
+		v4, v6 answer
+		want   []netip.Addr
+		err    error
+	}{
+		"Both":      {reason: "A host can have both.", v4: answer{addrs: []netip.Addr{v4}}, v6: answer{addrs: []netip.Addr{v6}}, want: []netip.Addr{v4, v6}},
+		"One":       {reason: "A host can have one.", v4: answer{addrs: []netip.Addr{v4}}, v6: answer{err: missing}, want: []netip.Addr{v4}},
+		"None":      {reason: "A host can have none.", v4: answer{err: missing}, v6: answer{err: missing}},
+		"NewFails":  {reason: "A server that never answers for a family must not hide the other one.", before: []netip.Addr{v4}, v4: answer{addrs: []netip.Addr{v4}}, v6: answer{err: errBoom}, want: []netip.Addr{v4}},
+		"OldFails":  {reason: "A family that the host had must not be lost.", before: []netip.Addr{v4, v6}, v4: answer{addrs: []netip.Addr{v4}}, v6: answer{err: errBoom}, err: errBoom},
+		"BothFails": {reason: "A failure is not an empty answer.", v4: answer{err: errBoom}, v6: answer{err: errBoom}, err: errBoom},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			ready := make(chan struct{}, 10)
+			k := &kernelLoop{on: true}
+			k.resolver = resolver.New(resolver.Options{Interval: time.Hour, Retry: time.Hour, Lookup: func(context.Context, string, string) ([]netip.Addr, error) {
+				return slices.Clone(tc.before), nil
+			}}, func(string) { ready <- struct{}{} })
+			k.resolver.Set(t.Context(), []string{"web"})
+			<-ready
+			got, err := k.lookup(func(_ context.Context, network, _ string) ([]netip.Addr, error) {
+				if network == "ip4" {
+					return tc.v4.addrs, tc.v4.err
+				}
+				return tc.v6.addrs, tc.v6.err
+			})(t.Context(), "ip", "web")
+			if diff := cmp.Diff(tc.err, err, cmpopts.EquateErrors()); diff != "" {
+				t.Errorf("\n%s\nlookup(...): -want error, +got error:\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff(tc.want, got, cmpopts.EquateComparable(netip.Addr{})); diff != "" {
+				t.Errorf("\n%s\nlookup(...): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestNetworkProblem checks that the agent reports a node on which Kernel networking fails.
+func TestNetworkProblem(t *testing.T) {
+	t.Parallel()
+	p := newEgressPod(t, configMap(t, target(10000, "db")))
+	p.kernel, p.networkReport = true, network.Report{Tun: "operation not permitted"}
+	p.local.Set(ipn.NeedsLogin)
+	p.start()
+	problem := func() string {
+		m := &v1alpha1.Machine{}
+		if err := p.kube.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "set-0"}, m); err != nil {
+			t.Fatalf("Get(...): %v", err)
+		}
+		if m.Status.Agent == nil || m.Status.Agent.Network == nil {
+			return ""
+		}
+		return m.Status.Agent.Network.Reason
+	}
+	eventually(t, "A container without a TUN device must be reported.", "NoTunDevice", problem)
+	p.local.Set(ipn.Running)
+	eventually(t, "A tailscaled that runs has a TUN device.", "", problem)
 }

@@ -209,7 +209,7 @@ func (l *loop) step(ctx context.Context, now time.Time) time.Time {
 	l.health.set(l.handlers != nil && l.configured && l.roles.started(), l.drain != nil)
 	l.health.setUnready(l.roles.unready(l))
 	l.recoverState(now)
-	l.drain.step(now, l.tailnet, l.roles.busy() || l.drain.busy(now))
+	l.drain.step(now, l.tailnet, func() bool { return l.roles.busy() || l.drain.busy(now) })
 	if l.drain.replaced(now) {
 		l.log.Info("tailscaled is back, serving again")
 		l.endDrain()

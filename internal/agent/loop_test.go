@@ -49,7 +49,7 @@ func newLoop(t *testing.T, dir string) (*loop, *int) {
 		reach:            func() { asked++ },
 		reload:           func() {},
 		findDestinations: func(d *drain, _ map[string]plan.Handlers) { d.destinations = destinations{} },
-		kernel:           newKernel(false, nil, nil, nil),
+		kernel:           newKernel(nil, nil, nil),
 		issuer:           issue.None{},
 		offers:           offers{}, readvertising: readvertising{},
 	}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -29,9 +30,11 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/address"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/kube"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi/localapitest"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/network"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/probe"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
@@ -70,8 +73,12 @@ type pod struct {
 	dns     string
 	dnsPort uint16
 
-	// kernel reports that the pod has Kernel networking.
-	kernel bool
+	// kernel reports that the pod has Kernel networking. openTCP and networkReport are parts of its
+	// options.
+	kernel        bool
+	openTCP       func(network.Forwarded) (bool, error)
+	networkReport network.Report
+	podAddresses  []netip.Addr
 
 	// begin is ten seconds, unless a test sets it.
 	begin time.Duration
@@ -232,7 +239,7 @@ func (p *pod) start() {
 		Grace:               p.grace,
 		StatePatience:       p.statePatience,
 		Pauses:              Pauses{Retry: 50 * time.Millisecond, Report: 10 * time.Millisecond, Settle: 50 * time.Millisecond, Warm: p.warm, Begin: p.begin},
-		Kernel:              p.kernel,
+		Kernel:              p.kernelOptions(),
 		Egress: EgressOptions{
 			ConfigMap: p.egress,
 			Dir:       filepath.Join(p.dir, "egress"),
@@ -256,6 +263,14 @@ func (p *pod) start() {
 			p.t.Errorf("No log may hold a key:\n%s", p.logged.String())
 		}
 	}
+}
+
+// kernelOptions returns the options of Kernel networking, or nil without it.
+func (p *pod) kernelOptions() *KernelOptions {
+	if !p.kernel {
+		return nil
+	}
+	return &KernelOptions{Forwarding: address.Families{IPv4: true, IPv6: true}, PodAddresses: p.podAddresses, OpenTCP: p.openTCP, Report: p.networkReport}
 }
 
 // get returns the status and body of the agent's response.

@@ -29,7 +29,7 @@ type role interface {
 	// unready returns why the pod cannot fill the role yet, or "".
 	unready(l *loop) string
 
-	// busy reports whether connections are open.
+	// busy reports whether connections are open. It is called at the end of a drain.
 	busy() bool
 
 	// drain extends a drain for the clients of the role.

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/utils/ptr"
+
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 )
 
@@ -186,6 +188,15 @@ func (g *Grant) networking(field string, networking tailnetv1alpha1.Networking) 
 	return g.beyond(field, "networking "+string(networking), "networking")
 }
 
+// privileged returns a violation for a privileged container. It needs an entry that allows it: who
+// runs a command in the container has the node.
+func (g *Grant) privileged(field string, k *tailnetv1alpha1.KernelSettings) *ViolationError {
+	if k == nil || !ptr.Deref(k.Privileged, false) || ptr.Deref(g.limits.PrivilegedContainers, false) {
+		return nil
+	}
+	return g.beyond(field, "a privileged container", "privilegedContainers")
+}
+
 // envFromSecret returns a violation for an environment variable of a proxy from a Secret.
 func (g *Grant) envFromSecret(field string) *ViolationError {
 	if allowed := g.limits.EnvFromSecrets; allowed == nil || *allowed {
@@ -200,6 +211,7 @@ func (g *Grant) Pods(field string, p tailnetv1alpha1.PodSettings, defaults ...st
 	vs := []*ViolationError{
 		g.image(field+".image", p.Image, defaults...),
 		g.networking(field+".networking", cmp.Or(p.Networking, tailnetv1alpha1.NetworkingUserspace)),
+		g.privileged(field+".kernel.privileged", p.Kernel),
 	}
 	for i, e := range p.Env {
 		if e.ValueFrom != nil && e.ValueFrom.SecretKeyRef != nil {

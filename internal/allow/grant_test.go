@@ -227,6 +227,12 @@ func TestPods(t *testing.T) {
 	check(t, "Networking is any by default.", whole.networking("networking", tailnetv1alpha1.NetworkingKernel), "", "")
 	check(t, "It may be limited.", granted(t, tailnetv1alpha1.NamespaceGrant{Networking: []tailnetv1alpha1.Networking{"Userspace"}}).networking("networking", tailnetv1alpha1.NetworkingKernel), "networking", "grants[0].networking")
 	check(t, "Secrets may be read by default.", whole.envFromSecret("env"), "", "")
+	privileged := &tailnetv1alpha1.KernelSettings{Privileged: ptr.To(true)}
+	check(t, "Without settings nothing is privileged.", whole.privileged("kernel.privileged", nil), "", "")
+	check(t, "Nobody has privileged containers unless they are granted.", whole.privileged("kernel.privileged", privileged), "kernel.privileged", "privilegedContainers of an entry of spec.allowedNamespaces.grants")
+	check(t, "An entry that does not name them does not grant them.", granted(t, tailnetv1alpha1.NamespaceGrant{}).privileged("kernel.privileged", privileged), "kernel.privileged", "grants[0].privilegedContainers")
+	check(t, "They may be granted.", granted(t, tailnetv1alpha1.NamespaceGrant{PrivilegedContainers: ptr.To(true)}).privileged("kernel.privileged", privileged), "", "")
+	check(t, "They are settings of pods.", whole.Pods("spec.proxy", tailnetv1alpha1.PodSettings{Kernel: privileged}), "spec.proxy.kernel.privileged", "privilegedContainers of an entry of spec.allowedNamespaces.grants")
 	check(t, "They may be withheld.", granted(t, tailnetv1alpha1.NamespaceGrant{EnvFromSecrets: ptr.To(false)}).envFromSecret("env"), "env", "grants[0].envFromSecrets")
 }
 

@@ -50,6 +50,12 @@ type Target struct {
 	// Host is an address, or a DNS name in the tailnet.
 	Host string `json:"host"`
 
+	// Alternatives are other addresses of the host, for pods that cannot use the family of Host.
+	Alternatives []string `json:"alternatives,omitempty"`
+
+	// SingleStack reports that the target's Service has an address of only one family.
+	SingleStack bool `json:"singleStack,omitempty"`
+
 	// Name is the expected DNS name in the tailnet of the host, if it is an address. Empty if
 	// it does not matter.
 	Name string `json:"name,omitempty"`

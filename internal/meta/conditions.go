@@ -29,6 +29,10 @@ const (
 	// TypeEgressReady reports whether every egress target is reached by a proxy.
 	TypeEgressReady xpv2.ConditionType = "EgressReady"
 
+	// TypeNetworkReady reports whether Kernel networking works on the nodes of the pods. It exists
+	// once a pod has reported a problem.
+	TypeNetworkReady xpv2.ConditionType = "NetworkReady"
+
 	// TypeDiscoverySuccessful reports whether the tailnet could be searched.
 	TypeDiscoverySuccessful xpv2.ConditionType = "DiscoverySuccessful"
 
@@ -117,9 +121,28 @@ const (
 	// differs from the endpoint's.
 	ReasonNameMismatch xpv2.ConditionReason = "NameMismatch"
 
+	// ReasonFamilyNotServed means that a target is reached by only some of the address families
+	// of its Service.
+	ReasonFamilyNotServed xpv2.ConditionReason = "FamilyNotServed"
+
 	// ReasonTargetsRefused means that two targets have the same name, or that there are too
 	// many.
 	ReasonTargetsRefused xpv2.ConditionReason = "TargetsRefused"
+)
+
+// Reasons of NetworkReady.
+const (
+	ReasonNetworkUsable xpv2.ConditionReason = "NetworkUsable"
+
+	// ReasonNoTunDevice means that tailscaled cannot create its network interface.
+	ReasonNoTunDevice xpv2.ConditionReason = "NoTunDevice"
+
+	// ReasonNotForwarding means that the kernel does not forward the pod's packets.
+	ReasonNotForwarding xpv2.ConditionReason = "NotForwarding"
+
+	// ReasonForwardedPacketsDropped means that the cluster's network drops packets to Services
+	// that the pod forwards.
+	ReasonForwardedPacketsDropped xpv2.ConditionReason = "ForwardedPacketsDropped"
 )
 
 // Reasons of DiscoverySuccessful.

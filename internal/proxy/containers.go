@@ -24,8 +24,9 @@ const (
 	// EnvPodNamespace is the pod's namespace.
 	EnvPodNamespace = "POD_NAMESPACE"
 
-	// EnvPodIP is the pod's first address.
-	EnvPodIP = "POD_IP"
+	// EnvPodIP is the pod's first address, and EnvPodIPs are all of them, separated by commas.
+	EnvPodIP  = "POD_IP"
+	EnvPodIPs = "POD_IPS"
 
 	// EnvEndpoints is the TailscaleEndpoints whose ServiceAttachments the agent serves.
 	EnvEndpoints = "ENDPOINTS"
@@ -93,6 +94,7 @@ func agent(o Options, img Images) corev1.Container {
 			fieldEnv(EnvPodName, "metadata.name"),
 			fieldEnv(EnvPodNamespace, "metadata.namespace"),
 			fieldEnv(EnvPodIP, "status.podIP"),
+			fieldEnv(EnvPodIPs, "status.podIPs"),
 			{Name: EnvEndpoints, Value: o.Pods.Endpoints},
 			{Name: EnvSocket, Value: FileSocket},
 			{Name: EnvGracePeriod, Value: strconv.FormatInt(gracePeriod(o), 10) + "s"},
@@ -167,7 +169,7 @@ func tailscale(o Options, img Images) corev1.Container {
 			fieldEnv(EnvPodName, "metadata.name"),
 			fieldEnv("POD_UID", "metadata.uid"),
 			fieldEnv(EnvPodIP, "status.podIP"),
-			fieldEnv("POD_IPS", "status.podIPs"),
+			fieldEnv(EnvPodIPs, "status.podIPs"),
 			{Name: "TS_KUBE_SECRET", Value: "$(" + EnvPodName + ")"},
 			{Name: "TS_EXPERIMENTAL_VERSIONED_CONFIG_DIR", Value: DirTailscaledConfig + "/$(" + EnvPodName + ")"},
 			{Name: "TS_SERVE_CONFIG", Value: FileServeConfig},

@@ -17,6 +17,12 @@ const envFirewallMode = "TS_DEBUG_FIREWALL_MODE"
 const (
 	argNetwork = "network"
 
+	// argCheck checks the pod's network, and writes a report for the agent.
+	argCheck = "check"
+
+	// argServices also checks whether forwarded packets arrive at Services.
+	argServices = "--services"
+
 	// argGuard drops packets that are translated for a target in the tailnet and would leave
 	// through another interface than the tailnet's.
 	argGuard = "--guard"
@@ -25,7 +31,7 @@ const (
 // kernel configures the tailscale container for kernel routing. It creates /dev/net/tun if it
 // does not exist (cmd/containerboot, ensureTunFile), so it need not be privileged.
 func kernel(o Options, c *corev1.Container) {
-	c.SecurityContext.Capabilities.Add = []corev1.Capability{"NET_ADMIN", "NET_RAW", "MKNOD"}
+	c.SecurityContext = tunSecurityContext(o)
 	if o.egress() {
 		// Containerboot expects the directory, and finds its file there.
 		c.Env = append(c.Env, corev1.EnvVar{Name: "TS_EGRESS_PROXIES_CONFIG_PATH", Value: DirProxiesConfig})
@@ -36,6 +42,42 @@ func kernel(o Options, c *corev1.Container) {
 	// supports it. auto uses the filter for which the pod's network has rules, else nftables,
 	// else iptables (util/linuxfw/detector.go), and needs no binary.
 	c.Env = withDefault(o, c.Env, envFirewallMode, "auto")
+}
+
+// tunSecurityContext returns the security context of a container that uses a TUN device. Container
+// runtimes may deny the device to containers that are not privileged (opencontainers/runc#3468,
+// tailscale/tailscale#14256).
+func tunSecurityContext(o Options) *corev1.SecurityContext {
+	if k := o.Pods.Kernel; k != nil && ptr.Deref(k.Privileged, false) {
+		return &corev1.SecurityContext{Privileged: ptr.To(true), ReadOnlyRootFilesystem: ptr.To(true)}
+	}
+	s := unprivileged()
+	s.Capabilities.Add = []corev1.Capability{"NET_ADMIN", "NET_RAW", "MKNOD"}
+	return s
+}
+
+// check returns the init container that finds out whether Kernel networking works on the node. It
+// has the rights and the devices of the tailscale container: a device plugin gives a device to the
+// containers that request its resource.
+func check(o Options, img Images) []corev1.Container {
+	if !o.kernel() {
+		return nil
+	}
+	c := corev1.Container{
+		Name:            ContainerCheck,
+		Image:           img.Agent,
+		Args:            []string{argCheck},
+		Resources:       requests("10m", "32Mi"),
+		SecurityContext: tunSecurityContext(o),
+		VolumeMounts:    []corev1.VolumeMount{{Name: volumeRun, MountPath: DirRun}},
+	}
+	if o.Pods.Resources != nil {
+		c.Resources = *o.Pods.Resources
+	}
+	if !o.egress() {
+		c.Args = append(c.Args, argServices)
+	}
+	return []corev1.Container{c}
 }
 
 // kernelSecurityContext runs both containers as root: tailscaled requires it, and lets only its

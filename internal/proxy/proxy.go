@@ -71,6 +71,9 @@ const (
 	// FileSocket is the socket of tailscaled's LocalAPI.
 	FileSocket = DirRun + "/tailscaled.sock"
 
+	// FileNetworkReport has what was found out about Kernel networking on the pod's node.
+	FileNetworkReport = DirRun + "/network.json"
+
 	// FileHooks is the socket of the agent's hooks.
 	FileHooks = DirTailscaledConfig + "/agent.sock"
 
@@ -85,6 +88,7 @@ const (
 	ContainerTailscale = "tailscale"
 	ContainerAgent     = "agent"
 	ContainerNetwork   = "network"
+	ContainerCheck     = "check"
 
 	volumeTailscaledConfig = "tailscaledconfig"
 	volumeProxiesConfig    = "proxies-config"

@@ -79,7 +79,7 @@ func podSpec(o Options, img Images) corev1.PodSpec {
 		ImagePullSecrets:              o.Pods.ImagePullSecrets,
 		SecurityContext:               podSecurityContext(o),
 		TopologySpreadConstraints:     spread(o),
-		InitContainers:                append(network(o, img), agent(o, img)),
+		InitContainers:                slices.Concat(network(o, img), check(o, img), []corev1.Container{agent(o, img)}),
 		Containers:                    []corev1.Container{tailscale(o, img)},
 		Volumes:                       volumes(o),
 	}

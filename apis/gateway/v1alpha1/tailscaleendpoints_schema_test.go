@@ -295,6 +295,35 @@ func TestTailscaleEndpointsSchemaEgress(t *testing.T) {
 			spec:   egress + "endpoints: [{name: a, port: 80, tailscaleIP: 100.64.0.256}]",
 			want:   []string{"spec.endpoints[0].tailscaleIP"},
 		},
+		"RangeAsAddress": {
+			reason: "The message names the field for ranges",
+			spec:   egress + "endpoints: [{name: a, port: 80, tailscaleIP: 10.1.1.0/28}]",
+			want:   []string{"spec.endpoints[0].tailscaleIP", "tailscaleCIDR"},
+		},
+		"Ranges": {
+			reason: "A range has up to 256 addresses",
+			spec:   egress + `endpoints: [{name: a, port: 80, tailscaleCIDR: 10.1.1.0/24}, {name: b, port: 80, tailscaleCIDR: "fd7a:115c:a1e0:b1a:0:7:a01:100/120"}]`,
+		},
+		"LargeRange": {
+			reason: "A larger range would have too many Services",
+			spec:   egress + "endpoints: [{name: a, port: 80, tailscaleCIDR: 10.1.0.0/23}]",
+			want:   []string{"spec.endpoints[0].tailscaleCIDR", "at most 256 addresses"},
+		},
+		"LargeRange6": {
+			reason: "A larger range would have too many Services",
+			spec:   egress + `endpoints: [{name: a, port: 80, tailscaleCIDR: "fd00::/119"}]`,
+			want:   []string{"spec.endpoints[0].tailscaleCIDR", "at most 256 addresses"},
+		},
+		"UnmaskedRange": {
+			reason: "It is not clear which addresses are meant",
+			spec:   egress + "endpoints: [{name: a, port: 80, tailscaleCIDR: 10.1.1.9/28}]",
+			want:   []string{"spec.endpoints[0].tailscaleCIDR", "no bits beyond the prefix"},
+		},
+		"RangeAndAddress": {
+			reason: "An endpoint has one kind of target",
+			spec:   egress + "endpoints: [{name: a, port: 80, tailscaleCIDR: 10.1.1.0/28, tailscaleIP: 100.64.0.1}]",
+			want:   []string{"spec.endpoints[0]", "or else tailscaleCIDR"},
+		},
 		"ShortName": {
 			reason: "Only full DNS names are the same for all resolvers",
 			spec:   egress + "endpoints: [{name: a, port: 80, tailscaleFQDN: db}]",

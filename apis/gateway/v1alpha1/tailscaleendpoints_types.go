@@ -124,7 +124,7 @@ type EndpointsPort struct {
 }
 
 // An Endpoint is a target in the tailnet, or behind it.
-// +kubebuilder:validation:XValidation:rule="has(self.externalTarget) != (has(self.tailscaleIP) || has(self.tailscaleFQDN))",message="set tailscaleIP, tailscaleFQDN or both, or else externalTarget"
+// +kubebuilder:validation:XValidation:rule="[has(self.externalTarget), has(self.tailscaleCIDR), has(self.tailscaleIP) || has(self.tailscaleFQDN)].filter(x, x).size() == 1",message="set tailscaleIP, tailscaleFQDN or both, or else tailscaleCIDR, or else externalTarget"
 // +kubebuilder:validation:XValidation:rule="!has(self.externalTarget) || !has(self.port)",message="the port of an externalTarget is part of it; remove port"
 type Endpoint struct {
 	// Name of the endpoint, unique among endpoints.
@@ -136,9 +136,21 @@ type Endpoint struct {
 	// TailscaleIP is an address that is reached through the tailnet: that of a device, of a
 	// Tailscale Service, or of a host behind a subnet router.
 	// +kubebuilder:validation:MaxLength=45
-	// +kubebuilder:validation:XValidation:rule="isIP(self)",message="must be an IPv4 or IPv6 address"
+	// +kubebuilder:validation:XValidation:rule="isIP(self)",message="must be an IPv4 or IPv6 address; a range goes into tailscaleCIDR"
 	// +optional
 	TailscaleIP string `json:"tailscaleIP,omitempty"`
+
+	// TailscaleCIDR is a range of addresses that are reached through the tailnet, such as hosts
+	// behind a subnet router. Each address becomes an endpoint NAME-ADDRESS, such as
+	// plc-10-1-1-7, or NAME-GROUP with the last group of an IPv6 address. It has this endpoint's
+	// other fields, and a Service: a connection to a Service does not show which address of a
+	// range its client means. The first and the last address of an IPv4 range are left out,
+	// unless there are only one or two.
+	// +kubebuilder:validation:MaxLength=49
+	// +kubebuilder:validation:XValidation:rule="isCIDR(self) && cidr(self) == cidr(self).masked()",message="must be a range such as 10.1.1.0/28, whose address has no bits beyond the prefix"
+	// +kubebuilder:validation:XValidation:rule="!isCIDR(self) || cidr(self).prefixLength() >= (cidr(self).ip().family() == 4 ? 24 : 120)",message="must have at most 256 addresses: each becomes an endpoint with a Service"
+	// +optional
+	TailscaleCIDR string `json:"tailscaleCIDR,omitempty"`
 
 	// TailscaleFQDN is the DNS name of a device or of a Tailscale Service in the tailnet, such
 	// as db.tail1234.ts.net. If tailscaleIP is also set, proxies connect to the address, TLS

@@ -130,12 +130,27 @@ type EgressPort struct {
 	Message string `json:"message,omitempty"`
 }
 
+// A NetworkProblem is a problem of Kernel networking on the node of a machine's pod.
+type NetworkProblem struct {
+	// Reason is NoTunDevice, NotForwarding or ForwardedPacketsDropped.
+	// +kubebuilder:validation:Enum=NoTunDevice;NotForwarding;ForwardedPacketsDropped
+	Reason string `json:"reason"`
+
+	// Message describes the problem and what to do.
+	// +kubebuilder:validation:MaxLength=1024
+	Message string `json:"message"`
+}
+
 // A MachineAgentStatus is the report of the machine's agent. It contains state changes, not
 // probes.
 type MachineAgentStatus struct {
 	// PodIP of the pod that runs the machine.
 	// +optional
 	PodIP string `json:"podIP,omitempty"`
+
+	// Network is a problem of the pod's Kernel networking. Absent means that none is known.
+	// +optional
+	Network *NetworkProblem `json:"network,omitempty"`
 
 	// Services that the machine should host, by name.
 	// +listType=map

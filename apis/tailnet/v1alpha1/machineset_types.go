@@ -106,6 +106,10 @@ type MachineSummary struct {
 	// EgressConfig is the revision of the egress ConfigMap that the ports belong to.
 	// +optional
 	EgressConfig string `json:"egressConfig,omitempty"`
+
+	// Network is a problem of the pod's Kernel networking. Absent means that none is known.
+	// +optional
+	Network *NetworkProblem `json:"network,omitempty"`
 }
 
 // A MachineSetEgressPort is a port that leads to one target at least at one machine of a set.

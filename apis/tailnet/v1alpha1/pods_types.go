@@ -33,6 +33,16 @@ const (
 	ForwardingPodSysctl Forwarding = "PodSysctl"
 )
 
+// KernelSettings are settings of pods with Kernel networking.
+type KernelSettings struct {
+	// Privileged runs the tailscale container privileged, for container runtimes that deny
+	// /dev/net/tun to other containers: runc 1.2.0 to 1.2.3, and Talos. A privileged container
+	// can take over its node, so the namespace's entry in allowedNamespaces.grants of the
+	// tailnet must allow it by privilegedContainers. The default is false.
+	// +optional
+	Privileged *bool `json:"privileged,omitempty"`
+}
+
 // MachineSetPods configures the pods that run the machines of a MachineSet.
 type MachineSetPods struct {
 	// Replicas is the number of desired pods. Zero deletes all pods, and keeps their
@@ -80,6 +90,10 @@ type PodSettings struct {
 	// +kubebuilder:default=InitContainer
 	// +optional
 	Forwarding Forwarding `json:"forwarding,omitempty"`
+
+	// Kernel has settings of pods with Kernel networking. It has no effect with Userspace.
+	// +optional
+	Kernel *KernelSettings `json:"kernel,omitempty"`
 
 	// EgressIdleTimeout is how long a connection into the tailnet may be idle before an egress
 	// proxy closes it. Without it, a connection to a node that has vanished remains until its

@@ -12,7 +12,7 @@
 -- Conditions of ours, a cause before its consequences.
 local order = {
   "Authenticated", "TailnetAccepted", "TailnetsValid", "GatewayValid", "Accepted",
-  "EndpointsSelected", "VIPServiceReady", "StatefulSetsReady", "MachinesReady", "ProxyGroupReady",
+  "EndpointsSelected", "VIPServiceReady", "StatefulSetsReady", "NetworkReady", "MachinesReady", "ProxyGroupReady",
   "EndpointsReady", "EgressReady", "DiscoverySuccessful", "Approved", "Advertised",
   "ExtensionServerReady", "ServicesReady", "GatewayVIPReady", "RoutesReady", "SplitDNSReady",
 }
@@ -45,6 +45,8 @@ local waiting = {
 -- Reasons of a False condition without an effect on what the object does.
 local remark = {
   ExtensionNotNeeded = true,
+  FamilyNotServed = true,
+  ForwardedPacketsDropped = true,
   NameMismatch = true,
 }
 
@@ -117,7 +119,7 @@ end
 if conditions.DiscoveryPrivate ~= nil and conditions.DiscoveryPrivate.status == "False" then
   return { status = "Healthy", message = text(conditions.DiscoveryPrivate) }
 end
-if conditions.EgressReady ~= nil and conditions.EgressReady.reason == "NameMismatch" then
+if conditions.EgressReady ~= nil and (conditions.EgressReady.reason == "NameMismatch" or conditions.EgressReady.reason == "FamilyNotServed") then
   return { status = "Healthy", message = text(conditions.EgressReady) }
 end
 return { status = "Healthy", message = "The object is ready" }

@@ -18,11 +18,12 @@ import (
 // TestUserTimeout checks the socket options of connections of a listener that is set up as in
 // the agent.
 func TestUserTimeout(t *testing.T) {
-	l, err := ListenAt("127.0.0.1")(t.Context(), 0)
+	ls, err := ListenAt("127.0.0.1")(t.Context(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = l.Close() })
+	t.Cleanup(func() { closeAll(ls) })
+	l := ls[0]
 	c, err := net.Dial("tcp", l.Addr().String())
 	if err != nil {
 		t.Fatal(err)

@@ -18,14 +18,14 @@ import (
 type port struct {
 	server *Server
 
-	mu       sync.Mutex
-	r        Route
-	listener net.Listener
-	cancel   context.CancelFunc
-	conns    map[net.Conn]context.CancelFunc
-	dialling int
-	outside  bool
-	closed   bool
+	mu        sync.Mutex
+	r         Route
+	listeners []net.Listener
+	cancel    context.CancelFunc
+	conns     map[net.Conn]context.CancelFunc
+	dialling  int
+	outside   bool
+	closed    bool
 }
 
 func newPort(s *Server) *port {
@@ -53,7 +53,7 @@ func (p *port) set(r Route) string {
 func (p *port) listening() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.listener != nil
+	return len(p.listeners) > 0
 }
 
 func (p *port) idle() bool {
@@ -68,27 +68,27 @@ func (p *port) isOutside() bool {
 	return p.outside
 }
 
-// start accepts connections from l.
-func (p *port) start(ctx context.Context, l net.Listener) {
+// start accepts connections from listeners.
+func (p *port) start(ctx context.Context, ls []net.Listener) {
 	ctx, cancel := context.WithCancel(ctx)
 	p.mu.Lock()
-	p.listener, p.cancel = l, cancel
+	p.listeners, p.cancel = ls, cancel
 	p.mu.Unlock()
-	// An error means that the listener was already closed.
-	context.AfterFunc(ctx, func() { _ = l.Close() })
-	p.server.wg.Go(func() { p.accept(ctx, l) })
+	context.AfterFunc(ctx, func() { closeAll(ls) })
+	for _, l := range ls {
+		p.server.wg.Go(func() { p.accept(ctx, l) })
+	}
 }
 
 func (p *port) stopListening() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.listener == nil {
+	if len(p.listeners) == 0 {
 		return
 	}
-	// The error does not matter: no client connects to this port any more.
-	_ = p.listener.Close()
+	closeAll(p.listeners)
 	p.cancel()
-	p.listener, p.cancel = nil, nil
+	p.listeners, p.cancel = nil, nil
 }
 
 // close stops listening and cuts all connections.

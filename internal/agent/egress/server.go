@@ -63,11 +63,14 @@ type Route struct {
 	Phase Phase
 }
 
+// A ListenFn listens on a port, at one or several addresses.
+type ListenFn func(ctx context.Context, port uint16) ([]net.Listener, error)
+
 // A Server listens on ports and carries their connections into the tailnet. Its methods are
 // safe for concurrent use.
 type Server struct {
 	dial    Dialer
-	listen  func(ctx context.Context, port uint16) (net.Listener, error)
+	listen  ListenFn
 	changed func()
 	metrics *Metrics
 	log     logging.Logger
@@ -86,7 +89,7 @@ type Server struct {
 type ServerOption func(*Server)
 
 // WithListen makes the Server listen with fn. The default is ListenAt with all addresses.
-func WithListen(fn func(ctx context.Context, port uint16) (net.Listener, error)) ServerOption {
+func WithListen(fn ListenFn) ServerOption {
 	return func(s *Server) { s.listen = fn }
 }
 
@@ -101,7 +104,7 @@ func WithIdleTimeout(d time.Duration) ServerOption {
 func NewServer(d Dialer, m *Metrics, log logging.Logger, changed func(), o ...ServerOption) *Server {
 	s := &Server{
 		dial:     d,
-		listen:   ListenAt(""),
+		listen:   ListenAt(),
 		changed:  changed,
 		metrics:  m,
 		log:      log,
@@ -114,14 +117,33 @@ func NewServer(d Dialer, m *Metrics, log logging.Logger, changed func(), o ...Se
 	return s
 }
 
-// ListenAt returns a function that listens on ports of an address, or of all addresses if host
-// is empty. A pod must pass its address: tailscaled forwards connections to the machine's
-// address in the tailnet to the same port on loopback, so that clients in the tailnet would
-// bypass every NetworkPolicy.
-func ListenAt(host string) func(ctx context.Context, port uint16) (net.Listener, error) {
-	return func(ctx context.Context, port uint16) (net.Listener, error) {
+// ListenAt returns a function that listens on ports of addresses, or of all addresses if there
+// are none. A pod must pass its addresses: tailscaled forwards connections to the machine's address
+// in the tailnet to the same port on loopback, so that clients in the tailnet would bypass every
+// NetworkPolicy.
+func ListenAt(hosts ...string) ListenFn {
+	if len(hosts) == 0 {
+		hosts = []string{""}
+	}
+	return func(ctx context.Context, port uint16) ([]net.Listener, error) {
 		lc := net.ListenConfig{KeepAliveConfig: keepAlive, Control: limitUnacknowledged}
-		return lc.Listen(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(int(port))))
+		out := make([]net.Listener, 0, len(hosts))
+		for _, h := range hosts {
+			l, err := lc.Listen(ctx, "tcp", net.JoinHostPort(h, strconv.Itoa(int(port))))
+			if err != nil {
+				closeAll(out)
+				return nil, errors.Wrap(err, "cannot listen")
+			}
+			out = append(out, l)
+		}
+		return out, nil
+	}
+}
+
+// closeAll closes listeners. An error means that one was already closed.
+func closeAll(ls []net.Listener) {
+	for _, l := range ls {
+		_ = l.Close()
 	}
 }
 
@@ -156,12 +178,12 @@ func (s *Server) Set(ctx context.Context, routes map[uint16]Route) map[uint16]er
 		if p.listening() {
 			continue
 		}
-		l, err := s.listen(ctx, n)
+		ls, err := s.listen(ctx, n)
 		if err != nil {
 			failed[n] = errors.Wrapf(err, "cannot listen on port %d", n)
 			continue
 		}
-		p.start(ctx, l)
+		p.start(ctx, ls)
 	}
 	return failed
 }

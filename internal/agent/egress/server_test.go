@@ -62,12 +62,12 @@ func newFixture(t *testing.T, handle func(net.Conn), o ...ServerOption) *fixture
 		return net.Dial("tcp", f.target.Addr().String())
 	})
 	f.server = NewServer(localapi.NewDialer(f.local.Socket).Dial, NewMetrics(), logging.NewNopLogger(), func() { f.changed <- struct{}{} },
-		append(o, WithListen(func(_ context.Context, port uint16) (net.Listener, error) {
+		append(o, WithListen(func(_ context.Context, port uint16) ([]net.Listener, error) {
 			l := listenLoopback(t)
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			f.ports[port] = l.Addr().String()
-			return l, nil
+			return []net.Listener{l}, nil
 		}))...)
 	t.Cleanup(f.server.Close)
 	return f
@@ -400,11 +400,11 @@ func TestBusy(t *testing.T) {
 func TestListenFails(t *testing.T) {
 	fail := true
 	s := NewServer(localapi.NewDialer("/nowhere").Dial, NewMetrics(), logging.NewNopLogger(), func() {},
-		WithListen(func(context.Context, uint16) (net.Listener, error) {
+		WithListen(func(context.Context, uint16) ([]net.Listener, error) {
 			if fail {
 				return nil, fmt.Errorf("bind: %w", syscall.EADDRINUSE)
 			}
-			return listenLoopback(t), nil
+			return []net.Listener{listenLoopback(t)}, nil
 		}))
 	t.Cleanup(s.Close)
 	routes := map[uint16]Route{10000: {Target: "db"}}

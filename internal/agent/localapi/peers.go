@@ -15,6 +15,8 @@ import (
 	"tailscale.com/ipn/ipnstate"
 	"tailscale.com/net/tsaddr"
 	"tailscale.com/tailcfg"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/address"
 )
 
 // A Device is another node of the tailnet.
@@ -58,8 +60,10 @@ type Peers struct {
 	// lengths counts the prefixes of each family and length.
 	lengths map[bool]map[int]int
 
-	// records are the names of services (DNS extra records).
+	// records are the names of services (DNS extra records), and named the first name of each of
+	// their addresses.
 	records map[string][]netip.Addr
+	named   map[netip.Addr]string
 
 	// suffix is the domain that is appended to short names.
 	suffix string
@@ -125,6 +129,51 @@ func (p *Peers) Find(host string) Host {
 	return unused
 }
 
+// FindFamily returns the device that has host at an address of a family. An address of another
+// family stands for the device or the service that has it.
+func (p *Peers) FindFamily(host string, ipv6 bool) Host {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+
+	addrs := p.resolve(host)
+	if addr, err := netip.ParseAddr(host); err == nil {
+		addrs = append([]netip.Addr{addr.Unmap()}, p.siblings(addr.Unmap())...)
+	}
+	var unused Host
+	for _, addr := range addrs {
+		if addr.Is6() != ipv6 {
+			continue
+		}
+		h := p.find(addr)
+		if h.Addr.IsValid() {
+			return h
+		}
+		if h.RouteUnused {
+			unused = h
+		}
+	}
+	return unused
+}
+
+// siblings returns all addresses of the device or the service that has an address as its own.
+func (p *Peers) siblings(addr netip.Addr) []netip.Addr {
+	for id := range p.holders[netip.PrefixFrom(addr, addr.BitLen())] {
+		if d := p.devices[id]; slices.ContainsFunc(d.addrs, func(own netip.Prefix) bool { return own.Addr() == addr }) {
+			return addrsOf(d)
+		}
+	}
+	// A service has an address of each family under one name.
+	return p.records[p.named[addr]]
+}
+
+func addrsOf(d device) []netip.Addr {
+	out := make([]netip.Addr, 0, len(d.addrs))
+	for _, a := range d.addrs {
+		out = append(out, a.Addr())
+	}
+	return out
+}
+
 // Has reports whether a DNS name has an address, as the name of a device or of a service.
 func (p *Peers) Has(name string, addr netip.Addr) bool {
 	p.mu.RLock()
@@ -135,14 +184,15 @@ func (p *Peers) Has(name string, addr netip.Addr) bool {
 // resolve returns the addresses of a name, IPv4 first.
 func (p *Peers) resolve(name string) []netip.Addr {
 	name = canonical(name)
+	if a, ok := address.Via(name); ok {
+		return []netip.Addr{a}
+	}
 	if !strings.Contains(name, ".") && p.suffix != "" {
 		name += "." + p.suffix
 	}
 	var out []netip.Addr
 	for id := range p.names[name] {
-		for _, a := range p.devices[id].addrs {
-			out = append(out, a.Addr())
-		}
+		out = append(out, addrsOf(p.devices[id])...)
 	}
 	if len(out) == 0 {
 		out = slices.Clone(p.records[name])
@@ -240,10 +290,18 @@ func (p *Peers) setRecords(rs []tailcfg.DNSRecord) bool {
 		name := canonical(r.Name)
 		records[name] = append(records[name], addr)
 	}
+	named := make(map[netip.Addr]string, 2*len(records))
+	for name, addrs := range records {
+		for _, a := range addrs {
+			if first, ok := named[a]; !ok || name < first {
+				named[a] = name
+			}
+		}
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	same := maps.EqualFunc(p.records, records, slices.Equal[[]netip.Addr])
-	p.records = records
+	p.records, p.named = records, named
 	return !same
 }
 

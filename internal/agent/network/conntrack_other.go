@@ -9,3 +9,6 @@ import "errors"
 
 // ForgetUDP fails: agents translate packets only on Linux.
 func ForgetUDP(Translations) (uint, error) { return 0, errors.ErrUnsupported }
+
+// OpenTCP fails: agents have the kernel forward packets only on Linux.
+func OpenTCP(Forwarded) (bool, error) { return false, errors.ErrUnsupported }

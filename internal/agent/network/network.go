@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/address"
 )
 
 // ProcSys is the directory of the kernel's settings.
@@ -38,6 +40,20 @@ func EnableForwarding(root string) error {
 		return errors.Join(ErrIPv6, err)
 	}
 	return nil
+}
+
+// Forwarding returns the families of which the kernel forwards packets. root is ProcSys except in
+// tests. A setting that cannot be read counts as on: tailscaled and containerboot report what
+// fails.
+func Forwarding(root string) address.Families {
+	on := func(setting string) bool {
+		b, err := os.ReadFile(filepath.Join(root, setting))
+		if errors.Is(err, fs.ErrNotExist) {
+			return false // The kernel does not have the family.
+		}
+		return err != nil || string(bytes.TrimSpace(b)) != "0"
+	}
+	return address.Families{IPv4: on(settingIPv4), IPv6: on(settingIPv6)}
 }
 
 func enable(path string) error {

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/address"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/egress"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/probe"
@@ -51,6 +52,10 @@ type EgressPort struct {
 	// Addr is the target's address in the tailnet. Connections are refused if it is the zero value.
 	Addr netip.AddrPort
 
+	// Addrs are the addresses to which the kernel forwards, one of each family. The first one is
+	// Addr. Empty without Kernel networking.
+	Addrs []netip.AddrPort
+
 	// Listen reports whether the pod listens on the port. A target without an Addr is also listened
 	// for, to refuse its connections.
 	Listen bool
@@ -82,16 +87,22 @@ type EgressInput struct {
 	// Find returns the device of the tailnet that has a host.
 	Find func(host string) localapi.Host
 
+	// FindFamily is Find for an address of a family.
+	FindFamily func(host string, ipv6 bool) localapi.Host
+
 	// Has reports whether a DNS name of the tailnet has an address.
 	Has func(name string, addr netip.Addr) bool
 
 	// Health is the health of probed targets.
 	Health map[probe.Target]probe.Status
 
-	// Kernel reports that the kernel forwards packets. Applied is then the part that containerboot
-	// has set up.
-	Kernel  bool
-	Applied map[EgressKey]netip.AddrPort
+	// Kernel reports that the kernel forwards packets, in Families. Applied is then the part that
+	// containerboot has set up. IPv6First reports that the pod's first address is IPv6, and so
+	// those of Services with one family.
+	Kernel    bool
+	Families  address.Families
+	IPv6First bool
+	Applied   map[EgressKey][]netip.AddrPort
 
 	// Outside are ports whose target tailscaled would have dialled outside of the tailnet.
 	Outside map[EgressKey]bool
@@ -137,8 +148,11 @@ func egressPort(t egress.Target, leaving bool, in EgressInput) EgressPort {
 
 	// A host that was found once is also dialled while tailscaled is unavailable: tailscaled itself
 	// knows best when it is back.
-	host := in.Find(t.Host)
-	tags := missingTags(host.Devices, t)
+	host := findHost(t, in)
+	tags, family := missingTags(host.Devices, t), ""
+	if in.Kernel {
+		host, tags, family = p.forwardTo(in, host)
+	}
 	if host.Addr.IsValid() && tags == "" {
 		p.Addr = netip.AddrPortFrom(host.Addr, uint16(t.Port))
 		p.Probe = egressProbe(t, host.Addr)
@@ -152,6 +166,8 @@ func egressPort(t egress.Target, leaving bool, in EgressInput) EgressPort {
 		p.Message = in.Closed[key]
 	case !in.Running:
 		p.Message = messageNotInTailnet
+	case family != "":
+		p.Message = family
 	case host.RouteUnused:
 		p.Message = fmt.Sprintf(messageEgressRoutes, t.Host)
 	case !host.Addr.IsValid():
@@ -160,7 +176,7 @@ func egressPort(t egress.Target, leaving bool, in EgressInput) EgressPort {
 		p.Message = tags
 	case in.Outside[key]:
 		p.Message = fmt.Sprintf(messageEgressOutside, t.Address())
-	case in.Kernel && in.Applied[key] != p.Addr:
+	case in.Kernel && !p.applied(in):
 		p.Message = messageEgressApplying
 	case p.Probe == nil && offline(host.Devices):
 		// A target that answers probes is available, even if the control server reports its device
@@ -170,11 +186,28 @@ func egressPort(t egress.Target, leaving bool, in EgressInput) EgressPort {
 		p.Message = egressHealth(p, in.Health)
 	}
 	p.Ready = p.Message == ""
+	if p.Ready && in.Kernel {
+		p.Message = p.half(in)
+	}
 	if p.Ready && t.Name != "" && !in.Has(t.Name, host.Addr) {
 		// Only the address matters: a device whose name has changed does no harm.
 		p.Message = fmt.Sprintf(messageEgressName, t.Host, t.Name)
 	}
 	return p
+}
+
+// findHost returns the device that has the target's host, or else one of its other addresses.
+func findHost(t egress.Target, in EgressInput) localapi.Host {
+	first := in.Find(t.Host)
+	if first.Addr.IsValid() {
+		return first
+	}
+	for _, name := range t.Alternatives {
+		if h := in.Find(name); h.Addr.IsValid() {
+			return h
+		}
+	}
+	return first
 }
 
 // offline reports whether all devices that can get the traffic are offline.

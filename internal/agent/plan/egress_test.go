@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/address"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/egress"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/probe"
@@ -34,6 +35,79 @@ func tailnet(host string) localapi.Host {
 		return localapi.Host{RouteUnused: true}
 	}
 	return localapi.Host{}
+}
+
+// addrBoth are the addresses of the device both.
+var addrBoth = []netip.Addr{netip.MustParseAddr("100.64.0.7"), netip.MustParseAddr("fd7a:115c:a1e0::7")}
+
+// tailnetFamily finds hosts of tailnet by family. The device both has both, db and the others only
+// IPv4, and six only IPv6.
+func tailnetFamily(host string, ipv6 bool) localapi.Host {
+	both := localapi.Host{Addr: addrBoth[0], Devices: []localapi.Device{{Name: "both.example.ts.net", Tags: []string{"tag:a"}}}}
+	switch {
+	case host == "both" && ipv6, host == "six" && ipv6:
+		both.Addr = addrBoth[1]
+		return both
+	case host == "both":
+		return both
+	case ipv6, host == "six":
+		return localapi.Host{}
+	}
+	return tailnet(host)
+}
+
+// TestEgressFamilies checks which addresses of a target the kernel forwards to.
+func TestEgressFamilies(t *testing.T) {
+	v4, v6 := netip.AddrPortFrom(addrBoth[0], 5432), netip.AddrPortFrom(addrBoth[1], 5432)
+	db := netip.AddrPortFrom(addrDB, 5432)
+	host := func(name string, fn ...func(*egress.Target)) egress.Target {
+		return egressTarget(append(fn, func(t *egress.Target) { t.Host = name })...)
+	}
+	single := func(t *egress.Target) { t.SingleStack = true }
+	find := func(name string) localapi.Host {
+		if h := tailnetFamily(name, false); h.Addr.IsValid() || h.RouteUnused {
+			return h
+		}
+		return tailnetFamily(name, true)
+	}
+	cases := map[string]struct {
+		reason    string
+		target    egress.Target
+		families  address.Families
+		ipv6First bool
+		want      []netip.AddrPort
+		ready     bool
+		message   string
+	}{
+		"Both":        {reason: "A pod with both families forwards in both.", target: host("both"), families: address.Families{IPv4: true, IPv6: true}, want: []netip.AddrPort{v4, v6}, ready: true},
+		"IPv6First":   {reason: "The pod's first family comes first.", target: host("both"), families: address.Families{IPv4: true, IPv6: true}, ipv6First: true, want: []netip.AddrPort{v6, v4}, ready: true},
+		"IPv4":        {reason: "A pod with IPv4 forwards to the target's IPv4 address.", target: host("both"), families: address.Families{IPv4: true}, want: []netip.AddrPort{v4}, ready: true},
+		"IPv6":        {reason: "A pod with IPv6 forwards to the target's IPv6 address.", target: host("both"), families: address.Families{IPv6: true}, ipv6First: true, want: []netip.AddrPort{v6}, ready: true},
+		"Lacking":     {reason: "A target without an address of the pod's family is not ready.", target: host("six"), families: address.Families{IPv4: true}, message: "six has no address that this pod can forward to: the kernel translates within one address family, and this pod forwards IPv4; use networking Userspace, or pods with the family of the target"},
+		"LackingIPv4": {reason: "A target with IPv4 alone is not ready in a pod with IPv6.", target: host("db"), families: address.Families{IPv6: true}, ipv6First: true, message: "db has no address that this pod can forward to: the kernel translates within one address family, and this pod forwards IPv6; use networking Userspace, or pods with the family of the target"},
+		"Alternative": {reason: "Another address of the target is used.", target: host("db", func(t *egress.Target) { t.Alternatives = []string{"six"} }), families: address.Families{IPv6: true}, ipv6First: true, want: []netip.AddrPort{v6}, ready: true},
+		"Half":        {reason: "A Service with two families needs a target with both.", target: host("db"), families: address.Families{IPv4: true, IPv6: true}, want: []netip.AddrPort{db}, ready: true, message: "Clients that connect to the Service by IPv6 do not reach db:5432, which has no such address that this pod can forward to"},
+		"Single":      {reason: "A Service with one family needs one.", target: host("db", single), families: address.Families{IPv4: true, IPv6: true}, want: []netip.AddrPort{db}, ready: true},
+		"OtherFirst":  {reason: "A Service with one family has that of the pod's first address.", target: host("db", single), families: address.Families{IPv4: true, IPv6: true}, ipv6First: true, message: "db has no address that this pod can forward to: the kernel translates within one address family, and this pod forwards IPv4 and IPv6; use networking Userspace, or pods with the family of the target"},
+		"Tags":        {reason: "A device without the tags gets nothing, by no family.", target: host("both", func(t *egress.Target) { t.Tags = []string{"tag:z"} }), families: address.Families{IPv4: true, IPv6: true}, message: "Device both.example.ts.net has both but does not carry tag:z, which the target asks for"},
+		"NoHost":      {reason: "A target that no device has is refused.", target: host("none"), families: address.Families{IPv4: true}, message: "No device of the tailnet that this proxy may reach has none; check the host, and that the policy file grants the proxy's tags access to it"},
+		"Unused":      {reason: "A target behind a router is refused unless routes are used.", target: host("10.0.0.1"), families: address.Families{IPv4: true}, message: "Only a subnet router has 10.0.0.1, and this proxy does not accept routes"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := Egress(EgressInput{
+				Targets: []egress.Target{tc.target}, Find: find, FindFamily: tailnetFamily, Has: named, Running: true,
+				Kernel: true, Families: tc.families, IPv6First: tc.ipv6First,
+				Applied: map[EgressKey][]netip.AddrPort{{Port: 10000, Protocol: corev1.ProtocolTCP}: tc.want},
+			})[0]
+			if diff := cmp.Diff(tc.want, p.Addrs, cmpopts.EquateComparable(netip.AddrPort{})); diff != "" {
+				t.Errorf("\n%s\nEgress(...): -want addresses, +got addresses:\n%s", tc.reason, diff)
+			}
+			if p.Ready != tc.ready || p.Message != tc.message {
+				t.Errorf("\n%s\nEgress(...): ready %t, %q, want %t, %q", tc.reason, p.Ready, p.Message, tc.ready, tc.message)
+			}
+		})
+	}
 }
 
 // named reports whether addr belongs to name, which holds only for db.
@@ -141,8 +215,8 @@ func TestEgress(t *testing.T) {
 		"UDPKernel": {
 			reason: "The kernel forwards UDP, which has no health check.",
 			target: egressTarget(udp, check),
-			in: EgressInput{Running: true, Kernel: true, Applied: map[EgressKey]netip.AddrPort{
-				{Port: 10000, Protocol: corev1.ProtocolUDP}: addr,
+			in: EgressInput{Running: true, Kernel: true, Families: address.Families{IPv4: true}, Applied: map[EgressKey][]netip.AddrPort{
+				{Port: 10000, Protocol: corev1.ProtocolUDP}: {addr},
 			}},
 			addr:   addr,
 			status: v1alpha1.EgressPort{Protocol: corev1.ProtocolUDP, Ready: true},
@@ -150,8 +224,8 @@ func TestEgress(t *testing.T) {
 		"KernelNotApplied": {
 			reason: "The port is ready once containerboot has set up forwarding to the same address.",
 			target: egressTarget(),
-			in: EgressInput{Running: true, Kernel: true, Applied: map[EgressKey]netip.AddrPort{
-				tcpKey: netip.MustParseAddrPort("100.64.0.8:5432"),
+			in: EgressInput{Running: true, Kernel: true, Families: address.Families{IPv4: true}, Applied: map[EgressKey][]netip.AddrPort{
+				tcpKey: {netip.MustParseAddrPort("100.64.0.8:5432")},
 			}},
 			addr:   addr,
 			status: v1alpha1.EgressPort{Message: messageEgressApplying},
@@ -201,7 +275,7 @@ func TestEgress(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			tc.in.Targets = []egress.Target{tc.target}
-			tc.in.Find, tc.in.Has = tailnet, named
+			tc.in.Find, tc.in.FindFamily, tc.in.Has = tailnet, tailnetFamily, named
 			ports := Egress(tc.in)
 			if len(ports) != 1 {
 				t.Fatalf("\n%s\nEgress(...): %d ports, want 1", tc.reason, len(ports))
@@ -252,7 +326,7 @@ func TestEgressServices(t *testing.T) {
 			egressTarget(func(t *egress.Target) { t.Key, t.Protocol, t.Port = "dns", corev1.ProtocolUDP, 53 }),
 			egressTarget(func(t *egress.Target) { t.Key, t.Host, t.ProxyPort = "gone", "gone", 10001 }),
 		},
-		Find: tailnet, Running: true, Kernel: true,
+		Find: tailnet, FindFamily: tailnetFamily, Running: true, Kernel: true, Families: address.Families{IPv4: true},
 	})
 	want := `{"tcp-10000":{"healthCheckEndpoint":"","tailnetTarget":{"ip":"100.64.0.9","fqdn":""},"ports":[{"protocol":"tcp","matchPort":10000,"targetPort":5432}]},` +
 		`"udp-10000":{"healthCheckEndpoint":"","tailnetTarget":{"ip":"100.64.0.9","fqdn":""},"ports":[{"protocol":"udp","matchPort":10000,"targetPort":53}]}}`
@@ -274,13 +348,13 @@ func TestEgressApplied(t *testing.T) {
 		reason string
 		status string
 		podIP  string
-		want   map[EgressKey]netip.AddrPort
+		want   map[EgressKey][]netip.AddrPort
 		err    error
 	}{
 		"ThisPod": {
 			reason: "A status that was written for this pod is used.",
 			status: status, podIP: "10.0.0.7",
-			want: map[EgressKey]netip.AddrPort{{Port: 10000, Protocol: corev1.ProtocolTCP}: netip.AddrPortFrom(addrDB, 5432)},
+			want: map[EgressKey][]netip.AddrPort{{Port: 10000, Protocol: corev1.ProtocolTCP}: {netip.AddrPortFrom(addrDB, 5432)}},
 		},
 		"AnotherPod": {reason: "A status that was written for an earlier pod is ignored.", status: status, podIP: "10.0.0.8"},
 		"None":       {reason: "Without a status nothing is set up yet.", podIP: "10.0.0.7"},

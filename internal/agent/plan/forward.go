@@ -9,11 +9,8 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
-	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	"tailscale.com/ipn"
-	"tailscale.com/kube/egressservices"
 	"tailscale.com/kube/ingressservices"
 	"tailscale.com/tailcfg"
 
@@ -26,7 +23,9 @@ import (
 // Messages of services that need the kernel to forward packets.
 const (
 	messageAllPorts      = "All ports need proxies with Kernel networking"
-	messageAllPortsAddrs = "All ports need a backend with one address of the family of the service's, %s has %s"
+	messageAllPortsAddrs = "All ports need a backend with one address of a family in which this pod forwards, which is %s; %s has %s"
+	messageOneFamily     = "Clients that use %s do not reach the service: the kernel forwards within one address family, and %s. Set ipFamilyPolicy: PreferDualStack on the backend's Service, or list the service's ports instead of do-not-validate"
+	messageDropped       = "Clients do not reach the service: the cluster's network drops forwarded packets to addresses of Services. With Cilium set socketLB.hostNamespaceOnly=true, or list the service's ports instead of do-not-validate"
 	messageForwarding    = messageEgressApplying
 	messageResolving     = "Waiting for the address of the backend"
 )
@@ -39,6 +38,13 @@ type Forwards map[string]ingressservices.Config
 type ForwardInput struct {
 	// Kernel reports whether the pod has Kernel networking.
 	Kernel bool
+
+	// Families are those in which the kernel forwards packets of this pod.
+	Families address.Families
+
+	// Dropped reports that the cluster drops packets to addresses of Services that the pod
+	// forwards, and not those of the connections that it opens.
+	Dropped bool
 
 	Attachments []v1alpha1.ServiceAttachment
 
@@ -73,10 +79,14 @@ func Forward(services []Service, in ForwardInput) ([]Service, Forwards) {
 		switch {
 		case c != nil:
 			out[s.Name] = *c
-			msg = ""
 			if in.AppliedKnown && !sameForward(in.Applied[s.Name], *c) || !in.AppliedKnown && !slices.Contains(in.Advertised, s.Name) {
 				msg = messageForwarding
+				break
 			}
+			if s.Advertise && s.Message == "" {
+				s.Message = msg
+			}
+			msg = ""
 		case msg == messageResolving && slices.Contains(in.Advertised, s.Name):
 			// The service stays as it is.
 			msg = ""
@@ -92,7 +102,13 @@ func Forward(services []Service, in ForwardInput) ([]Service, Forwards) {
 }
 
 // forward returns the kernel's config for a service. If the kernel cannot forward a service
-// that has no alternative, it returns the reason.
+// that has no alternative, it returns the reason. With a config, it returns which part of the
+// service is not served.
+//
+// The kernel translates within one family, and tailscaled does not serve the addresses of a
+// service that the kernel forwards (tailscale.com ipn, ServiceConfig.Tun). So tailscaled serves a
+// service with port numbers unless the kernel can forward all of the service's addresses
+// (tailscale/tailscale#12156).
 func forward(spec v1alpha1.ServiceAttachmentSpec, name string, in ForwardInput) (*ingressservices.Config, string) {
 	if !in.Kernel {
 		return nil, messageAllPorts
@@ -108,18 +124,52 @@ func forward(spec v1alpha1.ServiceAttachmentSpec, name string, in ForwardInput) 
 		}
 		return nil, messageResolving
 	}
-	c := ingressservices.Config{
-		IPv4Mapping: mapping(spec.Addresses, addrs, netip.Addr.Is4),
-		IPv6Mapping: mapping(spec.Addresses, addrs, netip.Addr.Is6),
+	c := ingressservices.Config{}
+	if in.Families.IPv4 {
+		c.IPv4Mapping = mapping(spec.Addresses, addrs, netip.Addr.Is4)
 	}
-	if c.IPv4Mapping == nil && c.IPv6Mapping == nil {
-		var have []string
-		for _, a := range addrs {
-			have = append(have, a.String())
+	if in.Families.IPv6 {
+		c.IPv6Mapping = mapping(spec.Addresses, addrs, netip.Addr.Is6)
+	}
+	have := make([]string, 0, len(addrs))
+	for _, a := range addrs {
+		have = append(have, a.String())
+	}
+	unserved := unserved(spec.Addresses, c)
+	switch {
+	case c.IPv4Mapping == nil && c.IPv6Mapping == nil:
+		return nil, fmt.Sprintf(messageAllPortsAddrs, in.Families, host, list(have))
+	case !allPorts(spec) && (len(unserved) > 0 || in.Dropped):
+		return nil, ""
+	case in.Dropped:
+		return &c, messageDropped
+	case len(unserved) > 0:
+		why := fmt.Sprintf("%s has %s", host, list(have))
+		if !in.Families.IPv4 || !in.Families.IPv6 {
+			why = fmt.Sprintf("this pod forwards %s", in.Families)
 		}
-		return nil, fmt.Sprintf(messageAllPortsAddrs, host, list(have))
+		return &c, fmt.Sprintf(messageOneFamily, list(unserved), why)
 	}
 	return &c, ""
+}
+
+// unserved returns the service's addresses for which the config has no mapping, in order.
+func unserved(service []string, c ingressservices.Config) []string {
+	var out []string
+	for _, s := range service {
+		a, err := netip.ParseAddr(s)
+		if err != nil {
+			continue
+		}
+		m := c.IPv6Mapping
+		if a.Is4() {
+			m = c.IPv4Mapping
+		}
+		if m == nil || m.TailscaleServiceIP != a {
+			out = append(out, s)
+		}
+	}
+	return out
 }
 
 // forwardable returns the single host that gets all ports of a service unchanged.
@@ -238,54 +288,4 @@ func WithTun(config []byte, f Forwards) ([]byte, error) {
 	}
 	b, err := json.Marshal(sc)
 	return b, errors.Wrap(err, "cannot encode serve config")
-}
-
-// EgressServices returns containerboot's config for the egress ports that have an address. It
-// has one service for each port, so that the order of a service's ports does not matter
-// (tailscale.com kube/egressservices, PortMaps).
-func EgressServices(ports []EgressPort) ([]byte, error) {
-	out := make(egressservices.Configs, len(ports))
-	for _, p := range ports {
-		if !p.Addr.IsValid() {
-			continue
-		}
-		protocol := strings.ToLower(string(p.Target.Protocol))
-		out[fmt.Sprintf("%s-%d", protocol, p.Target.ProxyPort)] = egressservices.Config{
-			TailnetTarget: egressservices.TailnetTarget{IP: p.Addr.Addr().String()},
-			Ports: egressservices.PortMaps{{
-				Protocol:   protocol,
-				MatchPort:  uint16(p.Target.ProxyPort),
-				TargetPort: p.Addr.Port(),
-			}: {}},
-		}
-	}
-	// Map keys are encoded in sorted order.
-	b, err := json.Marshal(out)
-	return b, errors.Wrap(err, "cannot encode egress services")
-}
-
-// EgressApplied returns the targets of ports in the pod with the given address, according to
-// containerboot's status in the state Secret.
-func EgressApplied(status []byte, podIP string) (map[EgressKey]netip.AddrPort, error) {
-	if len(status) == 0 {
-		return nil, nil
-	}
-	var st egressservices.Status
-	if err := json.Unmarshal(status, &st); err != nil {
-		return nil, errors.Wrap(err, "cannot decode egress status")
-	}
-	if st.PodIPv4 != podIP && st.PodIPv6 != podIP {
-		return nil, nil
-	}
-	out := make(map[EgressKey]netip.AddrPort)
-	for _, s := range st.Services {
-		if s == nil || len(s.TailnetTargetIPs) == 0 {
-			continue
-		}
-		for p := range s.Ports {
-			key := EgressKey{Port: int32(p.MatchPort), Protocol: corev1.Protocol(strings.ToUpper(p.Protocol))}
-			out[key] = netip.AddrPortFrom(s.TailnetTargetIPs[0], p.TargetPort)
-		}
-	}
-	return out, nil
 }

@@ -254,7 +254,24 @@ func (e *external) report(mg *v1alpha1.Machine, p plan, d *tailscale.Device, has
 		}
 		mg.SetConditions(ready)
 	}
+	reportNetwork(mg)
 	mg.Status.AtProvider = o
+}
+
+// reportNetwork sets the condition NetworkReady from the agent's report. A machine without a
+// problem has none, unless it had one before.
+func reportNetwork(mg *v1alpha1.Machine) {
+	a := mg.Status.Agent
+	before := mg.GetCondition(meta.TypeNetworkReady)
+	switch {
+	case a != nil && a.Network != nil:
+		mg.SetConditions(xpv2.Condition{
+			Type: meta.TypeNetworkReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.Now(),
+			Reason: xpv2.ConditionReason(a.Network.Reason), Message: a.Network.Message,
+		})
+	case a != nil && before.Status == corev1.ConditionFalse:
+		mg.SetConditions(xpv2.Condition{Type: meta.TypeNetworkReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now(), Reason: meta.ReasonNetworkUsable})
+	}
 }
 
 func waitingForLogin() xpv2.Condition {

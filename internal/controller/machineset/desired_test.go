@@ -130,6 +130,9 @@ func same(t *testing.T, set *unstructured.Unstructured, field string, got *unstr
 //     when they filled it, services were no longer advertised.
 //   - With Kernel networking, UDP clients reach new targets: the agent makes the kernel drop old
 //     flows, which needs a capability.
+//   - The agent listens on all addresses of the pod: the Services of egress targets have those of
+//     both families.
+//   - With Kernel networking, a container finds out what the node lacks.
 func changedSince(t *testing.T, o *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
 	if o.GetKind() != "StatefulSet" {
@@ -141,11 +144,16 @@ func changedSince(t *testing.T, o *unstructured.Unstructured) *unstructured.Unst
 	}
 	spec := &s.Spec.Template.Spec
 	agent := &spec.InitContainers[len(spec.InitContainers)-1]
-	if slices.ContainsFunc(agent.Env, func(e corev1.EnvVar) bool { return e.Name == proxy.EnvNetworking }) {
+	insert(&agent.Env, proxy.EnvPodIP, corev1.EnvVar{Name: proxy.EnvPodIPs, ValueFrom: &corev1.EnvVarSource{FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "status.podIPs"}}})
+	kernel := slices.ContainsFunc(agent.Env, func(e corev1.EnvVar) bool { return e.Name == proxy.EnvNetworking })
+	if kernel {
 		agent.SecurityContext.Capabilities.Add = []corev1.Capability{"NET_ADMIN"}
 	}
 	if s.GetLabels()[meta.LabelDirection] != proxy.DirectionEgress {
 		addIngress(spec, agent)
+	}
+	if kernel {
+		addCheck(spec, s.GetLabels()[meta.LabelDirection])
 	}
 	out := &unstructured.Unstructured{}
 	b, err := json.Marshal(s)
@@ -158,6 +166,19 @@ func changedSince(t *testing.T, o *unstructured.Unstructured) *unstructured.Unst
 	delete(out.Object, "status")
 	dropNulls(out.Object)
 	return out
+}
+
+// addCheck adds the container that checks the node, before the agent. It has the rights and the
+// resources of the tailscale container.
+func addCheck(spec *corev1.PodSpec, direction string) {
+	c := corev1.Container{Name: "check", Image: "agent:test", Args: []string{"check"}, SecurityContext: spec.Containers[0].SecurityContext,
+		Resources:    corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("10m"), "memory": resource.MustParse("32Mi")}},
+		VolumeMounts: []corev1.VolumeMount{{Name: "tailscale-run", MountPath: "/var/run/tailscale"}},
+	}
+	if direction != proxy.DirectionEgress {
+		c.Args = append(c.Args, "--services")
+	}
+	spec.InitContainers = slices.Insert(spec.InitContainers, len(spec.InitContainers)-1, c)
 }
 
 // addIngress applies the changes that only affect ingress pods.
@@ -192,24 +213,33 @@ func TestPrivilege(t *testing.T) {
 		reason     string
 		networking v1alpha1.Networking
 		forwarding v1alpha1.Forwarding
-		privileged bool
+		kernel     *v1alpha1.KernelSettings
+		privileged []string
 		want       []corev1.Capability
 	}{
 		"Userspace": {
 			reason:     "No field gives pods with Userspace networking any privilege",
 			networking: v1alpha1.NetworkingUserspace,
+			kernel:     &v1alpha1.KernelSettings{Privileged: ptr.To(true)},
 		},
 		"Kernel": {
 			reason:     "One container is privileged, and its command comes from the provider's configuration",
 			networking: v1alpha1.NetworkingKernel,
-			privileged: true,
-			want:       []corev1.Capability{"NET_ADMIN", "NET_ADMIN", "NET_RAW", "MKNOD"},
+			privileged: []string{proxy.ContainerNetwork},
+			want:       []corev1.Capability{"NET_ADMIN", "NET_RAW", "MKNOD", "NET_ADMIN", "NET_ADMIN", "NET_RAW", "MKNOD"},
+		},
+		"KernelPrivileged": {
+			reason:     "One field makes tailscaled's container privileged, which a grant must allow (TestGrant)",
+			networking: v1alpha1.NetworkingKernel,
+			kernel:     &v1alpha1.KernelSettings{Privileged: ptr.To(true)},
+			privileged: []string{proxy.ContainerNetwork, proxy.ContainerCheck, proxy.ContainerTailscale},
+			want:       []corev1.Capability{"NET_ADMIN"},
 		},
 		"KernelPodSysctl": {
 			reason:     "With the pod's sysctl no container is privileged",
 			networking: v1alpha1.NetworkingKernel,
 			forwarding: v1alpha1.ForwardingPodSysctl,
-			want:       []corev1.Capability{"NET_ADMIN", "NET_ADMIN", "NET_RAW", "MKNOD"},
+			want:       []corev1.Capability{"NET_ADMIN", "NET_RAW", "MKNOD", "NET_ADMIN", "NET_ADMIN", "NET_RAW", "MKNOD"},
 		},
 	}
 	for name, tc := range cases {
@@ -218,7 +248,7 @@ func TestPrivilege(t *testing.T) {
 			set.Spec.Pods = &v1alpha1.MachineSetPods{
 				Replicas: 1, Direction: v1alpha1.DirectionIngress, Endpoints: "web", ServiceName: "web", DNSConfigMap: "zone",
 				PodSettings: v1alpha1.PodSettings{
-					Networking: tc.networking, Forwarding: tc.forwarding, Image: "tenant:evil",
+					Networking: tc.networking, Forwarding: tc.forwarding, Kernel: tc.kernel, Image: "tenant:evil",
 					Labels: map[string]v1alpha1.LabelValue{meta.LabelEndpoints: "other"}, Annotations: map[string]string{"a": "b"},
 					Env:             []v1alpha1.EnvVar{{Name: "TS_KUBE_SECRET", Value: "other"}},
 					SecurityContext: &v1alpha1.PodSecurityContext{RunAsUser: ptr.To[int64](0), SupplementalGroups: []int64{0}},
@@ -245,22 +275,24 @@ func TestPrivilege(t *testing.T) {
 				}
 			}
 			var added []corev1.Capability
-			privileged := false
+			var privileged []string
 			for _, c := range append(pod.Spec.InitContainers, pod.Spec.Containers...) {
 				s := c.SecurityContext
 				if s.Capabilities != nil {
 					added = append(added, s.Capabilities.Add...)
 				}
-				privileged = privileged || ptr.Deref(s.Privileged, false)
+				if ptr.Deref(s.Privileged, false) {
+					privileged = append(privileged, c.Name)
+				}
 				if c.Name != proxy.ContainerTailscale && c.Image != "agent:test" {
 					t.Errorf("container %s runs %s", c.Name, c.Image)
 				}
-				if c.Name == proxy.ContainerTailscale && ptr.Deref(s.Privileged, false) {
-					t.Error("the container of the user's image is privileged")
-				}
 			}
-			if diff := cmp.Diff(tc.want, added); privileged != tc.privileged || diff != "" {
-				t.Errorf("%s: privileged: %t: -want, +got:\n%s", tc.reason, privileged, diff)
+			if diff := cmp.Diff(tc.privileged, privileged); diff != "" {
+				t.Errorf("%s: -want privileged, +got privileged:\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff(tc.want, added); diff != "" {
+				t.Errorf("%s: -want capabilities, +got capabilities:\n%s", tc.reason, diff)
 			}
 		})
 	}

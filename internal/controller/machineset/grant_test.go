@@ -47,6 +47,18 @@ func TestGrant(t *testing.T) {
 			change:  func(p *v1alpha1.MachineSetPods) { p.Networking = v1alpha1.NetworkingKernel },
 			problem: "spec.pods.networking",
 		},
+		"Privileged": {
+			reason:  "A privileged container is refused unless a grant allows it.",
+			change:  func(p *v1alpha1.MachineSetPods) { p.Kernel = &v1alpha1.KernelSettings{Privileged: ptr.To(true)} },
+			problem: "spec.pods.kernel.privileged",
+		},
+		"GrantedPrivileged": {
+			reason:  "A grant may allow a privileged container.",
+			allowed: grants(v1alpha1.NamespaceGrant{PrivilegedContainers: ptr.To(true)}),
+			change: func(p *v1alpha1.MachineSetPods) {
+				p.Networking, p.Kernel = v1alpha1.NetworkingKernel, &v1alpha1.KernelSettings{Privileged: ptr.To(true)}
+			},
+		},
 		"NoSecrets": {
 			reason:  "A grant may forbid variables from Secrets.",
 			allowed: grants(v1alpha1.NamespaceGrant{EnvFromSecrets: ptr.To(false)}),

@@ -38,6 +38,20 @@ func TestProblem(t *testing.T) {
 			}),
 			want: "sign it",
 		},
+		"NoTunDevice": {
+			reason: "A machine that has not joined because of its node says so.",
+			m: machine(func(m *v1alpha1.Machine) {
+				m.Status.AtProvider = v1alpha1.MachineObservation{}
+				m.Status.Agent = &v1alpha1.MachineAgentStatus{Network: &v1alpha1.NetworkProblem{Reason: "NoTunDevice", Message: "no device"}}
+			}),
+			want: "no device",
+		},
+		"PacketsDropped": {
+			reason: "A problem of the node does not make a machine unready that is in the tailnet.",
+			m: machine(func(m *v1alpha1.Machine) {
+				m.Status.Agent = &v1alpha1.MachineAgentStatus{Network: &v1alpha1.NetworkProblem{Reason: "ForwardedPacketsDropped", Message: "dropped"}}
+			}),
+		},
 		"Unauthorized": {
 			reason: "A device may wait for an admin.",
 			m:      machine(func(m *v1alpha1.Machine) { m.Status.AtProvider.Authorized = ptr.To(false) }),

@@ -171,7 +171,7 @@ func summary(name string, m *v1alpha1.Machine, failed string) v1alpha1.MachineSu
 	out.NodeID, out.DNSName, out.Hostname, out.Addresses, out.Tags = o.NodeID, o.Name, o.Hostname, o.Addresses, o.Tags
 	out.Online, out.LastSeen = ptr.Deref(o.Online, false), o.LastSeen
 	if a := m.Status.Agent; a != nil {
-		out.PodIP, out.EgressConfig = a.PodIP, a.EgressConfig
+		out.PodIP, out.EgressConfig, out.Network = a.PodIP, a.EgressConfig, a.Network
 	}
 	return out
 }
@@ -183,6 +183,8 @@ func problem(m *v1alpha1.Machine) string {
 		return m.GetCondition(xpv2.TypeSynced).Message
 	case m != nil && m.GetDeletionTimestamp() != nil:
 		return "The machine is being deleted"
+	case m != nil && !ptr.Deref(m.Status.AtProvider.Online, false) && m.Status.Agent != nil && m.Status.Agent.Network != nil:
+		return m.Status.Agent.Network.Message
 	case m == nil || m.Status.AtProvider.NodeID == "":
 		return "Waiting for the pod to log in to the tailnet with the auth key that the provider issues"
 	case m.GetCondition(xpv2.TypeReady).Reason == meta.ReasonTailnetLocked:
