@@ -15,7 +15,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// The calls for nameservers take addresses alone, but a nameserver has settings of its own, such as
+// The calls for nameservers take addresses alone, but a nameserver has further settings, such as
 // useWithExitNode, which people set in the admin console (tailscale/tailscale#18981). Only the
 // configuration, an alpha endpoint, has them, and can only be replaced as a whole, without a
 // precondition. So a write that would drop such settings replaces the configuration, and all other

@@ -147,8 +147,8 @@ type TailscaleTailnetSpec struct {
 	Tags []Tag `json:"tags,omitempty"`
 
 	// TailnetLockSigningKeySecret references a Secret with a private key of the tailnet's lock, with
-	// which the provider signs the keys of proxies. Whoever can read it can add any node to the
-	// tailnet that control lets in. Absent means that a person signs the key of each proxy, if the
+	// which the provider signs the keys of proxies. A client that can read it can add any node to
+	// the tailnet that control lets in. Absent means that a person signs the key of each proxy, if the
 	// tailnet has a lock.
 	// +optional
 	TailnetLockSigningKeySecret *SigningKeySecretReference `json:"tailnetLockSigningKeySecret,omitempty"`

@@ -62,7 +62,7 @@ type ProviderConfigSpec struct {
 type TailnetLock struct {
 	// SigningKeySecretRef references a Secret with a private key of tailnet lock, nlpriv: followed
 	// by hexadecimal digits. In a ProviderConfig, it must be in the namespace of the
-	// ProviderConfig. Whoever can read it can add any node to the tailnet that control lets in.
+	// ProviderConfig. A client that can read it can add any node that control lets in.
 	SigningKeySecretRef SigningKeySecretReference `json:"signingKeySecretRef"`
 }
 

@@ -92,7 +92,7 @@ var tailnetDrivers = map[string]driver{
 		_, err = w.c.Tailnets().Create(w.ctx, tailscale.CreateTailnetRequest{})
 		w.refused(err, http.StatusBadRequest)
 	},
-	// The simulator has one tailnet of its own, which was not created by API.
+	// The simulator's tailnet was not created by API.
 	"Tailnets.Delete": func(w *world) { w.refused(w.c.Tailnets().Delete(w.ctx), http.StatusForbidden) },
 }
 
