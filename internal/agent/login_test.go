@@ -96,7 +96,7 @@ func TestRestartDue(t *testing.T) {
 		"Old":       {reason: "A request that was there before the agent is an old one.", requests: []map[string]string{request("1")}, at: down, then: down},
 		"New":       {reason: "A node that is not in its tailnet is restarted.", requests: []map[string]string{nil, request("1")}, at: down, then: down, want: true},
 		"Next":      {reason: "Each request counts.", requests: []map[string]string{request("1"), request("2")}, at: down, then: down, want: true},
-		"Running":   {reason: "What serves is never restarted.", requests: []map[string]string{nil, request("1")}, at: down, then: localapi.State{Session: 3, Running: true}},
+		"Running":   {reason: "A node that serves is never restarted.", requests: []map[string]string{nil, request("1")}, at: down, then: localapi.State{Session: 3, Running: true}},
 		"Restarted": {reason: "One restart answers a request.", requests: []map[string]string{nil, request("1")}, at: down, then: localapi.State{Session: 4}},
 		"Unknown":   {reason: "A tailscaled that the agent has not seen may serve.", requests: []map[string]string{nil, request("1")}},
 	}

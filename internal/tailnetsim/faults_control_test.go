@@ -134,7 +134,7 @@ func TestFaultPaths(t *testing.T) {
 		"Relay":       {reason: "The relay can fail.", fault: tailnetsim.Fault{Path: tailnetsim.DERPPaths, Status: 503}, path: "/derp", want: 503},
 		"RelayWhole":  {reason: "A fault of control leaves the relay alone.", fault: tailnetsim.Fault{Path: tailnetsim.ControlPaths, Status: 503}, path: "/derp/probe", want: http.StatusOK},
 		"Slow":        {reason: "A slow answer is late, and whole.", fault: tailnetsim.Fault{Path: tailnetsim.ControlPaths, LatencyMS: 300}, path: "/key?v=1", want: http.StatusOK, atLeastMS: 300},
-		"AdminServed": {reason: "What ends faults is never spoilt.", fault: tailnetsim.Fault{Path: ".", Status: 503}, path: "/sim/faults", want: http.StatusOK},
+		"AdminServed": {reason: "Requests that end faults are never spoilt.", fault: tailnetsim.Fault{Path: ".", Status: 503}, path: "/sim/faults", want: http.StatusOK},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -119,7 +119,7 @@ func (r loginRecord) due(now time.Time) bool {
 // needs. asks reports whether the node asks for a key, connected whether its device is connected to
 // control, and other whether another machine logged in between the node's first request and its
 // last restart. Only then the node itself is at fault: when control is back after an outage, those
-// that are restarted last are well.
+// that are restarted last are healthy.
 func (r loginRecord) next(asks, connected, other bool, now time.Time) (loginRecord, loginStep) {
 	switch {
 	case asks && !r.open():

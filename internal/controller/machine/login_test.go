@@ -77,7 +77,7 @@ func TestLoginRecordNext(t *testing.T) {
 			want:   loginRecord{Since: since, Asked: now, Restarts: 1, Restarted: ago(time.Minute)},
 		},
 		"LoggedIn": {
-			reason:    "A node that is back after a restart starts anew.",
+			reason:    "A node that is back after a restart starts again.",
 			have:      loginRecord{Since: since, Restarts: 3, Restarted: ago(time.Second)},
 			connected: true,
 			want:      loginRecord{LoggedIn: now},
@@ -104,7 +104,7 @@ func TestLoginRecordNext(t *testing.T) {
 			step:   stepReplace,
 		},
 		"ExhaustedBeforeAttempt": {
-			reason: "A node that waits for its next restart may be well, and keeps its device.",
+			reason: "A node that waits for its next restart may be healthy, and keeps its device.",
 			have:   loginRecord{Since: since, Asked: ago(30 * time.Minute), Restarts: 4},
 			other:  true,
 			want:   loginRecord{Since: since, Restarts: 5, Restarted: now},
