@@ -16,7 +16,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
 )
 
-// What nodes of the test can have.
+// Capabilities and names of nodes.
 var (
 	capabilityHTTPS = tailcfg.NodeCapMap{tailcfg.CapabilityHTTPS: nil}
 	hostsWeb        = tailcfg.NodeCapMap{tailcfg.NodeAttrServiceHost: {`{"svc:web":["100.64.0.9"]}`}}
@@ -120,11 +120,11 @@ func TestHTTPS(t *testing.T) {
 			want:     want{HTTPS: true, Known: true, CertDomains: names},
 		},
 		"UntestedOff": {
-			reason:   "What a version outside of the tested range does not report is unknown.",
+			reason:   "A capability that a version outside of the tested range does not report is unknown.",
 			notified: []notified{status(untested, nil), self(nil)},
 		},
 		"UntestedOn": {
-			reason:   "What such a version reports counts, and nothing takes it back.",
+			reason:   "A capability that such a version reports counts, and nothing takes it back.",
 			notified: []notified{status(untested, capabilityHTTPS), self(nil)},
 			want:     want{HTTPS: true, Known: true},
 		},

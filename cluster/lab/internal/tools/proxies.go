@@ -10,7 +10,7 @@ import "strings"
 // nightly runs use all.
 var proxyVersions = []string{"v1.86.2", "v1.90.9", "v1.92.5", "v1.94.2", "v1.96.5", "v1.98.10", "v1.100.0", newestProxy}
 
-// newestProxy needs a toolchain of its own. Its programs are test programs: they lack Tailscale SSH
+// newestProxy needs a separate toolchain. Its programs are test programs: they lack Tailscale SSH
 // and have another version of gVisor than upstream's image, because no module proxy is certain to
 // serve what upstream's build uses, and they lack a line that only Windows uses and that this
 // version of gVisor does not know.
