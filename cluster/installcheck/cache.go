@@ -16,8 +16,8 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
-// flagNamespaced makes Crossplane watch composites of its own namespace alone, so that it never
-// composes those of other namespaces, and says nothing about it (crossplane/crossplane#7353,
+// flagNamespaced makes Crossplane watch only the composites of the namespace in which it runs. It
+// never composes those of other namespaces, and reports no error (crossplane/crossplane#7353,
 // cmd/crossplane/core/core.go of Crossplane 2.4).
 const flagNamespaced = "--watch-cache-namespaced"
 

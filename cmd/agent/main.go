@@ -60,7 +60,7 @@ type RunCmd struct {
 	PodName      string   `help:"Name of the pod. Its Machine and its state Secret have the same name." env:"POD_NAME" required:""`
 	PodNamespace string   `help:"Namespace of the pod." env:"POD_NAMESPACE" required:""`
 	PodIP        string   `help:"First address of the pod, to report." name:"pod-ip" env:"POD_IP"`
-	PodIPs       []string `help:"All addresses of the pod, to listen on. They tell which address families the pod has." name:"pod-ips" env:"POD_IPS"`
+	PodIPs       []string `help:"All addresses of the pod, to listen on. They show which address families the pod has." name:"pod-ips" env:"POD_IPS"`
 	Endpoints    string   `help:"TailscaleEndpoints whose ServiceAttachments the agent serves." env:"ENDPOINTS" required:""`
 	Networking   string   `help:"How packets are forwarded between tailnet and cluster: Userspace, by tailscaled and the agent, or Kernel, by rules that containerboot creates from the agent's files." enum:"Userspace,Kernel" default:"Userspace" env:"NETWORKING"`
 

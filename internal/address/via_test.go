@@ -47,8 +47,8 @@ func TestRouted(t *testing.T) {
 		addr   string
 		want   bool
 	}{
-		"Device":  {reason: "A device has an address of its own.", addr: "100.64.0.9"},
-		"Device6": {reason: "A device has an IPv6 address of its own.", addr: "fd7a:115c:a1e0::9"},
+		"Device":  {reason: "A device has an address in Tailscale's range.", addr: "100.64.0.9"},
+		"Device6": {reason: "A device has an IPv6 address in Tailscale's range.", addr: "fd7a:115c:a1e0::9"},
 		"Subnet":  {reason: "An address of another network is behind a subnet router.", addr: "10.0.0.9", want: true},
 		"Subnet6": {reason: "An IPv6 address of another network is behind a subnet router.", addr: "fd00::9", want: true},
 		"Via":     {reason: "A 4via6 address is behind a subnet router.", addr: "fd7a:115c:a1e0:b1a:0:7:a01:102", want: true},

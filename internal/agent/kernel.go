@@ -134,7 +134,7 @@ func (k *kernelLoop) lookup(fn resolver.Lookup) resolver.Lookup {
 }
 
 // families returns the families in which the kernel forwards packets of this pod: the pod and
-// tailscaled have addresses of them. What is unknown counts as both.
+// tailscaled have addresses of them. An unknown list counts as both.
 func (k *kernelLoop) families(tn localapi.State) address.Families {
 	out := k.Forwarding
 	for _, addrs := range [][]netip.Addr{k.PodAddresses, tn.Addresses} {

@@ -195,7 +195,7 @@ func start(t *testing.T, sim *simtest.Running, program string) *node {
 			"acceptDNS": false, "acceptRoutes": true,
 		},
 	}
-	n.local = localapi.NewClient(n.socket)
+	n.local = &local.Client{Socket: n.socket, UseSocketOnly: true}
 	n.write(t)
 	log, err := os.Create(filepath.Join(dir, "log"))
 	if err != nil {
@@ -228,8 +228,9 @@ func start(t *testing.T, sim *simtest.Running, program string) *node {
 			t.Logf("tailscaled's log:\n%s", b)
 		}
 	})
-	n.issuer = issue.New(ctx, n.local, func() {}, logging.NewNopLogger())
-	n.watcher = localapi.NewWatcher(n.local, logging.NewNopLogger(), func(s localapi.State) {
+	c := localapi.NewClient(n.socket)
+	n.issuer = issue.New(ctx, c, issue.Options{Changed: func() {}, Attempted: func(issue.Result) {}, Log: logging.NewNopLogger()})
+	n.watcher = localapi.NewWatcher(c, logging.NewNopLogger(), func(s localapi.State) {
 		n.mu.Lock()
 		n.state = s
 		n.mu.Unlock()

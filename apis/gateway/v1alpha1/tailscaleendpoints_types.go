@@ -143,7 +143,7 @@ type Endpoint struct {
 	// TailscaleCIDR is a range of addresses that are reached through the tailnet, such as hosts
 	// behind a subnet router. Each address becomes an endpoint NAME-ADDRESS, such as
 	// plc-10-1-1-7, or NAME-GROUP with the last group of an IPv6 address. It has this endpoint's
-	// other fields, and a Service: a connection to a Service does not tell which address of a
+	// other fields, and a Service: a connection to a Service does not show which address of a
 	// range its client means. The first and the last address of an IPv4 range are left out,
 	// unless there are only one or two.
 	// +kubebuilder:validation:MaxLength=49

@@ -202,8 +202,8 @@ type NamespaceGrant struct {
 	// +optional
 	Networking []Networking `json:"networking,omitempty"`
 
-	// PrivilegedContainers allows kernel.privileged of proxies. Who can run a command in such a
-	// container can take over its node. Absent means false, in contrast to the other limits,
+	// PrivilegedContainers allows kernel.privileged of proxies. A user who can run a command in
+	// such a container can take over its node. Absent means false, in contrast to the other limits,
 	// and also for namespaces without an entry.
 	// +optional
 	PrivilegedContainers *bool `json:"privilegedContainers,omitempty"`

@@ -25,7 +25,7 @@ type Report struct {
 	// TunAbsent reports that the node's kernel has no TUN driver.
 	TunAbsent bool `json:"tunAbsent,omitempty"`
 
-	// Dropped is the address of a Service to which connections of the pod's own succeed, and
+	// Dropped is the address of a Service to which the pod's connections succeed, and
 	// packets that the pod forwards do not arrive. Empty if there is none.
 	Dropped string `json:"dropped,omitempty"`
 }
@@ -34,7 +34,7 @@ type Report struct {
 const (
 	messageTunDenied = "The tailscale container cannot open /dev/net/tun (%s): the container runtime denies it, as runc 1.2.0 to 1.2.3 and Talos do. Set spec.proxy.kernel.privileged to true, request the resource of a device plugin in spec.proxy.resources, or use networking Userspace"
 	messageTunAbsent = "The node's kernel has no TUN driver (%s). Load the module tun on the nodes, or use networking Userspace"
-	messageDropped   = "The cluster's network drops packets that the pod forwards to addresses of Services such as %s, and not those of its own connections, as Cilium does whose socket load balancer replaces kube-proxy. Set Cilium's socketLB.hostNamespaceOnly to true. Until then tailscaled carries the connections of services with port numbers, and services with all ports are not reached"
+	messageDropped   = "The cluster's network drops packets that the pod forwards to addresses of Services such as %s, and not those of connections that it opens, as Cilium does whose socket load balancer replaces kube-proxy. Set Cilium's socketLB.hostNamespaceOnly to true. Until then tailscaled carries the connections of services with port numbers, and services with all ports are not reached"
 	messageForward   = "The kernel forwards no packets of the pod. See the init container network, or whether kubelet allows the sysctl net.ipv4.ip_forward"
 )
 

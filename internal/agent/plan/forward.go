@@ -43,7 +43,7 @@ type ForwardInput struct {
 	Families address.Families
 
 	// Dropped reports that the cluster drops packets to addresses of Services that the pod
-	// forwards, and not those of its own connections.
+	// forwards, and not those of the connections that it opens.
 	Dropped bool
 
 	Attachments []v1alpha1.ServiceAttachment
