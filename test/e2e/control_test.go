@@ -44,15 +44,15 @@ const proxySelector = meta.LabelEndpoints + " in (proxies, more)"
 // proxyMachines are the Machines of both TailscaleEndpoints.
 var proxyMachines = []string{"more-ingress-0", "more-ingress-1", "proxies-ingress-0", "proxies-ingress-1"}
 
-// An identity is what a machine must not lose.
-type identity struct {
+// A machineIdentity is what a machine must not lose.
+type machineIdentity struct {
 	NodeID    string
 	Addresses []string
 	Approval  string
 }
 
 // identities returns the identities of the Machines, from the tailnet's view.
-func identities(t *testing.T) map[string]identity {
+func identities(t *testing.T) map[string]machineIdentity {
 	t.Helper()
 	b, err := rawState(t.Context(), tailnetOne.env(t, "TAILNET_API"))
 	if err != nil {
@@ -74,9 +74,9 @@ func identities(t *testing.T) map[string]identity {
 	if err := json.Unmarshal(b, &s); err != nil {
 		t.Fatalf("cannot parse the tailnet: %v", err)
 	}
-	out := map[string]identity{}
+	out := map[string]machineIdentity{}
 	for _, m := range proxyMachines {
-		i := identity{NodeID: jsonpath(t, "machines.tailnet.gateway.tailscale.com", m, "{.metadata.annotations.gateway\\.tailscale\\.com/node-id}")}
+		i := machineIdentity{NodeID: jsonpath(t, "machines.tailnet.gateway.tailscale.com", m, "{.metadata.annotations.gateway\\.tailscale\\.com/node-id}")}
 		for _, d := range s.Devices {
 			if d.NodeID == i.NodeID {
 				i.Addresses = d.Addresses
@@ -95,9 +95,9 @@ func identities(t *testing.T) map[string]identity {
 }
 
 // allHost waits until each Machine has a device that is an approved host.
-func allHost(t *testing.T) map[string]identity {
+func allHost(t *testing.T) map[string]machineIdentity {
 	t.Helper()
-	var out map[string]identity
+	var out map[string]machineIdentity
 	eventually(t, patience, "all machines host svc:web", func() string {
 		out = identities(t)
 		for name, i := range out {
@@ -220,7 +220,7 @@ func restartsWithoutControl(t *testing.T) {
 
 // keptIdentities waits until all proxies are back, and checks that they have their identities, and
 // that no key was issued.
-func keptIdentities(t *testing.T, before map[string]identity, keys []string) {
+func keptIdentities(t *testing.T, before map[string]machineIdentity, keys []string) {
 	t.Helper()
 	took := eventually(t, 2*patience, "ready pods", func() string {
 		for _, m := range proxyMachines {
@@ -240,7 +240,7 @@ func keptIdentities(t *testing.T, before map[string]identity, keys []string) {
 	answered(t, "web", "web", patience)
 }
 
-func deviceIDs(all map[string]identity) map[string]string {
+func deviceIDs(all map[string]machineIdentity) map[string]string {
 	out := map[string]string{}
 	for m, i := range all {
 		out[m] = i.NodeID + " " + strings.Join(i.Addresses, " ")
