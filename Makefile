@@ -270,7 +270,7 @@ test-restore: ## Lose a real cluster, and restore its backup into another one of
 	$(GO_TEST_VERBOSE) -tags=e2e,restore -count=1 -timeout=60m -run TestRestore ./test/e2e -args -version=$(VERSION)
 
 .PHONY: test-control
-test-control: ## Start all proxies again while the control server refuses, limits or fails for two minutes each: none loses its identity; takes 25 minutes.
+test-control: ## Start all proxies again while the control server refuses, limits or fails for two minutes each: none loses its identity; takes 15 minutes.
 	$(GO_TEST_VERBOSE) -tags=e2e,control -count=1 -timeout=60m -run TestControl ./test/e2e -args -version=$(VERSION)
 
 .PHONY: conformance

@@ -8,6 +8,7 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"os/exec"
 	"slices"
 	"strings"
 	"syscall"
@@ -135,7 +136,10 @@ func controlFails(t *testing.T, args ...string) (heal func()) {
 	heal = func() {
 		if !healed {
 			healed = true
-			labCommand(t, "tailnet-fault", "--clear")
+			// Also after the test, whose context has ended.
+			if out, err := exec.Command(lab, "tailnet-fault", "--clear").CombinedOutput(); err != nil {
+				t.Errorf("cannot end the fault: %v\n%s", err, out)
+			}
 		}
 	}
 	t.Cleanup(heal)
@@ -199,7 +203,7 @@ func restartsWithoutControl(t *testing.T) {
 	before, keys := allHost(t), loginKeys(t)
 	heal := controlFails(t, "--refuse")
 	killed := 0
-	for pid := range processes(t, proxy.EnvPodName+"="+pod, proxy.EnvPodNamespace+"="+namespace, "TS_KUBE_SECRET="+pod) {
+	for pid := range processes(t, proxy.EnvPodName+"="+pod, "TS_KUBE_SECRET="+pod) {
 		_ = syscall.Kill(pid, syscall.SIGKILL) // One may end with the other.
 		killed++
 	}
