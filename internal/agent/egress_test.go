@@ -327,9 +327,10 @@ func TestEgressRestart(t *testing.T) {
 		_, err := ping(port)
 		return err == nil
 	})
-	if code, body := p.get(proxy.PathReadiness); code != http.StatusOK {
-		t.Errorf("It must be ready, got %d: %s", code, body)
-	}
+	eventually(t, "It must be ready once the target's device has answered a ping.", http.StatusOK, func() int {
+		code, _ := p.get(proxy.PathReadiness)
+		return code
+	})
 }
 
 func TestEgressPreStop(t *testing.T) {
