@@ -70,7 +70,7 @@ func (o *options) check() (*regexp.Regexp, error) {
 	if o.Prefix != "" && !prefixes.MatchString(o.Prefix) {
 		return nil, usageError{errors.Errorf("--prefix must be %s and up to 20 lower case letters, digits and dashes", prefixRoot)}
 	}
-	if o.Yes && !(o.Cleanup && o.Prefix != "") {
+	if o.Yes && (!o.Cleanup || o.Prefix == "") {
 		return nil, usageError{errors.New("--yes needs --cleanup and --prefix")}
 	}
 	if o.Timeout <= 0 || o.Settle <= 0 {

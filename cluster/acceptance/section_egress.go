@@ -63,7 +63,7 @@ func (t *turn) answerThrough(ctx context.Context, p *proxy, to netip.AddrPort) (
 		defer cancel()
 		c, err := d.Dial(ctx, to)
 		if err != nil {
-			return err.Error(), nil //nolint:nilerr // It may be reached a moment later.
+			return err.Error(), nil // It may be reached a moment later.
 		}
 		defer func() { _ = c.Close() }() // All was read.
 		if err := c.SetDeadline(time.Now().Add(dialTimeout)); err != nil {
@@ -71,7 +71,7 @@ func (t *turn) answerThrough(ctx context.Context, p *proxy, to netip.AddrPort) (
 		}
 		line, err := bufio.NewReader(c).ReadString('\n')
 		if err != nil {
-			return err.Error(), nil //nolint:nilerr // As above.
+			return err.Error(), nil
 		}
 		word, _, _ = strings.Cut(strings.TrimSpace(line), " ")
 		return "", nil

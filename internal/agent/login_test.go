@@ -156,6 +156,7 @@ func (p *pod) loginError() string {
 
 // TestHold shows when containerboot waits for control.
 func TestHold(t *testing.T) {
+	t.Parallel()
 	partial := stateSecret()
 	delete(partial.Data, "_machinekey")
 	cases := map[string]struct {

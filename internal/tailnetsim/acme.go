@@ -113,37 +113,37 @@ func (f *acmeFront) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refusal.write(w)
 		return
 	}
-	res, answer, err := f.forward(r, body)
+	answer, err := f.forward(r, body)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadGateway)
 		return
 	}
-	if count != nil && res.StatusCode < http.StatusMultipleChoices {
+	if count != nil && answer.status < http.StatusMultipleChoices {
 		f.sim.mu.Lock()
-		count(res, answer)
+		count(answer.body)
 		f.sim.mu.Unlock()
 	}
-	maps.Copy(w.Header(), res.Header)
-	w.WriteHeader(res.StatusCode)
-	_, _ = w.Write(answer) // The client is gone.
+	maps.Copy(w.Header(), answer.header)
+	w.WriteHeader(answer.status)
+	_, _ = w.Write(answer.body) //nolint:gosec // The answer is the ACME server's, and the client no browser. It may be gone.
 }
 
 // forward sends a request to the ACME server.
-func (f *acmeFront) forward(r *http.Request, body []byte) (*http.Response, []byte, error) {
+func (f *acmeFront) forward(r *http.Request, body []byte) (*reply, error) {
 	u := *f.server
 	u.Path, u.RawQuery = r.URL.Path, r.URL.RawQuery
-	req, err := http.NewRequestWithContext(r.Context(), r.Method, u.String(), bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(r.Context(), r.Method, u.String(), bytes.NewReader(body)) //nolint:gosec // The host is that of the options.
 	if err != nil {
-		return nil, nil, errors.Wrap(err, "cannot make request")
+		return nil, errors.Wrap(err, "cannot make request")
 	}
 	req.Header, req.Host = r.Header.Clone(), r.Host
-	res, err := f.client.Do(req)
+	res, err := f.client.Do(req) //nolint:gosec // As above.
 	if err != nil {
-		return nil, nil, errors.Wrap(err, "cannot ask the ACME server")
+		return nil, errors.Wrap(err, "cannot ask the ACME server")
 	}
 	defer res.Body.Close() // Only read.
-	answer, err := io.ReadAll(io.LimitReader(res.Body, maxBody))
-	return res, answer, errors.Wrap(err, "cannot read the ACME server's answer")
+	b, err := io.ReadAll(io.LimitReader(res.Body, maxBody))
+	return &reply{header: res.Header, status: res.StatusCode, body: b}, errors.Wrap(err, "cannot read the ACME server's answer")
 }
 
 // acmePaths are the paths of an ACME server that the front watches.
@@ -159,7 +159,7 @@ func (f *acmeFront) readDirectory(r *http.Request) error {
 	}
 	get := r.Clone(r.Context())
 	get.Method, get.URL = http.MethodGet, f.server
-	_, b, err := f.forward(get, nil)
+	answer, err := f.forward(get, nil)
 	if err != nil {
 		return err
 	}
@@ -167,7 +167,7 @@ func (f *acmeFront) readDirectory(r *http.Request) error {
 		NewAccount string `json:"newAccount"`
 		NewOrder   string `json:"newOrder"`
 	}
-	if err := json.Unmarshal(b, &dir); err != nil {
+	if err := json.Unmarshal(answer.body, &dir); err != nil {
 		return errors.Wrap(err, "cannot decode the ACME server's directory")
 	}
 	f.sim.mu.Lock()
@@ -212,7 +212,7 @@ func parseACME(body []byte) acmeRequest {
 }
 
 // check returns the refusal of a request, or how to count the accepted one. Both may be nil.
-func (f *acmeFront) check(r *http.Request, req acmeRequest) (func(*http.Response, []byte), *acmeRefusal) {
+func (f *acmeFront) check(r *http.Request, req acmeRequest) (func([]byte), *acmeRefusal) {
 	f.sim.mu.Lock()
 	defer f.sim.mu.Unlock()
 	l, now := f.sim.switches.ACME, f.now()
@@ -220,7 +220,7 @@ func (f *acmeFront) check(r *http.Request, req acmeRequest) (func(*http.Response
 	case r.Method != http.MethodPost:
 		return nil, nil
 	case finalizes:
-		return func(*http.Response, []byte) {
+		return func([]byte) {
 			f.book.issued(f.now(), o, l)
 			delete(f.orders, r.URL.Path)
 		}, nil
@@ -229,14 +229,14 @@ func (f *acmeFront) check(r *http.Request, req acmeRequest) (func(*http.Response
 	case r.URL.Path == f.paths.newOrder:
 		return f.newOrder(now, req, l)
 	}
-	return func(res *http.Response, b []byte) {
+	return func(b []byte) {
 		if id := certificateID(b); id != "" {
 			f.book.issuedTo[id] = req.account
 		}
 	}, nil
 }
 
-func (f *acmeFront) newAccount(r *http.Request, now time.Time, req acmeRequest, l ACMELimits) (func(*http.Response, []byte), *acmeRefusal) {
+func (f *acmeFront) newAccount(r *http.Request, now time.Time, req acmeRequest, l ACMELimits) (func([]byte), *acmeRefusal) {
 	var p struct {
 		OnlyReturnExisting bool `json:"onlyReturnExisting"`
 	}
@@ -247,14 +247,14 @@ func (f *acmeFront) newAccount(r *http.Request, now time.Time, req acmeRequest, 
 	if refusal := f.book.account(now, address, l); refusal != nil {
 		return nil, refusal
 	}
-	return func(*http.Response, []byte) {
+	return func([]byte) {
 		f.book.accounts[req.thumbprint] = true
 		spend(f.book.addresses, address, f.now(), l.Accounts)
 		f.sim.log.Info("ACME account registered", "address", address)
 	}, nil
 }
 
-func (f *acmeFront) newOrder(now time.Time, req acmeRequest, l ACMELimits) (func(*http.Response, []byte), *acmeRefusal) {
+func (f *acmeFront) newOrder(now time.Time, req acmeRequest, l ACMELimits) (func([]byte), *acmeRefusal) {
 	var p struct {
 		Identifiers []struct{ Value string }
 		Replaces    string
@@ -270,7 +270,7 @@ func (f *acmeFront) newOrder(now time.Time, req acmeRequest, l ACMELimits) (func
 	if refusal := f.book.order(now, o, l); refusal != nil {
 		return nil, refusal
 	}
-	return func(_ *http.Response, b []byte) {
+	return func(b []byte) {
 		var order struct{ Finalize string }
 		if json.Unmarshal(b, &order) == nil && order.Finalize != "" {
 			f.orders[pathOf(order.Finalize)] = o

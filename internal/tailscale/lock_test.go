@@ -99,7 +99,7 @@ func TestLockSecretsStay(t *testing.T) {
 			t.Errorf("ParseLockSigner(...) of a text of length %d: want an error without the text, got: %v", len(bad), err)
 		}
 	}
-	js, err := json.Marshal(s)
+	js, err := json.Marshal(s) //nolint:staticcheck // No field is exported: the test shows it.
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -79,6 +79,7 @@ func minor(version string) string { return version[:strings.LastIndexByte(versio
 
 // TestVersions has a proxy of each version host a service, and use a peer.
 func TestVersions(t *testing.T) {
+	t.Parallel()
 	for version, program := range versions(t) {
 		t.Run(version, func(t *testing.T) {
 			t.Parallel()

@@ -68,17 +68,17 @@ func authorities(o Options) *x509.CertPool {
 	}
 	for dir := range strings.SplitSeq(o.CertDir, ":") {
 		// The pattern has no error: the directory's name is not one.
-		found, _ := filepath.Glob(filepath.Join(dir, "*"))
+		matches, _ := filepath.Glob(filepath.Join(dir, "*"))
 		if dir != "" {
-			files = append(files, found...)
+			files = append(files, matches...)
 		}
 	}
-	pool, any := x509.NewCertPool(), false
+	pool, found := x509.NewCertPool(), false
 	for _, f := range files {
 		b, err := os.ReadFile(f)
-		any = err == nil && pool.AppendCertsFromPEM(b) || any
+		found = err == nil && pool.AppendCertsFromPEM(b) || found
 	}
-	if !any {
+	if !found {
 		return nil
 	}
 	return pool

@@ -492,7 +492,7 @@ func (a certClient) CertPair(ctx context.Context, domain string) (cert, key []by
 		if ctx.Err() != nil {
 			return nil, nil, ctx.Err()
 		}
-		t := a.issuer.attempt(domain)
+		t := a.issuer.attempt(domain) //nolint:contextcheck // An attempt outlasts its callers.
 		select {
 		case <-ctx.Done():
 			return nil, nil, ctx.Err()

@@ -433,7 +433,6 @@ func TestReplace(t *testing.T) {
 
 // A renewer is a tailscaled that has a certificate.
 type renewer struct {
-	tailscaled
 	requests map[string]int
 	chain    []byte
 	renewed  []byte

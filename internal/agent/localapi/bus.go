@@ -9,6 +9,7 @@ import (
 
 	"tailscale.com/client/local"
 	"tailscale.com/ipn"
+	"tailscale.com/types/netmap"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
@@ -40,6 +41,11 @@ const (
 	// busAgain is the number of such requests after which the Watcher tries to read notifications again.
 	busAgain = 12
 )
+
+// netMap returns the whole netmap of a notification, or nil.
+func netMap(n ipn.Notify) *netmap.NetworkMap {
+	return n.NetMap //nolint:staticcheck // Versions before 1.100 report nothing else.
+}
 
 // open returns the bus and its first notification, which shows what the version reports. The caller
 // closes the bus.

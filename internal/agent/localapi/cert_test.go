@@ -50,7 +50,7 @@ func TestCertPair(t *testing.T) {
 				close(asked)
 				tc.answer(w, r)
 			})}
-			go s.Serve(l) //nolint:errcheck // It ends with the test.
+			go s.Serve(l) // It ends with the test.
 			t.Cleanup(func() { _ = s.Close() })
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()

@@ -259,7 +259,7 @@ func (p *Peers) update(n ipn.Notify) bool {
 	// node itself is a change of the netmap. Versions before 1.100 report it as NetMap.
 	peers := n.PeersChanged
 	name, whole := "", false
-	switch nm := n.NetMap; {
+	switch nm := netMap(n); {
 	case nm != nil && nm.SelfNode.Valid():
 		name, whole, peers = nm.SelfNode.Name(), true, make([]*tailcfg.Node, 0, len(nm.Peers))
 		for _, v := range nm.Peers {

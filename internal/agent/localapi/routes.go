@@ -73,7 +73,7 @@ func (t *routeTable) update(n ipn.Notify) bool {
 			t.hold(ps.NodeID, deviceOfStatus(ps))
 		}
 	}
-	switch nm := n.NetMap; {
+	switch nm := netMap(n); {
 	case nm != nil && nm.SelfNode.Valid():
 		changed, t.known, t.primary = true, true, serviceAddrs(nm.SelfNode.PrimaryRoutes().AsSlice(), nil)
 		clear(t.holders)

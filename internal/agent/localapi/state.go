@@ -118,7 +118,7 @@ func (st *State) update(n ipn.Notify, dns *tailcfg.DNSConfig) bool {
 		changed = true
 		st.LoginError = loginError(n.Health)
 	}
-	switch nm := n.NetMap; {
+	switch nm := netMap(n); {
 	case nm != nil && nm.SelfNode.Valid():
 		changed = true
 		st.setSelf(nm.SelfNode.AsStruct())

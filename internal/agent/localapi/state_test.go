@@ -44,7 +44,7 @@ func self(cm tailcfg.NodeCapMap, domains ...string) notified {
 
 // whole returns the notification of a whole netmap.
 func whole(version string, cm tailcfg.NodeCapMap, domains ...string) notified {
-	return notified{Notify: ipn.Notify{Version: version, NetMap: &netmap.NetworkMap{
+	return notified{Notify: ipn.Notify{Version: version, NetMap: &netmap.NetworkMap{ //nolint:staticcheck // As versions before 1.100 do.
 		SelfNode: (&tailcfg.Node{CapMap: cm}).View(), DNS: tailcfg.DNSConfig{CertDomains: domains},
 	}}}
 }
@@ -116,7 +116,7 @@ func TestHTTPS(t *testing.T) {
 		},
 		"NetmapWithSelf": {
 			reason:   "Version 1.98 also reports the node, which has no names: the netmap counts.",
-			notified: []notified{{Notify: ipn.Notify{Version: "1.98.10", NetMap: whole("", nil, names...).NetMap, SelfChange: &tailcfg.Node{}}}},
+			notified: []notified{{Notify: ipn.Notify{Version: "1.98.10", NetMap: whole("", nil, names...).NetMap, SelfChange: &tailcfg.Node{}}}}, //nolint:staticcheck // As above.
 			want:     want{HTTPS: true, Known: true, CertDomains: names},
 		},
 		"UntestedOff": {

@@ -184,7 +184,7 @@ func (w *Watcher) follow(ctx context.Context, bus *local.IPNBusWatcher, first ip
 func (w *Watcher) apply(ctx context.Context, st *State, table *routeTable, n ipn.Notify) (bool, error) {
 	var dns *tailcfg.DNSConfig
 	var err error
-	if n.SelfChange != nil && n.NetMap == nil {
+	if n.SelfChange != nil && netMap(n) == nil {
 		dns, err = w.dnsConfig(ctx)
 	}
 	changed := st.update(n, dns)
@@ -217,8 +217,8 @@ func (w *Watcher) updatePeers(n ipn.Notify, dns *tailcfg.DNSConfig) bool {
 	switch {
 	case n.InitialStatus != nil:
 		changed = w.peers.setRecords(n.InitialStatus.ExtraRecords) || changed
-	case n.NetMap != nil:
-		changed = w.peers.setRecords(n.NetMap.DNS.ExtraRecords) || changed
+	case netMap(n) != nil:
+		changed = w.peers.setRecords(netMap(n).DNS.ExtraRecords) || changed
 	case dns != nil:
 		changed = w.peers.setRecords(dns.ExtraRecords) || changed
 	}

@@ -44,8 +44,8 @@ func run(t *testing.T, w *Watcher) {
 	})
 }
 
-// comparable compares the states of tests that are not about versions and certificates.
-var comparable = cmp.Options{cmpopts.IgnoreFields(State{}, "Version", "Polled", "CertDomains", "HTTPS", "HTTPSKnown", "Routes"), cmpopts.IgnoreUnexported(State{}), cmpopts.EquateEmpty()}
+// compared are the options for comparing the states of tests that are not about versions and certificates.
+var compared = cmp.Options{cmpopts.IgnoreFields(State{}, "Version", "Polled", "CertDomains", "HTTPS", "HTTPSKnown", "Routes"), cmpopts.IgnoreUnexported(State{}), cmpopts.EquateEmpty()}
 
 // await reads states until the wanted one arrives.
 func await(t *testing.T, reason string, states <-chan State, want State) {
@@ -55,11 +55,11 @@ func await(t *testing.T, reason string, states <-chan State, want State) {
 	for {
 		select {
 		case last = <-states:
-			if cmp.Equal(want, last, comparable) {
+			if cmp.Equal(want, last, compared) {
 				return
 			}
 		case <-timeout:
-			t.Fatalf("\n%s\nstate: -want, +last:\n%s", reason, cmp.Diff(want, last, comparable))
+			t.Fatalf("\n%s\nstate: -want, +last:\n%s", reason, cmp.Diff(want, last, compared))
 		}
 	}
 }

@@ -43,11 +43,12 @@ func knock(ctx context.Context, from netip.Addr, to netip.AddrPort) (bool, error
 		return false, errors.Wrap(err, "cannot open raw socket")
 	}
 	defer func() { _ = c.Close() }()
-	source := netip.AddrPortFrom(from, uint16(firstPort+rand.IntN(ports)))
+	source := netip.AddrPortFrom(from, uint16(firstPort+rand.IntN(ports))) //nolint:gosec // The port need not be unpredictable.
 	if err := c.SetDeadline(time.Now().Add(answerTimeout)); err != nil {
 		return false, errors.Wrap(err, "cannot set deadline")
 	}
-	if _, err := c.WriteTo(segment(source, to, rand.Uint32()), &net.IPAddr{IP: to.Addr().AsSlice()}); err != nil {
+	number := rand.Uint32() //nolint:gosec // Nor need the sequence number.
+	if _, err := c.WriteTo(segment(source, to, number), &net.IPAddr{IP: to.Addr().AsSlice()}); err != nil {
 		return false, errors.Wrap(err, "cannot send")
 	}
 	b := make([]byte, 1500)

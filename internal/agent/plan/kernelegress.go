@@ -52,7 +52,7 @@ func kernelHosts(t egress.Target, in EgressInput) []localapi.Host {
 // at the first of them, and the reason if there is none.
 func (p *EgressPort) forwardTo(in EgressInput, found localapi.Host) (host localapi.Host, tags, family string) {
 	hosts := kernelHosts(p.Target, in)
-	reached := len(hosts) > 0 && !(p.Target.SingleStack && hosts[0].Addr.Is6() != in.IPv6First)
+	reached := len(hosts) > 0 && (!p.Target.SingleStack || hosts[0].Addr.Is6() == in.IPv6First)
 	if !reached {
 		if found.Addr.IsValid() {
 			family = fmt.Sprintf(messageEgressFamily, p.Target.Host, in.Families)

@@ -45,13 +45,13 @@ var settingDrivers = map[string]driver{
 			ACLsExternallyManagedOn: &yes, ACLsExternalLink: tailscale.PointerTo("https://example.com/policy"),
 			DevicesApprovalOn: &yes, DevicesAutoUpdatesOn: &yes, DevicesKeyDurationDays: tailscale.PointerTo(90),
 			UsersApprovalOn: &yes, UsersRoleAllowedToJoinExternalTailnets: tailscale.PointerTo(tailscale.RoleAllowedToJoinExternalTailnetsNone),
-			NetworkFlowLoggingOn: &yes, RegionalRoutingOn: &yes, PostureIdentityCollectionOn: &yes, HTTPSEnabled: &yes,
+			NetworkFlowLoggingOn: &yes, RegionalRoutingOn: &yes, PostureIdentityCollectionOn: &yes, HTTPSEnabled: &yes, //nolint:staticcheck // It can still be set.
 		}))
 		want := &tailscale.TailnetSettings{
 			ACLsExternallyManagedOn: true, ACLsExternalLink: "https://example.com/policy",
 			DevicesApprovalOn: true, DevicesAutoUpdatesOn: true, DevicesKeyDurationDays: 90,
 			UsersApprovalOn: true, UsersRoleAllowedToJoinExternalTailnets: tailscale.RoleAllowedToJoinExternalTailnetsNone,
-			NetworkFlowLoggingOn: true, RegionalRoutingOn: true, PostureIdentityCollectionOn: true, HTTPSEnabled: true,
+			NetworkFlowLoggingOn: true, RegionalRoutingOn: true, PostureIdentityCollectionOn: true, HTTPSEnabled: true, //nolint:staticcheck // It can still be set.
 			RouteSelection: tailscale.RouteSelectionRegionalRouting,
 		}
 		got, err := w.c.TailnetSettings().Get(w.ctx)
@@ -63,11 +63,11 @@ var settingDrivers = map[string]driver{
 		w.want(want, got, err)
 		// The two settings of routing follow each other, and exclude each other in a request.
 		w.ok(w.c.TailnetSettings().Update(w.ctx, tailscale.UpdateTailnetSettingsRequest{RouteSelection: tailscale.PointerTo(tailscale.RouteSelectionMagicRoute)}))
-		want.RegionalRoutingOn, want.RouteSelection = false, tailscale.RouteSelectionMagicRoute
+		want.RegionalRoutingOn, want.RouteSelection = false, tailscale.RouteSelectionMagicRoute //nolint:staticcheck // It can still be set.
 		got, err = w.c.TailnetSettings().Get(w.ctx)
 		w.want(want, got, err)
 		w.refused(w.c.TailnetSettings().Update(w.ctx, tailscale.UpdateTailnetSettingsRequest{
-			RegionalRoutingOn: &yes, RouteSelection: tailscale.PointerTo(tailscale.RouteSelectionRegionalRouting),
+			RegionalRoutingOn: &yes, RouteSelection: tailscale.PointerTo(tailscale.RouteSelectionRegionalRouting), //nolint:staticcheck // It can still be set.
 		}), http.StatusBadRequest)
 	},
 }

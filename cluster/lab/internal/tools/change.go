@@ -17,7 +17,7 @@ import (
 // change makes a copy of t's module in dir, which uses a copy of the upstream module without the
 // lines of t.Without, and returns its folder: an overlay cannot replace files of the module cache.
 func (b *Builder) change(ctx context.Context, t Tool, dir string) (string, error) {
-	if _, err := b.goCommand(ctx, t, b.module(t), "mod", "download", t.Module); err != nil {
+	if err := b.goCommand(ctx, t, b.module(t), "mod", "download", t.Module); err != nil {
 		return "", err
 	}
 	upstream, err := b.ModuleDir(ctx, t)
@@ -35,16 +35,16 @@ func (b *Builder) change(ctx context.Context, t Tool, dir string) (string, error
 			return "", err
 		}
 	}
-	_, err = b.goCommand(ctx, t, module, "mod", "edit", "-replace="+t.Module+"="+changed)
+	err = b.goCommand(ctx, t, module, "mod", "edit", "-replace="+t.Module+"="+changed)
 	return module, err
 }
 
-// goCommand runs a Go command on a copy of t's module and returns its output.
-func (b *Builder) goCommand(ctx context.Context, t Tool, module string, args ...string) (string, error) {
+// goCommand runs a Go command on a copy of t's module.
+func (b *Builder) goCommand(ctx context.Context, t Tool, module string, args ...string) error {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir, cmd.Env = module, environment(t, "-mod=mod")
 	out, err := cmd.CombinedOutput()
-	return string(out), errors.Wrapf(err, "cannot run go %s for tool %q: %s", args[0], t.Name, tail(string(out)))
+	return errors.Wrapf(err, "cannot run go %s for tool %q: %s", args[0], t.Name, tail(string(out)))
 }
 
 // removeLine removes the lines of a file that contain text. There must be one.

@@ -67,7 +67,7 @@ func transport(frame []byte) (protocol byte, ports []uint16) {
 		return 0, nil
 	}
 	packet := frame[headerAt:]
-	at := 0
+	var at int
 	switch binary.BigEndian.Uint16(frame[etherTypeAt:]) {
 	case etherIPv4:
 		if len(packet) < 20 {

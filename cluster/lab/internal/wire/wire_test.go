@@ -104,7 +104,7 @@ func TestJoin(t *testing.T) {
 func TestJoinLoses(t *testing.T) {
 	lost := func() int {
 		n := 0
-		synctest.Test(t, func(t *testing.T) {
+		synctest.Test(t, func(*testing.T) {
 			a, b := newLink(), newLink()
 			p := Path{RoundTrip: time.Second, Loss: 0.1}
 			p.Join(a, b, 7)

@@ -176,7 +176,7 @@ func (s *Server) netmap(state *ipn.State) ipn.Notify {
 		self.Addresses = append(self.Addresses, netip.PrefixFrom(a, a.BitLen()))
 	}
 	if s.bus == BusNetmaps {
-		return ipn.Notify{Version: s.version, State: state, NetMap: s.wholeNetmap(self)}
+		return ipn.Notify{Version: s.version, State: state, NetMap: s.wholeNetmap(self)} //nolint:staticcheck // As versions before 1.100 do.
 	}
 	return ipn.Notify{Version: s.version, State: state, SelfChange: self, PeersChanged: s.peers}
 }

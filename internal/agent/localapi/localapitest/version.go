@@ -76,7 +76,7 @@ func (s *Server) first(mask string) (ipn.Notify, error) {
 	case s.bus == BusStatus && has(ipn.NotifyInitialStatus):
 		n.InitialStatus = s.status()
 	case s.bus == BusNetmaps && has(ipn.NotifyInitialNetMap) && s.state == ipn.Running:
-		n.NetMap = s.netmap(nil).NetMap
+		n.NetMap = s.netmap(nil).NetMap //nolint:staticcheck // As versions before 1.100 do.
 	}
 	return n, nil
 }
