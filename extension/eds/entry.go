@@ -32,8 +32,11 @@ type entry struct {
 	// shares from which the resource was made.
 	shares []ir.EndpointShare
 
-	// own reports that the name is the one that hooks use for the untuned list.
+	// own reports that hooks write the name in this way.
 	own bool
+
+	// expected reports that the last snapshot has a policy with the tuning.
+	expected bool
 
 	// known reports that a snapshot had the list. A list that later snapshots lack stays as it was:
 	// either no route uses it any more or a newer replica knows better, and an Envoy that still has
@@ -54,11 +57,11 @@ type entry struct {
 	patience *time.Timer
 }
 
-// doubtful reports whether a client could have invented the name: no snapshot has the list, or the
-// name is one of many for the list. The number of other names is limited by the lists of the
-// snapshot.
+// doubtful reports whether a client could have invented the name: no snapshot has the list or the
+// tuning, or the name is one of many for the list. The number of other names is limited by the
+// lists and policies of the snapshot.
 func (e *entry) doubtful() bool {
-	return !e.known || !e.own
+	return !e.known || !e.own || !e.expected
 }
 
 // size returns the approximate number of bytes of the entry.
@@ -68,6 +71,7 @@ func (e *entry) size() int {
 
 // refresh updates the entry, and reports whether its bytes changed.
 func (e *entry) refresh(s *ir.Snapshot) (bool, error) {
+	e.expected = s.HasTuning(e.tuning)
 	shares, known := s.Shares(e.list)
 	if !known || e.known && slices.EqualFunc(e.shares, shares, sameShare) {
 		return false, nil

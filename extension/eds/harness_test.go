@@ -89,12 +89,22 @@ func (h *harness) change(c ir.Contents) {
 	h.server.Changed()
 }
 
+// doubtful returns the bytes that all clients are charged.
+func (h *harness) doubtful() int {
+	h.server.mu.Lock()
+	defer h.server.mu.Unlock()
+	return h.server.usage.all.doubtful
+}
+
 // A client is one stream.
 type client struct {
 	t         *testing.T
 	stream    grpc.BidiStreamingClient[discovery.DeltaDiscoveryRequest, discovery.DeltaDiscoveryResponse]
 	responses chan *discovery.DeltaDiscoveryResponse
 	failed    chan error
+
+	// removed are the names that received has found to be answered as removed.
+	removed []string
 }
 
 func (h *harness) endpoints() *client {
@@ -149,6 +159,7 @@ func (c *client) received() map[string]*discovery.Resource {
 			for _, res := range r.GetResources() {
 				out[res.GetName()] = res
 			}
+			c.removed = append(c.removed, r.GetRemovedResources()...)
 			c.request(&discovery.DeltaDiscoveryRequest{TypeUrl: TypeURL, ResponseNonce: r.GetNonce()})
 		default:
 			return out

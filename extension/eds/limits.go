@@ -19,9 +19,6 @@ const (
 	entrySize = 512
 )
 
-// errLimited is in the chain of each error about an exceeded limit.
-var errLimited = errors.New("limit reached")
-
 // Limits of the resources of all clients together. One address may have half of each. An Envoy has
 // a stream for each target, or one stream for all.
 type Limits struct {
@@ -31,10 +28,9 @@ type Limits struct {
 	// Subscriptions of all streams. Zero means 1,048,576, each of which takes some 100 bytes.
 	Subscriptions int
 
-	// Doubtful is the number of bytes of lists that a client could have invented: lists that no
-	// snapshot has, and other names for lists of the snapshot. Zero means 64 MiB. These include
-	// names that this replica does not know yet because another one is ahead of it, and those of
-	// lists that a BackendTrafficPolicy changes.
+	// Doubtful is the number of bytes of lists that a client could have invented: lists or tunings
+	// that no snapshot has, and other names for lists of the snapshot. Zero means 64 MiB. These
+	// include names that this replica does not know yet because another one is ahead of it.
 	Doubtful int
 }
 
@@ -68,9 +64,9 @@ func newUsage(l Limits) *usage {
 func check(what string, of, all, n, limit int) error {
 	switch {
 	case all+n > limit:
-		return errors.Wrapf(errLimited, "all Envoys have %d of %d %s", all, limit, what)
+		return errors.Errorf("limit reached: all Envoys have %d of %d %s", all, limit, what)
 	case of+n > limit/2:
-		return errors.Wrapf(errLimited, "this Envoy has %d of %d %s", of, limit/2, what)
+		return errors.Errorf("limit reached: this Envoy has %d of %d %s", of, limit/2, what)
 	}
 	return nil
 }

@@ -23,8 +23,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 )
 
-// TestHostileNames has a client invent names without end. The client reaches its limit, and others
-// are served as before.
+// TestHostileNames has a client invent names without end. The client reaches its limit: further
+// names are answered as removed, and its honest name and other clients are served as before.
 func TestHostileNames(t *testing.T) {
 	const most = 64 << 10
 	web := key("web").ClusterName()
@@ -67,12 +67,13 @@ func TestHostileNames(t *testing.T) {
 				good.received()
 
 				hostile := h.aggregated()
-				for i := 0; len(hostile.failed) == 0; i++ {
+				hostile.subscribe(web)
+				hostile.received()
+				for i := 0; testutil.ToFloat64(h.server.metrics.limited) < 10; i++ {
 					if i > most {
 						t.Fatalf("%s\n%d names remain", tc.reason, i)
 					}
-					// The stream's receiver returns the error.
-					_ = hostile.stream.Send(&discovery.DeltaDiscoveryRequest{TypeUrl: TypeURL, ResourceNamesSubscribe: []string{tc.name(i + 1)}})
+					hostile.subscribe(tc.name(i + 1))
 					synctest.Wait()
 					h.server.mu.Lock()
 					if got := h.server.usage.all.doubtful; got > most/2 {
@@ -80,21 +81,46 @@ func TestHostileNames(t *testing.T) {
 					}
 					h.server.mu.Unlock()
 				}
-				if got := grpcstatus.Code(<-hostile.failed); got != codes.ResourceExhausted {
-					t.Errorf("%s\nwant %s, got %s", tc.reason, codes.ResourceExhausted, got)
-				}
-				if got := testutil.ToFloat64(h.server.metrics.limited); got != 1 {
-					t.Errorf("want one refusal counted, got %v", got)
+				hostile.received()
+				if got := len(hostile.removed); got != 10 {
+					t.Errorf("%s\nwant 10 names answered as removed, got %d", tc.reason, got)
 				}
 
 				h.change(targets(target("web", "10.0.0.2")))
 				<-time.After(time.Minute)
-				if diff := cmp.Diff(map[string][]string{web: {"10.0.0.2"}}, good.addresses()); diff != "" {
-					t.Errorf("another client should be served as before: -want, +got:\n%s", diff)
+				for who, c := range map[string]*client{"another client": good, "the client's honest name": hostile} {
+					if diff := cmp.Diff([]string{"10.0.0.2"}, c.addresses()[web]); diff != "" {
+						t.Errorf("%s should be served as before: -want, +got:\n%s", who, diff)
+					}
 				}
 			})
 		})
 	}
+}
+
+// TestExpectedTunings checks that many policies of one target do not exhaust the limit of invented
+// names.
+func TestExpectedTunings(t *testing.T) {
+	const most, lists = 64 << 10, 1200
+	c := targets(target("web", "10.0.0.1"))
+	c.Tunings = map[ir.RouteKey]map[string]ir.Tuning{}
+	var names []string
+	for i := range lists {
+		tuning := ir.Tuning{HealthPort: uint32(i + 1), Zones: []ir.ZoneWeight{{Zone: "a", Weight: 3}}}
+		c.Tunings[ir.RouteKey{Kind: ir.KindHTTPRoute, NamespacedName: named(strconv.Itoa(i))}] = map[string]ir.Tuning{"": tuning}
+		tuning.PreferLocal = i%2 == 0
+		names = append(names, tuning.Name(key("web").ClusterName()))
+	}
+	runWithin(t, Limits{Doubtful: most}, c, func(h *harness) {
+		envoy := h.aggregated()
+		envoy.subscribe(names...)
+		if got := len(envoy.received()); got != lists {
+			t.Errorf("want %d lists, got %d", lists, got)
+		}
+		if got := h.doubtful(); got != 0 {
+			t.Errorf("lists that policies tune should not be charged, got %d bytes", got)
+		}
+	})
 }
 
 // TestDoubtfulBecomesKnown checks a replica that lags: a name that becomes known is no longer
@@ -104,12 +130,12 @@ func TestDoubtfulBecomesKnown(t *testing.T) {
 		c := h.endpoints()
 		c.subscribe(key("web").ClusterName())
 		synctest.Wait()
-		if h.server.usage.all.doubtful == 0 {
+		if h.doubtful() == 0 {
 			t.Error("an unknown name should be charged")
 		}
 		h.change(targets(target("web", "10.0.0.1")))
 		<-time.After(time.Minute)
-		if got := h.server.usage.all.doubtful; got != 0 {
+		if got := h.doubtful(); got != 0 {
 			t.Errorf("a known name should not be charged, got %d bytes", got)
 		}
 	})
@@ -146,8 +172,11 @@ func TestHostileStreams(t *testing.T) {
 		}
 		other := h.endpoints()
 		other.subscribe(names[0])
-		if got := grpcstatus.Code(<-other.failed); got != codes.ResourceExhausted {
-			t.Errorf("a subscription too many: want %s, got %s", codes.ResourceExhausted, got)
+		if diff := cmp.Diff(map[string]*discovery.Resource{}, other.received()); diff != "" {
+			t.Errorf("a subscription too many: -want, +got:\n%s", diff)
+		}
+		if diff := cmp.Diff(names[:1], other.removed); diff != "" {
+			t.Errorf("a subscription too many: removed: -want, +got:\n%s", diff)
 		}
 		c.request(&discovery.DeltaDiscoveryRequest{TypeUrl: TypeURL, ResourceNamesUnsubscribe: names[1:]})
 		synctest.Wait()
@@ -164,10 +193,13 @@ func TestHostileStreams(t *testing.T) {
 func TestHostileSizes(t *testing.T) {
 	web := key("web").ClusterName()
 	run(t, targets(target("web", "10.0.0.1")), func(h *harness) {
-		long := h.endpoints()
-		long.subscribe(strings.Repeat("a", maxName+1))
-		if got := grpcstatus.Code(<-long.failed); got != codes.InvalidArgument {
-			t.Errorf("a name that is too long: want %s, got %s", codes.InvalidArgument, got)
+		long := h.aggregated()
+		long.subscribe(strings.Repeat("a", maxName+1), web)
+		if diff := cmp.Diff(map[string][]string{web: {"10.0.0.1"}}, long.addresses()); diff != "" {
+			t.Errorf("a name beside one that is too long: -want, +got:\n%s", diff)
+		}
+		if diff := cmp.Diff([]string{strings.Repeat("a", maxName+1)}, long.removed); diff != "" {
+			t.Errorf("a name that is too long: removed: -want, +got:\n%s", diff)
 		}
 
 		const clients, size = 64, 1 << 20

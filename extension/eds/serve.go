@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
@@ -57,12 +58,7 @@ func (s *Server) serve(stream deltaStream) error {
 		if err != nil {
 			return err
 		}
-		switch err := s.handle(st, r); {
-		case errors.Is(err, errLimited):
-			// Envoy tries again, with growing pauses, and keeps its endpoints.
-			s.opts.Log.Info("An Envoy exceeds a limit", "node", st.node, "address", st.account.address, "error", err)
-			return status.Error(codes.ResourceExhausted, err.Error())
-		case err != nil:
+		if err := s.handle(st, r); err != nil {
 			return status.Error(codes.InvalidArgument, err.Error())
 		}
 	}
@@ -87,8 +83,7 @@ func first(s string) string {
 	return strings.Clone(strings.ToValidUTF8(s[:min(len(s), most)], ""))
 }
 
-// handle handles a request, which subscribes, unsubscribes, or answers the last response. A refused
-// response is not sent again; the next change is.
+// handle handles a request, which subscribes, unsubscribes, or answers a response.
 func (s *Server) handle(st *stream, r *discovery.DeltaDiscoveryRequest) error {
 	if t := r.GetTypeUrl(); t != "" && t != TypeURL {
 		return errors.Errorf("only endpoints are served, not %q", t)
@@ -97,26 +92,40 @@ func (s *Server) handle(st *stream, r *discovery.DeltaDiscoveryRequest) error {
 		// Only the first request of a stream names the node.
 		st.node = first(id)
 	}
-	if d := r.GetErrorDetail(); d != nil {
-		s.metrics.refused.Inc()
-		s.opts.Log.Info("Envoy refuses endpoints", "node", st.node, "xds-clusters", s.some(st), "reason", first(d.GetMessage()))
-	}
+	s.settle(st, r)
 	if len(r.GetResourceNamesUnsubscribe()) > 0 {
 		s.unsubscribe(st, r.GetResourceNamesUnsubscribe())
 	}
-	if len(r.GetResourceNamesSubscribe()) > 0 {
-		return s.subscribe(st, r.GetResourceNamesSubscribe(), r.GetInitialResourceVersions())
+	if err := s.subscribe(st, r.GetResourceNamesSubscribe(), r.GetInitialResourceVersions()); err != nil {
+		s.opts.Log.Info("Cannot serve endpoints to an Envoy", "node", st.node, "address", st.account.address, "error", first(err.Error()))
 	}
 	return nil
 }
 
-// some returns some of a stream's lists for a log: mostly there is only one.
-func (s *Server) some(st *stream) string {
-	const most = 3
+// settle records the client's answer to a response, if the request is one.
+func (s *Server) settle(st *stream, r *discovery.DeltaDiscoveryRequest) {
+	nonce, err := strconv.ParseUint(r.GetResponseNonce(), 10, 64)
+	if err != nil {
+		// The first request of a stream answers nothing.
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var names []string
-	for e := range st.subscriptions {
+	d := r.GetErrorDetail()
+	if d == nil {
+		st.accept(nonce)
+		return
+	}
+	s.metrics.refused.Inc()
+	s.opts.Log.Info("Envoy refuses endpoints", "node", st.node, "xds-clusters", some(st.refuse(nonce)), "reason", first(d.GetMessage()))
+	s.start(st)
+}
+
+// some returns some of the lists for a log.
+func some(entries []*entry) string {
+	const most = 3
+	names := make([]string, 0, len(entries))
+	for _, e := range entries {
 		names = append(names, e.list)
 	}
 	slices.Sort(names)

@@ -4,6 +4,7 @@
 package eds
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -174,7 +175,7 @@ func (s *Server) publish(e *entry) {
 
 // start starts a sender for a stream with due entries. The caller holds the lock.
 func (s *Server) start(st *stream) {
-	if st.sending || st.closed || len(st.due) == 0 {
+	if st.sending || st.closed || len(st.due)+len(st.rejected) == 0 {
 		return
 	}
 	st.sending = true
@@ -233,34 +234,45 @@ func (s *Server) close(st *stream) {
 }
 
 // subscribe adds subscriptions to a stream. versions are those that the client has from an earlier
-// stream, by name.
+// stream, by name. A name that cannot be served is answered as a removed list, with which Envoy
+// opens the cluster without endpoints or keeps those that it has, and ends no stream: an Envoy may
+// have the names of many tenants on one. It returns the error of the first such name.
 func (s *Server) subscribe(st *stream, names []string, versions map[string]string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	var refusal error
 	for _, name := range names {
-		e, err := s.entry(st.account, name)
-		if err != nil {
-			return err
+		if err := s.add(st, name, versions[name]); err != nil {
+			refusal = cmp.Or(refusal, err)
+			st.reject(name)
 		}
-		old, ok := st.subscriptions[e]
-		if !ok {
-			if err := s.usage.subscribe(st); err != nil {
-				s.forget(e)
-				s.metrics.limited.Inc()
-				return err
-			}
-			e.streams = append(e.streams, st)
-			s.metrics.subscriptions.Inc()
-		}
-		// A client that subscribes again wants the resource again. No version of this server is
-		// longer.
-		if old.version = versions[name]; len(old.version) > versionLength {
-			old.version = ""
-		}
-		st.subscriptions[e] = old
-		st.mark(e)
 	}
 	s.start(st)
+	return refusal
+}
+
+// add adds a subscription to a stream. The caller holds the lock.
+func (s *Server) add(st *stream, name, version string) error {
+	e, err := s.entry(st.account, name)
+	if err != nil {
+		return err
+	}
+	sub, ok := st.subscriptions[e]
+	if !ok {
+		if err := s.usage.subscribe(st); err != nil {
+			s.forget(e)
+			s.metrics.limited.Inc()
+			return err
+		}
+		e.streams = append(e.streams, st)
+		s.metrics.subscriptions.Inc()
+	}
+	// A client that subscribes again wants the resource again. No version of this server is longer.
+	if sub.version = version; len(sub.version) > versionLength {
+		sub.version = ""
+	}
+	st.subscriptions[e] = sub
+	st.mark(e)
 	return nil
 }
 
@@ -276,8 +288,12 @@ func (s *Server) unsubscribe(st *stream, names []string) {
 
 // drop removes a subscription, and the entry with its last one. The caller holds the lock.
 func (s *Server) drop(st *stream, e *entry) {
-	if _, ok := st.subscriptions[e]; !ok {
+	sub, ok := st.subscriptions[e]
+	if !ok {
 		return
+	}
+	if sub.alone {
+		st.alone--
 	}
 	delete(st.subscriptions, e)
 	s.usage.unsubscribe(st)
@@ -314,7 +330,8 @@ func (s *Server) entry(by *account, name string) (*entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &entry{name: name, list: list, tuning: tuning, own: name == list || name == xds.XDSTPName(list), by: by}
+	own := tuning.Name(list)
+	e := &entry{name: name, list: list, tuning: tuning, own: name == own || name == xds.XDSTPName(own), by: by}
 	if _, err := e.refresh(s.snapshot()); err != nil {
 		return nil, err
 	}

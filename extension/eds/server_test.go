@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -132,39 +134,55 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
-func TestRefuse(t *testing.T) {
+// TestRejectedNames checks that names which cannot be served are answered as removed, and that the
+// stream, which has names of other tenants, continues.
+func TestRejectedNames(t *testing.T) {
 	cases := map[string]struct {
-		reason  string
-		request *discovery.DeltaDiscoveryRequest
+		reason string
+		name   string
 	}{
 		"Wildcard": {
-			reason:  "No client should get all lists.",
-			request: &discovery.DeltaDiscoveryRequest{TypeUrl: TypeURL, ResourceNamesSubscribe: []string{"*"}},
+			reason: "No client should get all lists.",
+			name:   "*",
 		},
 		"Glob": {
-			reason:  "A collection of xdstp names is a wildcard too.",
-			request: &discovery.DeltaDiscoveryRequest{TypeUrl: TypeURL, ResourceNamesSubscribe: []string{xds.XDSTPName("tailscale/*")}},
+			reason: "A collection of xdstp names is a wildcard too.",
+			name:   xds.XDSTPName("tailscale/*"),
 		},
 		"Authority": {
-			reason:  "The server has no names of other authorities.",
-			request: &discovery.DeltaDiscoveryRequest{TypeUrl: TypeURL, ResourceNamesSubscribe: []string{"xdstp://other/envoy.config.endpoint.v3.ClusterLoadAssignment/a"}},
+			reason: "The server has no names of other authorities.",
+			name:   "xdstp://other/envoy.config.endpoint.v3.ClusterLoadAssignment/a",
 		},
-		"Type": {
-			reason:  "Other types are not served.",
-			request: &discovery.DeltaDiscoveryRequest{TypeUrl: "type.googleapis.com/envoy.config.cluster.v3.Cluster", ResourceNamesSubscribe: []string{"a"}},
+		"Encoding": {
+			reason: "The name cannot be decoded.",
+			name:   xds.XDSTPName("tailscale/%zz"),
 		},
 	}
+	web := key("web").ClusterName()
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			run(t, ir.Contents{}, func(h *harness) {
+			run(t, targets(target("web", "10.0.0.1")), func(h *harness) {
 				c := h.aggregated()
-				c.request(tc.request)
-				if got := grpcstatus.Code(<-c.failed); got != codes.InvalidArgument {
-					t.Errorf("\n%s\nwant %s, got %s", tc.reason, codes.InvalidArgument, got)
+				c.subscribe(tc.name, web)
+				if diff := cmp.Diff(map[string][]string{web: {"10.0.0.1"}}, c.addresses()); diff != "" {
+					t.Errorf("\n%s\nlists of other names: -want, +got:\n%s", tc.reason, diff)
+				}
+				if diff := cmp.Diff([]string{tc.name}, c.removed); diff != "" {
+					t.Errorf("\n%s\nremoved: -want, +got:\n%s", tc.reason, diff)
 				}
 			})
 		})
 	}
+}
+
+func TestOtherType(t *testing.T) {
+	run(t, ir.Contents{}, func(h *harness) {
+		c := h.aggregated()
+		c.request(&discovery.DeltaDiscoveryRequest{TypeUrl: "type.googleapis.com/envoy.config.cluster.v3.Cluster", ResourceNamesSubscribe: []string{"a"}})
+		if got := grpcstatus.Code(<-c.failed); got != codes.InvalidArgument {
+			t.Errorf("want %s, got %s", codes.InvalidArgument, got)
+		}
+	})
 }
 
 func TestChange(t *testing.T) {
@@ -269,6 +287,66 @@ func TestAcknowledge(t *testing.T) {
 		<-time.After(time.Minute)
 		if diff := cmp.Diff(map[string][]string{web: {"10.0.0.2"}}, c.addresses()); diff != "" {
 			t.Errorf("the next change was not sent after a refusal: -want, +got:\n%s", diff)
+		}
+	})
+}
+
+// TestRefusedTogether has an Envoy refuse each response that has the list of one tenant, as Envoy
+// does: as a whole. The lists of others reach it, and so do their changes.
+func TestRefusedTogether(t *testing.T) {
+	bad := key("bad").ClusterName()
+	contents := func(address string) ir.Contents {
+		all := []*ir.Target{target("bad", address)}
+		for i := range 40 {
+			all = append(all, target("web-"+strconv.Itoa(i), address))
+		}
+		return targets(all...)
+	}
+	run(t, contents("10.0.0.1"), func(h *harness) {
+		c := h.aggregated()
+		names := []string{bad}
+		for i := range 40 {
+			names = append(names, key("web-"+strconv.Itoa(i)).ClusterName())
+		}
+		c.subscribe(names...)
+		refused, responses := 0, 0
+		answer := func() map[string]string {
+			out := map[string]string{}
+			for {
+				synctest.Wait()
+				select {
+				case r := <-c.responses:
+					responses++
+					answer := &discovery.DeltaDiscoveryRequest{TypeUrl: TypeURL, ResponseNonce: r.GetNonce()}
+					if slices.ContainsFunc(r.GetResources(), func(r *discovery.Resource) bool { return r.GetName() == bad }) {
+						refused++
+						answer.ErrorDetail = &status.Status{Code: int32(codes.Internal), Message: "malformed IP address"}
+					} else {
+						for _, r := range r.GetResources() {
+							out[r.GetName()] = r.GetVersion()
+						}
+					}
+					c.request(answer)
+				default:
+					return out
+				}
+			}
+		}
+		if got := len(answer()); got != 40 {
+			t.Errorf("want the lists of 40 others, got %d", got)
+		}
+		if refused != 2 {
+			t.Errorf("want the list refused twice, with others and alone, got %d", refused)
+		}
+
+		refused, responses = 0, 0
+		h.change(contents("10.0.0.2"))
+		<-time.After(time.Minute)
+		if got := len(answer()); got != 40 {
+			t.Errorf("want changes of 40 others, got %d", got)
+		}
+		if refused != 1 || responses != 2 {
+			t.Errorf("want two responses, of which one is refused: others together, and the refused list alone; got %d, %d", responses, refused)
 		}
 	})
 }

@@ -77,7 +77,7 @@ func (s *Store) recomputeSettings(e *edit) {
 			continue
 		}
 		e.digest(routeContributor(k), settingsSum(k, old), settingsSum(k, now))
-		e.next.Settings.Put(e.next, k, now, now.Equal(ir.Settings{}))
+		e.next.PutSettings(e.next, k, now)
 	}
 }
 

@@ -51,6 +51,9 @@ type Tables struct {
 	// Settings are the settings of BackendTrafficPolicies, by route.
 	Settings Table[RouteKey, Settings]
 
+	// Tunings are the numbers of rules by the part of their Tunings that names of lists have.
+	Tunings Table[string, int]
+
 	// Grants are the references across namespaces that a ReferenceGrant allows.
 	Grants Table[Grant, bool]
 
@@ -192,6 +195,13 @@ func NewSnapshot(c Contents) *Snapshot {
 		settings[k] = of
 	}
 	t.Settings = newTable(settings)
+	tunings := map[string]int{}
+	for _, of := range settings {
+		for _, tuning := range of.Tunings {
+			tunings[tuning.listed()]++
+		}
+	}
+	t.Tunings = newTable(tunings)
 	grants := make(map[Grant]bool, len(c.Grants))
 	for _, g := range c.Grants {
 		grants[g] = true
@@ -229,6 +239,25 @@ func (s *Snapshot) Pinned(k RouteKey, rule string) bool {
 // known.
 func (s *Snapshot) HasGatewayPolicy(k RouteKey, policy types.NamespacedName) bool {
 	return slices.Contains(s.tables.Settings.Get(k).GatewayPolicies, policy)
+}
+
+// HasTuning reports whether a list with the tuning may exist: a policy of a rule has it, apart from
+// the preference of near zones.
+func (s *Snapshot) HasTuning(t Tuning) bool {
+	name := t.listed()
+	return name == "" || s.tables.Tunings.Get(name) > 0
+}
+
+// PutSettings replaces the settings of a route in a Draft.
+func (t *Tables) PutSettings(d *Draft, k RouteKey, v Settings) {
+	for _, tuning := range t.Settings.Get(k).Tunings {
+		n := t.Tunings.Get(tuning.listed()) - 1
+		t.Tunings.Put(d, tuning.listed(), n, n == 0)
+	}
+	for _, tuning := range v.Tunings {
+		t.Tunings.Set(d, tuning.listed(), t.Tunings.Get(tuning.listed())+1)
+	}
+	t.Settings.Put(d, k, v, v.Equal(Settings{}))
 }
 
 // Tuning returns the tuning that policies set for the endpoint lists of a rule.

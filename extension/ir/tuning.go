@@ -47,6 +47,10 @@ func (t Tuning) Equal(o Tuning) bool {
 	return t.HealthPort == o.HealthPort && t.PreferLocal == o.PreferLocal && slices.Equal(t.Zones, o.Zones) && t.HTTP2 == o.HTTP2
 }
 
+// listed returns the part of a Tuning that policies set and names of lists have: the preference of
+// near zones comes from clusters.
+func (t Tuning) listed() string { return Tuning{HealthPort: t.HealthPort, Zones: t.Zones}.Name("") }
+
 // Name returns the name of the endpoint list with this Tuning. The Tuning is part of the
 // name, so that routes with different Tunings of one target have different lists.
 func (t Tuning) Name(list string) string {

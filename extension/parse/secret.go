@@ -9,6 +9,7 @@ import (
 	"crypto/rsa"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"fmt"
 	"time"
 
@@ -18,8 +19,14 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
-// rsaBits is Envoy's minimum size of an RSA key.
-const rsaBits = 2048
+const (
+	// rsaBits is Envoy's minimum size of an RSA key.
+	rsaBits = 2048
+
+	// maxChain is the greatest number of certificates in a chain. BoringSSL verifies chains of up to
+	// 100, and chains in use have three or four.
+	maxChain = 10
+)
 
 // ParseSecret returns the state of a client certificate in a Secret at a time. A nil Secret
 // is one that does not exist.
@@ -33,14 +40,17 @@ func ParseSecret(n types.NamespacedName, o *corev1.Secret, now time.Time) ir.Cer
 	if o.Type != corev1.SecretTypeTLS {
 		return invalid("is of type %q; it must be of %q", o.Type, corev1.SecretTypeTLS)
 	}
-	chain, key := o.Data[corev1.TLSCertKey], o.Data[corev1.TLSPrivateKeyKey]
-	c, err := tls.X509KeyPair(chain, key)
+	c, err := tls.X509KeyPair(o.Data[corev1.TLSCertKey], o.Data[corev1.TLSPrivateKeyKey])
 	if err != nil {
 		// The error could reveal parts of the key.
 		return invalid("has no certificate with its key under %s and %s", corev1.TLSCertKey, corev1.TLSPrivateKeyKey)
 	}
 	if !presentable(c.Leaf) {
 		return invalid("has a key that Envoy does not take; make it one of RSA with %d bits or more, or of ECDSA", rsaBits)
+	}
+	chain, key, ok := encode(c)
+	if !ok {
+		return invalid("has a certificate under %s that cannot be parsed, or more than %d; correct the certificates of authorities after the first one", corev1.TLSCertKey, maxChain)
 	}
 	p := ir.NewKeyPair(chain, key, c.Leaf)
 	switch {
@@ -56,6 +66,27 @@ func ParseSecret(n types.NamespacedName, o *corev1.Secret, now time.Time) ir.Cer
 		}
 	}
 	return ir.CertificateSecret{Pair: p, Due: p.Until}
+}
+
+// encode returns the certificates and the key in PEM, and false if Envoy would refuse them. Envoy
+// receives all secrets in one message, which it refuses as a whole, so it gets nothing that was not
+// parsed: BoringSSL fails at a block whose content is no certificate
+// (SSL_CTX_use_certificate_chain_file), of which tls.X509KeyPair parses only the first.
+func encode(c tls.Certificate) (chain, key []byte, ok bool) {
+	if len(c.Certificate) > maxChain {
+		return nil, nil, false
+	}
+	for _, der := range c.Certificate {
+		if _, err := x509.ParseCertificate(der); err != nil {
+			return nil, nil, false
+		}
+		chain = append(chain, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(c.PrivateKey)
+	if err != nil {
+		return nil, nil, false
+	}
+	return chain, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), true
 }
 
 // presentable reports whether Envoy accepts the key of a certificate. Envoy would refuse all

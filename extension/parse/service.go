@@ -60,8 +60,10 @@ type Endpoint struct {
 	Ready, Serving, Terminating bool
 }
 
-// ParseEndpointSlice parses an EndpointSlice, and drops addresses that are refused. The API
-// server refuses most of those itself.
+// ParseEndpointSlice parses an EndpointSlice, puts addresses into canonical form, and drops those
+// that are refused or that no program but the API server can parse: it stores IPv4 addresses with
+// leading zeros, such as 010.0.0.6, for compatibility (IsValidIPForLegacyField in
+// k8s.io/apimachinery/pkg/util/validation).
 func ParseEndpointSlice(o *discoveryv1.EndpointSlice, refused func(netip.Addr) bool) *EndpointSlice {
 	s := &EndpointSlice{Family: o.AddressType}
 	for _, p := range o.Ports {
@@ -73,13 +75,14 @@ func ParseEndpointSlice(o *discoveryv1.EndpointSlice, refused func(netip.Addr) b
 		if len(e.Addresses) == 0 {
 			continue
 		}
-		if a, err := netip.ParseAddr(e.Addresses[0]); err == nil && refused(a) {
+		// Only the first is used (discovery/v1 Endpoint).
+		a, err := netip.ParseAddr(e.Addresses[0])
+		if err != nil || refused(a) {
 			continue
 		}
 		ready := ptr.Deref(e.Conditions.Ready, true)
 		s.Endpoints = append(s.Endpoints, Endpoint{
-			// Only the first is used (discovery/v1 Endpoint).
-			Address:     e.Addresses[0],
+			Address:     a.String(),
 			Zone:        ptr.Deref(e.Zone, ""),
 			Ready:       ready,
 			Serving:     ptr.Deref(e.Conditions.Serving, ready),

@@ -6,7 +6,6 @@ package parse
 import (
 	"cmp"
 	"math"
-	"regexp"
 	"slices"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/ptr"
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -193,8 +193,9 @@ func (p *TrafficPolicy) Rules(r *RouteObject) []string {
 	return out
 }
 
-// zoneName matches the possible zones of nodes, which are values of a label.
-var zoneName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$`)
+// maxZones is the number of zones of a policy with weights above which their weights do not apply.
+// The zones are part of a list's name, whose length the endpoint server limits.
+const maxZones = 32
 
 // A policySpec is the part of a BackendTrafficPolicy about endpoint lists and HTTP/2. The
 // preference of near zones is also in the cluster, where hooks see it.
@@ -220,13 +221,17 @@ type policySpec struct {
 	} `json:"spec"`
 }
 
-// tuning returns the tuning of the policy. It drops zones with names that no node can have.
+// tuning returns the tuning of the policy. It drops zones with names that no node can have: they are
+// values of a label.
 func (p *policySpec) tuning() ir.Tuning {
 	t := ir.Tuning{HealthPort: uint32(min(max(p.Spec.HealthCheck.Active.Overrides.Port, 0), math.MaxUint16)), HTTP2: p.Spec.HTTP2.settings()}
 	for _, z := range p.Spec.LoadBalancer.ZoneAware.WeightedZones {
-		if zoneName.MatchString(z.Zone) {
+		if z.Zone != "" && len(validation.IsValidLabelValue(z.Zone)) == 0 {
 			t.Zones = append(t.Zones, ir.ZoneWeight{Zone: z.Zone, Weight: uint32(min(max(z.Weight, 0), math.MaxUint32))})
 		}
+	}
+	if len(t.Zones) > maxZones {
+		t.Zones = nil
 	}
 	slices.SortFunc(t.Zones, func(a, b ir.ZoneWeight) int { return cmp.Compare(a.Zone, b.Zone) })
 	return t

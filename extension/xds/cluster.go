@@ -57,12 +57,13 @@ type ClusterOptions struct {
 	Shared bool
 }
 
-// Cluster returns a cluster built from one of Envoy Gateway, which it does not change. Settings of
-// policies take precedence over the target's shape.
+// Cluster returns a cluster built from one of Envoy Gateway, which it does not change, or from the
+// defaults of Envoy Gateway if template is nil. Settings of policies take precedence over the
+// target's shape.
 func Cluster(template *clusterv3.Cluster, o ClusterOptions) (*clusterv3.Cluster, error) {
 	c := proto.CloneOf(template)
 	if c == nil {
-		c = &clusterv3.Cluster{}
+		c = defaultCluster()
 	}
 	c.Name = o.Name
 	c.ClusterDiscoveryType = &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS}

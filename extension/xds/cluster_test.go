@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/testing/protocmp"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	"sigs.k8s.io/yaml"
@@ -181,7 +182,7 @@ healthChecks:
   httpHealthCheck: {host: web.example.com, path: /health, codecClientType: HTTP2, expectedStatuses: [{start: 200, end: 400}]}
 name: own
 type: EDS
-typedExtensionProtocolOptions: {envoy.extensions.upstreams.http.v3.HttpProtocolOptions: {'@type': type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions, commonHttpProtocolOptions: {idleTimeout: 5s}, explicitHttpConfig: {http2ProtocolOptions: {}}}}
+typedExtensionProtocolOptions: {envoy.extensions.upstreams.http.v3.HttpProtocolOptions: {'@type': type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions, commonHttpProtocolOptions: {idleTimeout: 5s}, explicitHttpConfig: {http2ProtocolOptions: {initialConnectionWindowSize: 1048576, initialStreamWindowSize: 65536}}}}
 ` + fair,
 		},
 		"ClientProtocol": {
@@ -432,4 +433,21 @@ func show(t *testing.T, c *clusterv3.Cluster) string {
 		t.Fatal(err)
 	}
 	return string(y)
+}
+
+// TestDefaultCluster checks that a cluster without a template differs from Envoy Gateway's in nothing
+// but what names its route.
+func TestDefaultCluster(t *testing.T) {
+	o := ClusterOptions{Name: name, List: name, Source: XDSTP(), Shape: &ir.Shape{LoadBalancer: ir.LeastRequest}, Protocol: ir.ProtocolHTTP, Shared: true}
+	want, err := Cluster(read(t, template), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Cluster(nil, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
+		t.Errorf("a cluster without a template should be like one of Envoy Gateway: -want, +got:\n%s", diff)
+	}
 }

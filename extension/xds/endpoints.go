@@ -5,6 +5,8 @@ package xds
 
 import (
 	"cmp"
+	"math"
+	"net/netip"
 	"slices"
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -46,12 +48,14 @@ func Assignment(name string, ls []ir.Locality, healthThreshold uint32, t ir.Tuni
 	return a
 }
 
-// merge returns localities by priority, name and zone, each once and with a weight.
+// merge returns localities by priority, name and zone, each once, with a weight, and with the
+// endpoints that Envoy accepts.
 func merge(ls []ir.Locality) []ir.Locality {
 	out := slices.Clone(ls)
 	for i, l := range out {
+		out[i].Endpoints = acceptable(l.Endpoints)
 		if l.Weight == 0 {
-			out[i].Weight = uint32(max(len(l.Endpoints), 1))
+			out[i].Weight = uint32(max(len(out[i].Endpoints), 1))
 		}
 	}
 	slices.SortStableFunc(out, compareLocalities)
@@ -93,6 +97,23 @@ func locality(l ir.Locality, priority uint32) *endpointv3.LocalityLbEndpoints {
 			of.Metadata = &corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{socketMatch: remoteMark()}}
 		}
 		out.LbEndpoints = append(out.LbEndpoints, of)
+	}
+	return out
+}
+
+// acceptable returns the endpoints that Envoy accepts, each with its address in canonical form.
+// Envoy refuses the whole response, with the lists of all other targets, if it cannot parse one
+// address (Utility::protobufAddressToAddress in its source/common/network/utility.cc), and the API
+// server stores addresses that Envoy cannot parse, such as 010.0.0.6.
+func acceptable(eps []ir.Endpoint) []ir.Endpoint {
+	out := make([]ir.Endpoint, 0, len(eps))
+	for _, e := range eps {
+		a, err := netip.ParseAddr(e.Address)
+		if err != nil || a.Zone() != "" || e.Port <= 0 || e.Port > math.MaxUint16 {
+			continue
+		}
+		e.Address = a.String()
+		out = append(out, e)
 	}
 	return out
 }

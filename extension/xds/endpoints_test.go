@@ -57,6 +57,21 @@ func TestAssignment(t *testing.T) {
 				]}
 			]}`,
 		},
+		"Unparsable": {
+			reason: "Envoy refuses a response, with the lists of all other tenants, for one address that it cannot parse. Others should be in canonical form.",
+			args: args{
+				localities: []ir.Locality{{Name: "east", Endpoints: []ir.Endpoint{
+					{Address: "010.0.0.6", Port: 80}, {Address: "127.000.000.001", Port: 80}, {Address: "db.example", Port: 80}, {Address: "", Port: 80},
+					{Address: "fe80::1%eth0", Port: 80}, {Address: "10.0.0.1", Port: 0}, {Address: "10.0.0.1", Port: -1}, {Address: "10.0.0.1", Port: 65536},
+					{Address: "FD7A:0:0::1", Port: 80},
+				}}},
+			},
+			want: `{"clusterName": "a", "endpoints": [
+				{"locality": {"region": "east"}, "loadBalancingWeight": 1, "lbEndpoints": [
+					{"endpoint": {"address": {"socketAddress": {"address": "fd7a::1", "portValue": 80}}}}
+				]}
+			]}`,
+		},
 		"PackedPriorities": {
 			reason: "Priorities should have no gaps. A locality without endpoints keeps its place.",
 			args: args{localities: []ir.Locality{

@@ -5,6 +5,7 @@ package xds
 
 import (
 	"bytes"
+	"cmp"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -43,16 +44,16 @@ func speakHTTP2(c *clusterv3.Cluster, h ir.HTTP2) error {
 	})
 }
 
-// http2 returns a policy's HTTP/2 options. Envoy refuses pings without a timeout.
+// http2 returns a policy's HTTP/2 options, with the windows of Envoy Gateway where it sets none
+// (buildHTTP2Settings in its internal/xds/translator/cluster.go): those of Envoy are 256 MiB. Envoy
+// refuses pings without a timeout.
 func http2(h ir.HTTP2) *corev3.Http2ProtocolOptions {
-	number := func(n uint32) *wrapperspb.UInt32Value {
-		if n == 0 {
-			return nil
-		}
-		return wrapperspb.UInt32(n)
-	}
 	out := &corev3.Http2ProtocolOptions{
-		InitialStreamWindowSize: number(h.StreamWindow), InitialConnectionWindowSize: number(h.ConnectionWindow), MaxConcurrentStreams: number(h.Streams),
+		InitialStreamWindowSize:     wrapperspb.UInt32(cmp.Or(h.StreamWindow, streamWindow)),
+		InitialConnectionWindowSize: wrapperspb.UInt32(cmp.Or(h.ConnectionWindow, connectionWindow)),
+	}
+	if h.Streams > 0 {
+		out.MaxConcurrentStreams = wrapperspb.UInt32(h.Streams)
 	}
 	if h.OnInvalidMessage == ir.EndStream || h.OnInvalidMessage == ir.EndConnection {
 		out.OverrideStreamErrorOnInvalidHttpMessage = wrapperspb.Bool(h.OnInvalidMessage == ir.EndStream)
