@@ -278,11 +278,19 @@ func (r *results) count(of issue.Result) int {
 	return r.n[of]
 }
 
-// issuer requests certificates for names.
+// issuer requests certificates for names, once control grants them.
 func issuer(t *testing.T, lc localapi.Client, domains []string) (*issue.Issuer, *results) {
 	t.Helper()
 	r := &results{}
 	i := issue.New(t.Context(), lc, issue.Options{Timeout: 20 * time.Second, Changed: func() {}, Attempted: r.add, Log: logging.NewNopLogger()})
+	w := localapi.NewWatcher(lc, logging.NewNopLogger(), func(st localapi.State) { i.Grant(st.CertDomains) })
+	wg := sync.WaitGroup{}
+	ctx, cancel := context.WithCancel(t.Context())
+	wg.Go(func() { w.Run(ctx) })
+	t.Cleanup(func() {
+		cancel()
+		wg.Wait()
+	})
 	if err := i.Set(t.Context(), 1, domains); err != nil {
 		t.Fatalf("Set(...): %v", err)
 	}
