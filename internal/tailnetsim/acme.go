@@ -125,7 +125,7 @@ func (f *acmeFront) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	maps.Copy(w.Header(), answer.header)
 	w.WriteHeader(answer.status)
-	_, _ = w.Write(answer.body) //nolint:gosec // The answer is the ACME server's, and the client no browser. It may be gone.
+	_, _ = w.Write(answer.body) // The client is gone.
 }
 
 // forward sends a request to the ACME server.
