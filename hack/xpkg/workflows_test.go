@@ -63,6 +63,10 @@ func TestDependabot(t *testing.T) {
 		if err != nil {
 			return err
 		}
+		if path == "cluster/proxies" {
+			// Each module there is one version of tailscaled, which must stay as it is.
+			return fs.SkipDir
+		}
 		if d.IsDir() && (d.Name() == "_out" || d.Name() == "testdata" || d.Name() == ".git") {
 			return fs.SkipDir
 		}

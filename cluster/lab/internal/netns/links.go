@@ -112,7 +112,7 @@ func (n *Namespace) tap(name string, mtu int) (*os.File, error) {
 	err := n.Do(func() error {
 		a := netlink.NewLinkAttrs()
 		a.Name = name
-		t := &netlink.Tuntap{LinkAttrs: a, Mode: netlink.TUNTAP_MODE_TAP, Flags: netlink.TUNTAP_NO_PI, Queues: 1, NonPersist: true}
+		t := &netlink.Tuntap{LinkAttrs: a, Mode: modeTAP, Flags: flagNoPI, Queues: 1, NonPersist: true}
 		if err := netlink.LinkAdd(t); err != nil {
 			return errors.Wrapf(err, "cannot add link %q", name)
 		}

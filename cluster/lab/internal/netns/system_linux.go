@@ -11,6 +11,8 @@ import (
 const (
 	detach    = unix.MNT_DETACH
 	scopeLink = netlink.SCOPE_LINK
+	modeTAP   = netlink.TUNTAP_MODE_TAP
+	flagNoPI  = netlink.TUNTAP_NO_PI
 )
 
 // setns moves the calling thread to a network namespace.

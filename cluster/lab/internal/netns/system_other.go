@@ -15,6 +15,8 @@ import (
 const (
 	detach    = 0
 	scopeLink = netlink.Scope(0)
+	modeTAP   = netlink.TuntapMode(0)
+	flagNoPI  = netlink.TuntapFlag(0)
 )
 
 func setns(int) error { return errors.ErrUnsupported }
