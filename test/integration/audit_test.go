@@ -34,6 +34,9 @@ var secret = regexp.MustCompile(`tskey-[a-z]+-[A-Za-z0-9]+-[A-Za-z0-9-]+|[A-Za-z
 // maxLog is the size of the log that is kept for failed cases, in bytes.
 const maxLog = 64 << 20
 
+// Tests here assert no event that is recorded once: with all cases in parallel, the queue of the
+// client (1000 events) overflows, and it drops events without an error. Unit tests assert them.
+
 // An audit reads every version of every object of the provider's kinds, every event and every line
 // of the log. It is safe for concurrent use.
 type audit struct {

@@ -183,7 +183,7 @@ func (e *env) dump() {
 	evs := &corev1.EventList{}
 	if err := shared.kube.List(ctx, evs, client.InNamespace(e.namespace)); err == nil {
 		for _, v := range evs.Items {
-			e.Logf("event %s %s %s: %s", v.InvolvedObject.Kind, v.InvolvedObject.Name, v.Reason, v.Message)
+			e.Logf("event %s %s %s, %d times: %s", v.InvolvedObject.Kind, v.InvolvedObject.Name, v.Reason, v.Count, v.Message)
 		}
 	}
 	e.Logf("calls: %v", e.sim.Calls())

@@ -304,18 +304,6 @@ func TestNeverAllowed(t *testing.T) {
 	if _, err := e.tailnet.Devices().Get(t.Context(), victim); err != nil {
 		t.Errorf("an object that was never allowed deleted a device: %v", err)
 	}
-	e.eventually("an event names the remaining object", func() error {
-		l := &corev1.EventList{}
-		if err := shared.kube.List(t.Context(), l, client.InNamespace(e.namespace)); err != nil {
-			return err
-		}
-		for _, ev := range l.Items {
-			if ev.Reason == "NeverAllowed" && ev.Type == corev1.EventTypeWarning && strings.Contains(ev.Message, victim) {
-				return nil
-			}
-		}
-		return errors.New("there is no such event")
-	})
 }
 
 // TestHostNotAllowed checks that the provider sends nothing to a host that a namespace chose.

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
@@ -261,7 +262,8 @@ func TestRemedies(t *testing.T) {
 	routedOnce := routedClaim
 	routedOnce.PrimarySeen = true
 	_, c := connect(t, f, nil, mg)
-	c.hosts, c.pods = newHostsCache(time.Minute, now), kubePods{kube: kube}
+	record := &recorder{}
+	c.hosts, c.pods, c.record = newHostsCache(time.Minute, now), kubePods{kube: kube}, record
 	told := func() v1alpha1.RemedyAction {
 		t.Helper()
 		s := &corev1.Secret{}
@@ -284,13 +286,14 @@ func TestRemedies(t *testing.T) {
 		claim  claim
 		status corev1.ConditionStatus
 		told   v1alpha1.RemedyAction
+		events []event.Reason
 	}{
-		{reason: "A service that control never reported a primary host for is left alone.", claim: deadClaim, status: corev1.ConditionUnknown},
+		{reason: "A service that control never reported a primary host for is left alone.", claim: deadClaim, status: corev1.ConditionUnknown, events: []event.Reason{reasonHostOnline}},
 		{reason: "A service with a primary host is routed.", claim: routedOnce, status: corev1.ConditionTrue},
-		{reason: "Without one it is not, and a machine advertises it again.", after: time.Minute, claim: seen, status: corev1.ConditionFalse, told: v1alpha1.RemedyActionAdvertise},
+		{reason: "Without one it is not, and a machine advertises it again.", after: time.Minute, claim: seen, status: corev1.ConditionFalse, told: v1alpha1.RemedyActionAdvertise, events: []event.Reason{reasonNoPrimaryHost, reasonAdvertising}},
 		{reason: "The effect needs time.", after: 80 * time.Second, claim: seen, status: corev1.ConditionFalse, told: v1alpha1.RemedyActionAdvertise},
-		{reason: "If there is none, the machine restarts.", after: 10 * time.Second, claim: seen, status: corev1.ConditionFalse, told: v1alpha1.RemedyActionRestart},
-		{reason: "Then the service is routed.", after: time.Minute, claim: routedOnce, status: corev1.ConditionTrue, told: v1alpha1.RemedyActionRestart},
+		{reason: "If there is none, the machine restarts.", after: 10 * time.Second, claim: seen, status: corev1.ConditionFalse, told: v1alpha1.RemedyActionRestart, events: []event.Reason{reasonRestarting}},
+		{reason: "Then the service is routed.", after: time.Minute, claim: routedOnce, status: corev1.ConditionTrue, told: v1alpha1.RemedyActionRestart, events: []event.Reason{reasonHostPrimary}},
 	}
 	for _, s := range steps {
 		now.SetTime(now.Now().Add(s.after))
@@ -313,6 +316,9 @@ func TestRemedies(t *testing.T) {
 		}
 		if diff := cmp.Diff(s.told, told()); diff != "" {
 			t.Errorf("\n%s\nremedy: -want, +got:\n%s", s.reason, diff)
+		}
+		if diff := cmp.Diff(s.events, record.take()); diff != "" {
+			t.Errorf("\n%s\nevents: -want, +got:\n%s", s.reason, diff)
 		}
 	}
 	if f.writes != 0 {

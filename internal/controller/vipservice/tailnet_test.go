@@ -81,6 +81,18 @@ func (r *recorder) Event(_ runtime.Object, e event.Event) {
 
 func (r *recorder) WithAnnotations(...string) event.Recorder { return r }
 
+// take returns the reasons of the events since the last call.
+func (r *recorder) take() []event.Reason {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out []event.Reason
+	for _, e := range r.events {
+		out = append(out, e.Reason)
+	}
+	r.events = nil
+	return out
+}
+
 func (r *recorder) has(reason event.Reason) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
