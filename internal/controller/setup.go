@@ -5,10 +5,13 @@
 package controller
 
 import (
+	"context"
+
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/authkey"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/composite"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/config"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/contacts"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/device"
@@ -89,14 +92,22 @@ func Setup(mgr ctrl.Manager, o setup.Options) error {
 	return nil
 }
 
-// SetupGated adds each controller as soon as the kinds that it needs are installed. It calls fail
-// with the reason if a controller could not be added.
-func SetupGated(mgr ctrl.Manager, o setup.Options, fail func(error)) {
+// SetupGated adds each controller as soon as the kinds that it needs are installed, also those of
+// composite resources, which a Configuration installs. It calls fail with the reason if a controller
+// could not be added.
+func SetupGated(ctx context.Context, mgr ctrl.Manager, o setup.Options, fail func(error)) {
 	for _, r := range registrations(o) {
 		o.Gate.Register(func() {
 			if err := r.setup(mgr, o); err != nil {
 				fail(err)
 			}
 		}, r.needs...)
+	}
+	for _, k := range composite.Kinds() {
+		o.Gate.Register(func() {
+			if err := composite.Setup(ctx, mgr, o, k); err != nil {
+				fail(err)
+			}
+		}, k)
 	}
 }

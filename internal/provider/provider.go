@@ -96,7 +96,7 @@ func addControllers(ctx context.Context, mgr ctrl.Manager, o Options, log loggin
 		return controller.Setup(mgr, co)
 	}
 	co.Gate = new(gate.Gate[schema.GroupVersionKind])
-	controller.SetupGated(mgr, co, fail)
+	controller.SetupGated(ctx, mgr, co, fail)
 	return errors.Wrap(customresourcesgate.Setup(mgr, co.Options), "cannot set up the gate of CustomResourceDefinitions")
 }
 

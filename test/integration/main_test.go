@@ -50,8 +50,8 @@ var shared struct {
 	// cache follows the API server, so that reads are cheap.
 	cache client.Reader
 	audit *audit
-	// config connects to the API server as an administrator.
-	config *rest.Config
+	// config connects to the API server as an administrator, provider as the provider.
+	config, provider *rest.Config
 }
 
 func TestMain(m *testing.M) {
@@ -68,7 +68,7 @@ func TestMain(m *testing.M) {
 func run(m *testing.M) (code int, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	s, err := apiserver.Start(ctx, apiserver.Options{Controllers: append(apiserver.DeletionControllers(), "statefulset-controller")})
+	s, err := apiserver.Start(ctx, apiserver.Options{Composites: true, Controllers: append(apiserver.DeletionControllers(), "statefulset-controller")})
 	if err != nil {
 		return 1, err
 	}
@@ -104,15 +104,14 @@ func startProvider(ctx context.Context, cfg *rest.Config, stopped chan<- error) 
 	if err := shared.audit.watch(ctx, c, s); err != nil {
 		return err
 	}
-	provided, err := asProvider(ctx, kube, cfg)
-	if err != nil {
+	if shared.provider, err = asProvider(ctx, kube, cfg); err != nil {
 		return err
 	}
 	ended := make(chan error, 2)
 	go func() { ended <- c.Start(ctx) }()
 	go func() {
 		ended <- provider.Run(ctx, provider.Options{
-			Debug: true, Log: shared.audit, RESTConfig: provided,
+			Debug: true, Log: shared.audit, RESTConfig: shared.provider,
 			Poll: pollInterval, Sync: time.Hour, PollStateMetric: time.Minute,
 			MaxReconcileRate: reconcileRate, APIRate: 1000, APIBurst: 1000, ListMaxAge: listMaxAge,
 			Namespace:          metav1.NamespaceSystem,
