@@ -13,8 +13,6 @@ cluster=tailscale-gateway
 registry=tailscale-gateway-registry
 port=5001
 organization=ghcr.io/tailscale-gateway
-configuration=configuration-tailscale-gateway
-if [[ "$FLAVOUR" == claims ]]; then configuration+=-claims; fi
 
 for program in docker kind kubectl helm go; do
   command -v "$program" >/dev/null || { echo "dev-kind needs $program" >&2; exit 1; }
@@ -40,44 +38,9 @@ go -C hack/xpkg run . push --from=_out/xpkg --version="$VERSION" "127.0.0.1:$por
 
 helm upgrade --install crossplane crossplane --repo=https://charts.crossplane.io/stable \
   --namespace=crossplane-system --create-namespace --wait
-kubectl apply --server-side -f cluster/manifests/rbac.yaml -f cluster/manifests/runtime.yaml \
-  -f cluster/manifests/networkpolicies.yaml -f cluster/manifests/tenants.yaml \
-  -f cluster/manifests/admission.yaml -f cluster/manifests/admission-extension.yaml
-# Crossplane looks up the runtime config of a package under its rewritten name.
-kubectl apply --server-side -f - <<EOF
-apiVersion: pkg.crossplane.io/v1beta1
-kind: ImageConfig
-metadata:
-  name: tailscale-gateway-dev
-spec:
-  matchImages:
-  - prefix: $organization
-  rewriteImage:
-    prefix: $address/tailscale-gateway
----
-apiVersion: pkg.crossplane.io/v1beta1
-kind: ImageConfig
-metadata:
-  name: tailscale-gateway-dev-provider
-spec:
-  matchImages:
-  - prefix: $address/tailscale-gateway/provider-tailscale
-  runtime:
-    configRef:
-      name: tailscale-gateway-provider
-EOF
-
-# Dependencies of a development build have its exact version, so Crossplane replaces them only
-# when they are named: first the packages, then the configuration.
-for package in Provider/provider-tailscale Function/function-tailscale "Configuration/$configuration"; do
-  kubectl apply --server-side -f - <<EOF
-apiVersion: pkg.crossplane.io/v1
-kind: ${package%%/*}
-metadata:
-  name: tailscale-gateway-${package#*/}
-spec:
-  package: $organization/${package#*/}:$VERSION
-EOF
-done
+# The chart rewrites the names of packages to the registry.
+helm upgrade --install tailscale-gateway cluster/charts/tailscale-gateway \
+  --namespace=crossplane-system --set=registry="$address/tailscale-gateway" \
+  --set=packages.version="$VERSION" --set=packages.flavour="$FLAVOUR"
 kubectl wait provider.pkg,function.pkg,configuration.pkg --all --for=condition=Healthy --timeout=5m
 echo "The packages of $VERSION are installed. Continue with the credential: README.md, \"Use it in your cluster\"."
