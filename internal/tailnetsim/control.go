@@ -73,6 +73,7 @@ func (s *Server) noiseMux() *http.ServeMux {
 	m.HandleFunc("POST /machine/map", s.serveMap)
 	m.HandleFunc("POST /c2n/{token}", s.serveC2N)
 	m.HandleFunc("POST /machine/set-dns", s.serveSetDNS)
+	s.lockRoutes(m)
 	// Notifications of nodes are accepted and dropped.
 	for _, p := range []string{"POST /machine/update-health", "POST /machine/audit-log", "PATCH /machine/set-device-attr"} {
 		m.HandleFunc(p, func(w http.ResponseWriter, r *http.Request) {
@@ -89,16 +90,18 @@ func (s *Server) noiseMux() *http.ServeMux {
 	return m
 }
 
-// readRequest decodes a node's request, or answers 400.
-func readRequest(w http.ResponseWriter, r *http.Request, v any) bool {
+// readRequest decodes a node's request into each of vs, or answers 400.
+func readRequest(w http.ResponseWriter, r *http.Request, vs ...any) bool {
 	b, err := io.ReadAll(io.LimitReader(r.Body, maxBody))
 	if err != nil {
 		http.Error(w, "cannot read request", http.StatusBadRequest)
 		return false
 	}
-	if err := json.Unmarshal(b, v); err != nil {
-		http.Error(w, "cannot decode request", http.StatusBadRequest)
-		return false
+	for _, v := range vs {
+		if err := json.Unmarshal(b, v); err != nil {
+			http.Error(w, "cannot decode request", http.StatusBadRequest)
+			return false
+		}
 	}
 	return true
 }

@@ -76,6 +76,7 @@ func (s *Server) registerLocked(m key.MachinePublic, req *tailcfg.RegisterReques
 		if d.expired(now) {
 			return &tailcfg.RegisterResponse{NodeKeyExpired: true}
 		}
+		d.setKeys(req)
 		s.noteHostinfo(d, req.Hostinfo)
 		s.deviceChangedLocked(d)
 		return s.registered(d)
@@ -87,7 +88,10 @@ func (s *Server) registerLocked(m key.MachinePublic, req *tailcfg.RegisterReques
 		if old == nil || old.Machine != m || old.expired(now) {
 			return &tailcfg.RegisterResponse{AuthURL: s.loginURLLocked()}
 		}
-		old.NodeKey = req.NodeKey
+		if sig := s.needsSignatureLocked(req); sig != nil {
+			return &tailcfg.RegisterResponse{NodeKeySignature: sig}
+		}
+		old.setKeys(req)
 		s.noteHostinfo(old, req.Hostinfo)
 		s.deviceChangedLocked(old)
 		return s.registered(old)
@@ -107,12 +111,15 @@ func (s *Server) registerLocked(m key.MachinePublic, req *tailcfg.RegisterReques
 	if len(c.Tags) > 0 && (d == nil || len(d.Tags) == 0) && s.taggedFullLocked() {
 		return &tailcfg.RegisterResponse{Error: "the tailnet has the maximum number of tagged resources of its plan"}
 	}
+	if sig := s.needsSignatureLocked(req); sig != nil {
+		return &tailcfg.RegisterResponse{NodeKeySignature: sig}
+	}
 	k.Used = true
 	if d == nil {
 		d = s.st.addDevice(now)
 		d.Machine = m
 	}
-	d.NodeKey = req.NodeKey
+	d.setKeys(req)
 	delete(s.st.Graves, req.NodeKey.String())
 	d.Tags = slices.Clone(c.Tags)
 	slices.Sort(d.Tags)
@@ -124,6 +131,15 @@ func (s *Server) registerLocked(m key.MachinePublic, req *tailcfg.RegisterReques
 	s.noteHostinfo(d, req.Hostinfo)
 	s.deviceChangedLocked(d)
 	return s.registered(d)
+}
+
+// setKeys stores the keys of a request, and the signature of the node key if there is one: a node
+// that registers again with the same key sends none.
+func (d *device) setKeys(req *tailcfg.RegisterRequest) {
+	if d.NodeKey != req.NodeKey || len(req.NodeKeySignature) > 0 {
+		d.KeySignature = req.NodeKeySignature
+	}
+	d.NodeKey, d.LockKey = req.NodeKey, req.NLKey
 }
 
 // taggedFullLocked reports whether the plan includes no further tagged device.

@@ -4,6 +4,7 @@
 package tailnetsim
 
 import (
+	"bytes"
 	"reflect"
 	"slices"
 
@@ -42,6 +43,9 @@ func (m *netMap) delta(last *netMap) []*tailcfg.MapResponse {
 	}
 	if m.derp != last.derp {
 		r.DERPMap, some = m.derp, true
+	}
+	if m.lock != last.lock {
+		r.TKAInfo, some = m.lock, true
 	}
 	if !reflect.DeepEqual(m.dns, last.dns) {
 		r.DNSConfig, some = m.dns, true
@@ -116,6 +120,9 @@ func patch(before, after *tailcfg.Node) *tailcfg.PeerChange {
 	}
 	if n.Key != after.Key {
 		n.Key, c.Key = after.Key, &after.Key
+	}
+	if len(after.KeySignature) > 0 && !bytes.Equal(n.KeySignature, after.KeySignature) {
+		n.KeySignature, c.KeySignature = after.KeySignature, after.KeySignature
 	}
 	if n.DiscoKey != after.DiscoKey {
 		n.DiscoKey, c.DiscoKey = after.DiscoKey, &after.DiscoKey

@@ -11,10 +11,10 @@ import (
 // DeviceFacts are the fields of a device in the API that no call of the API can set (OpenAPI:
 // Device).
 type DeviceFacts struct {
-	// TailnetLockKey of the device. Default one that is made up.
+	// TailnetLockKey of a puppet. Default one that is made up.
 	TailnetLockKey string `json:"tailnetLockKey,omitempty"`
-	// TailnetLockError describes the problem with the signature of the device's key. Only a
-	// locked tailnet has it.
+	// TailnetLockError describes a problem with the signature of a puppet's key. That of a node
+	// comes from the chain.
 	TailnetLockError string `json:"tailnetLockError,omitempty"`
 	// MultipleConnections is whether two machines use the device's node key.
 	MultipleConnections bool `json:"multipleConnections,omitempty"`
@@ -32,10 +32,13 @@ func (f DeviceFacts) postureIdentity() map[string]any {
 }
 
 // lockKey returns the tailnet lock key of a device. Each device has one, with or without
-// tailnet lock.
+// tailnet lock; that of a puppet is made up.
 func (d *device) lockKey() string {
 	if d.Facts.TailnetLockKey != "" {
 		return d.Facts.TailnetLockKey
+	}
+	if b, err := d.LockKey.MarshalText(); err == nil && !d.LockKey.IsZero() {
+		return string(b)
 	}
 	return "nlpub:" + hashSecret(string(d.StableID))
 }

@@ -19,13 +19,14 @@ type netMap struct {
 	self   *tailcfg.Node
 	dns    *tailcfg.DNSConfig
 	derp   *tailcfg.DERPMap
+	lock   *tailcfg.TKAInfo
 }
 
 // netMapLocked returns the map of a device as it is now.
 func (s *Server) netMapLocked(d *device) *netMap {
 	g := s.generationLocked()
 	m := &netMap{
-		gen: g, derp: s.derpMap,
+		gen: g, derp: s.derpMap, lock: s.lockInfo,
 		client: client{id: d.ID, region: s.regionLocked(d), admitted: d.Authorized, access: s.accessLocked(g.rules, d)},
 	}
 	m.self = s.selfLocked(g, d, m.client)
@@ -43,6 +44,7 @@ func (m *netMap) whole(s *Server) *tailcfg.MapResponse {
 	return &tailcfg.MapResponse{
 		Node:            m.self,
 		DERPMap:         m.derp,
+		TKAInfo:         m.lock,
 		Domain:          s.opts.Tailnet,
 		DNSConfig:       m.dns,
 		PacketFilters:   map[string][]tailcfg.FilterRule{"base": m.gen.filter},
@@ -62,7 +64,7 @@ func (s *Server) nodeLocked(d *device) *tailcfg.Node {
 		Addresses: []netip.Prefix{v4, v6}, AllowedIPs: []netip.Prefix{v4, v6},
 		Endpoints: d.Endpoints, HomeDERP: d.HomeDERP, Cap: d.Cap, Created: d.Created, Tags: d.Tags,
 		// The time stays when a device comes back, as a patch cannot take it away (tailcfg.PeerChange).
-		MachineAuthorized: d.Authorized, Online: &online, LastSeen: &seen,
+		MachineAuthorized: d.Authorized, Online: &online, LastSeen: &seen, KeySignature: d.KeySignature,
 		CapMap: tailcfg.NodeCapMap{tailcfg.NodeAttrDisableUPnP: nil},
 	}
 	if !d.KeyExpiryDisabled {
@@ -81,6 +83,8 @@ func (s *Server) nodeLocked(d *device) *tailcfg.Node {
 func (s *Server) selfLocked(g *generation, d *device, c client) *tailcfg.Node {
 	n := s.nodeLocked(d)
 	n.LastSeen = nil
+	// Nodes without this capability keep no chain.
+	n.CapMap[tailcfg.CapabilityTailnetLock] = nil
 	if s.st.Settings["httpsEnabled"] == true && !s.switches.NoHTTPSCapability {
 		n.CapMap[tailcfg.CapabilityHTTPS] = nil
 	}

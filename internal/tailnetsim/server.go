@@ -17,6 +17,7 @@ import (
 	"tailscale.com/derp/derpserver"
 	"tailscale.com/tailcfg"
 	"tailscale.com/types/key"
+	"tailscale.com/types/tkatype"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
@@ -48,6 +49,11 @@ type Server struct {
 	lost map[string]map[int64]time.Time
 	// stranded are the hosts that Switches.NoPrimary concerns, by service.
 	stranded map[string]map[int64]*stranding
+	// chain is the chain of tailnet lock, nil while that is disabled. lockInfo is what network maps
+	// say of it, and genesis that of a lock that a node begins.
+	chain    *chain
+	lockInfo *tailcfg.TKAInfo
+	genesis  tkatype.MarshaledAUM
 	// gen is what streams send, without the changes that stale names.
 	gen      *generation
 	stale    staleness

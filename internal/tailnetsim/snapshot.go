@@ -31,7 +31,7 @@ func (s *Server) load() error {
 	}
 	st.fill()
 	s.st = st
-	return nil
+	return s.loadLock()
 }
 
 // saver writes the state file soon after changes, many changes at once.

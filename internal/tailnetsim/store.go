@@ -16,6 +16,7 @@ import (
 	"tailscale.com/net/tsaddr"
 	"tailscale.com/tailcfg"
 	"tailscale.com/types/key"
+	"tailscale.com/types/tkatype"
 	"tailscale.com/util/dnsname"
 )
 
@@ -38,8 +39,10 @@ type state struct {
 	Graves map[string]*grave `json:"graves"`
 	Policy string            `json:"policy"`
 	// TXT are the records that nodes have set, by name.
-	TXT      map[string][]string `json:"txt"`
-	DNS      dnsSettings         `json:"dns"`
+	TXT map[string][]string `json:"txt"`
+	DNS dnsSettings         `json:"dns"`
+	// Lock is nil if the tailnet never had one.
+	Lock     *lockState          `json:"lock,omitempty"`
 	Settings map[string]any      `json:"settings"`
 	Contacts map[string]*contact `json:"contacts"`
 
@@ -61,27 +64,30 @@ type grave struct {
 
 // A device is a node of the tailnet.
 type device struct {
-	ID                int64                     `json:"id"`
-	StableID          tailcfg.StableNodeID      `json:"stableID"`
-	Machine           key.MachinePublic         `json:"machine"`
-	NodeKey           key.NodePublic            `json:"nodeKey"`
-	DiscoKey          key.DiscoPublic           `json:"discoKey"`
-	Endpoints         []netip.AddrPort          `json:"endpoints"`
-	HomeDERP          int                       `json:"homeDERP"`
-	Cap               tailcfg.CapabilityVersion `json:"cap"`
-	Hostinfo          *tailcfg.Hostinfo         `json:"hostinfo"`
-	Label             string                    `json:"label"`
-	LabelPinned       bool                      `json:"labelPinned"`
-	Tags              []string                  `json:"tags"`
-	Ephemeral         bool                      `json:"ephemeral"`
-	Authorized        bool                      `json:"authorized"`
-	KeyExpiryDisabled bool                      `json:"keyExpiryDisabled"`
-	Expires           time.Time                 `json:"expires"`
-	Created           time.Time                 `json:"created"`
-	LastSeen          time.Time                 `json:"lastSeen"`
-	IPv4              netip.Addr                `json:"ipv4"`
-	IPv6              netip.Addr                `json:"ipv6"`
-	EnabledRoutes     []string                  `json:"enabledRoutes"`
+	ID       int64                `json:"id"`
+	StableID tailcfg.StableNodeID `json:"stableID"`
+	Machine  key.MachinePublic    `json:"machine"`
+	NodeKey  key.NodePublic       `json:"nodeKey"`
+	// LockKey signs the node's next node key. KeySignature is the signature of its node key.
+	LockKey           key.NLPublic               `json:"lockKey,omitzero"`
+	KeySignature      tkatype.MarshaledSignature `json:"keySignature,omitempty"`
+	DiscoKey          key.DiscoPublic            `json:"discoKey"`
+	Endpoints         []netip.AddrPort           `json:"endpoints"`
+	HomeDERP          int                        `json:"homeDERP"`
+	Cap               tailcfg.CapabilityVersion  `json:"cap"`
+	Hostinfo          *tailcfg.Hostinfo          `json:"hostinfo"`
+	Label             string                     `json:"label"`
+	LabelPinned       bool                       `json:"labelPinned"`
+	Tags              []string                   `json:"tags"`
+	Ephemeral         bool                       `json:"ephemeral"`
+	Authorized        bool                       `json:"authorized"`
+	KeyExpiryDisabled bool                       `json:"keyExpiryDisabled"`
+	Expires           time.Time                  `json:"expires"`
+	Created           time.Time                  `json:"created"`
+	LastSeen          time.Time                  `json:"lastSeen"`
+	IPv4              netip.Addr                 `json:"ipv4"`
+	IPv6              netip.Addr                 `json:"ipv6"`
+	EnabledRoutes     []string                   `json:"enabledRoutes"`
 	// Attributes are custom posture attributes by key.
 	Attributes map[string]attribute `json:"attributes"`
 	Facts      DeviceFacts          `json:"facts"`

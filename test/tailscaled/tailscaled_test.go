@@ -98,7 +98,7 @@ func testVersion(t *testing.T, version, program string) {
 	}
 	vip := addressOf(t, api)
 
-	n := start(t, sim, program)
+	n := start(t, sim, program, "proxy", sim.NewKey(t, false, tag).Key)
 	n.eventually("tailscaled runs, and its version is known", func(s localapi.State) bool {
 		release, ok := products.TailscaledRelease(s.Version)
 		return s.Running && ok && release == version && !s.Polled && len(s.Addresses) == 2
@@ -181,7 +181,7 @@ type node struct {
 }
 
 // start starts a tailscaled as proxies do, and watches it.
-func start(t *testing.T, sim *simtest.Running, program string) *node {
+func start(t *testing.T, sim *simtest.Running, program, hostname, authKey string) *node {
 	t.Helper()
 	// The path of a socket must be short.
 	dir, err := os.MkdirTemp("", "tsd-")
@@ -192,7 +192,7 @@ func start(t *testing.T, sim *simtest.Running, program string) *node {
 	n := &node{
 		t: t, path: filepath.Join(dir, "config.json"), socket: filepath.Join(dir, "sock"), peers: localapi.NewPeers(),
 		config: map[string]any{
-			"Version": "alpha0", "Locked": false, "ServerURL": sim.URL, "AuthKey": sim.NewKey(t, false, tag).Key, "Hostname": "proxy",
+			"Version": "alpha0", "Locked": false, "ServerURL": sim.URL, "AuthKey": authKey, "Hostname": hostname,
 			"acceptDNS": false, "acceptRoutes": true,
 		},
 	}
