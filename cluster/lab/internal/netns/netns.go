@@ -40,8 +40,8 @@ func Create(name string) (*Namespace, error) {
 	go func() {
 		// Never unlocked: this thread is in another namespace than the rest.
 		runtime.LockOSThread()
-		if err := os.MkdirAll(Dir, 0o755); err != nil { // As iproute2 makes it.
-			ready <- errors.Wrap(err, "cannot make folder of network namespaces")
+		if err := share(Dir); err != nil {
+			ready <- err
 			return
 		}
 		if _, err := netns.NewNamed(name); err != nil {

@@ -19,4 +19,6 @@ const (
 	flagNoPI  = netlink.TuntapFlag(0)
 )
 
+func share(string) error { return errors.ErrUnsupported }
+
 func setns(int) error { return errors.ErrUnsupported }
