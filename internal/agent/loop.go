@@ -321,6 +321,7 @@ func (l *loop) services(ctx context.Context, now time.Time) ([]plan.Service, boo
 		Issuing:      l.issuing(),
 		Offered:      l.offered(ctx, now),
 		HTTPS:        l.https(),
+		Anonymous:    l.anonymous(),
 		Stopping:     l.drain != nil,
 		Now:          now,
 	}

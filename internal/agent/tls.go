@@ -6,6 +6,7 @@ package agent
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/terminate"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
 )
 
 // fileTLS is the only file in Options.TLSDir.
@@ -189,6 +191,20 @@ func (l *loop) offered(ctx context.Context, now time.Time) map[string]bool {
 		}
 	}
 	return offered
+}
+
+// anonymous reports whether tailscaled does not send the addresses of clients. While its version is
+// unknown, what a restarted agent serves says so.
+func (l *loop) anonymous() bool {
+	if l.tailnet.Version != "" {
+		return !products.TailscaledSendsClients(l.tailnet.Version)
+	}
+	for _, ts := range l.terminator.Serving() {
+		if slices.ContainsFunc(ts, func(t plan.Termination) bool { return t.Anonymous }) {
+			return true
+		}
+	}
+	return false
 }
 
 // terminateTLS has the terminator serve the wanted services, and leaving ones as long as

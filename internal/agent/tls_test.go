@@ -11,6 +11,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"math/big"
+	"net/netip"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -26,9 +27,11 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/atomicdir"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/issue"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/terminate"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
@@ -178,4 +181,36 @@ func (c *certifier) CertPair(_ context.Context, domain string) (cert, key []byte
 
 func (c *certifier) CertPairWithValidity(ctx context.Context, domain string, _ time.Duration) (cert, key []byte, err error) {
 	return c.CertPair(ctx, domain)
+}
+
+// TestAnonymous checks that an agent that does not know the version yet serves as before.
+func TestAnonymous(t *testing.T) {
+	t.Parallel()
+	listen := netip.MustParseAddrPort("127.36.1.2:16827")
+	cases := map[string]struct {
+		reason  string
+		version string
+		served  plan.Termination
+		want    bool
+	}{
+		"Old":            {reason: "An old version sends no addresses.", version: "1.86.2", want: true},
+		"Current":        {reason: "A current version does.", version: "1.102.5"},
+		"Unknown":        {reason: "An unknown version counts as a current one.", served: plan.Termination{Listen: listen, HTTP: true}},
+		"RestartedOld":   {reason: "A restarted agent serves as before.", served: plan.Termination{Listen: listen, HTTP: true, Anonymous: true}, want: true},
+		"ReplacedByANew": {reason: "A newer version is believed.", version: "1.102.5", served: plan.Termination{Listen: listen, HTTP: true, Anonymous: true}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := terminate.New(terminate.Options{Log: logging.NewNopLogger(), Store: atomicdir.New(t.TempDir(), fileTLS)})
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			if err := s.Set(ctx, map[string][]plan.Termination{"svc:web": {tc.served}}); err != nil {
+				t.Fatalf("Set(...): %v", err)
+			}
+			l := &loop{terminator: s, tailnet: localapi.State{Version: tc.version}}
+			if got := l.anonymous(); got != tc.want {
+				t.Errorf("\n%s\nanonymous(): want %t, got %t", tc.reason, tc.want, got)
+			}
+		})
+	}
 }

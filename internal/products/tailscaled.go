@@ -36,6 +36,15 @@ func TailscaledTested(version string) bool {
 	return !newer && !less(v, oldest)
 }
 
+// TailscaledSendsClients reports whether tailscaled sends the client's address to what it forwards
+// connections to, by the PROXY protocol: versions before 1.92 ignore that setting of a serve config
+// (ipn/serve.go of tailscale.com v1.90.9 has no TCPPortHandler.ProxyProtocol, v1.92.5 has). A version
+// of another form counts as a current one.
+func TailscaledSendsClients(version string) bool {
+	v, ok := release(version)
+	return !ok || !less(v, [3]int{1, 92, 0})
+}
+
 // release returns the numbers of a version.
 func release(version string) (v [3]int, ok bool) {
 	short, _, _ := strings.Cut(version, "-")

@@ -37,3 +37,24 @@ func TestTailscaledTested(t *testing.T) {
 		})
 	}
 }
+
+func TestTailscaledSendsClients(t *testing.T) {
+	cases := map[string]struct {
+		reason  string
+		version string
+		want    bool
+	}{
+		"Last without": {reason: "The setting is ignored.", version: "1.90.9"},
+		"Oldest":       {reason: "The setting is ignored.", version: TailscaledOldest},
+		"First":        {reason: "The setting is new.", version: "1.92.0", want: true},
+		"Newest":       {reason: "Later versions have the setting.", version: TailscaledNewest, want: true},
+		"Unknown":      {reason: "Unknown is not old.", want: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := TailscaledSendsClients(tc.version); got != tc.want {
+				t.Errorf("\n%s\nTailscaledSendsClients(%q): want %t, got %t", tc.reason, tc.version, tc.want, got)
+			}
+		})
+	}
+}

@@ -19,9 +19,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/pires/go-proxyproto"
 	"tailscale.com/client/local"
 	"tailscale.com/client/tailscale/v2"
 	"tailscale.com/ipn"
@@ -116,7 +118,7 @@ func testVersion(t *testing.T, version, program string) {
 	if s := n.issuer.Statuses()[domain]; s.Asked || s.Problem != "" {
 		t.Errorf("the certificate is requested before its name is granted: %+v", s)
 	}
-	n.serve(t)
+	sent := n.serve(t)
 	n.advertise(t, service)
 	n.eventually("control accepts the machine as a host", func(s localapi.State) bool { return s.Accepted[service] && slices.Contains(s.CertDomains, domain) })
 	n.eventually("the certificate is requested", func(localapi.State) bool { return n.issuer.Statuses()[domain].Asked })
@@ -128,6 +130,9 @@ func testVersion(t *testing.T, version, program string) {
 	n.get(t, "the service", func(ctx context.Context) (net.Conn, error) {
 		return client.Dial(ctx, "tcp", netip.AddrPortFrom(vip, 80).String())
 	})
+	if got, want := sent.Load(), products.TailscaledSendsClients(version); got != want {
+		t.Errorf("TailscaledSendsClients(%q): want %t, got %t", version, got, want)
+	}
 
 	// Egress.
 	l, err := client.Listen("tcp", ":8080")
@@ -283,21 +288,27 @@ func (n *node) advertise(t *testing.T, services ...string) {
 	n.watcher.Reload()
 }
 
-// serve has tailscaled forward the service's ports to a backend, as containerboot does.
-func (n *node) serve(t *testing.T) {
+// serve has tailscaled forward the service's ports to a backend with the client's address, as
+// containerboot does. The result says whether the address came.
+func (n *node) serve(t *testing.T) *atomic.Bool {
 	t.Helper()
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatalf("cannot listen: %v", err)
 	}
 	t.Cleanup(func() { _ = l.Close() })
-	go answer(l)
-	to := &ipn.TCPPortHandler{TCPForward: l.Addr().String()}
+	sent := &atomic.Bool{}
+	go answer(&proxyproto.Listener{Listener: l, ValidateHeader: func(*proxyproto.Header) error {
+		sent.Store(true)
+		return nil
+	}})
+	to := &ipn.TCPPortHandler{TCPForward: l.Addr().String(), ProxyProtocol: 2}
 	if err := n.local.SetServeConfig(t.Context(), &ipn.ServeConfig{Services: map[tailcfg.ServiceName]*ipn.ServiceConfig{
 		service: {TCP: map[uint16]*ipn.TCPPortHandler{80: to, 443: to}},
 	}}); err != nil {
 		t.Fatalf("cannot set the serve config: %v", err)
 	}
+	return sent
 }
 
 // greeting is the response of backends and peers.

@@ -32,6 +32,9 @@ const (
 	messageNotRouted    = "The tailnet has accepted this machine as a host of the service and has made no host primary, so clients have no route to it"
 )
 
+// messageAnonymous is about an advertised service that lacks a part.
+const messageAnonymous = "Tailscaled is older than 1.92 and does not send the addresses of clients: requests have no identity headers, and backends get no PROXY protocol header, or one without an address; use a newer proxy image"
+
 // maxListed is the number of backends that a message lists.
 const maxListed = 3
 
@@ -94,6 +97,9 @@ type Input struct {
 
 	// HTTPS reports whether the tailnet provides certificates.
 	HTTPS HTTPS
+
+	// Anonymous means that this version of tailscaled does not send the addresses of clients.
+	Anonymous bool
 
 	// Stopping withdraws all services.
 	Stopping bool
@@ -168,7 +174,7 @@ func service(spec v1alpha1.ServiceAttachmentSpec, in Input) Service {
 		if address.RefusedHost(t.Host) != "" || in.Health[t].Refused() {
 			continue
 		}
-		h, end := handler(spec, p, t.Address(), in.Issuer)
+		h, end := handler(spec, p, t.Address(), in.Issuer, in.Anonymous)
 		if h != nil {
 			s.Handlers[uint16(p.Port)] = *h
 		}
@@ -208,12 +214,22 @@ func service(spec v1alpha1.ServiceAttachmentSpec, in Input) Service {
 		s.Message = tls.unknown
 	case s.Healthy > 0, unknown > 0 && was:
 		s.Advertise, s.Message = true, tls.warning
+		if s.Message == "" && in.Anonymous && wantsClients(spec.Ports) {
+			s.Message = messageAnonymous
+		}
 	case unknown > 0:
 		s.Message = messageProbing
 	default:
 		s.Message = "No backend answers: " + list(unhealthy)
 	}
 	return s
+}
+
+// wantsClients reports whether a port needs the addresses of clients.
+func wantsClients(ports []v1alpha1.AttachmentPort) bool {
+	return slices.ContainsFunc(ports, func(p v1alpha1.AttachmentPort) bool {
+		return p.Backend != nil && (p.Protocol == v1alpha1.AttachmentProtocolHTTP || p.ProxyProtocol != 0)
+	})
 }
 
 func target(b v1alpha1.AttachmentBackend, hc v1alpha1.AttachmentHealthCheck) probe.Target {

@@ -133,6 +133,10 @@ type Termination struct {
 	// ProxyProtocol is the version of the header that is sent before a connection to the backend. 0
 	// means no header.
 	ProxyProtocol int `json:"proxyProtocol,omitempty"`
+
+	// Anonymous means that tailscaled does not send the addresses of clients. Connections then begin
+	// with what the client sends.
+	Anonymous bool `json:"anonymous,omitempty"`
 }
 
 // TLS reports whether TLS is terminated.
@@ -149,12 +153,12 @@ const headerInside = 2
 
 // handler returns the handler of a port, and the agent's termination behind it, if any. Both
 // are nil while the name that the certificate is for is unknown.
-func handler(spec v1alpha1.ServiceAttachmentSpec, p v1alpha1.AttachmentPort, backend, issuer string) (*Handler, *Termination) {
+func handler(spec v1alpha1.ServiceAttachmentSpec, p v1alpha1.AttachmentPort, backend, issuer string, anonymous bool) (*Handler, *Termination) {
 	http := p.Protocol == v1alpha1.AttachmentProtocolHTTP
 	if !http && p.TLS == nil {
 		return &Handler{Forward: backend, ProxyProtocol: int(p.ProxyProtocol)}, nil
 	}
-	t := &Termination{Listen: loopback(spec, uint16(p.Port)), Backend: backend, HTTP: http}
+	t := &Termination{Listen: loopback(spec, uint16(p.Port)), Backend: backend, HTTP: http, Anonymous: anonymous}
 	if !http {
 		t.ProxyProtocol = int(p.ProxyProtocol)
 	}

@@ -234,6 +234,24 @@ func TestTLS(t *testing.T) {
 			in:     Input{Advertised: []string{"svc:web"}},
 			want:   by(ended, true, ""),
 		},
+		"Anonymous": {
+			reason: "With a version of tailscaled that does not send clients' addresses, a service is served, and says what it lacks.",
+			fn: func(_ *v1alpha1.ServiceAttachmentSpec, p *v1alpha1.AttachmentPort) {
+				p.Protocol = v1alpha1.AttachmentProtocolHTTP
+			},
+			in: Input{Anonymous: true},
+			want: want{
+				Handlers:     ended.Handlers,
+				Terminations: []Termination{{Listen: listen, Backend: "web.default.svc:8080", HTTP: true, Anonymous: true}},
+				Advertise:    true, Message: messageAnonymous,
+			},
+		},
+		"AnonymousTCP": {
+			reason: "A service that needs no addresses lacks nothing.",
+			fn:     func(*v1alpha1.ServiceAttachmentSpec, *v1alpha1.AttachmentPort) {},
+			in:     Input{Anonymous: true},
+			want:   want{Handlers: Handlers{443: {Forward: "web.default.svc:8080"}}, Advertise: true},
+		},
 		"AllPorts": {
 			reason: "A service with all ports is forwarded as packets, without handlers in the serve config; the backend is probed.",
 			fn:     func(_ *v1alpha1.ServiceAttachmentSpec, p *v1alpha1.AttachmentPort) { p.Port = 0 },

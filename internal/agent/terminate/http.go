@@ -86,6 +86,9 @@ func (s *Server) serveHTTP(ctx context.Context, l net.Listener, t plan.Terminati
 		IdleTimeout:       idleTimeout,
 		ErrorLog:          quiet,
 		ConnContext: func(_ context.Context, conn net.Conn) context.Context {
+			if t.Anonymous {
+				return context.WithoutCancel(ctx)
+			}
 			who := &caller{ask: func() http.Header { return s.identify(ctx, conn.RemoteAddr().String()) }}
 			return context.WithValue(context.WithoutCancel(ctx), callerKey{}, who)
 		},
@@ -96,7 +99,7 @@ func (s *Server) serveHTTP(ctx context.Context, l net.Listener, t plan.Terminati
 	})
 	defer stop()
 	defer closeQuietly(l)
-	l = withHeaders(l)
+	l = withHeaders(l, t)
 	if sec != nil {
 		srv.TLSConfig = sec.config()
 		return errors.Wrap(srv.ServeTLS(l, "", ""), "cannot serve HTTPS")
@@ -169,9 +172,13 @@ func reverseProxy(backend string, d *net.Dialer, quiet *log.Logger) http.Handler
 				for _, fields := range []http.Header{r.Out.Header, r.Out.Trailer} {
 					maps.DeleteFunc(fields, func(h string, _ []string) bool { return identity.Is(h) })
 				}
-				if who, ok := r.In.Context().Value(callerKey{}).(*caller); ok {
-					maps.Copy(r.Out.Header, who.headers())
+				who, ok := r.In.Context().Value(callerKey{}).(*caller)
+				if !ok {
+					// The address is tailscaled's.
+					r.Out.Header.Del("X-Forwarded-For")
+					return
 				}
+				maps.Copy(r.Out.Header, who.headers())
 			},
 		}
 	}

@@ -49,12 +49,23 @@ func TestHTTP(t *testing.T) {
 	}
 	ci := http.Header{identity.DeviceName: {"ci.tail1234.ts.net"}, identity.DeviceTags: {"tag:ci,tag:k8s"}}
 	cases := map[string]struct {
-		reason string
-		who    *apitype.WhoIsResponse
-		tls    bool
-		http2  bool
-		want   http.Header
+		reason    string
+		who       *apitype.WhoIsResponse
+		tls       bool
+		http2     bool
+		anonymous bool
+		want      http.Header
 	}{
+		"Anonymous": {
+			reason: "Without the client's address there is no identity, no such header from the client, and no address of tailscaled.",
+			who:    user, anonymous: true,
+			want: http.Header{"X-Forwarded-Host": {host}, "X-Forwarded-Proto": {"http"}},
+		},
+		"AnonymousTLS": {
+			reason: "So it is with TLS.",
+			who:    user, anonymous: true, tls: true,
+			want: http.Header{"X-Forwarded-Host": {host}, "X-Forwarded-Proto": {"https"}},
+		},
 		"User": {
 			reason: "A backend gets the caller's identity in tailscaled's headers, and no such headers from the client.",
 			who:    user, tls: true,
@@ -104,12 +115,12 @@ func TestHTTP(t *testing.T) {
 			c := newCluster()
 			s, _ := newServer(t, c, "")
 			s.opts.WhoIs = func(_ context.Context, addr string) (*apitype.WhoIsResponse, error) {
-				if addr != someone || tc.who == nil {
+				if addr != someone && !tc.anonymous || tc.who == nil {
 					return nil, errors.New("boom")
 				}
 				return tc.who, nil
 			}
-			end := plan.Termination{Listen: freeAddress(t), Backend: strings.TrimPrefix(upstream.URL, "http://"), HTTP: true}
+			end := plan.Termination{Listen: freeAddress(t), Backend: strings.TrimPrefix(upstream.URL, "http://"), HTTP: true, Anonymous: tc.anonymous}
 			url := "http://" + host + "/a?b=c"
 			if tc.tls {
 				end.Secret, url = "web-tls", "https://"+host+"/a?b=c"
@@ -119,7 +130,10 @@ func TestHTTP(t *testing.T) {
 				c.update(t, "web-tls", ca.secret(1))
 			}
 
-			conn := dial(t, end.Listen, someone)
+			conn := connect(t, end.Listen)
+			if !tc.anonymous {
+				conn = dial(t, end.Listen, someone)
+			}
 			tr := &http.Transport{
 				DialContext: func(context.Context, string, string) (net.Conn, error) { return conn, nil },
 				TLSClientConfig: &tls.Config{
@@ -163,6 +177,28 @@ func TestHTTP(t *testing.T) {
 				t.Errorf("\n%s\nheaders: -want, +got:\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// TestForgedHeader checks that a client cannot pass itself off as another one to a listener that
+// gets no headers from tailscaled.
+func TestForgedHeader(t *testing.T) {
+	upstream := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("the backend got a request") }))
+	defer upstream.Close()
+	s, _ := newServer(t, newCluster(), "")
+	end := plan.Termination{Listen: freeAddress(t), Backend: strings.TrimPrefix(upstream.URL, "http://"), HTTP: true, Anonymous: true}
+	set(t, s, end)
+	conn := dial(t, end.Listen, someone)
+	if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: web\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	rsp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeQuietly(rsp.Body)
+	if rsp.StatusCode != http.StatusBadRequest {
+		t.Errorf("want 400 for a header in front of a request, got %s", rsp.Status)
 	}
 }
 

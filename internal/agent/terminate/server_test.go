@@ -84,15 +84,22 @@ func freeAddress(t *testing.T) netip.AddrPort {
 // dial connects as tailscaled does for a client at an address: with a PROXY protocol header.
 func dial(t *testing.T, at netip.AddrPort, client string) net.Conn {
 	t.Helper()
+	conn := connect(t, at)
+	h := proxyproto.HeaderProxyFromAddrs(headerVersion, net.TCPAddrFromAddrPort(netip.MustParseAddrPort(client)), net.TCPAddrFromAddrPort(at))
+	if _, err := h.WriteTo(conn); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// connect connects as tailscaled does that sends no header.
+func connect(t *testing.T, at netip.AddrPort) net.Conn {
+	t.Helper()
 	timeout := time.Now().Add(deadline)
 	for {
 		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", at.String())
 		if err == nil {
 			t.Cleanup(func() { closeQuietly(conn) })
-			h := proxyproto.HeaderProxyFromAddrs(headerVersion, net.TCPAddrFromAddrPort(netip.MustParseAddrPort(client)), net.TCPAddrFromAddrPort(at))
-			if _, err := h.WriteTo(conn); err != nil {
-				t.Fatal(err)
-			}
 			return conn
 		}
 		// The listener starts in a separate goroutine.
@@ -164,10 +171,28 @@ func set(t *testing.T, s *Server, ts ...plan.Termination) {
 func TestCarry(t *testing.T) {
 	ca := newAuthority(t)
 	cases := map[string]struct {
-		reason  string
-		version int
-		want    func(port string) string
+		reason    string
+		version   int
+		anonymous bool
+		want      func(port string) string
 	}{
+		"Anonymous": {
+			reason:    "A connection without a header is handed on as it is.",
+			anonymous: true,
+			want:      func(string) string { return "ping" },
+		},
+		"AnonymousV1": {
+			reason:    "A backend that expects the header gets one that says that the client is unknown.",
+			version:   1,
+			anonymous: true,
+			want:      func(string) string { return "PROXY UNKNOWN\r\nping" },
+		},
+		"AnonymousV2": {
+			reason:    "So it does in version 2.",
+			version:   2,
+			anonymous: true,
+			want:      func(string) string { return string(proxyproto.SIGV2) + "\x20\x00\x00\x00ping" },
+		},
 		"Plain": {
 			reason: "A backend without the PROXY protocol gets no header.",
 			want:   func(string) string { return "ping" },
@@ -191,10 +216,14 @@ func TestCarry(t *testing.T) {
 			s, _ := newServer(t, c, "")
 			to, got := backend(t)
 			at := freeAddress(t)
-			set(t, s, plan.Termination{Listen: at, Secret: "web-tls", Backend: to, ProxyProtocol: tc.version})
+			set(t, s, plan.Termination{Listen: at, Secret: "web-tls", Backend: to, ProxyProtocol: tc.version, Anonymous: tc.anonymous})
 			c.update(t, "web-tls", ca.secret(7))
 
-			client, serial, err := ca.handshake(dial(t, at, someone))
+			conn := connect(t, at)
+			if !tc.anonymous {
+				conn = dial(t, at, someone)
+			}
+			client, serial, err := ca.handshake(conn)
 			if err != nil {
 				t.Fatalf("handshake: %v", err)
 			}

@@ -30,8 +30,12 @@ const (
 )
 
 // withHeaders returns a listener for connections that begin with a PROXY protocol header.
-// Connections without a header are not from tailscaled, and are closed.
-func withHeaders(l net.Listener) net.Listener {
+// Connections without a header are not from tailscaled, and are closed. If tailscaled sends no
+// headers, what looks like one is the client's, and is data.
+func withHeaders(l net.Listener, t plan.Termination) net.Listener {
+	if t.Anonymous {
+		return l
+	}
 	return &proxyproto.Listener{
 		Listener: l,
 		ConnPolicy: func(proxyproto.ConnPolicyOptions) (proxyproto.Policy, error) {
@@ -48,7 +52,7 @@ func (s *Server) serveTCP(ctx context.Context, l net.Listener, t plan.Terminatio
 	defer closeQuietly(l)
 	config := sec.config()
 	// AfterFunc's goroutine reads l, so l must keep its value.
-	accepted := withHeaders(l)
+	accepted := withHeaders(l, t)
 	for {
 		conn, err := accepted.Accept()
 		if err != nil {
@@ -82,7 +86,7 @@ func carry(ctx context.Context, conn net.Conn, t plan.Termination, config *tls.C
 	}
 	defer closeQuietly(backend)
 	if t.ProxyProtocol != 0 {
-		if err := writeProxyHeader(conn, backend, t.ProxyProtocol); err != nil {
+		if err := writeProxyHeader(conn, backend, t.ProxyProtocol, t.Anonymous); err != nil {
 			return err
 		}
 	}
@@ -94,8 +98,13 @@ func carry(ctx context.Context, conn net.Conn, t plan.Termination, config *tls.C
 	return nil
 }
 
-// writeProxyHeader sends the backend the header that tailscaled sent, with the backend's port.
-func writeProxyHeader(conn, backend net.Conn, version int) error {
+// writeProxyHeader sends the backend the header that tailscaled sent, with the backend's port, or a
+// header without addresses if tailscaled sends none.
+func writeProxyHeader(conn, backend net.Conn, version int, anonymous bool) error {
+	if anonymous {
+		_, err := (&proxyproto.Header{Version: byte(version), Command: proxyproto.LOCAL, TransportProtocol: proxyproto.UNSPEC}).WriteTo(backend)
+		return errors.Wrap(err, "cannot send PROXY protocol header")
+	}
 	pc, ok := conn.(*proxyproto.Conn)
 	if !ok || pc.ProxyHeader() == nil {
 		return errors.New("the connection says nothing of its client")
