@@ -61,6 +61,30 @@ func keepsAny(current, next []string) bool {
 	})
 }
 
+// writeRich writes the whole configuration, as set changes it, if nameservers have settings that a
+// narrow call would drop, and reports whether it did. Without a configuration to read, keeps reports
+// whether the call would keep a nameserver, whose settings are then unknown.
+func (c *Client) writeRich(ctx context.Context, set func(*dnsDocument) error, keeps func() (bool, error)) (written bool, err error) {
+	d, err := c.dnsDocument(ctx)
+	if err != nil {
+		return false, err
+	}
+	if d == nil {
+		kept, err := keeps()
+		switch {
+		case err != nil:
+			return false, classify(err, scopeDNS, true)
+		case kept:
+			return false, errNoDNSDocument()
+		}
+		return false, nil
+	}
+	if err := set(d); err != nil || !d.rich {
+		return false, err
+	}
+	return true, c.putDNSDocument(ctx, d)
+}
+
 func (c *Client) putDNSDocument(ctx context.Context, d *dnsDocument) error {
 	known := namesOf[dnsConfiguration]()
 	_, err := c.writeKeeping(ctx, c.dnsWrite("configuration"), d.fields.only(known...), d.fields.without(known...))
@@ -161,22 +185,12 @@ func (c *Client) SetNameservers(ctx context.Context, addresses []string) error {
 		return err
 	}
 	defer c.expireDNS()
-	d, err := c.dnsDocument(ctx)
-	if err != nil {
-		return err
-	}
-	if d == nil {
+	written, err := c.writeRich(ctx, func(d *dnsDocument) error { return d.setNameservers(addresses) }, func() (bool, error) {
 		current, err := c.api.DNS().Nameservers(ctx)
-		if err != nil {
-			return classify(err, scopeDNS, true)
-		}
-		if keepsAny(current, addresses) {
-			return errNoDNSDocument()
-		}
-	} else if err := d.setNameservers(addresses); err != nil {
+		return keepsAny(current, addresses), err
+	})
+	if err != nil || written {
 		return err
-	} else if d.rich {
-		return c.putDNSDocument(ctx, d)
 	}
 	// The API returns magicDNS there, too, as a consequence.
 	return c.replace(ctx, c.dnsWrite("nameservers"), map[string][]string{"dns": append([]string{}, addresses...)}, "magicDNS")
@@ -202,24 +216,17 @@ func (c *Client) PatchSplitDNS(ctx context.Context, domains map[string][]string)
 		return err
 	}
 	defer c.expireDNS()
-	d, err := c.dnsDocument(ctx)
-	if err != nil {
-		return err
-	}
-	if d == nil {
+	written, err := c.writeRich(ctx, func(d *dnsDocument) error { return d.setSplitDNS(domains) }, func() (bool, error) {
 		current, err := c.api.DNS().SplitDNS(ctx)
-		if err != nil {
-			return classify(err, scopeDNS, true)
-		}
 		for domain, ns := range domains {
 			if keepsAny(current[domain], ns) {
-				return errNoDNSDocument()
+				return true, err
 			}
 		}
-	} else if err := d.setSplitDNS(domains); err != nil {
+		return false, err
+	})
+	if err != nil || written {
 		return err
-	} else if d.rich {
-		return c.putDNSDocument(ctx, d)
 	}
 	// null removes a domain (OpenAPI, PATCH /tailnet/{tailnet}/dns/split-dns). The effect of an
 	// empty list is not documented, so it is the second attempt.
