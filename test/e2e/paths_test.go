@@ -113,6 +113,8 @@ func reachesTargetsSlowly(t *testing.T) {
 // handsOver replaces one pod after the other under load, so also the one that has the service's
 // address. Connections get lost on such a path by themselves: one in twenty may.
 func handsOver(t *testing.T) {
+	// scale counts all proxies.
+	kubectl(t, "delete", "tailscaleendpoints", "out", "-n", namespace, "--timeout=4m")
 	scale(t, 2)
 	r := underLoad(t, func() {
 		answered(t, "web", "web", patience)
