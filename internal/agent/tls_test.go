@@ -201,6 +201,7 @@ func TestAnonymous(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := terminate.New(terminate.Options{Log: logging.NewNopLogger(), Store: atomicdir.New(t.TempDir(), fileTLS)})
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()

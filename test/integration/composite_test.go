@@ -30,7 +30,7 @@ import (
 )
 
 // TestCompositeNotReconciled checks that an object gets an event that Crossplane, which does not run
-// here, has not reconciled, with the provider's permissions. It has a manager of its own: its events
+// here, has not reconciled, with the provider's permissions. It has a separate manager: its events
 // are not lost among those of the other cases.
 func TestCompositeNotReconciled(t *testing.T) {
 	t.Parallel()

@@ -20,7 +20,7 @@ const (
 )
 
 // share makes the folder of network namespaces as iproute2 does (ip/ipnetns.c: create_netns_dir): a
-// mount of its own, which is shared. Otherwise a later "ip netns add" of anybody would mount the folder
+// separate mount, which is shared. Otherwise a later "ip netns add" of anybody would mount the folder
 // over itself, and hide the namespaces' own mounts below, so that they could not be removed.
 func share(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
