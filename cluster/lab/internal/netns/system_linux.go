@@ -13,6 +13,7 @@ const (
 	scopeLink = netlink.SCOPE_LINK
 	modeTAP   = netlink.TUNTAP_MODE_TAP
 	flagNoPI  = netlink.TUNTAP_NO_PI
+	flagNoDAD = unix.IFA_F_NODAD
 )
 
 // setns moves the calling thread to a network namespace.

@@ -17,6 +17,7 @@ const (
 	scopeLink = netlink.Scope(0)
 	modeTAP   = netlink.TuntapMode(0)
 	flagNoPI  = netlink.TuntapFlag(0)
+	flagNoDAD = 0
 )
 
 func setns(int) error { return errors.ErrUnsupported }
