@@ -260,9 +260,23 @@ func removeTree(root string) error {
 
 // unmountBelow unmounts everything at or below the folders, last mounted first.
 func unmountBelow(dirs ...string) error {
+	points, err := mountsBelow(dirs...)
+	if err != nil {
+		return err
+	}
+	for i := len(points) - 1; i >= 0; i-- {
+		if err := unix.Unmount(points[i], detach); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
+			return errors.Wrapf(err, "cannot unmount %q", points[i])
+		}
+	}
+	return nil
+}
+
+// mountsBelow returns what is mounted at or below the folders, in the order of mounting.
+func mountsBelow(dirs ...string) ([]string, error) {
 	f, err := os.Open("/proc/self/mountinfo")
 	if err != nil {
-		return errors.Wrap(err, "cannot list mounts")
+		return nil, errors.Wrap(err, "cannot list mounts")
 	}
 	defer f.Close() // Only read.
 	var points []string
@@ -279,15 +293,7 @@ func unmountBelow(dirs ...string) error {
 			}
 		}
 	}
-	if err := sc.Err(); err != nil {
-		return errors.Wrap(err, "cannot list mounts")
-	}
-	for i := len(points) - 1; i >= 0; i-- {
-		if err := unix.Unmount(points[i], detach); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
-			return errors.Wrapf(err, "cannot unmount %q", points[i])
-		}
-	}
-	return nil
+	return points, errors.Wrap(sc.Err(), "cannot list mounts")
 }
 
 // removeForeign removes what the lab's programs left in folders that are not
@@ -322,14 +328,16 @@ func removeForeign(ctx context.Context, p Paths) error {
 }
 
 // inUse reports whether a folder must stay though the lab came first: another
-// containerd was started, or there are network namespaces of others.
+// containerd was started, or there are network namespaces of others. `ip netns add` mounts their
+// folder on itself, and nothing removes a mount point.
 func inUse(ctx context.Context, dir string) bool {
 	switch dir {
 	case "/run/containerd":
 		return listens(ctx, filepath.Join(dir, "containerd.sock"))
 	case netns.Dir:
 		entries, err := os.ReadDir(dir)
-		return err != nil || len(entries) > 0
+		mounts, merr := mountsBelow(dir)
+		return err != nil || merr != nil || len(entries)+len(mounts) > 0
 	}
 	return false
 }
