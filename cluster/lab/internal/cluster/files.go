@@ -70,13 +70,14 @@ disabled_plugins = [
 `, c.path("containerd"), c.Run+"/containerd", c.containerdSocket(), PauseImage, c.path("cni"), c.Run+"/runc", c.path("certs.d"))
 }
 
-// hosts makes the lab's registry the mirror of every registry, by repository
-// path, and the end of the search.
+// hosts makes the lab's registry the server of every registry, by repository path. The
+// table of mirrors, which there must be, is empty: its keys would be URLs, and containerd 1.6 parses
+// none with the brackets of an IPv6 address.
 func (c Cluster) hosts() string {
-	return fmt.Sprintf(`server = "http://%[1]s"
+	return fmt.Sprintf(`server = "http://%s"
+capabilities = ["pull", "resolve"]
 
-[host."http://%[1]s"]
-  capabilities = ["pull", "resolve"]
+[host]
 `, c.Hub.Registry())
 }
 
