@@ -123,7 +123,7 @@ func TestFamilies(t *testing.T) {
 			files: map[string][]string{
 				"kubelet.yaml":                {"- fd10:97::10\n"},
 				"certs.d/_default/hosts.toml": {"server = \"http://[fd10:200::1]:5000\"\n"},
-				"Corefile":                    {"bind fd10:65::1\n", "fd10:200::1 registry.lab.local"},
+				"Corefile":                    {"bind fd10:65::1\n", "fd10:200::1 registry.lab.localhost"},
 				"resolv.conf":                 {"nameserver fd10:65::1\n"},
 			},
 			command: map[string][]string{

@@ -87,9 +87,9 @@ const (
 )
 
 // RegistryDomain is the domain of RegistryName, which the DNS of a cluster without IPv4 serves.
-const RegistryDomain = "lab.local"
+const RegistryDomain = "lab.localhost"
 
-// RegistryName is the registry's name in a cluster without IPv4. Names that end with .local are
+// RegistryName is the registry's name in a cluster without IPv4. Names that end with .localhost are
 // requested by HTTP, as private addresses of IPv4 are, and those of IPv6 are not
 // (github.com/google/go-containerregistry pkg/name, Registry.Scheme).
 const RegistryName = "registry." + RegistryDomain

@@ -58,7 +58,7 @@ func TestIPFamily(t *testing.T) {
 				services: []netip.Prefix{netip.MustParsePrefix("fd10:96::/112")},
 				tailnet:  "http://[fd10:200::1]",
 				registry: "[fd10:200::1]:5000",
-				pulled:   "registry.lab.local:5000",
+				pulled:   "registry.lab.localhost:5000",
 				acme:     "https://[fd10:200::1]:14000/dir",
 				whoami:   "[fd10:200::200]:8082",
 			},
