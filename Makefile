@@ -288,6 +288,10 @@ OUTAGE ?= 0s
 test-paths: ## Run the quickstart, egress and a failover in a lab without direct paths: relayed, 150 ms, 1% loss, an MTU of 1280; takes fifteen minutes.
 	$(GO_TEST_VERBOSE) -tags=e2e,paths -count=1 -timeout=60m -run TestSlowPaths ./test/e2e -args -version=$(VERSION) -flavour=$(FLAVOUR)
 
+.PHONY: test-families
+test-families: ## Run the quickstart, a backend with IPv6 alone and egress in a dual-stack cluster, and in a cluster without IPv4; takes fifteen minutes.
+	$(GO_TEST_VERBOSE) -tags=e2e,families -count=1 -timeout=60m -run TestFamilies ./test/e2e -args -version=$(VERSION) -flavour=$(FLAVOUR)
+
 .PHONY: test-upgrade
 test-upgrade: ## Upgrade to this version from the one that CHANGELOG.md names, under load and with all examples, and roll back; takes an hour. Needs git's history.
 	$(GO_TEST_VERBOSE) -tags=e2e,tailnets,upgrade -count=1 -timeout=150m -run TestUpgrade ./test/e2e -args -version=$(VERSION) -flavour=$(FLAVOUR)

@@ -165,7 +165,7 @@ func run(ctx context.Context, c *CLI, log logging.Logger) error {
 	below.Go(func() error { return observe.Run(base, l.observe, withHealth(obs.Handler(c.Pprof), prober)) })
 	below.Go(func() error { return src.Start(base) })
 	below.Go(func() error { return follow(base, store, endpoints) })
-	below.Go(func() error { return dns.Run(base, store, resolver.Options{Log: log}) })
+	below.Go(func() error { return dns.Run(base, store, dns.Local(log), resolver.Options{Log: log}) })
 	below.Go(func() error { return certs.run(base, src.Again) })
 	if c.Probe {
 		below.Go(func() error { return prober.run(base, src.Synced()) })

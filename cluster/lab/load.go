@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"time"
 
@@ -76,7 +77,11 @@ func (c *loadCmd) Run(r runtime) error {
 
 // planned is the plan of the cluster that the command is about.
 func planned(r runtime) (plan.Cluster, error) {
-	all, err := plan.Clusters(plan.MaxClusters)
+	st, err := r.daemon().Status(r, false)
+	if err != nil {
+		return plan.Cluster{}, err
+	}
+	all, err := plan.Clusters(plan.MaxClusters, st.IPFamily)
 	if err != nil {
 		return plan.Cluster{}, err
 	}
@@ -98,7 +103,14 @@ func inCluster(p plan.Cluster) func(ctx context.Context, network, addr string) (
 		if err != nil {
 			return nil, errors.Wrapf(err, "cannot dial %q", addr)
 		}
-		found, err := dns.LookupNetIP(ctx, "ip4", host)
+		family := "ip4"
+		if p.Node.Is6() {
+			family = "ip6"
+		}
+		if _, err := netip.ParseAddr(host); err == nil {
+			return netns.Dial(ctx, p.Namespace, network, addr)
+		}
+		found, err := dns.LookupNetIP(ctx, family, host)
 		if err != nil {
 			return nil, errors.Wrapf(err, "cannot resolve %q", host)
 		}

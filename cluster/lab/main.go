@@ -103,7 +103,7 @@ func run(args []string) error {
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
 	r := runtime{Context: ctx, cluster: c.Cluster}
-	if r.tailnet, err = plan.FindTailnet(c.Tailnet); err != nil {
+	if r.tailnet, err = plan.FindTailnet(c.Tailnet, plan.IPv4); err != nil {
 		return err
 	}
 	if k.Command() != "daemon <file>" {

@@ -36,7 +36,11 @@ func (c *operatorCmd) Run(r runtime) error {
 	if err != nil {
 		return err
 	}
-	operator, proxy := images.Operator(bin)
+	st, err := r.daemon().Status(r, false)
+	if err != nil {
+		return err
+	}
+	operator, proxy := images.Operator(bin, st.IPFamily.Hub().ACMEDirectory())
 	if err := pushAll(r, operator, proxy); err != nil {
 		return err
 	}

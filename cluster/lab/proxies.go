@@ -46,9 +46,13 @@ func (c *proxyImagesCmd) Run(r runtime) error {
 	if err != nil {
 		return err
 	}
+	st, err := r.daemon().Status(r, false)
+	if err != nil {
+		return err
+	}
 	out := make([]images.Image, len(wanted))
 	for i, t := range wanted {
-		out[i] = images.Proxy(bin, t.Version, daemon.Trusted(r.paths))
+		out[i] = images.Proxy(bin, t.Version, images.Outside{Roots: daemon.Trusted(r.paths), ACMEDirectory: st.IPFamily.Hub().ACMEDirectory()})
 	}
 	if err := pushAll(r, out...); err != nil {
 		return err

@@ -8,7 +8,6 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/daemon"
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/images"
-	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/plan"
 )
 
 // registry is where this machine reaches the lab's registry.
@@ -40,7 +39,11 @@ func pushAll(r runtime, all ...images.Image) error {
 
 // push puts an archive into the lab's registry by the registry's forward.
 func push(r runtime, name, file string) error {
-	to, err := registry(r)
+	st, err := r.daemon().Status(r, false)
+	if err != nil {
+		return err
+	}
+	to, err := st.Forward(daemon.ForwardRegistry)
 	if err != nil {
 		return err
 	}
@@ -51,7 +54,7 @@ func push(r runtime, name, file string) error {
 	if err := images.Push(r, to, name, img); err != nil {
 		return err
 	}
-	ref, err := images.In(plan.Registry, name)
+	ref, err := images.In(st.IPFamily.Hub().RegistryInCluster(), name)
 	if err != nil {
 		return err
 	}

@@ -89,16 +89,21 @@ func (c *envCmd) Run(r runtime) error {
 	if err != nil {
 		return err
 	}
+	hub := st.IPFamily.Hub()
+	in, err := plan.FindTailnet(r.tailnet.Name, st.IPFamily)
+	if err != nil {
+		return err
+	}
 	for _, kv := range [][2]string{
 		{"KUBECONFIG", r.paths.Kubeconfig(r.cluster)},
 		{"REGISTRY", registry},
-		{"REGISTRY_IN_CLUSTER", plan.Registry},
+		{"REGISTRY_IN_CLUSTER", hub.RegistryInCluster()},
 		{"TAILNET_API", tailnet},
-		{"TAILNET_API_IN_CLUSTER", r.tailnet.URL},
+		{"TAILNET_API_IN_CLUSTER", in.URL},
 		{"CACHE", r.paths.Cache},
 		{"TAILNET_DOMAIN", r.tailnet.Domain},
 		{"ACME_ROOT", daemon.ACMERoot(r.paths)},
-		{"WHOAMI", plan.Whoami},
+		{"WHOAMI", hub.Whoami()},
 		{"TAILNET_CLIENT_ID", r.tailnet.ClientID},
 		{"TAILNET_CLIENT_SECRET_FILE", daemon.SecretFile(r.paths, r.tailnet)},
 	} {

@@ -32,13 +32,22 @@ type upCmd struct {
 	Tailnets  int           `help:"Number of independent tailnets. One by default. Only machines of the first get certificates."`
 	Install   bool          `help:"Install what is missing with apt-get."`
 	Policy    string        `type:"existingfile" help:"HuJSON file with the initial policy of each tailnet. By default, tag:k8s may host services, and all devices reach each other."`
+	IPFamily  plan.IPFamily `name:"ip-family" default:"" placeholder:"ipv4|dual|ipv6" help:"Address families of the clusters' networks: ipv4, dual (IPv4 before IPv6) or ipv6 alone. ipv4 by default; a running lab keeps its own."`
 	SlowPaths bool          `help:"Slow paths between clusters, clients and the tailnets: all traffic of a tailnet is relayed, with round trips of 150 ms to the relay, 1% loss and an MTU of 1280."`
 	Timeout   time.Duration `default:"10m" help:"How long to wait for the lab, once everything is built."`
 }
 
+// Validate returns an error for a family that there is not.
+func (c *upCmd) Validate() error { return c.IPFamily.Valid() }
+
 func (c *upCmd) Run(r runtime) error {
 	if err := preflight(r, c.Install, os.Stdout); err != nil {
 		return err
+	}
+	if c.IPFamily.Or() != plan.IPv4 {
+		if err := host.CheckIPv6(); err != nil {
+			return err
+		}
 	}
 	started, err := c.ensure(r)
 	if err != nil || !started {
@@ -86,6 +95,9 @@ func (c *upCmd) already(st daemon.Status) error {
 	}
 	if c.Tailnets != 0 && st.Tailnets != c.Tailnets {
 		return errors.Errorf("a lab with %d tailnets is up: run `lab down` first", st.Tailnets)
+	}
+	if c.IPFamily != "" && st.IPFamily.Or() != c.IPFamily {
+		return errors.Errorf("a lab with --ip-family=%s is up: run `lab down` first", st.IPFamily.Or())
 	}
 	if c.SlowPaths && !st.SlowPaths {
 		return errors.New("a lab with fast paths is up: run `lab down` first")
@@ -169,7 +181,7 @@ func (c *upCmd) start(r runtime, b *tools.Builder) error {
 		path = ptr.To(wire.Slow(plan.RegistryListenPort))
 	}
 	cfg, err := json.MarshalIndent(daemon.Config{
-		Paths: p, Clusters: max(c.Clusters, 1), Tailnets: max(c.Tailnets, 1), Bin: bin, Crossplane: crossplane, Policy: policy, Path: path,
+		Paths: p, Clusters: max(c.Clusters, 1), Tailnets: max(c.Tailnets, 1), IPFamily: c.IPFamily.Or(), Bin: bin, Crossplane: crossplane, Policy: policy, Path: path,
 	}, "", "  ")
 	if err != nil {
 		return errors.Wrap(err, "cannot encode configuration")

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/tailscale-gateway/tailscale-gateway/internal/address"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/resolver"
 )
 
@@ -33,15 +34,19 @@ type syncer struct {
 	hosts    Hosts
 	resolver *resolver.Resolver
 
+	// local are the families of the cluster's pods, Envoys among them.
+	local address.Families
+
 	// mu orders the calls of SetHost: a name that is removed must not get its addresses again.
 	mu  sync.Mutex
 	set map[string][]string
 }
 
 // Run looks up the names until ctx ends, and removes the addresses of names that are not in use any
-// more. The other addresses stay when it ends: Envoys still use them.
-func Run(ctx context.Context, h Hosts, o resolver.Options) error {
-	s := &syncer{hosts: h, set: map[string][]string{}}
+// more. The other addresses stay when it ends: Envoys still use them. local are the families of the
+// pod's addresses; Envoys have the same. None means unknown.
+func Run(ctx context.Context, h Hosts, local address.Families, o resolver.Options) error {
+	s := &syncer{hosts: h, local: local, set: map[string][]string{}}
 	s.resolver = resolver.New(o, s.sync)
 	for {
 		hosts := h.Hosts()
@@ -60,7 +65,7 @@ func (s *syncer) sync(host string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	found, known := s.resolver.Get(host)
-	if addresses := preferIPv4(found); known && !slices.Equal(s.set[host], addresses) {
+	if addresses := preferred(found, s.local); known && !slices.Equal(s.set[host], addresses) {
 		s.set[host] = addresses
 		s.hosts.SetHost(host, addresses)
 	}
@@ -83,10 +88,11 @@ func (s *syncer) keep(hosts []string) {
 	})
 }
 
-// preferIPv4 returns the IPv4 addresses, or the IPv6 addresses if there are no others, in the same
+// preferred returns the IPv4 addresses, or the IPv6 addresses if there are no others, in the same
 // order. Envoy Gateway configures Envoy in the same way for the names of Backends: a cluster without
-// connectivity in one family must not lose a part of its requests.
-func preferIPv4(addrs []netip.Addr) []string {
+// connectivity in one family must not lose a part of its requests. In a cluster without IPv4, it
+// returns the IPv6 addresses if there are any.
+func preferred(addrs []netip.Addr, local address.Families) []string {
 	var v4, v6 []string
 	for _, a := range addrs {
 		if a.Is4() {
@@ -95,8 +101,9 @@ func preferIPv4(addrs []netip.Addr) []string {
 		}
 		v6 = append(v6, a.String())
 	}
-	if len(v4) == 0 {
-		v4 = v6
+	noIPv4 := local.IPv6 && !local.IPv4
+	if len(v4) == 0 || noIPv4 && len(v6) > 0 {
+		return v6
 	}
 	return v4
 }

@@ -15,6 +15,8 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/address"
 )
 
 // TestDNS looks up names with the system's resolver at a real DNS server.
@@ -28,7 +30,7 @@ func TestDNS(t *testing.T) {
 	}}
 	h := newHosts("both.example.com.", "six.example.com.", "none.example.com.")
 	none := make(chan error, 1)
-	run(t, h, func(ctx context.Context, network, host string) ([]netip.Addr, error) {
+	run(t, h, address.Families{}, func(ctx context.Context, network, host string) ([]netip.Addr, error) {
 		found, err := system.LookupNetIP(ctx, network, host)
 		if host == "none.example.com." {
 			select {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tailscale-gateway/tailscale-gateway/internal/address"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/resolver"
 )
 
@@ -96,6 +97,7 @@ func script(answers ...answer) (resolver.Lookup, *int) {
 func TestRun(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
+		local   address.Families
 		answers []answer
 		after   time.Duration
 		want    []string
@@ -124,6 +126,27 @@ func TestRun(t *testing.T) {
 		"BothFamilies": {
 			reason:  "IPv4 addresses should be preferred to IPv6 addresses.",
 			answers: []answer{{addresses: []string{"2001:db8::1", "::ffff:192.0.2.1"}}},
+			want:    []string{"old.example.com 192.0.2.1"},
+			asked:   1,
+		},
+		"BothFamiliesInBoth": {
+			reason:  "IPv4 addresses should be preferred in a dual-stack cluster.",
+			local:   address.Families{IPv4: true, IPv6: true},
+			answers: []answer{{addresses: []string{"2001:db8::1", "192.0.2.1"}}},
+			want:    []string{"old.example.com 192.0.2.1"},
+			asked:   1,
+		},
+		"BothFamiliesInIPv6": {
+			reason:  "Envoys of a cluster without IPv4 should get the addresses that they can reach.",
+			local:   address.Families{IPv6: true},
+			answers: []answer{{addresses: []string{"2001:db8::1", "192.0.2.1"}}},
+			want:    []string{"old.example.com 2001:db8::1"},
+			asked:   1,
+		},
+		"OnlyIPv4InIPv6": {
+			reason:  "A name without IPv6 should keep its addresses: a cluster may translate them.",
+			local:   address.Families{IPv6: true},
+			answers: []answer{{addresses: []string{"192.0.2.1"}}},
 			want:    []string{"old.example.com 192.0.2.1"},
 			asked:   1,
 		},
@@ -173,7 +196,7 @@ func TestRun(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := newHosts(old)
 				lookup, asked := script(tc.answers...)
-				run(t, h, lookup)
+				run(t, h, tc.local, lookup)
 				time.Sleep(tc.after)
 				synctest.Wait()
 				if diff := cmp.Diff(tc.want, h.said()); diff != "" {
@@ -188,11 +211,11 @@ func TestRun(t *testing.T) {
 }
 
 // run looks up names until the test ends.
-func run(t *testing.T, h Hosts, lookup resolver.Lookup) {
+func run(t *testing.T, h Hosts, local address.Families, lookup resolver.Lookup) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
-	go func() { ended <- Run(ctx, h, resolver.Options{Lookup: lookup}) }()
+	go func() { ended <- Run(ctx, h, local, resolver.Options{Lookup: lookup}) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
@@ -206,7 +229,7 @@ func TestWanted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHosts()
 		lookup, asked := script(answer{addresses: []string{"192.0.2.1"}})
-		run(t, h, lookup)
+		run(t, h, address.Families{}, lookup)
 		h.want(old)
 		synctest.Wait()
 		h.want()
@@ -235,7 +258,7 @@ func TestStops(t *testing.T) {
 		lookup, _ := script(answer{addresses: []string{"192.0.2.1"}})
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
-		go func() { ended <- Run(ctx, h, resolver.Options{Lookup: lookup}) }()
+		go func() { ended <- Run(ctx, h, address.Families{}, resolver.Options{Lookup: lookup}) }()
 		synctest.Wait()
 		cancel()
 		if err := <-ended; err != nil {

@@ -25,6 +25,9 @@ import (
 // derpRegion is the one region. Ids from 900 on are for tailnets' own regions.
 const derpRegion = 900
 
+// derpName is the relay's name where its address cannot be one.
+const derpName = "derp.invalid"
+
 func derpMap(a netip.Addr, derpPort, stunPort uint16) *tailcfg.DERPMap {
 	n := &tailcfg.DERPNode{
 		Name: "900a", RegionID: derpRegion, HostName: a.String(),
@@ -36,7 +39,9 @@ func derpMap(a netip.Addr, derpPort, stunPort uint16) *tailcfg.DERPMap {
 	if a.Is4() {
 		n.IPv4 = a.String()
 	} else {
-		n.IPv6 = a.String()
+		// tailscaled makes URLs of the name without brackets (tailscale.com net/netcheck), and
+		// connects to the address.
+		n.HostName, n.IPv6 = derpName, a.String()
 	}
 	return &tailcfg.DERPMap{
 		OmitDefaultRegions: true,

@@ -93,17 +93,21 @@ func (c Cluster) credentials(now time.Time) error {
 	if err := pki.WritePair(dir, "sa", public, private); err != nil {
 		return err
 	}
-	local := net.IPv4(127, 0, 0, 1)
-	node, api := net.IP(c.Node.AsSlice()), net.IP(c.API.AsSlice())
+	var nodes []net.IP
+	server := []net.IP{net.IPv4(127, 0, 0, 1)}
+	for _, n := range c.Networks() {
+		nodes = append(nodes, n.Node.AsSlice())
+		server = append(server, n.Node.AsSlice(), n.API.AsSlice())
+	}
 	pairs := []struct {
 		file string
 		ca   *pki.Authority
 		req  pki.Request
 	}{
-		{"apiserver", ca, pki.Request{Name: "kube-apiserver", IPs: []net.IP{local, node, api}, DNS: []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc." + Domain}}},
+		{"apiserver", ca, pki.Request{Name: "kube-apiserver", IPs: server, DNS: []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc." + Domain}}},
 		{"apiserver-kubelet-client", ca, pki.Request{Name: "kube-apiserver-kubelet-client", Groups: []string{"system:masters"}}},
 		{"front-proxy-client", front, pki.Request{Name: "front-proxy-client"}},
-		{"kubelet", ca, pki.Request{Name: "system:node:" + c.Name, Groups: []string{"system:nodes"}, IPs: []net.IP{node}, DNS: []string{c.Name}}},
+		{"kubelet", ca, pki.Request{Name: "system:node:" + c.Name, Groups: []string{"system:nodes"}, IPs: nodes, DNS: []string{c.Name}}},
 	}
 	for _, p := range pairs {
 		cert, key, err := p.ca.Issue(p.req)

@@ -9,10 +9,12 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/yaml"
 
@@ -20,9 +22,9 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/plan"
 )
 
-func testCluster(t *testing.T) Cluster {
+func testCluster(t *testing.T, f plan.IPFamily) Cluster {
 	t.Helper()
-	plans, err := plan.Clusters(2)
+	plans, err := plan.Clusters(2, f)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,28 +33,16 @@ func testCluster(t *testing.T) Cluster {
 }
 
 func TestFiles(t *testing.T) {
-	c := testCluster(t)
-	for name, body := range c.Files() {
-		if strings.Contains(body, "%!") {
-			t.Errorf("Files(): %q is badly formatted:\n%s", name, body)
-		}
-		var into map[string]any
-		var err error
-		switch filepath.Ext(name) {
-		case ".yaml":
-			err = yaml.UnmarshalStrict([]byte(body), &into)
-		case ".conflist":
-			err = json.Unmarshal([]byte(body), &into)
-		}
-		if err != nil {
-			t.Errorf("Files(): cannot decode %q: %v", name, err)
-		}
+	for _, f := range []plan.IPFamily{plan.Dual, plan.IPv6} {
+		wellFormed(t, testCluster(t, f))
 	}
+	c := testCluster(t, plan.IPv4)
+	wellFormed(t, c)
 	contains := map[string][]string{
 		"kubelet.yaml":                {"cgroupRoot: /tsgw-two", "- 10.97.0.10"},
 		"proxy.yaml":                  {"clusterCIDR: 10.65.0.0/16", "mode: iptables"},
 		"cni/10-lab.conflist":         {`"10.65.0.0/16"`, `"gateway": "10.65.0.1"`, `"rangeStart": "10.65.0.2"`},
-		"certs.d/_default/hosts.toml": {"http://" + plan.Registry},
+		"certs.d/_default/hosts.toml": {"http://10.200.0.1:5000"},
 		"Corefile":                    {"bind 10.65.0.1"},
 	}
 	for name, wants := range contains {
@@ -70,9 +60,117 @@ func TestFiles(t *testing.T) {
 	}
 }
 
+// wellFormed checks that the files can be decoded.
+func wellFormed(t *testing.T, c Cluster) {
+	t.Helper()
+	for name, body := range c.Files() {
+		if strings.Contains(body, "%!") {
+			t.Errorf("Files(): %q is badly formatted:\n%s", name, body)
+		}
+		var into map[string]any
+		var err error
+		switch filepath.Ext(name) {
+		case ".yaml":
+			err = yaml.UnmarshalStrict([]byte(body), &into)
+		case ".conflist":
+			err = json.Unmarshal([]byte(body), &into)
+		}
+		if err != nil {
+			t.Errorf("Files(): cannot decode %q: %v", name, err)
+		}
+	}
+}
+
+func TestFamilies(t *testing.T) {
+	cases := map[string]struct {
+		reason  string
+		family  plan.IPFamily
+		files   map[string][]string
+		command map[string][]string
+		dns     []string
+		never   string
+	}{
+		"IPv4": {
+			reason: "A cluster with IPv4 should have no IPv6.",
+			family: plan.IPv4,
+			command: map[string][]string{
+				"kube-apiserver-two": {"--service-cluster-ip-range=10.97.0.0/16"},
+				"kubelet-two":        {"--node-ip=10.65.0.1"},
+				"kube-router-two":    {"--enable-ipv4=true", "--enable-ipv6=false"},
+			},
+			dns:   []string{"10.97.0.10"},
+			never: "fd10:",
+		},
+		"Dual": {
+			reason: "A dual-stack cluster should have both families everywhere, IPv4 first.",
+			family: plan.Dual,
+			files: map[string][]string{
+				"kubelet.yaml":        {"- 10.97.0.10\n"},
+				"proxy.yaml":          {"clusterCIDR: 10.65.0.0/16,fd10:65::/64"},
+				"cni/10-lab.conflist": {`[{"subnet": "10.65.0.0/16", "rangeStart": "10.65.0.2", "gateway": "10.65.0.1"}], [{"subnet": "fd10:65::/64", "rangeStart": "fd10:65::2", "gateway": "fd10:65::1"}]`},
+				"Corefile":            {"bind 10.65.0.1 fd10:65::1\n"},
+			},
+			command: map[string][]string{
+				"kube-apiserver-two": {"--advertise-address=10.65.0.1", "--service-cluster-ip-range=10.97.0.0/16,fd10:97::/112"},
+				"kubelet-two":        {"--node-ip=10.65.0.1,fd10:65::1"},
+				"kube-router-two":    {"--enable-ipv4=true", "--enable-ipv6=true", "--service-cluster-ip-range=10.97.0.0/16,fd10:97::/112"},
+			},
+			dns: []string{"10.97.0.10", "fd10:97::10"},
+		},
+		"IPv6": {
+			reason: "An IPv6-only cluster should have no address of IPv4 but the loopback's.",
+			family: plan.IPv6,
+			files: map[string][]string{
+				"kubelet.yaml":                {"- fd10:97::10\n"},
+				"certs.d/_default/hosts.toml": {"server = \"http://[fd10:200::1]:5000\"\n"},
+				"Corefile":                    {"bind fd10:65::1\n", "fd10:200::1 registry.lab.localhost"},
+				"resolv.conf":                 {"nameserver fd10:65::1\n"},
+			},
+			command: map[string][]string{
+				"kube-apiserver-two": {"--advertise-address=fd10:65::1", "--service-cluster-ip-range=fd10:97::/112"},
+				"kubelet-two":        {"--node-ip=fd10:65::1"},
+				"kube-router-two":    {"--enable-ipv4=false", "--enable-ipv6=true"},
+			},
+			dns:   []string{"fd10:97::10"},
+			never: "10.",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c := testCluster(t, tc.family)
+			files := c.Files()
+			for file, wants := range tc.files {
+				for _, want := range wants {
+					if !strings.Contains(files[file], want) {
+						t.Errorf("\n%s\nFiles(): %q has no %q:\n%s", tc.reason, file, want, files[file])
+					}
+				}
+			}
+			for _, comp := range c.Components() {
+				for _, want := range tc.command[comp.Name] {
+					if !slices.Contains(comp.Command, want) {
+						t.Errorf("\n%s\nComponents(): %q has no %q: %q", tc.reason, comp.Name, want, comp.Command)
+					}
+				}
+				for _, arg := range comp.Command {
+					if _, value, _ := strings.Cut(arg, "="); tc.never != "" && strings.HasPrefix(value, tc.never) {
+						t.Errorf("\n%s\nComponents(): %q has %q", tc.reason, comp.Name, arg)
+					}
+				}
+			}
+			if diff := cmp.Diff(tc.dns, c.DNSService().Spec.ClusterIPs); diff != "" {
+				t.Errorf("\n%s\nDNSService(): -want addresses, +got addresses:\n%s", tc.reason, diff)
+			}
+			if got := len(c.DNSEndpoints()); got != len(tc.dns) {
+				t.Errorf("\n%s\nDNSEndpoints(): %d of %d families", tc.reason, got, len(tc.dns))
+			}
+		})
+	}
+}
+
 func TestComponents(t *testing.T) {
 	seen := map[string]bool{}
-	for _, comp := range testCluster(t).Components() {
+	for _, comp := range testCluster(t, plan.IPv4).Components() {
 		if seen[comp.Name] {
 			t.Errorf("Components(): %q comes twice", comp.Name)
 		}
@@ -87,7 +185,7 @@ func TestComponents(t *testing.T) {
 }
 
 func TestPrepare(t *testing.T) {
-	c := testCluster(t)
+	c := testCluster(t, plan.IPv4)
 	now := time.Now()
 	if err := c.Prepare(now); err != nil {
 		t.Fatal(err)

@@ -4,7 +4,13 @@
 package cluster
 
 import (
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/component"
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/plan"
 )
 
 const (
@@ -13,6 +19,26 @@ const (
 	// WAN is the link that joins a cluster to the hub.
 	WAN = "wan0"
 )
+
+func services(n plan.Network) string { return n.Services.String() }
+
+func pods(n plan.Network) string { return n.Pods.String() }
+
+func node(n plan.Network) string { return n.Node.String() }
+
+// each returns a part of the network of each family, separated by commas.
+func (c Cluster) each(part func(plan.Network) string) string {
+	var out []string
+	for _, n := range c.Networks() {
+		out = append(out, part(n))
+	}
+	return strings.Join(out, ",")
+}
+
+// has reports whether the cluster has a network of a family.
+func (c Cluster) has(family func(netip.Addr) bool) bool {
+	return slices.ContainsFunc(c.Networks(), func(n plan.Network) bool { return family(n.Node) })
+}
 
 // Components returns the cluster's processes in the order to start them.
 func (c Cluster) Components() []component.Component {
@@ -64,7 +90,7 @@ func (c Cluster) apiserver() component.Component {
 			"--service-account-issuer=https://kubernetes.default.svc." + Domain,
 			"--service-account-key-file=" + c.path("pki", "sa.crt"),
 			"--service-account-signing-key-file=" + c.path("pki", "sa.key"),
-			"--service-cluster-ip-range=" + c.Services.String(),
+			"--service-cluster-ip-range=" + c.each(services),
 			"--tls-cert-file=" + c.path("pki", "apiserver.crt"),
 			"--tls-private-key-file=" + c.path("pki", "apiserver.key"),
 		},
@@ -120,7 +146,7 @@ func (c Cluster) kubeletComponent() component.Component {
 			"--config=" + c.path("kubelet.yaml"),
 			"--hostname-override=" + c.Name,
 			"--kubeconfig=" + c.path("pki", "kubelet.kubeconfig"),
-			"--node-ip=" + c.Node.String(),
+			"--node-ip=" + c.each(node),
 			"--root-dir=" + c.path("kubelet"),
 		},
 		Ready: component.Check{URL: "http://127.0.0.1:10248/healthz"},
@@ -143,13 +169,15 @@ func (c Cluster) kubeRouter() component.Component {
 		Command: []string{
 			c.Bin["kube-router"],
 			"--enable-cni=false",
+			"--enable-ipv4=" + strconv.FormatBool(c.has(netip.Addr.Is4)),
+			"--enable-ipv6=" + strconv.FormatBool(c.has(netip.Addr.Is6)),
 			"--health-port=20244",
 			"--hostname-override=" + c.Name,
 			"--kubeconfig=" + c.path("pki", "kube-router.kubeconfig"),
 			"--run-firewall=true",
 			"--run-router=false",
 			"--run-service-proxy=false",
-			"--service-cluster-ip-range=" + c.Services.String(),
+			"--service-cluster-ip-range=" + c.each(services),
 		},
 		Ready: component.Check{URL: "http://127.0.0.1:20244/healthz"},
 	}

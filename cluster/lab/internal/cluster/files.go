@@ -5,6 +5,7 @@ package cluster
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/plan"
 )
@@ -16,7 +17,7 @@ const PauseImage = "registry.k8s.io/pause:3.10"
 func (c Cluster) Files() map[string]string {
 	return map[string]string{
 		"containerd.toml":             c.containerd(),
-		"certs.d/_default/hosts.toml": hosts(),
+		"certs.d/_default/hosts.toml": c.hosts(),
 		"cni/10-lab.conflist":         c.cni(),
 		"kubelet.yaml":                c.kubelet(),
 		"proxy.yaml":                  c.proxy(),
@@ -69,17 +70,23 @@ disabled_plugins = [
 `, c.path("containerd"), c.Run+"/containerd", c.containerdSocket(), PauseImage, c.path("cni"), c.Run+"/runc", c.path("certs.d"))
 }
 
-// hosts makes the lab's registry the mirror of every registry, by repository
-// path, and the end of the search.
-func hosts() string {
-	return fmt.Sprintf(`server = "http://%[1]s"
+// hosts makes the lab's registry the server of every registry, by repository path. The
+// table of mirrors, which there must be, is empty: its keys would be URLs, and containerd 1.6 parses
+// none with the brackets of an IPv6 address.
+func (c Cluster) hosts() string {
+	return fmt.Sprintf(`server = "http://%s"
+capabilities = ["pull", "resolve"]
 
-[host."http://%[1]s"]
-  capabilities = ["pull", "resolve"]
-`, plan.Registry)
+[host]
+`, c.Hub.Registry())
 }
 
+// cni returns the configuration of the pods' network: an address of each family.
 func (c Cluster) cni() string {
+	var ranges []string
+	for _, n := range c.Networks() {
+		ranges = append(ranges, fmt.Sprintf(`[{"subnet": %q, "rangeStart": %q, "gateway": %q}]`, n.Pods, n.Node.Next(), n.Node))
+	}
 	return fmt.Sprintf(`{
   "cniVersion": "0.4.0",
   "name": %[1]q,
@@ -92,13 +99,13 @@ func (c Cluster) cni() string {
       "ipam": {
         "type": "host-local",
         "dataDir": %[3]q,
-        "ranges": [[{"subnet": %[4]q, "rangeStart": %[5]q, "gateway": %[6]q}]]
+        "ranges": [%[4]s]
       }
     },
     {"type": "portmap", "capabilities": {"portMappings": true}}
   ]
 }
-`, c.Namespace, Bridge, c.path("ipam"), c.Pods, c.Node.Next(), c.Node)
+`, c.Namespace, Bridge, c.path("ipam"), strings.Join(ranges, ", "))
 }
 
 // kubelet returns kubelet's configuration. Its sync times are the defaults, as users have.
@@ -154,13 +161,25 @@ conntrack:
 healthzBindAddress: 127.0.0.1:10256
 hostnameOverride: %s
 metricsBindAddress: 127.0.0.1:10249
-`, c.path("pki", "proxy.kubeconfig"), c.Pods, c.Name)
+`, c.path("pki", "proxy.kubeconfig"), c.each(pods), c.Name)
 }
 
 // corefile answers for the cluster's names, and at once that others don't
-// exist: the lab has no way out.
+// exist: the lab has no way out. A cluster without IPv4 asks for the registry by a name.
 func (c Cluster) corefile() string {
-	return fmt.Sprintf(`%[1]s in-addr.arpa ip6.arpa {
+	nodes := strings.ReplaceAll(c.each(node), ",", " ")
+	registry := ""
+	if c.Hub.Address().Is6() {
+		registry = fmt.Sprintf(`%s {
+    bind %s
+    errors
+    hosts /dev/null {
+        %s %s
+    }
+}
+`, plan.RegistryDomain, nodes, c.Hub.Address(), plan.RegistryName)
+	}
+	return registry + fmt.Sprintf(`%[1]s in-addr.arpa ip6.arpa {
     bind %[2]s
     errors
     ready 127.0.0.1:8181
@@ -176,5 +195,5 @@ func (c Cluster) corefile() string {
         rcode NXDOMAIN
     }
 }
-`, Domain, c.Node, c.path("pki", "coredns.kubeconfig"))
+`, Domain, nodes, c.path("pki", "coredns.kubeconfig"))
 }

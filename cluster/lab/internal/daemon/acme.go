@@ -46,7 +46,7 @@ func acmeFile(p host.Paths, name string) string { return filepath.Join(p.ACME(),
 func Trusted(p host.Paths) string { return filepath.Join(p.ACME(), "ca-certificates.crt") }
 
 // writeACME writes the files of the ACME server, and the bundle for images.
-func writeACME(p host.Paths, now time.Time) error {
+func writeACME(p host.Paths, hub plan.Hub, now time.Time) error {
 	if err := os.MkdirAll(p.ACME(), 0o700); err != nil {
 		return errors.Wrap(err, "cannot make the ACME server's folder")
 	}
@@ -54,7 +54,7 @@ func writeACME(p host.Paths, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	cert, key, err := ca.Issue(pki.Request{Name: acme, IPs: []net.IP{net.ParseIP(plan.HubAddress)}})
+	cert, key, err := ca.Issue(pki.Request{Name: acme, IPs: []net.IP{hub.Address().AsSlice()}})
 	if err != nil {
 		return err
 	}
@@ -72,8 +72,8 @@ func writeACME(p host.Paths, now time.Time) error {
 		return errors.Wrap(err, "cannot write certificates to trust")
 	}
 	config, err := json.Marshal(map[string]any{"pebble": map[string]any{
-		"listenAddress":           plan.ACMEAddress,
-		"managementListenAddress": plan.ACMEManagementAddress,
+		"listenAddress":           hub.ACME(),
+		"managementListenAddress": hub.ACMEManagement(),
 		"certificate":             acmeFile(p, ".crt"),
 		"privateKey":              acmeFile(p, ".key"),
 		"keyAlgorithm":            "ecdsa",
@@ -89,19 +89,19 @@ func writeACME(p host.Paths, now time.Time) error {
 
 // acmeServer is the process that plays Let's Encrypt. It validates by the records
 // that nodes of the first tailnet have control set: there is one public DNS.
-func acmeServer(p host.Paths, binary string) component.Component {
+func acmeServer(p host.Paths, hub plan.Hub, binary string) component.Component {
 	return component.Component{
 		Name: acme, Program: acme, Namespace: plan.TailnetNamespace,
 		Command: []string{binary, "-config", acmeFile(p, ".json"), "-dnsserver", plan.PublicDNS},
 		// It waits no random time before it validates, and lets no order have the
 		// validation of another.
 		Env:   []string{"PEBBLE_VA_NOSLEEP=1", "PEBBLE_AUTHZREUSE=0"},
-		Ready: component.Check{URL: plan.ACMEDirectory},
+		Ready: component.Check{URL: hub.ACMEDirectory()},
 	}
 }
 
 // acmeRoot asks the ACME server for its root and writes it down.
-func acmeRoot(ctx context.Context, p host.Paths) error {
+func acmeRoot(ctx context.Context, p host.Paths, hub plan.Hub) error {
 	ca, err := os.ReadFile(acmeFile(p, "-ca.crt"))
 	if err != nil {
 		return errors.Wrap(err, "cannot read certificate of the ACME server's authority")
@@ -115,7 +115,7 @@ func acmeRoot(ctx context.Context, p host.Paths) error {
 			return netns.Dial(ctx, plan.TailnetNamespace, network, addr)
 		},
 	}}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+plan.ACMEManagementAddress+"/roots/0", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+hub.ACMEManagement()+"/roots/0", nil)
 	if err != nil {
 		return errors.Wrap(err, "cannot make request for the ACME server's root")
 	}

@@ -35,6 +35,8 @@ type Config struct {
 	// Clusters and Tailnets count what to make.
 	Clusters int `json:"clusters"`
 	Tailnets int `json:"tailnets"`
+	// IPFamily is the address families of the clusters' networks.
+	IPFamily plan.IPFamily `json:"ipFamily"`
 	// Bin are the paths of built binaries by name, with the simulator's.
 	Bin map[string]string `json:"bin"`
 	// Crossplane is the folder of Crossplane's module.
@@ -47,6 +49,9 @@ type Config struct {
 
 // ConfigFile is where the command line leaves the configuration.
 func ConfigFile(p host.Paths) string { return filepath.Join(p.State, "lab.json") }
+
+// hub returns what the clusters reach outside of themselves.
+func (c Config) hub() plan.Hub { return c.IPFamily.Hub() }
 
 // A Daemon runs one lab.
 type Daemon struct {
@@ -77,11 +82,11 @@ func Run(ctx context.Context, file string) error {
 	if err := json.Unmarshal(b, &cfg); err != nil {
 		return errors.Wrap(err, "cannot decode configuration")
 	}
-	plans, err := plan.Clusters(cfg.Clusters)
+	plans, err := plan.Clusters(cfg.Clusters, cfg.IPFamily)
 	if err != nil {
 		return err
 	}
-	tailnets, err := plan.Tailnets(cfg.Tailnets)
+	tailnets, err := plan.Tailnets(cfg.Tailnets, cfg.IPFamily)
 	if err != nil {
 		return err
 	}
@@ -162,7 +167,7 @@ func (d *Daemon) serve(ctx context.Context) (func(), error) {
 
 func (d *Daemon) status(ctx context.Context, components bool) Status {
 	d.mu.Lock()
-	st := Status{Clusters: d.cfg.Clusters, Tailnets: d.cfg.Tailnets, SlowPaths: d.cfg.Path != nil, Ready: d.ready, Failed: d.failed, Steps: d.progress.list(), Forwards: append([]Forward(nil), d.forwards...)}
+	st := Status{Clusters: d.cfg.Clusters, Tailnets: d.cfg.Tailnets, IPFamily: d.cfg.IPFamily.Or(), SlowPaths: d.cfg.Path != nil, Ready: d.ready, Failed: d.failed, Steps: d.progress.list(), Forwards: append([]Forward(nil), d.forwards...)}
 	all := append([]*supervised(nil), d.components...)
 	d.mu.Unlock()
 	if !components {

@@ -6,6 +6,8 @@ package daemon
 import (
 	"sync"
 	"time"
+
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/plan"
 )
 
 // A State of a step.
@@ -58,6 +60,8 @@ type Status struct {
 	// Clusters and Tailnets count those of the lab.
 	Clusters int `json:"clusters"`
 	Tailnets int `json:"tailnets"`
+	// IPFamily is the address families of the clusters' networks.
+	IPFamily plan.IPFamily `json:"ipFamily"`
 	// SlowPaths is set in a lab without direct paths.
 	SlowPaths bool `json:"slowPaths,omitempty"`
 	// Ready is true once all steps are done; Failed when one failed.

@@ -53,7 +53,7 @@ func (d *Daemon) up(ctx context.Context) error {
 	if err := d.whoami(ctx); err != nil {
 		return err
 	}
-	if err := d.progress.run("certificates", func(func(string)) error { return writeACME(d.cfg.Paths, time.Now()) }); err != nil {
+	if err := d.progress.run("certificates", func(func(string)) error { return writeACME(d.cfg.Paths, d.cfg.hub(), time.Now()) }); err != nil {
 		return err
 	}
 	g, ctx := errgroup.WithContext(ctx)
@@ -74,8 +74,8 @@ func (d *Daemon) networks(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	onHub := func(a netip.Addr) netip.Prefix { return netip.PrefixFrom(a, plan.HubBits) }
-	if err := hub.Bridge(plan.HubBridge, onHub(netip.MustParseAddr(plan.HubAddress))); err != nil {
+	addresses := d.cfg.hub()
+	if err := hub.Bridge(plan.HubBridge, addresses.Addresses...); err != nil {
 		return err
 	}
 	for _, t := range d.tailnets[1:] {
@@ -87,14 +87,14 @@ func (d *Daemon) networks(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := d.join(client, onHub(netip.MustParseAddr(plan.ClientAddress)), hub, "client"); err != nil {
+	if err := d.join(client, addresses.Clients, hub, "client"); err != nil {
 		return err
 	}
 	if err := client.Loopback(netip.MustParsePrefix(plan.HostBehindClients + "/32")); err != nil {
 		return err
 	}
 	for _, p := range d.plans {
-		if err := d.clusterNetwork(ctx, p, hub, onHub(p.WAN)); err != nil {
+		if err := d.clusterNetwork(ctx, p, hub); err != nil {
 			return errors.Wrapf(err, "cannot make network of cluster %q", p.Name)
 		}
 	}
@@ -102,11 +102,11 @@ func (d *Daemon) networks(ctx context.Context) error {
 }
 
 // join gives a namespace its link to the hub's network.
-func (d *Daemon) join(ns *netns.Namespace, addr netip.Prefix, hub *netns.Namespace, port string) error {
+func (d *Daemon) join(ns *netns.Namespace, addrs []netip.Prefix, hub *netns.Namespace, port string) error {
 	if d.cfg.Path == nil {
-		return ns.Join(cluster.WAN, addr, hub, plan.HubBridge, port)
+		return ns.Join(cluster.WAN, addrs, hub, plan.HubBridge, port)
 	}
-	return ns.JoinBy(*d.cfg.Path, cluster.WAN, addr, hub, plan.HubBridge, port)
+	return ns.JoinBy(*d.cfg.Path, cluster.WAN, addrs, hub, plan.HubBridge, port)
 }
 
 // loadBalancerRoutes lets clusters and clients find each cluster's LoadBalancers
@@ -120,8 +120,10 @@ func (d *Daemon) loadBalancerRoutes(client *netns.Namespace) error {
 			}
 		}
 		for _, ns := range from {
-			if err := ns.RouteVia(to.LoadBalancers, to.WAN); err != nil {
-				return errors.Wrapf(err, "cannot lead %q to LoadBalancers of cluster %q", ns.Name, to.Name)
+			for _, n := range to.Networks() {
+				if err := ns.RouteVia(n.LoadBalancers, n.WAN.Addr()); err != nil {
+					return errors.Wrapf(err, "cannot lead %q to LoadBalancers of cluster %q", ns.Name, to.Name)
+				}
 			}
 		}
 	}
@@ -145,30 +147,53 @@ func (d *Daemon) madeNamespace(name string) *netns.Namespace {
 	return d.namespaces[name]
 }
 
-func (d *Daemon) clusterNetwork(ctx context.Context, p plan.Cluster, hub *netns.Namespace, wan netip.Prefix) error {
+func (d *Daemon) clusterNetwork(ctx context.Context, p plan.Cluster, hub *netns.Namespace) error {
 	ns, err := d.namespace(p.Namespace)
 	if err != nil {
 		return err
 	}
-	if err := ns.Sysctl("net.ipv4.ip_forward", "1"); err != nil {
+	var nodes, wans []netip.Prefix
+	for _, n := range p.Networks() {
+		if err := ns.Sysctl(forwarding(n), "1"); err != nil {
+			return err
+		}
+		nodes, wans = append(nodes, netip.PrefixFrom(n.Node, n.Pods.Bits())), append(wans, n.WAN)
+	}
+	if err := ns.Bridge(cluster.Bridge, nodes...); err != nil {
 		return err
 	}
-	if err := ns.Bridge(cluster.Bridge, netip.PrefixFrom(p.Node, p.Pods.Bits())); err != nil {
+	if err := d.join(ns, wans, hub, p.Name); err != nil {
 		return err
 	}
-	for _, r := range []netip.Prefix{p.Services, p.LoadBalancers} {
-		if err := ns.Route(r, cluster.Bridge); err != nil {
+	for _, n := range p.Networks() {
+		for _, r := range []netip.Prefix{n.Services, n.LoadBalancers} {
+			if err := ns.Route(r, cluster.Bridge); err != nil {
+				return err
+			}
+		}
+		if err := ns.Do(func() error { return masquerade(ctx, n) }); err != nil {
 			return err
 		}
 	}
-	if err := d.join(ns, wan, hub, p.Name); err != nil {
-		return err
+	return nil
+}
+
+// forwarding names the kernel's setting that makes a router of a node.
+func forwarding(n plan.Network) string {
+	if n.Node.Is6() {
+		return "net.ipv6.conf.all.forwarding"
 	}
-	// Pods leave the cluster behind its one address, as behind any NAT.
-	return ns.Do(func() error {
-		out, err := exec.CommandContext(ctx, "iptables", "-w", "-t", "nat", "-A", "POSTROUTING", "-s", p.Pods.String(), "-o", cluster.WAN, "-j", "MASQUERADE").CombinedOutput()
-		return errors.Wrapf(err, "cannot masquerade pods: %s", strings.TrimSpace(string(out)))
-	})
+	return "net.ipv4.ip_forward"
+}
+
+// masquerade lets pods leave the cluster behind its one address, as behind any NAT.
+func masquerade(ctx context.Context, n plan.Network) error {
+	program := "iptables"
+	if n.Node.Is6() {
+		program = "ip6tables"
+	}
+	out, err := exec.CommandContext(ctx, program, "-w", "-t", "nat", "-A", "POSTROUTING", "-s", n.Pods.String(), "-o", cluster.WAN, "-j", "MASQUERADE").CombinedOutput()
+	return errors.Wrapf(err, "cannot masquerade pods: %s", strings.TrimSpace(string(out)))
 }
 
 func (d *Daemon) registry(ctx context.Context) error {
@@ -176,20 +201,21 @@ func (d *Daemon) registry(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l, err := netns.Listen(ctx, plan.TailnetNamespace, "tcp", plan.Registry)
+	at := d.cfg.hub().Registry()
+	l, err := netns.Listen(ctx, plan.TailnetNamespace, "tcp", at)
 	if err != nil {
 		return errors.Wrap(err, "cannot listen for the registry")
 	}
 	s := &http.Server{Handler: r, ReadHeaderTimeout: 10 * time.Second}
 	go s.Serve(l) //nolint:errcheck // Ends by Close.
 	context.AfterFunc(ctx, func() { _ = s.Close() })
-	_, err = d.addForward(ctx, ForwardRegistry, plan.RegistryPort, plan.TailnetNamespace, plan.Registry)
+	_, err = d.addForward(ctx, ForwardRegistry, plan.RegistryPort, plan.TailnetNamespace, at)
 	return err
 }
 
 func (d *Daemon) images(ctx context.Context) error {
 	return d.progress.run("images", func(say func(string)) error {
-		for _, i := range images.Table(d.cfg.Bin, d.cfg.Crossplane, Trusted(d.cfg.Paths)) {
+		for _, i := range images.Table(d.cfg.Bin, d.cfg.Crossplane, images.Outside{Roots: Trusted(d.cfg.Paths), ACMEDirectory: d.cfg.hub().ACMEDirectory()}) {
 			say("pushing " + i.Name)
 			img, err := i.Build()
 			if err != nil {
@@ -207,10 +233,10 @@ func (d *Daemon) images(ctx context.Context) error {
 // the ACME server, and what answers behind the tailnets' clients.
 func (d *Daemon) outside(ctx context.Context) error {
 	err := d.progress.run("ACME server", func(say func(string)) error {
-		if err := d.start(ctx, acmeServer(d.cfg.Paths, d.cfg.Bin[acme]), componentLimit, say); err != nil {
+		if err := d.start(ctx, acmeServer(d.cfg.Paths, d.cfg.hub(), d.cfg.Bin[acme]), componentLimit, say); err != nil {
 			return err
 		}
-		return until(ctx, time.Minute, say, func(ctx context.Context) error { return acmeRoot(ctx, d.cfg.Paths) })
+		return until(ctx, time.Minute, say, func(ctx context.Context) error { return acmeRoot(ctx, d.cfg.Paths, d.cfg.hub()) })
 	})
 	if err != nil {
 		return err

@@ -24,7 +24,7 @@ type connKey struct{}
 // whoami is served outside of all clusters, where proxies reach it as they reach any
 // backend. It ends with ctx.
 func (d *Daemon) whoami(ctx context.Context) error {
-	l, err := netns.Listen(ctx, plan.ClientNamespace, "tcp", plan.Whoami)
+	l, err := netns.Listen(ctx, plan.ClientNamespace, "tcp", d.cfg.hub().Whoami())
 	if err != nil {
 		return errors.Wrap(err, "cannot listen for PROXY protocol")
 	}

@@ -41,6 +41,7 @@ var needed = map[string]string{
 	"containerd-shim-runc-v2":            "containerd",
 	"runc":                               "runc",
 	"iptables":                           "iptables",
+	"ip6tables":                          "iptables",
 	"ipset":                              "ipset",
 	"mount":                              "mount",
 	"/usr/lib/cni/bridge":                "containernetworking-plugins",
@@ -77,6 +78,12 @@ func Check(ctx context.Context, p Paths) []Missing {
 	}
 	sort.Slice(out, func(i, j int) bool { return out[i].What < out[j].What })
 	return out
+}
+
+// CheckIPv6 returns an error if the kernel has no IPv6, which most labs do without.
+func CheckIPv6() error {
+	_, err := os.Stat("/proc/sys/net/ipv6")
+	return errors.Wrap(err, "cannot use IPv6: boot without ipv6.disable=1, or use a kernel that has it")
 }
 
 func present(what string) bool {

@@ -28,7 +28,6 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/cluster"
-	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/plan"
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/tools"
 )
 
@@ -53,9 +52,8 @@ type Image struct {
 }
 
 // Table returns all images of the lab. crossplane is the folder of Crossplane's
-// module, which holds the CRDs that its image carries. roots is the file of the
-// certificates that tailscaled trusts.
-func Table(bin map[string]string, crossplane, roots string) []Image {
+// module, which holds the CRDs that its image carries.
+func Table(bin map[string]string, crossplane string, out Outside) []Image {
 	agnhost := func(n string, cmd ...string) Image {
 		return Image{
 			Name:   n,
@@ -68,7 +66,7 @@ func Table(bin map[string]string, crossplane, roots string) []Image {
 	return []Image{
 		pause,
 		agnhost("registry.k8s.io/e2e-test-images/agnhost:2.53", "pause"),
-		tailscale("docker.io/tailscale/tailscale:"+version("tailscale"), bin, roots),
+		tailscale("docker.io/tailscale/tailscale:"+version("tailscale"), bin, out),
 		{
 			Name: "xpkg.crossplane.io/crossplane/crossplane:" + version("crossplane"),
 			Files: map[string]string{
@@ -91,42 +89,49 @@ func version(tool string) string {
 	return t.Version
 }
 
-// tailscale is the image of proxies. They trust the certificates in the file roots.
-func tailscale(name string, bin map[string]string, roots string) Image {
+// An Outside is what proxies find outside of their cluster.
+type Outside struct {
+	// Roots is the file of the certificates that tailscaled trusts.
+	Roots string
+	// ACMEDirectory is where tailscaled gets certificates.
+	ACMEDirectory string
+}
+
+// tailscale is the image of proxies.
+func tailscale(name string, bin map[string]string, out Outside) Image {
 	return Image{
 		Name: name,
 		Files: map[string]string{
 			"/usr/local/bin/containerboot": bin["containerboot"],
 			"/usr/local/bin/tailscaled":    bin["tailscaled"],
-			Bundle:                         roots,
+			Bundle:                         out.Roots,
 		},
 		Links: map[string]string{"/usr/local/bin/tailscale": "tailscaled"},
 		Config: v1.Config{
 			Entrypoint: []string{"/usr/local/bin/containerboot"},
 			// Images contain stand-ins for servers on the Internet, so that manifests need no
 			// changes.
-			Env: []string{searchPath, "TS_DEBUG_ACME_DIRECTORY_URL=" + plan.ACMEDirectory},
+			Env: []string{searchPath, "TS_DEBUG_ACME_DIRECTORY_URL=" + out.ACMEDirectory},
 		},
 	}
 }
 
-// Proxy returns the image of proxies of a version of tools.Proxies. They trust the certificates in
-// the file roots.
-func Proxy(bin map[string]string, version, roots string) Image {
+// Proxy returns the image of proxies of a version of tools.Proxies.
+func Proxy(bin map[string]string, version string, out Outside) Image {
 	daemon, boot := tools.ProxyPrograms(version)
-	return tailscale("docker.io/tailscale/tailscale:"+version, map[string]string{"tailscaled": bin[daemon], "containerboot": bin[boot]}, roots)
+	return tailscale("docker.io/tailscale/tailscale:"+version, map[string]string{"tailscaled": bin[daemon], "containerboot": bin[boot]}, out)
 }
 
 // Operator returns the image of Tailscale's own operator, and that of its
 // proxies: the operator runs a shell in them, which upstream's image has.
-func Operator(bin map[string]string) (operator, proxy Image) {
+func Operator(bin map[string]string, acmeDirectory string) (operator, proxy Image) {
 	v := version(tools.Operator)
 	operator = Image{
 		Name:   "docker.io/tailscale/k8s-operator:" + v,
 		Files:  map[string]string{"/usr/local/bin/operator": bin["k8s-operator"], Bundle: Bundle},
 		Config: v1.Config{Entrypoint: []string{"/usr/local/bin/operator"}, Env: []string{searchPath}},
 	}
-	proxy = tailscale("docker.io/tailscale/tailscale-with-shell:"+v, bin, Bundle)
+	proxy = tailscale("docker.io/tailscale/tailscale-with-shell:"+v, bin, Outside{Roots: Bundle, ACMEDirectory: acmeDirectory})
 	proxy.Files["/bin/sh"] = bin["sysctler"]
 	return operator, proxy
 }

@@ -31,24 +31,25 @@ func (n *Namespace) Loopback(addr netip.Prefix) error {
 	return n.Do(func() error { return address("lo", addr) })
 }
 
-// Bridge makes a bridge with an address.
-func (n *Namespace) Bridge(name string, addr netip.Prefix) error {
+// Bridge makes a bridge with addresses, of which there is at least one.
+func (n *Namespace) Bridge(name string, addrs ...netip.Prefix) error {
 	return n.Do(func() error {
 		// A bridge without a port has no carrier and its own changing address;
 		// both are fixed here, so that kubelet sees a steady node from the start.
 		a := netlink.NewLinkAttrs()
 		a.Name = name
-		a.HardwareAddr = net.HardwareAddr(append([]byte{0x02, 0x42}, addr.Addr().AsSlice()...))
+		first := addrs[0].Addr().As16()
+		a.HardwareAddr = net.HardwareAddr(append([]byte{0x02, 0x42}, first[12:]...))
 		if err := netlink.LinkAdd(&netlink.Bridge{LinkAttrs: a}); err != nil {
 			return errors.Wrapf(err, "cannot add bridge %q", name)
 		}
-		return address(name, addr)
+		return addresses(name, addrs)
 	})
 }
 
-// Join makes a pair of links: one in n with an address, whose other end is a
+// Join makes a pair of links: one in n with addresses, whose other end is a
 // port of a bridge in hub.
-func (n *Namespace) Join(name string, addr netip.Prefix, hub *Namespace, bridge, port string) error {
+func (n *Namespace) Join(name string, addrs []netip.Prefix, hub *Namespace, bridge, port string) error {
 	err := n.Do(func() error {
 		h, err := netns.GetFromName(hub.Name)
 		if err != nil {
@@ -60,7 +61,7 @@ func (n *Namespace) Join(name string, addr netip.Prefix, hub *Namespace, bridge,
 		if err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: a, PeerName: port, PeerNamespace: netlink.NsFd(int(h))}); err != nil {
 			return errors.Wrapf(err, "cannot add link %q", name)
 		}
-		return address(name, addr)
+		return addresses(name, addrs)
 	})
 	if err != nil {
 		return err
@@ -87,12 +88,12 @@ func (n *Namespace) port(bridge, port string) error {
 }
 
 // JoinBy makes a pair of links as Join does, and joins their frames by a path.
-func (n *Namespace) JoinBy(path wire.Path, name string, addr netip.Prefix, hub *Namespace, bridge, port string) error {
+func (n *Namespace) JoinBy(path wire.Path, name string, addrs []netip.Prefix, hub *Namespace, bridge, port string) error {
 	near, err := n.tap(name, path.MTU)
 	if err != nil {
 		return err
 	}
-	if err := n.Do(func() error { return address(name, addr) }); err != nil {
+	if err := n.Do(func() error { return addresses(name, addrs) }); err != nil {
 		return err
 	}
 	far, err := hub.tap(port, path.MTU)
@@ -102,7 +103,7 @@ func (n *Namespace) JoinBy(path wire.Path, name string, addr netip.Prefix, hub *
 	if err := hub.port(bridge, port); err != nil {
 		return err
 	}
-	path.Join(near, far, uint64(addr.Addr().As16()[15]))
+	path.Join(near, far, uint64(addrs[0].Addr().As16()[15]))
 	return nil
 }
 
@@ -155,12 +156,27 @@ func (n *Namespace) Sysctl(name, value string) error {
 	})
 }
 
+func addresses(link string, addrs []netip.Prefix) error {
+	for _, a := range addrs {
+		if err := address(link, a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// address gives a link an address. Nobody else has it, and one of IPv6 could not be listened on
+// while the kernel still looked for duplicates.
 func address(link string, addr netip.Prefix) error {
 	l, err := netlink.LinkByName(link)
 	if err != nil {
 		return errors.Wrapf(err, "cannot find link %q", link)
 	}
-	if err := netlink.AddrAdd(l, &netlink.Addr{IPNet: ipNet(addr)}); err != nil {
+	a := &netlink.Addr{IPNet: ipNet(addr)}
+	if addr.Addr().Is6() {
+		a.Flags = flagNoDAD
+	}
+	if err := netlink.AddrAdd(l, a); err != nil {
 		return errors.Wrapf(err, "cannot add address %s to %q", addr, link)
 	}
 	return errors.Wrapf(netlink.LinkSetUp(l), "cannot bring up %q", link)

@@ -17,6 +17,7 @@ const (
 	scopeLink = netlink.SCOPE_LINK
 	modeTAP   = netlink.TUNTAP_MODE_TAP
 	flagNoPI  = netlink.TUNTAP_NO_PI
+	flagNoDAD = unix.IFA_F_NODAD
 )
 
 // share makes the folder of network namespaces as iproute2 does (ip/ipnetns.c: create_netns_dir): a

@@ -17,6 +17,7 @@ const (
 	scopeLink = netlink.Scope(0)
 	modeTAP   = netlink.TuntapMode(0)
 	flagNoPI  = netlink.TuntapFlag(0)
+	flagNoDAD = 0
 )
 
 func share(string) error { return errors.ErrUnsupported }

@@ -6,7 +6,6 @@
 package plan
 
 import (
-	"fmt"
 	"net/netip"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -28,9 +27,6 @@ const (
 	// answers on: agnhost's netexec.
 	ClientHTTPPort = 8080
 	ClientUDPPort  = 8081
-	// Whoami is where HTTP answers with the client's address and the header's
-	// version, by the PROXY protocol, which it requires.
-	Whoami = ClientAddress + ":8082"
 	// HostBehindClients is an address of ClientNamespace that no tailnet knows,
 	// unless a client is a router for it.
 	HostBehindClients = "10.99.0.5"
@@ -39,19 +35,16 @@ const (
 	// HubBridge is the bridge in TailnetNamespace that joins all others.
 	HubBridge = "hub0"
 
-	// Registry is the lab's registry as nodes and pods see it.
-	Registry = HubAddress + ":5000"
-	// RegistryListenPort is the port of Registry.
+	// RegistryListenPort is the port of the lab's registry on the hub.
 	RegistryListenPort = 5000
 	// PublicDNS is where the records that nodes of the first tailnet have control
 	// set are asked for.
 	PublicDNS = HubAddress + ":53"
-	// ACMEDirectory is where tailscaled in the lab gets certificates: the server
-	// that listens on ACMEAddress plays Let's Encrypt.
-	ACMEDirectory = "https://" + ACMEAddress + "/dir"
-	ACMEAddress   = HubAddress + ":14000"
-	// ACMEManagementAddress is where the ACME server publishes its root.
-	ACMEManagementAddress = HubAddress + ":15000"
+
+	// Ports of what Hub has methods for.
+	acmePort           = 14000
+	acmeManagementPort = 15000
+	whoamiPort         = 8082
 
 	// RegistryPort, TailnetPort and APIServerPort are the ports on the host's
 	// loopback that are forwarded into the lab, when they are free. Cluster i's
@@ -79,7 +72,17 @@ type Cluster struct {
 	Index int `json:"index"`
 	// Namespace is the name of its network namespace, cgroup and CNI network.
 	Namespace string `json:"namespace"`
-	// Pods and Services are its ranges.
+	// Network is its network in its first family.
+	Network
+	// More are its networks in other families.
+	More []Network `json:"more,omitempty"`
+	// Hub is what it reaches outside.
+	Hub Hub `json:"hub"`
+}
+
+// A Network is the addresses of a cluster in one family.
+type Network struct {
+	// Pods and Services are the ranges.
 	Pods     netip.Prefix `json:"pods"`
 	Services netip.Prefix `json:"services"`
 	// LoadBalancers is the range of the addresses that Services of type
@@ -87,32 +90,29 @@ type Cluster struct {
 	LoadBalancers netip.Prefix `json:"loadBalancers"`
 	// Node is the address of the node, on the bridge of the pods.
 	Node netip.Addr `json:"node"`
-	// API and DNS are the Service addresses of the API server and of CoreDNS.
+	// API and DNS are the Service addresses of the API server and of CoreDNS. In
+	// a dual-stack cluster, the API server has only that of the first family.
 	API netip.Addr `json:"api"`
 	DNS netip.Addr `json:"dns"`
-	// WAN is its address on the hub's network.
-	WAN netip.Addr `json:"wan"`
+	// WAN is the address on the hub's network, with its prefix.
+	WAN netip.Prefix `json:"wan"`
 }
 
+// Networks returns the networks of all families, the first family's first.
+func (c Cluster) Networks() []Network { return append([]Network{c.Network}, c.More...) }
+
 // Clusters returns the plans of the first n clusters.
-func Clusters(n int) ([]Cluster, error) {
+func Clusters(n int, f IPFamily) ([]Cluster, error) {
 	if n < 1 || n > MaxClusters {
 		return nil, errors.Errorf("cannot plan %d clusters: a lab has 1 to %d", n, MaxClusters)
 	}
+	if err := f.Valid(); err != nil {
+		return nil, err
+	}
 	out := make([]Cluster, n)
 	for i := range out {
-		out[i] = Cluster{
-			Name:          names[i],
-			Index:         i,
-			Namespace:     "tsgw-" + names[i],
-			Pods:          netip.MustParsePrefix(fmt.Sprintf("10.%d.0.0/16", 64+i)),
-			Services:      netip.MustParsePrefix(fmt.Sprintf("10.%d.0.0/16", 96+i)),
-			LoadBalancers: netip.MustParsePrefix(fmt.Sprintf("10.201.%d.0/24", i)),
-			Node:          netip.MustParseAddr(fmt.Sprintf("10.%d.0.1", 64+i)),
-			API:           netip.MustParseAddr(fmt.Sprintf("10.%d.0.1", 96+i)),
-			DNS:           netip.MustParseAddr(fmt.Sprintf("10.%d.0.10", 96+i)),
-			WAN:           netip.MustParseAddr(fmt.Sprintf("10.200.0.%d", 10+i)),
-		}
+		out[i] = Cluster{Name: names[i], Index: i, Namespace: "tsgw-" + names[i], Hub: f.Hub()}
+		out[i].Network, out[i].More = f.networks(i)
 	}
 	return out, nil
 }

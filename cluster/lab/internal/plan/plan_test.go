@@ -19,6 +19,7 @@ func TestClusters(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		n      int
+		family IPFamily
 		want   want
 	}{
 		"One": {
@@ -41,10 +42,16 @@ func TestClusters(t *testing.T) {
 			n:      MaxClusters + 1,
 			want:   want{err: cmpopts.AnyError},
 		},
+		"ErrFamily": {
+			reason: "A family that there is not should be refused.",
+			n:      1,
+			family: "ipv5",
+			want:   want{err: cmpopts.AnyError},
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := Clusters(tc.n)
+			got, err := Clusters(tc.n, tc.family)
 			if diff := cmp.Diff(tc.want.err, err, cmpopts.EquateErrors()); diff != "" {
 				t.Fatalf("\n%s\nClusters(...): -want error, +got error:\n%s", tc.reason, diff)
 			}
@@ -60,14 +67,30 @@ func TestClusters(t *testing.T) {
 }
 
 func TestClustersShareNothing(t *testing.T) {
-	all, err := Clusters(MaxClusters)
+	for _, f := range []IPFamily{IPv4, Dual, IPv6} {
+		t.Run(string(f), func(t *testing.T) { shareNothing(t, f) })
+	}
+	if IsNamespace("tsgw-other") {
+		t.Error("IsNamespace(...): a name of others is taken for the lab's")
+	}
+}
+
+func shareNothing(t *testing.T, f IPFamily) {
+	all, err := Clusters(MaxClusters, f)
 	if err != nil {
 		t.Fatal(err)
 	}
-	hub := netip.PrefixFrom(netip.MustParseAddr(HubAddress), HubBits).Masked()
-	ranges := []netip.Prefix{hub, netip.MustParsePrefix("100.64.0.0/10")}
-	wans := map[netip.Addr]bool{netip.MustParseAddr(ClientAddress): true}
-	tailnets, err := Tailnets(MaxTailnets)
+	ranges := []netip.Prefix{netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("fd7a:115c:a1e0::/48")}
+	hubs := map[bool]netip.Prefix{}
+	for _, p := range f.Hub().Addresses {
+		hubs[p.Addr().Is6()] = p.Masked()
+		ranges = append(ranges, p.Masked())
+	}
+	wans := map[netip.Addr]bool{}
+	for _, p := range f.Hub().Clients {
+		wans[p.Addr()] = true
+	}
+	tailnets, err := Tailnets(MaxTailnets, f)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,26 +98,25 @@ func TestClustersShareNothing(t *testing.T) {
 		wans[n.Address] = true
 	}
 	for _, c := range all {
-		for _, r := range []netip.Prefix{c.Pods, c.Services, c.LoadBalancers} {
-			for _, other := range ranges {
-				if r.Overlaps(other) {
-					t.Errorf("cluster %q: %s overlaps %s", c.Name, r, other)
+		for _, n := range c.Networks() {
+			for _, r := range []netip.Prefix{n.Pods, n.Services, n.LoadBalancers} {
+				for _, other := range ranges {
+					if r.Overlaps(other) {
+						t.Errorf("cluster %q: %s overlaps %s", c.Name, r, other)
+					}
 				}
+				ranges = append(ranges, r)
 			}
-			ranges = append(ranges, r)
+			if !n.Pods.Contains(n.Node) || !n.Services.Contains(n.API) || !n.Services.Contains(n.DNS) {
+				t.Errorf("cluster %q: node %s, API %s or DNS %s is out of range", c.Name, n.Node, n.API, n.DNS)
+			}
+			if w := n.WAN; hubs[w.Addr().Is6()] != w.Masked() || wans[w.Addr()] {
+				t.Errorf("cluster %q: %s is not a unique address on the hub", c.Name, w)
+			}
+			wans[n.WAN.Addr()] = true
 		}
-		if !c.Pods.Contains(c.Node) || !c.Services.Contains(c.API) || !c.Services.Contains(c.DNS) {
-			t.Errorf("cluster %q: node %s, API %s or DNS %s is out of range", c.Name, c.Node, c.API, c.DNS)
-		}
-		if !hub.Contains(c.WAN) || wans[c.WAN] {
-			t.Errorf("cluster %q: %s is not a unique address on the hub", c.Name, c.WAN)
-		}
-		wans[c.WAN] = true
 		if !IsNamespace(c.Namespace) {
 			t.Errorf("cluster %q: IsNamespace(%q) is false", c.Name, c.Namespace)
 		}
-	}
-	if IsNamespace("tsgw-other") {
-		t.Error("IsNamespace(...): a name of others is taken for the lab's")
 	}
 }

@@ -31,14 +31,17 @@ type Tailnet struct {
 	ClientID string `json:"clientID"`
 }
 
-// Tailnets returns the plans of the first n tailnets.
-func Tailnets(n int) ([]Tailnet, error) {
+// Tailnets returns the plans of the first n tailnets, as clusters of a family reach them.
+func Tailnets(n int, f IPFamily) ([]Tailnet, error) {
 	if n < 1 || n > MaxTailnets {
 		return nil, errors.Errorf("cannot plan %d tailnets: a lab has 1 to %d", n, MaxTailnets)
 	}
+	if err := f.Valid(); err != nil {
+		return nil, err
+	}
 	out := make([]Tailnet, n)
 	for i := range out {
-		a := netip.MustParseAddr(HubAddress)
+		a := f.Hub().Address()
 		for range i {
 			a = a.Next()
 		}
@@ -46,7 +49,7 @@ func Tailnets(n int) ([]Tailnet, error) {
 			Name:    names[i],
 			Index:   i,
 			Address: a,
-			URL:     "http://" + a.String(),
+			URL:     urlOf(a),
 			// tail1234, tail2345, ...
 			Domain:       fmt.Sprintf("tail%d.ts.net", 1234+1111*i),
 			Organization: names[i] + ".example.com",
@@ -56,12 +59,20 @@ func Tailnets(n int) ([]Tailnet, error) {
 	return out, nil
 }
 
+// urlOf returns the URL of an address, with the brackets of IPv6.
+func urlOf(a netip.Addr) string {
+	if a.Is6() {
+		return "http://[" + a.String() + "]"
+	}
+	return "http://" + a.String()
+}
+
 // HostPort is where API and control server listen.
 func (t Tailnet) HostPort() string { return net.JoinHostPort(t.Address.String(), "80") }
 
-// FindTailnet returns the plan of a tailnet by its name.
-func FindTailnet(name string) (Tailnet, error) {
-	all, err := Tailnets(MaxTailnets)
+// FindTailnet returns the plan of a tailnet by its name, as clusters of a family reach it.
+func FindTailnet(name string, f IPFamily) (Tailnet, error) {
+	all, err := Tailnets(MaxTailnets, f)
 	if err != nil {
 		return Tailnet{}, err
 	}

@@ -20,6 +20,7 @@ func TestTailnets(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		n      int
+		family IPFamily
 		want   want
 	}{
 		"One": {
@@ -42,10 +43,16 @@ func TestTailnets(t *testing.T) {
 			n:      MaxTailnets + 1,
 			want:   want{err: cmpopts.AnyError},
 		},
+		"ErrFamily": {
+			reason: "A family that there is not should be refused.",
+			n:      1,
+			family: "ipv5",
+			want:   want{err: cmpopts.AnyError},
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := Tailnets(tc.n)
+			got, err := Tailnets(tc.n, tc.family)
 			if diff := cmp.Diff(tc.want.err, err, cmpopts.EquateErrors()); diff != "" {
 				t.Fatalf("\n%s\nTailnets(...): -want error, +got error:\n%s", tc.reason, diff)
 			}
@@ -61,7 +68,7 @@ func TestTailnets(t *testing.T) {
 }
 
 func TestTailnetsShareNothing(t *testing.T) {
-	all, err := Tailnets(MaxTailnets)
+	all, err := Tailnets(MaxTailnets, IPv4)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,11 +88,11 @@ func TestTailnetsShareNothing(t *testing.T) {
 			}
 			taken[v] = true
 		}
-		if got, err := FindTailnet(n.Name); err != nil || got != n {
+		if got, err := FindTailnet(n.Name, IPv4); err != nil || got != n {
 			t.Errorf("FindTailnet(%q): %v, %v", n.Name, got, err)
 		}
 	}
-	if _, err := FindTailnet("other"); err == nil {
+	if _, err := FindTailnet("other", IPv4); err == nil {
 		t.Error("FindTailnet(...): a name of others is found")
 	}
 }
