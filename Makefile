@@ -289,7 +289,7 @@ test-paths: ## Run the quickstart, egress and a failover in a lab without direct
 	$(GO_TEST_VERBOSE) -tags=e2e,paths -count=1 -timeout=60m -run TestSlowPaths ./test/e2e -args -version=$(VERSION) -flavour=$(FLAVOUR)
 
 .PHONY: test-families
-test-families: ## Run the quickstart, a backend with IPv6 alone and egress in a dual-stack cluster, and in a cluster without IPv4; takes fifteen minutes.
+test-families: ## Run the quickstart, a Gateway, a backend with IPv6 alone and egress in a dual-stack cluster, and in a cluster without IPv4; takes fifteen minutes.
 	$(GO_TEST_VERBOSE) -tags=e2e,families -count=1 -timeout=60m -run TestFamilies ./test/e2e -args -version=$(VERSION) -flavour=$(FLAVOUR)
 
 .PHONY: test-upgrade

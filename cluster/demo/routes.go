@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"net/netip"
 	"strings"
 	"time"
 )
@@ -59,6 +60,14 @@ func (d *demo) routes(ctx context.Context, _ *progress) error {
 	return err
 }
 
+// addressURL returns the URL of an address, with the brackets of IPv6.
+func addressURL(address string) string {
+	if a, err := netip.ParseAddr(address); err == nil && a.Is6() {
+		address = "[" + address + "]"
+	}
+	return "http://" + address + "/"
+}
+
 func (d *demo) proofOfRoutes(ctx context.Context, p *progress) error {
 	url, answer := "", ""
 	err := p.until(ctx, 3*time.Minute, func(ctx context.Context) (string, error) {
@@ -69,7 +78,7 @@ func (d *demo) proofOfRoutes(ctx context.Context, p *progress) error {
 		if o == nil || o.condition("Programmed").Status != "True" || len(o.Status.Addresses) == 0 {
 			return "the Gateway is not Programmed", nil
 		}
-		url = "http://" + o.Status.Addresses[0].Value + "/"
+		url = addressURL(o.Status.Addresses[0].Value)
 		answer, err = output(ctx, nil, nil, d.lab.labBin, "curl", "--host="+routeHost, url)
 		return "", err
 	})

@@ -101,8 +101,8 @@ type ipFamily struct {
 	families []corev1.IPFamily
 }
 
-// TestFamilies runs the quickstart, an IPv6-only backend and egress in a dual-stack cluster, and
-// in a cluster without IPv4.
+// TestFamilies runs the quickstart, a Gateway, an IPv6-only backend and egress in a dual-stack
+// cluster, and in a cluster without IPv4.
 func TestFamilies(t *testing.T) {
 	for _, f := range []struct {
 		name string
@@ -121,7 +121,7 @@ func TestFamilies(t *testing.T) {
 func (f ipFamily) run(t *testing.T) {
 	labRun(t, "down")
 	labRun(t, "up", "--install", "--ip-family="+f.flag)
-	for _, step := range [][]string{{"install", "--version=" + *version, "--flavour=" + *flavour}, {"quickstart"}} {
+	for _, step := range [][]string{{"install", "--version=" + *version, "--flavour=" + *flavour}, {"quickstart"}, {"routes", "--version=" + *version, "--flavour=" + *flavour}} {
 		if err := stream(t.Context(), "go", append([]string{"run", "./cluster/demo"}, step...)...); err != nil {
 			t.Fatalf("cannot %s: %v", step[0], err)
 		}
