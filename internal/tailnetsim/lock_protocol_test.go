@@ -20,8 +20,8 @@ func TestLockLogin(t *testing.T) {
 	t.Parallel()
 	signer, stranger := key.NewNLPrivate(), key.NewNLPrivate()
 	type want struct {
-		seen  bool
-		error string
+		seen bool
+		msg  string
 	}
 	cases := map[string]struct {
 		reason string
@@ -36,12 +36,12 @@ func TestLockLogin(t *testing.T) {
 		"Plain": {
 			reason: "A node with a plain auth key logs in, and peers drop it.",
 			login:  func(_ *testing.T, n *lockNode) { n.register(lockAuthKey, key.NodePublic{}) },
-			want:   want{error: "the node key has no signature"},
+			want:   want{msg: "the node key has no signature"},
 		},
 		"Stranger": {
 			reason: "A signature of a key that the lock does not trust is worth nothing.",
 			login:  func(t *testing.T, n *lockNode) { t.Helper(); n.register(wrap(t, stranger), key.NodePublic{}) },
-			want:   want{error: "key not found"},
+			want:   want{msg: "key not found"},
 		},
 		"SignedLater": {
 			reason: "A person's signature helps a node with a plain auth key.",
@@ -78,7 +78,7 @@ func TestLockLogin(t *testing.T) {
 			want: want{seen: true},
 		},
 		"RotatedWrapped": {
-			reason: "The key that may sign the next node key of a wrapped auth key's node is that of the auth key, which the node does not keep (tka/sig.go: SignByCredential, ResignNKS).",
+			reason: "Only the key in a wrapped auth key may sign the next node key, and the node does not keep it (tailscale.com v1.102.5, tka/sig.go: SignByCredential, ResignNKS).",
 			login: func(t *testing.T, n *lockNode) {
 				t.Helper()
 				n.register(wrap(t, signer), key.NodePublic{})
@@ -86,7 +86,7 @@ func TestLockLogin(t *testing.T) {
 				n.node = key.NewNode().Public()
 				n.register("", old)
 			},
-			want: want{error: "invalid signature"},
+			want: want{msg: "invalid signature"},
 		},
 		"RewrappedRotated": {
 			reason: "With another wrapped auth key, it has a signature for the next node key.",
@@ -110,8 +110,8 @@ func TestLockLogin(t *testing.T) {
 				t.Fatalf("EnableLock(...): %v", err)
 			}
 			tc.login(t, n)
-			got := want{seen: peer.sees(n), error: n.lockError()}
-			if got.seen != tc.want.seen || (got.error == "") != (tc.want.error == "") || !strings.Contains(got.error, tc.want.error) {
+			got := want{seen: peer.sees(n), msg: n.lockError()}
+			if got.seen != tc.want.seen || (got.msg == "") != (tc.want.msg == "") || !strings.Contains(got.msg, tc.want.msg) {
 				t.Errorf("\n%s\nwant %+v, got %+v", tc.reason, tc.want, got)
 			}
 			if !n.sees(peer) {
