@@ -20,8 +20,10 @@ import (
 // Tailnet lock: nodes keep a chain of signed updates that says which keys may sign node keys, and
 // drop peers without a valid signature themselves. Control keeps a copy of the chain, passes updates
 // and signatures on, and can forge neither (tailscale.com v1.102.5, ipn/ipnlocal/tailnet-lock.go, and
-// its tests for what control answers; tailcfg/tka.go for the messages). A node that has no signature
-// still registers: its peers drop it.
+// its tests for what control answers; tailcfg/tka.go for the messages;
+// https://tailscale.com/kb/1226/tailnet-lock). A node that has no signature still registers: its peers
+// drop it (tkaFilterNetmapLocked), and it warns that it is locked out until it is signed
+// (health/healthmsg/healthmsg.go: LockedOut).
 
 // lockState is the part of the lock that outlives a restart of the simulator.
 type lockState struct {
