@@ -24,7 +24,7 @@ func (s *Server) deviceViewLocked(d *device, all bool) map[string]any {
 		"user": s.profile(d.user()).LoginName, "keyExpiryDisabled": d.KeyExpiryDisabled,
 		"created": d.Created, "expires": time.Time{}, "isEphemeral": d.Ephemeral, "isExternal": false,
 		"connectedToControl": d.online, "machineKey": d.Machine.String(), "nodeKey": d.NodeKey.String(),
-		"blocksIncomingConnections": false, "updateAvailable": false, "tailnetLockError": s.lockErrorLocked(d), "tailnetLockKey": d.lockKey(),
+		"blocksIncomingConnections": false, "updateAvailable": false, "tailnetLockError": s.lockErrorLocked(d), "tailnetLockKey": d.LockKey,
 		"hostname": "", "os": "", "clientVersion": "",
 	}
 	if len(d.Tags) > 0 {

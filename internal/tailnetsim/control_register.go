@@ -134,7 +134,10 @@ func (s *Server) registerLocked(m key.MachinePublic, req *tailcfg.RegisterReques
 }
 
 // setKeys stores the keys of a request, and the signature of the node key if there is one: a node
-// that registers again with the same key sends none.
+// that registers again with the same key sends none. A wrong signature keeps no node out, just as a
+// missing one: peers verify it (tailscale.com v1.102.5, ipn/ipnlocal/tailnet-lock.go:
+// tkaFilterNetmapLocked), and the API says why they drop the node. That control itself refuses no
+// login is an assumption.
 func (d *device) setKeys(req *tailcfg.RegisterRequest) {
 	if d.NodeKey != req.NodeKey || len(req.NodeKeySignature) > 0 {
 		d.KeySignature = req.NodeKeySignature

@@ -18,7 +18,8 @@
 // streams share one generation of the tailnet, which a change replaces in parts, so a change costs
 // each node much less than 2 ms at 5000 devices (BenchmarkChange). Nodes see the peers, services,
 // names and routes that the policy lets them reach or be reached by. Services and subnets have
-// their hosts by the tailnet's route selection, per client where the selection is regional.
+// their hosts by the tailnet's route selection, per client where the selection is regional. Tailnet
+// lock has a real chain, by which nodes verify their peers.
 //
 // It has one tailnet and no interactive logins. It is for tests and the lab; binaries of the
 // product must not import it.

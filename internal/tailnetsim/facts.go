@@ -11,11 +11,6 @@ import (
 // DeviceFacts are the fields of a device in the API that no call of the API can set (OpenAPI:
 // Device).
 type DeviceFacts struct {
-	// TailnetLockKey of a puppet. Default one that is made up.
-	TailnetLockKey string `json:"tailnetLockKey,omitempty"`
-	// TailnetLockError describes a problem with the signature of a puppet's key. That of a node
-	// comes from the chain.
-	TailnetLockError string `json:"tailnetLockError,omitempty"`
 	// MultipleConnections is whether two machines use the device's node key.
 	MultipleConnections bool `json:"multipleConnections,omitempty"`
 	// SerialNumbers are shown while the tailnet collects posture identities. A
@@ -29,18 +24,6 @@ func (f DeviceFacts) postureIdentity() map[string]any {
 		return map[string]any{"disabled": true}
 	}
 	return map[string]any{"serialNumbers": f.SerialNumbers}
-}
-
-// lockKey returns the tailnet lock key of a device. Each device has one, with or without
-// tailnet lock; that of a puppet is made up.
-func (d *device) lockKey() string {
-	if d.Facts.TailnetLockKey != "" {
-		return d.Facts.TailnetLockKey
-	}
-	if b, err := d.LockKey.MarshalText(); err == nil && !d.LockKey.IsZero() {
-		return string(b)
-	}
-	return "nlpub:" + hashSecret(string(d.StableID))
 }
 
 // SetDeviceFacts sets fields of a device, and reports whether the device exists.

@@ -4,7 +4,10 @@
 package tailnetsim
 
 import (
+	"bytes"
+	"maps"
 	"net/http"
+	"slices"
 
 	"tailscale.com/tailcfg"
 	"tailscale.com/tka"
@@ -17,8 +20,10 @@ import (
 // Tailnet lock: nodes keep a chain of signed updates that says which keys may sign node keys, and
 // drop peers without a valid signature themselves. Control keeps a copy of the chain, passes updates
 // and signatures on, and can forge neither (tailscale.com v1.102.5, ipn/ipnlocal/tailnet-lock.go, and
-// its tests for what control answers; tailcfg/tka.go for the messages). A node that has no signature
-// still registers: its peers drop it.
+// its tests for what control answers; tailcfg/tka.go for the messages;
+// https://tailscale.com/kb/1226/tailnet-lock). A node that has no signature still registers: its peers
+// drop it (tkaFilterNetmapLocked), and it warns that it is locked out until it is signed
+// (health/healthmsg/healthmsg.go: LockedOut).
 
 // lockState is the part of the lock that outlives a restart of the simulator.
 type lockState struct {
@@ -100,8 +105,8 @@ func (s *Server) loadLock() error {
 // lockErrorLocked returns why the lock does not trust a device, or "". The text is the library's:
 // the API's own is unknown.
 func (s *Server) lockErrorLocked(d *device) string {
-	if d.Facts.TailnetLockError != "" || s.chain == nil {
-		return d.Facts.TailnetLockError
+	if s.chain == nil {
+		return ""
 	}
 	if len(d.KeySignature) == 0 {
 		return "the node key has no signature"
@@ -130,6 +135,7 @@ func (s *Server) lockRoutes(m *http.ServeMux) {
 	m.HandleFunc("GET /machine/tka/sync/offer", lockHandler(s, s.offerLockLocked))
 	m.HandleFunc("GET /machine/tka/sync/send", lockHandler(s, s.sendLockLocked))
 	m.HandleFunc("GET /machine/tka/sign", lockHandler(s, s.signLockLocked))
+	m.HandleFunc("GET /machine/tka/affected-sigs", lockHandler(s, s.affectedSignaturesLocked))
 	m.HandleFunc("GET /machine/tka/disable", lockHandler(s, s.disableLockLocked))
 }
 
@@ -173,13 +179,18 @@ func (s *Server) beginLockLocked(req *tailcfg.TKAInitBeginRequest) (*tailcfg.TKA
 	s.genesis = req.GenesisAUM
 	res := &tailcfg.TKAInitBeginResponse{}
 	for _, d := range s.st.Devices {
-		i := tailcfg.TKASignInfo{NodeID: tailcfg.NodeID(d.ID), NodePublic: d.NodeKey}
-		if !d.LockKey.IsZero() {
-			i.RotationPubkey = d.LockKey.Verifier()
-		}
-		res.NeedSignatures = append(res.NeedSignatures, i)
+		res.NeedSignatures = append(res.NeedSignatures, d.signInfo())
 	}
 	return res, nil
+}
+
+// signInfo returns what a signature of the device's node key has.
+func (d *device) signInfo() tailcfg.TKASignInfo {
+	i := tailcfg.TKASignInfo{NodeID: tailcfg.NodeID(d.ID), NodePublic: d.NodeKey}
+	if !d.LockKey.IsZero() {
+		i.RotationPubkey = d.LockKey.Verifier()
+	}
+	return i
 }
 
 // finishLockLocked enables the lock, if all nodes are signed.
@@ -294,6 +305,27 @@ func (s *Server) signLockLocked(req *tailcfg.TKASubmitSignatureRequest) (*tailcf
 	d.KeySignature = req.Signature
 	s.deviceChangedLocked(d)
 	return &tailcfg.TKASubmitSignatureResponse{}, nil
+}
+
+// affectedSignaturesLocked returns the valid signatures that a trusted key has made, or an auth key
+// that it has wrapped: tailscale lock remove signs these nodes again first, and refuses an answer with
+// any other signature (tailscale.com v1.102.5, ipn/ipnlocal/tailnet-lock.go: TailnetLockAffectedSigs;
+// cmd/tailscale/cli/tailnet-lock.go: runTailnetLockRemove).
+func (s *Server) affectedSignaturesLocked(req *tailcfg.TKASignaturesUsingKeyRequest) (*tailcfg.TKASignaturesUsingKeyResponse, error) {
+	if s.chain == nil {
+		return nil, errNoLock
+	}
+	res := &tailcfg.TKASignaturesUsingKeyResponse{}
+	for _, id := range slices.Sorted(maps.Keys(s.st.Devices)) {
+		d, sig := s.st.Devices[id], &tka.NodeKeySignature{}
+		if s.lockErrorLocked(d) != "" || sig.Unserialize(d.KeySignature) != nil {
+			continue
+		}
+		if signer, err := sig.UnverifiedAuthorizingKeyID(); err == nil && bytes.Equal(signer, req.KeyID) {
+			res.Signatures = append(res.Signatures, d.KeySignature)
+		}
+	}
+	return res, nil
 }
 
 // disableLockLocked disables the lock, if the secret is right.

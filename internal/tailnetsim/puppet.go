@@ -21,8 +21,8 @@ type Puppet struct {
 	NodeID string `json:"nodeId,omitempty"`
 	// Hostname that the device requests.
 	Hostname string `json:"hostname"`
-	// AuthKey logs the device in, as a node does. Without one, the device joins with Tags,
-	// regardless of their owners.
+	// AuthKey logs the device in, as a node does, with a signature of tailnet lock if it is wrapped.
+	// Without one, the device joins with Tags, regardless of their owners.
 	AuthKey string   `json:"authKey,omitempty"`
 	Tags    []string `json:"tags,omitempty"`
 	// Offline devices were connected in the past. Others stay online until changed.
@@ -56,19 +56,25 @@ func (s *Server) Join(p Puppet) (string, error) {
 	if node.IsZero() {
 		node = key.NewNode().Public()
 	}
+	authKey, sig, err := unwrapAuthKey(p.AuthKey, node)
+	if err != nil {
+		return "", err
+	}
+	// Each device has a key, with or without tailnet lock (OpenAPI: Device.tailnetLockKey).
+	lockKey := key.NewNLPrivate().Public()
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if p.AuthKey != "" {
 		r := s.registerLocked(machine, &tailcfg.RegisterRequest{
-			NodeKey: node, Hostinfo: hi, Auth: &tailcfg.RegisterResponseAuth{AuthKey: p.AuthKey},
+			NodeKey: node, NLKey: lockKey, NodeKeySignature: sig, Hostinfo: hi, Auth: &tailcfg.RegisterResponseAuth{AuthKey: authKey},
 		})
 		if r.Error != "" {
 			return "", errors.New(r.Error)
 		}
 	} else {
 		d := s.st.addDevice(s.now())
-		d.Machine, d.NodeKey = machine, node
+		d.Machine, d.NodeKey, d.LockKey = machine, node, lockKey
 		d.Tags = slices.Sorted(slices.Values(p.Tags))
 		d.Authorized = !p.Unauthorized
 		d.KeyExpiryDisabled = len(d.Tags) > 0

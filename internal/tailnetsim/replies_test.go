@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"sigs.k8s.io/yaml"
+	"tailscale.com/types/key"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
@@ -43,6 +44,7 @@ type replyRow struct {
 type given struct {
 	Policy   string                            `json:"policy"`
 	Switches tailnetsim.Switches               `json:"switches"`
+	Lock     bool                              `json:"lock"`
 	Devices  []tailnetsim.Puppet               `json:"devices"`
 	Calls    []request                         `json:"calls"`
 	Facts    map[string]tailnetsim.DeviceFacts `json:"facts"`
@@ -157,6 +159,9 @@ func newReplyClient(t *testing.T, row replyRow) *replyClient {
 			}
 		}
 	})
+	if row.Given.Lock {
+		mustDo(t, c.sim.EnableLock(key.NewNLPrivate()))
+	}
 	for _, p := range row.Given.Devices {
 		if _, err := c.sim.Join(p); err != nil {
 			t.Fatalf("cannot join %q: %v", p.Hostname, err)

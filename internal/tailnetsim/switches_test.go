@@ -205,9 +205,9 @@ func TestPuppetRoutes(t *testing.T) {
 		t.Errorf("a puppet that serves is primary: %q", p)
 	}
 	var facts tailnetsim.DeviceFacts
-	call(t, r, http.MethodPut, "/sim/devices/nA/facts", tailnetsim.DeviceFacts{TailnetLockError: "not signed"}, &facts)
-	if d := must[*tailscale.Device](t)(r.Client(t).Devices().Get(t.Context(), "nA")); d.TailnetLockError != "not signed" {
-		t.Errorf("tailnet lock error: %q", d.TailnetLockError)
+	call(t, r, http.MethodPut, "/sim/devices/nA/facts", tailnetsim.DeviceFacts{MultipleConnections: true}, &facts)
+	if got := r.State().Devices[0]["multipleConnections"]; got != true {
+		t.Errorf("multiple connections: %v", got)
 	}
 	var edit tailnetsim.ServiceEdit
 	call(t, r, http.MethodPost, "/sim/services/svc:web/edit", tailnetsim.ServiceEdit{Ports: []string{"tcp:81"}}, &edit)

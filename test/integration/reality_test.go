@@ -12,8 +12,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	tsclient "tailscale.com/client/tailscale/v2"
+	"tailscale.com/types/key"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
@@ -82,6 +84,7 @@ func TestReality(t *testing.T) {
 		"PolicyWarnings":      policyWarnings,
 		"MagicDNSStaysOn":     magicDNSStaysOn,
 		"TailnetLocked":       tailnetLocked,
+		"TailnetLockSigned":   tailnetLockSigned,
 		"RevokedKeyNotFound":  func(e *env) { revokedKey(e, 404) },
 		"RevokedKeyGone":      func(e *env) { revokedKey(e, 410) },
 		"ApprovedInAdvance":   func(e *env) { approved(e, "") },
@@ -198,15 +201,55 @@ func magicDNSStaysOn(e *env) {
 	}
 }
 
-// tailnetLocked checks a machine whose device the tailnet lock refuses.
+// tailnetLocked checks a machine whose device the tailnet lock refuses until a person signs it.
 func tailnetLocked(e *env) {
+	signer := key.NewNLPrivate()
+	e.must(e.sim.EnableLock(signer))
 	mg := e.subjectOf(machineCase().erase(), nil)
-	e.condition(mg, xpv2.TypeReady, corev1.ConditionTrue, xpv2.ReasonAvailable)
-	id := mg.(*v1alpha1.Machine).Status.AtProvider.NodeID
-	if !e.sim.SetDeviceFacts(id, tailnetsim.DeviceFacts{TailnetLockError: "node key is not signed"}) {
-		e.Fatalf("there is no device %q", id)
-	}
 	e.condition(mg, xpv2.TypeReady, corev1.ConditionFalse, meta.ReasonTailnetLocked)
+	if c := mg.GetCondition(xpv2.TypeReady); !strings.Contains(c.Message, "tailscale lock sign nodekey:") {
+		e.Errorf("the message does not say how to sign the device: %s", c.Message)
+	}
+	e.must(e.sim.SignDevice(mg.(*v1alpha1.Machine).Status.AtProvider.NodeID, signer))
+	e.condition(mg, xpv2.TypeReady, corev1.ConditionTrue, xpv2.ReasonAvailable)
+}
+
+// tailnetLockSigned checks machines whose auth keys the provider signs: with the key that the lock
+// trusts, and with a key of another lock.
+func tailnetLockSigned(e *env) {
+	trusted := key.NewNLPrivate()
+	e.must(e.sim.EnableLock(trusted))
+	for name, signer := range map[string]key.NLPrivate{"trusted": trusted, "other": key.NewNLPrivate()} {
+		text, err := signer.MarshalText()
+		e.must(err)
+		secret := "lock-" + name
+		e.create(&corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: secret},
+			StringData: map[string]string{meta.SecretKeySigningKey: string(text)},
+		})
+		e.apply(fmt.Sprintf(`
+apiVersion: %s
+kind: ProviderConfig
+metadata: {name: %s, namespace: %s}
+spec:
+  apiURL: %s
+  clusterID: %s
+  credentials: {oauthSecretRef: {name: %s, namespace: %s}}
+  tailnetLock: {signingKeySecretRef: {name: %s, namespace: %s}}
+`, v1alpha1.SchemeGroupVersion, name, e.namespace, e.sim.URL, e.clusterID, credentialsSecret, e.namespace, secret, e.namespace))
+	}
+	runPods(e)
+	machine := machineCase().erase()
+	machine.Seed = nil // The pods run already.
+	configured := func(name string) resource.ModernManaged {
+		return e.subjectOf(machine, func(mg resource.ModernManaged) {
+			mg.SetName(name)
+			mg.(*v1alpha1.Machine).Spec.ForProvider.Hostname = name
+			mg.SetProviderConfigReference(&xpv2.ProviderConfigReference{Kind: v1alpha1.ProviderConfigKind, Name: name})
+		})
+	}
+	e.condition(configured("trusted"), xpv2.TypeReady, corev1.ConditionTrue, xpv2.ReasonAvailable)
+	e.condition(configured("other"), xpv2.TypeReady, corev1.ConditionFalse, meta.ReasonTailnetLocked)
 }
 
 // revokedKey deletes an AuthKey whose key was revoked.
