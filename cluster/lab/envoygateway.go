@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/images"
+	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/plan"
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/lab/internal/tools"
 )
 
@@ -41,6 +42,15 @@ func (c *envoyGatewayCmd) Run(r runtime) error {
 	}
 	for _, f := range c.Values {
 		args = append(args, "--values", f)
+	}
+	st, err := r.daemon().Status(r, false)
+	if err != nil {
+		return err
+	}
+	if st.IPFamily == plan.IPv6 {
+		// Envoys listen on IPv4 alone otherwise, for the probes of kubelet too (Envoy Gateway 1.9.1,
+		// internal/xds/translator/listener_ready.go).
+		args = append(args, "--set", "config.envoyGateway.envoyProxy.ipFamily=IPv6")
 	}
 	if err := quiet(r, "", "helm", args...); err != nil {
 		return err
