@@ -88,7 +88,8 @@ func rename(u *unstructured.Unstructured, n names) {
 	case "TailscaleEndpoints":
 		set(spec, "tailnet", n.prefix)
 	case "TailscaleServices":
-		// It is called as its Tailscale Service is.
+		// It is called as its Tailscale Service is, and no longer as its backend, which is the default.
+		spec["backends"] = []any{map[string]any{"name": u.GetName(), "port": int64(80)}}
 		u.SetName(n.service())
 		if vip, ok := spec["vipService"].(map[string]any); ok {
 			vip["tags"] = []any{n.tag}

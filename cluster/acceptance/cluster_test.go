@@ -40,6 +40,10 @@ func TestQuickstartIsRenamed(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the namespace first, and all below it: -want, +got:\n%s", diff)
 	}
+	backends, _, _ := unstructured.NestedSlice(objects[5].Object, "spec", "backends")
+	if diff := cmp.Diff([]any{map[string]any{"name": "web", "port": int64(80)}}, backends); diff != "" {
+		t.Errorf("the backend is the example's Service: -want, +got:\n%s", diff)
+	}
 	spec, _, _ := unstructured.NestedMap(objects[1].Object, "spec")
 	wantSpec := map[string]any{
 		"oauthSecretName": "tailscale-oauth", "oauthSecretNamespace": "tsgw-acc-abc", "tags": []any{"tag:test"},
