@@ -38,13 +38,13 @@ type upCmd struct {
 }
 
 // Validate returns an error for a family that there is not.
-func (c *upCmd) Validate() error { return c.IPFamily.Valid() }
+func (c *upCmd) Validate() error { return c.IPFamily.Validate() }
 
 func (c *upCmd) Run(r runtime) error {
 	if err := preflight(r, c.Install, os.Stdout); err != nil {
 		return err
 	}
-	if c.IPFamily.Or() != plan.IPv4 {
+	if c.IPFamily.WithDefault() != plan.IPv4 {
 		if err := host.CheckIPv6(); err != nil {
 			return err
 		}
@@ -96,8 +96,8 @@ func (c *upCmd) already(st daemon.Status) error {
 	if c.Tailnets != 0 && st.Tailnets != c.Tailnets {
 		return errors.Errorf("a lab with %d tailnets is up: run `lab down` first", st.Tailnets)
 	}
-	if c.IPFamily != "" && st.IPFamily.Or() != c.IPFamily {
-		return errors.Errorf("a lab with --ip-family=%s is up: run `lab down` first", st.IPFamily.Or())
+	if c.IPFamily != "" && st.IPFamily.WithDefault() != c.IPFamily {
+		return errors.Errorf("a lab with --ip-family=%s is up: run `lab down` first", st.IPFamily.WithDefault())
 	}
 	if c.SlowPaths && !st.SlowPaths {
 		return errors.New("a lab with fast paths is up: run `lab down` first")
@@ -181,7 +181,7 @@ func (c *upCmd) start(r runtime, b *tools.Builder) error {
 		path = ptr.To(wire.Slow(plan.RegistryListenPort))
 	}
 	cfg, err := json.MarshalIndent(daemon.Config{
-		Paths: p, Clusters: max(c.Clusters, 1), Tailnets: max(c.Tailnets, 1), IPFamily: c.IPFamily.Or(), Bin: bin, Crossplane: crossplane, Policy: policy, Path: path,
+		Paths: p, Clusters: max(c.Clusters, 1), Tailnets: max(c.Tailnets, 1), IPFamily: c.IPFamily.WithDefault(), Bin: bin, Crossplane: crossplane, Policy: policy, Path: path,
 	}, "", "  ")
 	if err != nil {
 		return errors.Wrap(err, "cannot encode configuration")

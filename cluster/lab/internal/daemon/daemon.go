@@ -167,7 +167,7 @@ func (d *Daemon) serve(ctx context.Context) (func(), error) {
 
 func (d *Daemon) status(ctx context.Context, components bool) Status {
 	d.mu.Lock()
-	st := Status{Clusters: d.cfg.Clusters, Tailnets: d.cfg.Tailnets, IPFamily: d.cfg.IPFamily.Or(), SlowPaths: d.cfg.Path != nil, Ready: d.ready, Failed: d.failed, Steps: d.progress.list(), Forwards: append([]Forward(nil), d.forwards...)}
+	st := Status{Clusters: d.cfg.Clusters, Tailnets: d.cfg.Tailnets, IPFamily: d.cfg.IPFamily.WithDefault(), SlowPaths: d.cfg.Path != nil, Ready: d.ready, Failed: d.failed, Steps: d.progress.list(), Forwards: append([]Forward(nil), d.forwards...)}
 	all := append([]*supervised(nil), d.components...)
 	d.mu.Unlock()
 	if !components {

@@ -24,8 +24,8 @@ const (
 	IPv6 IPFamily = "ipv6"
 )
 
-// Valid returns an error unless f is an IPFamily or empty.
-func (f IPFamily) Valid() error {
+// Validate returns an error unless f is an IPFamily or empty.
+func (f IPFamily) Validate() error {
 	switch f {
 	case "", IPv4, Dual, IPv6:
 		return nil
@@ -33,8 +33,8 @@ func (f IPFamily) Valid() error {
 	return errors.Errorf("cannot use IP family %q: there are %s, %s and %s", string(f), IPv4, Dual, IPv6)
 }
 
-// Or returns f, or IPv4 for the zero value.
-func (f IPFamily) Or() IPFamily {
+// WithDefault returns f, or IPv4 for the zero value.
+func (f IPFamily) WithDefault() IPFamily {
 	if f == "" {
 		return IPv4
 	}
@@ -43,7 +43,7 @@ func (f IPFamily) Or() IPFamily {
 
 // networks returns the networks of the cluster of an index, the first family's first.
 func (f IPFamily) networks(i int) (Network, []Network) {
-	switch f.Or() {
+	switch f.WithDefault() {
 	case Dual:
 		return networkIPv4(i), []Network{networkIPv6(i)}
 	case IPv6:
@@ -114,7 +114,7 @@ func (f IPFamily) Hub() Hub {
 		netip.PrefixFrom(netip.MustParseAddr(hubAddressIPv6), hubBitsIPv6),
 		netip.PrefixFrom(netip.MustParseAddr(clientAddressIPv6), hubBitsIPv6),
 	}
-	switch f.Or() {
+	switch f.WithDefault() {
 	case Dual:
 		return Hub{Addresses: []netip.Prefix{four[0], six[0]}, Clients: []netip.Prefix{four[1], six[1]}}
 	case IPv6:
@@ -127,10 +127,12 @@ func (f IPFamily) Hub() Hub {
 // Address is the hub's address in the clusters' first family.
 func (h Hub) Address() netip.Addr { return h.Addresses[0].Addr() }
 
-func (h Hub) at(port int) string { return net.JoinHostPort(h.Address().String(), strconv.Itoa(port)) }
+func (h Hub) hostPort(port int) string {
+	return net.JoinHostPort(h.Address().String(), strconv.Itoa(port))
+}
 
 // Registry is the lab's registry as nodes see it.
-func (h Hub) Registry() string { return h.at(RegistryListenPort) }
+func (h Hub) Registry() string { return h.hostPort(RegistryListenPort) }
 
 // RegistryInCluster is the lab's registry in the names of packages, as pods see it.
 func (h Hub) RegistryInCluster() string {
@@ -141,10 +143,10 @@ func (h Hub) RegistryInCluster() string {
 }
 
 // ACME is the address of the server that plays Let's Encrypt.
-func (h Hub) ACME() string { return h.at(acmePort) }
+func (h Hub) ACME() string { return h.hostPort(acmePort) }
 
 // ACMEManagement is where the ACME server publishes its root.
-func (h Hub) ACMEManagement() string { return h.at(acmeManagementPort) }
+func (h Hub) ACMEManagement() string { return h.hostPort(acmeManagementPort) }
 
 // ACMEDirectory is where tailscaled in the lab gets certificates.
 func (h Hub) ACMEDirectory() string { return "https://" + h.ACME() + "/dir" }

@@ -106,7 +106,7 @@ func Clusters(n int, f IPFamily) ([]Cluster, error) {
 	if n < 1 || n > MaxClusters {
 		return nil, errors.Errorf("cannot plan %d clusters: a lab has 1 to %d", n, MaxClusters)
 	}
-	if err := f.Valid(); err != nil {
+	if err := f.Validate(); err != nil {
 		return nil, err
 	}
 	out := make([]Cluster, n)

@@ -36,7 +36,7 @@ func Tailnets(n int, f IPFamily) ([]Tailnet, error) {
 	if n < 1 || n > MaxTailnets {
 		return nil, errors.Errorf("cannot plan %d tailnets: a lab has 1 to %d", n, MaxTailnets)
 	}
-	if err := f.Valid(); err != nil {
+	if err := f.Validate(); err != nil {
 		return nil, err
 	}
 	out := make([]Tailnet, n)
