@@ -103,6 +103,8 @@ func (c *envCmd) Run(r runtime) error {
 		{"CACHE", r.paths.Cache},
 		{"TAILNET_DOMAIN", r.tailnet.Domain},
 		{"ACME_ROOT", daemon.ACMERoot(r.paths)},
+		{"ACME_DIRECTORY", hub.ACMEDirectory()},
+		{"ACME_TRUSTED", daemon.Trusted(r.paths)},
 		{"WHOAMI", hub.Whoami()},
 		{"TAILNET_CLIENT_ID", r.tailnet.ClientID},
 		{"TAILNET_CLIENT_SECRET_FILE", daemon.SecretFile(r.paths, r.tailnet)},

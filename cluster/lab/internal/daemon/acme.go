@@ -72,7 +72,7 @@ func writeACME(p host.Paths, hub plan.Hub, now time.Time) error {
 		return errors.Wrap(err, "cannot write certificates to trust")
 	}
 	config, err := json.Marshal(map[string]any{"pebble": map[string]any{
-		"listenAddress":           hub.ACME(),
+		"listenAddress":           plan.ACMEServer,
 		"managementListenAddress": hub.ACMEManagement(),
 		"certificate":             acmeFile(p, ".crt"),
 		"privateKey":              acmeFile(p, ".key"),
@@ -87,16 +87,17 @@ func writeACME(p host.Paths, hub plan.Hub, now time.Time) error {
 	return errors.Wrap(os.WriteFile(acmeFile(p, ".json"), config, 0o644), "cannot write configuration of the ACME server") // No secret.
 }
 
-// acmeServer is the process that plays Let's Encrypt. It validates by the records
-// that nodes of the first tailnet have control set: there is one public DNS.
-func acmeServer(p host.Paths, hub plan.Hub, binary string) component.Component {
+// acmeServer is the process that plays Let's Encrypt, behind the front of the first tailnet's
+// simulator. It validates by the records that nodes of the first tailnet have control set: there is
+// one public DNS.
+func acmeServer(p host.Paths, binary string) component.Component {
 	return component.Component{
 		Name: acme, Program: acme, Namespace: plan.TailnetNamespace,
 		Command: []string{binary, "-config", acmeFile(p, ".json"), "-dnsserver", plan.PublicDNS},
 		// It waits no random time before it validates, and lets no order have the
 		// validation of another.
 		Env:   []string{"PEBBLE_VA_NOSLEEP=1", "PEBBLE_AUTHZREUSE=0"},
-		Ready: component.Check{URL: hub.ACMEDirectory()},
+		Ready: component.Check{URL: plan.ACMEServerDirectory},
 	}
 }
 

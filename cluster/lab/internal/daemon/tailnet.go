@@ -96,7 +96,8 @@ func writeTailnet(p host.Paths, t plan.Tailnet, policyFile string) error {
 }
 
 // simulator is the process that is a tailnet.
-func simulator(p host.Paths, t plan.Tailnet, binary string) component.Component {
+// The first one also serves the front of the ACME server, which has Let's Encrypt's limits.
+func simulator(p host.Paths, t plan.Tailnet, hub plan.Hub, binary string) component.Component {
 	c := component.Component{
 		Name: "tailnetsim-" + t.Name, Program: "tailnetsim", Namespace: plan.TailnetNamespace,
 		Command: []string{
@@ -116,7 +117,13 @@ func simulator(p host.Paths, t plan.Tailnet, binary string) component.Component 
 		Ready: component.Check{URL: t.URL + "/key?v=100"},
 	}
 	if t.Index == 0 {
-		c.Command = append(c.Command, "--dns", plan.PublicDNS)
+		c.Command = append(c.Command,
+			"--dns", plan.PublicDNS,
+			"--acme-listen", hub.ACME(),
+			"--acme-directory", plan.ACMEServerDirectory,
+			"--acme-cert-file", acmeFile(p, ".crt"),
+			"--acme-key-file", acmeFile(p, ".key"),
+		)
 	}
 	return c
 }

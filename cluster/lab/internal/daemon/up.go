@@ -98,7 +98,7 @@ func (d *Daemon) networks(ctx context.Context) error {
 			return errors.Wrapf(err, "cannot make network of cluster %q", p.Name)
 		}
 	}
-	return d.loadBalancerRoutes(client)
+	return d.clusterRoutes(client)
 }
 
 // join gives a namespace its link to the hub's network.
@@ -109,9 +109,9 @@ func (d *Daemon) join(ns *netns.Namespace, addrs []netip.Prefix, hub *netns.Name
 	return ns.JoinBy(*d.cfg.Path, cluster.WAN, addrs, hub, plan.HubBridge, port)
 }
 
-// loadBalancerRoutes lets clusters and clients find each cluster's LoadBalancers
+// clusterRoutes lets clusters and clients find each cluster's LoadBalancers and node
 // at its address on the hub, as a cloud's network does.
-func (d *Daemon) loadBalancerRoutes(client *netns.Namespace) error {
+func (d *Daemon) clusterRoutes(client *netns.Namespace) error {
 	for _, to := range d.plans {
 		from := []*netns.Namespace{client}
 		for _, p := range d.plans {
@@ -121,8 +121,10 @@ func (d *Daemon) loadBalancerRoutes(client *netns.Namespace) error {
 		}
 		for _, ns := range from {
 			for _, n := range to.Networks() {
-				if err := ns.RouteVia(n.LoadBalancers, n.WAN.Addr()); err != nil {
-					return errors.Wrapf(err, "cannot lead %q to LoadBalancers of cluster %q", ns.Name, to.Name)
+				for _, dst := range []netip.Prefix{n.LoadBalancers, netip.PrefixFrom(n.Node, n.Node.BitLen())} {
+					if err := ns.RouteVia(dst, n.WAN.Addr()); err != nil {
+						return errors.Wrapf(err, "cannot lead %q to %s of cluster %q", ns.Name, dst, to.Name)
+					}
 				}
 			}
 		}
@@ -233,7 +235,7 @@ func (d *Daemon) images(ctx context.Context) error {
 // the ACME server, and what answers behind the tailnets' clients.
 func (d *Daemon) outside(ctx context.Context) error {
 	err := d.progress.run("ACME server", func(say func(string)) error {
-		if err := d.start(ctx, acmeServer(d.cfg.Paths, d.cfg.hub(), d.cfg.Bin[acme]), componentLimit, say); err != nil {
+		if err := d.start(ctx, acmeServer(d.cfg.Paths, d.cfg.Bin[acme]), componentLimit, say); err != nil {
 			return err
 		}
 		return until(ctx, time.Minute, say, func(ctx context.Context) error { return acmeRoot(ctx, d.cfg.Paths, d.cfg.hub()) })
@@ -253,7 +255,7 @@ func (d *Daemon) tailnet(ctx context.Context, t plan.Tailnet) error {
 		if err := writeTailnet(d.cfg.Paths, t, d.cfg.Policy); err != nil {
 			return err
 		}
-		if err := d.start(ctx, simulator(d.cfg.Paths, t, d.cfg.Bin["tailnetsim"]), componentLimit, say); err != nil {
+		if err := d.start(ctx, simulator(d.cfg.Paths, t, d.cfg.hub(), d.cfg.Bin["tailnetsim"]), componentLimit, say); err != nil {
 			return err
 		}
 		_, err := d.addForward(ctx, ForwardTailnet+t.Name, plan.TailnetPort+t.Index, plan.TailnetNamespace, t.HostPort())

@@ -142,7 +142,14 @@ func (h Hub) RegistryInCluster() string {
 	return h.Registry()
 }
 
-// ACME is the address of the server that plays Let's Encrypt.
+// ACMEServer is the address of the ACME server, which its front alone asks. ACMEServerDirectory is
+// the URL of its directory.
+const (
+	ACMEServer          = "127.0.0.1:14001"
+	ACMEServerDirectory = "https://" + ACMEServer + "/dir"
+)
+
+// ACME is the address of the front of the ACME server, which plays Let's Encrypt.
 func (h Hub) ACME() string { return h.hostPort(acmePort) }
 
 // ACMEManagement is where the ACME server publishes its root.

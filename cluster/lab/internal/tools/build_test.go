@@ -74,21 +74,35 @@ func TestTableAgreesWithModules(t *testing.T) {
 	}
 }
 
-// TestRemoveLine makes sure that a line which is to be removed must be there.
-func TestRemoveLine(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "a.go")
-	if err := os.WriteFile(file, []byte("a\n\topts.X = 1\nb\n"), 0o644); err != nil {
-		t.Fatal(err)
+// TestRemoveLines makes sure that text which is to be removed must be there once.
+func TestRemoveLines(t *testing.T) {
+	cases := map[string]struct {
+		reason, text, want string
+	}{
+		"Part":    {reason: "A line goes as a whole.", text: "opts.X", want: "a\nb\n\tc\nb\n"},
+		"Several": {reason: "Text may span lines.", text: "b\n\tc", want: "a\n\topts.X = 1\nb\n"},
+		"Absent":  {reason: "Another version of the file is an error.", text: "opts.Y"},
+		"Twice":   {reason: "It is not known which is meant.", text: "b\n"},
 	}
-	if err := removeLine(file, "opts.X"); err != nil {
-		t.Fatal(err)
-	}
-	got, err := os.ReadFile(file)
-	if err != nil || string(got) != "a\nb\n" {
-		t.Errorf("removeLine(...): want the other lines, got %q, %v", got, err)
-	}
-	if err := removeLine(file, "opts.X"); err == nil {
-		t.Error("removeLine(...): want an error for a line that is not there")
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			const body = "a\n\topts.X = 1\nb\n\tc\nb\n"
+			file := filepath.Join(t.TempDir(), "a.go")
+			if err := os.WriteFile(file, []byte(body), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			err := removeLines(file, tc.text)
+			if (err != nil) != (tc.want == "") {
+				t.Errorf("%s removeLines(...): %v", tc.reason, err)
+			}
+			got, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := cmp.Or(tc.want, body); string(got) != want {
+				t.Errorf("%s removeLines(...): want %q, got %q", tc.reason, want, got)
+			}
+		})
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -30,8 +29,8 @@ func (b *Builder) change(ctx context.Context, t Tool, dir string) (string, error
 			return "", errors.Wrapf(err, "cannot copy module of tool %q", t.Name)
 		}
 	}
-	for file, line := range t.Without {
-		if err := removeLine(filepath.Join(changed, file), line); err != nil {
+	for file, text := range t.Without {
+		if err := removeLines(filepath.Join(changed, file), text); err != nil {
 			return "", err
 		}
 	}
@@ -47,16 +46,17 @@ func (b *Builder) goCommand(ctx context.Context, t Tool, module string, args ...
 	return errors.Wrapf(err, "cannot run go %s for tool %q: %s", args[0], t.Name, tail(string(out)))
 }
 
-// removeLine removes the lines of a file that contain text. There must be one.
-func removeLine(file, text string) error {
+// removeLines removes the lines of a file with text, which may span several. It must occur once.
+func removeLines(file, text string) error {
 	b, err := os.ReadFile(file)
 	if err != nil {
 		return errors.Wrapf(err, "cannot read %q", file)
 	}
-	lines := strings.Split(string(b), "\n")
-	left := slices.DeleteFunc(slices.Clone(lines), func(l string) bool { return strings.Contains(l, text) })
-	if len(left) == len(lines) {
-		return errors.Errorf("cannot find a line with %q in %q", text, file)
+	before, after, found := strings.Cut(string(b), text)
+	if !found || strings.Contains(after, text) {
+		return errors.Errorf("cannot find one place with %q in %q", text, file)
 	}
-	return errors.Wrapf(os.WriteFile(file, []byte(strings.Join(left, "\n")), 0o644), "cannot write %q", file)
+	before = before[:strings.LastIndex(before, "\n")+1]
+	_, after, _ = strings.Cut(after, "\n")
+	return errors.Wrapf(os.WriteFile(file, []byte(before+after), 0o644), "cannot write %q", file)
 }

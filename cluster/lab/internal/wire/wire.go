@@ -25,8 +25,8 @@ type Path struct {
 	// MTU of both links, in bytes.
 	MTU int `json:"mtu"`
 
-	// Relayed loses all UDP but DNS, so that nodes of a tailnet have no direct paths and send
-	// through DERP, by TCP.
+	// Relayed loses all UDP but DNS and that of a cluster's node ports, so that nodes of a tailnet
+	// have no direct paths and send through DERP, by TCP, unless their cluster opens a node port.
 	Relayed bool `json:"relayed"`
 
 	// Spared are TCP ports whose frames have a good path: what a test does not mean to slow
@@ -58,7 +58,15 @@ const (
 	protocolTCP = 6
 	protocolUDP = 17
 	portDNS     = 53
+
+	// Kubernetes' default range of node ports.
+	firstNodePort, lastNodePort = 30000, 32767
 )
+
+// passes reports whether a firewall lets UDP of a port pass: names resolve, and node ports are open.
+func passes(port uint16) bool {
+	return port == portDNS || port >= firstNodePort && port <= lastNodePort
+}
 
 // transport returns the protocol above IP in a frame, and its ports. Protocol 0 is what is not
 // IP. A fragment without the ports has none.
@@ -98,7 +106,7 @@ func (p Path) fateOf(frame []byte) fate {
 	case protocol == 0:
 		// ARP and the like: a link that is up has neighbours.
 		return fateSpared
-	case protocol == protocolUDP && p.Relayed && !slices.Contains(ports, portDNS):
+	case protocol == protocolUDP && p.Relayed && !slices.ContainsFunc(ports, passes):
 		return fateLost
 	case protocol == protocolTCP && slices.ContainsFunc(ports, func(n uint16) bool { return slices.Contains(p.Spared, n) }):
 		return fateSpared

@@ -47,6 +47,8 @@ func TestFateOf(t *testing.T) {
 		"Fragment":   {reason: "The rest of a datagram has no ports.", path: Slow(), frame: fragment, want: fateLost},
 		"DNS":        {reason: "Names resolve.", path: Slow(), frame: frame(etherIPv4, protocolUDP, 40000, 53), want: fateLate},
 		"Answer":     {reason: "And their answers return.", path: Slow(), frame: frame(etherIPv4, protocolUDP, 53, 40000), want: fateLate},
+		"NodePort":   {reason: "A firewall may let node ports pass.", path: Slow(), frame: frame(etherIPv4, protocolUDP, 41641, 30000), want: fateLate},
+		"Pong":       {reason: "Their answers return.", path: Slow(), frame: frame(etherIPv6, protocolUDP, 32767, 41641), want: fateLate},
 		"DERP":       {reason: "Relayed traffic is late.", path: Slow(5000), frame: frame(etherIPv4, protocolTCP, 40000, 80), want: fateLate},
 		"Registry":   {reason: "Images are not what is tested.", path: Slow(5000), frame: frame(etherIPv4, protocolTCP, 40000, 5000), want: fateSpared},
 		"Layer":      {reason: "Nor are they in the other direction.", path: Slow(5000), frame: frame(etherIPv6, protocolTCP, 5000, 40000), want: fateSpared},

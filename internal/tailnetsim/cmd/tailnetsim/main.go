@@ -7,6 +7,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"log/slog"
@@ -25,22 +26,44 @@ import (
 )
 
 type cli struct {
-	Listen           string   `default:"127.0.0.1:8080" help:"TCP address of API, coordination server and DERP."`
-	STUN             string   `name:"stun" help:"UDP address of STUN. Default: the listen address's IP, port 3478."`
-	DNS              string   `name:"dns" help:"UDP and TCP address of a DNS server for the TXT records that nodes set, for ACME servers. Default: none."`
-	AdvertiseIP      string   `name:"advertise-ip" help:"IP address of DERP and STUN that nodes receive. Default: the listen address."`
-	Domain           string   `default:"tail1234.ts.net" help:"DNS name of the tailnet."`
-	Tailnet          string   `default:"example.com" help:"Name of the tailnet's organization."`
-	ClientID         string   `name:"client-id" default:"sim" help:"Id of the OAuth client."`
-	ClientSecretFile string   `name:"client-secret-file" type:"existingfile" help:"File with the OAuth client's secret. Without it, the API cannot be used."`
-	ClientScopes     []string `name:"client-scopes" default:"all" help:"Scopes of the OAuth client."`
-	ClientTags       []string `name:"client-tags" default:"tag:k8s-operator" help:"Tags of the OAuth client: it may give away the tags that these own."`
-	APIKeyFile       string   `name:"api-key-file" type:"existingfile" help:"File with an API access token of the tailnet's owner. Default: there is none."`
-	Policy           string   `type:"existingfile" help:"Initial policy file (HuJSON). Default: all devices reach each other, and every host of a service needs an approval."`
-	Switches         string   `help:"Behaviors that depend on plan and timing, as JSON in the format of PUT /sim/switches, for example {\"failoverDelay\": \"15s\"}."`
-	State            string   `help:"File that stores the tailnet across restarts (JSON)."`
-	SimAdmin         bool     `name:"sim-admin" help:"Serve /sim/state, /sim/faults, /sim/switches, /sim/devices and /sim/services, without authentication."`
-	LogLevel         string   `name:"log-level" enum:"debug,info,warn,error" default:"info" help:"One of ${enum}."`
+	Listen           string    `default:"127.0.0.1:8080" help:"TCP address of API, coordination server and DERP."`
+	STUN             string    `name:"stun" help:"UDP address of STUN. Default: the listen address's IP, port 3478."`
+	DNS              string    `name:"dns" help:"UDP and TCP address of a DNS server for the TXT records that nodes set, for ACME servers. Default: none."`
+	ACME             acmeFlags `embed:"" prefix:"acme-"`
+	AdvertiseIP      string    `name:"advertise-ip" help:"IP address of DERP and STUN that nodes receive. Default: the listen address."`
+	Domain           string    `default:"tail1234.ts.net" help:"DNS name of the tailnet."`
+	Tailnet          string    `default:"example.com" help:"Name of the tailnet's organization."`
+	ClientID         string    `name:"client-id" default:"sim" help:"Id of the OAuth client."`
+	ClientSecretFile string    `name:"client-secret-file" type:"existingfile" help:"File with the OAuth client's secret. Without it, the API cannot be used."`
+	ClientScopes     []string  `name:"client-scopes" default:"all" help:"Scopes of the OAuth client."`
+	ClientTags       []string  `name:"client-tags" default:"tag:k8s-operator" help:"Tags of the OAuth client: it may give away the tags that these own."`
+	APIKeyFile       string    `name:"api-key-file" type:"existingfile" help:"File with an API access token of the tailnet's owner. Default: there is none."`
+	Policy           string    `type:"existingfile" help:"Initial policy file (HuJSON). Default: all devices reach each other, and every host of a service needs an approval."`
+	Switches         string    `help:"Behaviors that depend on plan and timing, as JSON in the format of PUT /sim/switches, for example {\"failoverDelay\": \"15s\"}."`
+	State            string    `help:"File that stores the tailnet across restarts (JSON)."`
+	SimAdmin         bool      `name:"sim-admin" help:"Serve /sim/state, /sim/faults, /sim/switches, /sim/devices and /sim/services, without authentication."`
+	LogLevel         string    `name:"log-level" enum:"debug,info,warn,error" default:"info" help:"One of ${enum}."`
+}
+
+// acmeFlags are the flags of the front of an ACME server, which adds Let's Encrypt's limits.
+type acmeFlags struct {
+	Listen    string `help:"TCP address of the ACME server's front. Default: there is none."`
+	Directory string `help:"URL of the ACME server's directory."`
+	CertFile  string `type:"existingfile" help:"File with the front's certificate (PEM)."`
+	KeyFile   string `type:"existingfile" help:"File with the certificate's key (PEM)."`
+}
+
+// start serves the front, if there is one.
+func (f acmeFlags) start(s *tailnetsim.Server) error {
+	if f.Listen == "" {
+		return nil
+	}
+	cert, err := tls.LoadX509KeyPair(f.CertFile, f.KeyFile)
+	if err != nil {
+		return errors.Wrap(err, "cannot read --acme-cert-file and --acme-key-file")
+	}
+	_, err = s.StartACME(tailnetsim.ACMEOptions{Listen: f.Listen, Certificate: cert, Directory: f.Directory})
+	return err
 }
 
 func main() {
@@ -76,6 +99,9 @@ func (c *cli) run(ctx context.Context, out, errOut io.Writer) error {
 		if _, err := s.StartDNS(c.DNS); err != nil {
 			return errors.Join(err, s.Close())
 		}
+	}
+	if err := c.ACME.start(s); err != nil {
+		return errors.Join(err, s.Close())
 	}
 	if _, err := fmt.Fprintf(out, "tailnetsim ready: %s, STUN %s, tailnet %s\n", s.URL(), s.STUNAddr(), s.Domain()); err != nil {
 		return errors.Join(errors.Wrap(err, "cannot print"), s.Close())
