@@ -8,6 +8,7 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/url"
 	"strings"
 	"testing"
@@ -37,6 +38,7 @@ func TestSlowPaths(t *testing.T) {
 		{"CarriesLargeResponses", carriesLargeResponses},
 		{"HandsOver", handsOver},
 		{"SurvivesKilledPod", survivesKilledPod},
+		{"UsesStaticEndpoints", usesStaticEndpoints},
 	} {
 		if !t.Run(step.name, step.run) {
 			return
@@ -55,19 +57,26 @@ func answersSlowly(t *testing.T) {
 	}
 }
 
-// isRelayed checks that the client sends to the proxies through DERP.
-func isRelayed(t *testing.T) {
-	st := struct {
-		Peer map[string]struct {
-			HostName, CurAddr, Relay string
-			RxBytes                  int64
-		}
-	}{}
+// A clientPeer is what the client knows of a peer. CurAddr is empty unless the path is direct.
+type clientPeer struct {
+	HostName, CurAddr, Relay string
+	RxBytes                  int64
+}
+
+// clientPeers returns the peers of the client.
+func clientPeers(t *testing.T) map[string]clientPeer {
+	t.Helper()
+	st := struct{ Peer map[string]clientPeer }{}
 	if err := json.Unmarshal([]byte(labCommand(t, "tailscale", "status", "--json")), &st); err != nil {
 		t.Fatalf("cannot parse the client's status: %v", err)
 	}
+	return st.Peer
+}
+
+// isRelayed checks that the client sends to the proxies through DERP.
+func isRelayed(t *testing.T) {
 	relayed := 0
-	for _, p := range st.Peer {
+	for _, p := range clientPeers(t) {
 		if p.CurAddr != "" {
 			t.Errorf("the path to %s is direct, by %s", p.HostName, p.CurAddr)
 		}
@@ -137,4 +146,48 @@ func survivesKilledPod(t *testing.T) {
 		t.Logf("answered %s after %s was killed", took.Round(100*time.Millisecond), pod)
 		kubectl(t, "wait", "pod", pod, "-n", namespace, "--for=condition=Ready", "--timeout=5m")
 	}
+}
+
+// usesStaticEndpoints opens node ports, which the firewall of such a lab lets pass: the client's path
+// to a proxy becomes a direct one by the node's address and the port, and the Machine says so.
+func usesStaticEndpoints(t *testing.T) {
+	if out, err := tryRun(t, "", "helm", "upgrade", "tailscale-gateway", "cluster/charts/tailscale-gateway", "-n", "crossplane-system", "--reuse-values", "--set=provider.staticEndpoints=true", "--wait"); err != nil {
+		t.Fatalf("cannot upgrade the chart: %v\n%s", err, out)
+	}
+	kubectl(t, "patch", "tailscaletailnet", "quickstart", "--type=merge", "-p", `{"spec": {"allowedNamespaces": {"from": "Grants", "grants": [{"names": ["`+namespace+`"], "staticEndpoints": true}]}}}`)
+	kubectl(t, "patch", "tailscaleendpoints", "proxies", "-n", namespace, "--type=merge", "-p", `{"spec": {"proxy": {"staticEndpoints": {"addressType": "InternalIP"}}}}`)
+
+	node := kubectl(t, "get", "nodes", `-o=jsonpath={.items[0].status.addresses[?(@.type=="InternalIP")].address}`)
+	direct := map[string]bool{}
+	eventually(t, 2*patience, "direct path", func() string {
+		services := kubectl(t, "get", "services", "-n", namespace, `-o=jsonpath={range .items[?(@.spec.type=="NodePort")]}{.spec.ports[0].nodePort} {end}`)
+		for _, port := range strings.Fields(services) {
+			direct[net.JoinHostPort(node, port)] = true
+		}
+		if _, err := curl(t, vipURL(t, "web")); err != nil {
+			return err.Error()
+		}
+		var paths []string
+		for _, p := range clientPeers(t) {
+			if direct[p.CurAddr] {
+				t.Logf("the path to %s is direct, by %s", p.HostName, p.CurAddr)
+				return ""
+			}
+			paths = append(paths, p.HostName+" "+p.CurAddr)
+		}
+		return fmt.Sprintf("node ports %v, peers %v", direct, paths)
+	})
+	// Agents count every five minutes.
+	eventually(t, 2*patience, "direct path in the status", func() string {
+		if _, err := curl(t, vipURL(t, "web")); err != nil {
+			return err.Error()
+		}
+		counts := kubectl(t, "get", "machines.tailnet.gateway.tailscale.com", "-n", namespace, "-o=jsonpath={.items[*].status.agent.paths.direct}")
+		for _, n := range strings.Fields(counts) {
+			if n != "0" {
+				return ""
+			}
+		}
+		return "direct paths of the Machines: " + counts
+	})
 }
