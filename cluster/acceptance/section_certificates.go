@@ -28,12 +28,8 @@ func certificate(ctx context.Context, t *turn) error {
 		return err
 	}
 	name := strings.TrimPrefix(s.Name, "svc:") + "." + domain
-	st, err := hosts[0].status(ctx)
-	if err != nil {
+	if err := hosts[0].certifiable(ctx); err != nil {
 		return err
-	}
-	if len(st.CertDomains) == 0 {
-		return skipf(skipMissing, "the tailnet has HTTPS certificates turned off")
 	}
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, t.run.opts.Timeout)
@@ -44,6 +40,18 @@ func certificate(ctx context.Context, t *turn) error {
 	}
 	t.measure("certificate", time.Since(began))
 	return t.verify(chain, name)
+}
+
+// certifiable skips the row in a tailnet that has no certificates.
+func (n *node) certifiable(ctx context.Context) error {
+	st, err := n.status(ctx)
+	if err != nil {
+		return err
+	}
+	if len(st.CertDomains) == 0 {
+		return skipf(skipMissing, "the tailnet has HTTPS certificates turned off")
+	}
+	return nil
 }
 
 // verify checks that a certificate is for a name.
@@ -86,6 +94,9 @@ func agentCertificate(ctx context.Context, t *turn) (err error) {
 		err = errors.Join(err, stopErr)
 	}()
 	if err := p.joined(ctx, t); err != nil {
+		return err
+	}
+	if err := p.certifiable(ctx); err != nil {
 		return err
 	}
 	domain, err := p.domain(ctx)
