@@ -7,6 +7,7 @@
 package address
 
 import (
+	"encoding/binary"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -39,16 +40,23 @@ const (
 	bytesIPv4  = 4
 	lastBytes  = 12
 	afterFirst = 2
+
+	// isatap precedes the IPv4 address in the interface identifier of any prefix, with or without
+	// the bit of a universal address (RFC 5214 6.1).
+	isatap          = 0x00005efe
+	isatapUniversal = 0x02000000
 )
 
 var (
 	shared      = netip.MustParsePrefix("100.64.0.0/10")
 	thisNetwork = netip.MustParsePrefix("0.0.0.0/8")
+	teredo      = netip.MustParsePrefix("2001::/32")
 	broadcast   = netip.AddrFrom4([bytesIPv4]byte{255, 255, 255, 255})
 
 	// embeddings are those of RFC 4291 2.5.5 (IPv4-compatible and IPv4-mapped), RFC 7915
 	// (IPv4-translated), RFC 6052 and RFC 8215 (NAT64), and RFC 3056 (6to4). For the local
-	// range of NAT64, a prefix of 96 bits is assumed, as for the well-known one.
+	// range of NAT64, a prefix of 96 bits is assumed, as for the well-known one. Teredo and
+	// ISATAP are in Embedded.
 	embeddings = []embedding{
 		{netip.MustParsePrefix("::/96"), lastBytes},
 		{netip.MustParsePrefix("::ffff:0:0/96"), lastBytes},
@@ -59,11 +67,15 @@ var (
 	}
 
 	// metadata are addresses that clouds document in addition to 169.254.169.254, which is
-	// link-local: those of AWS and of Google Cloud for IPv6, and that of Azure's host.
+	// link-local: those of AWS and of Google Cloud for IPv6, that of Azure's host, that of
+	// Alibaba Cloud, which is not one of a tailnet's devices (100.100.100.0/24 is reserved:
+	// https://tailscale.com/kb/1304/ip-pool), and that of Oracle's classic cloud.
 	metadata = map[netip.Addr]bool{
-		netip.MustParseAddr("fd00:ec2::254"): true,
-		netip.MustParseAddr("fd20:ce::254"):  true,
-		netip.MustParseAddr("168.63.129.16"): true,
+		netip.MustParseAddr("fd00:ec2::254"):   true,
+		netip.MustParseAddr("fd20:ce::254"):    true,
+		netip.MustParseAddr("168.63.129.16"):   true,
+		netip.MustParseAddr("100.100.100.200"): true,
+		netip.MustParseAddr("192.0.0.192"):     true,
 	}
 )
 
@@ -89,11 +101,22 @@ func Embedded(a netip.Addr) (netip.Addr, bool) {
 	if !a.Is6() {
 		return netip.Addr{}, false
 	}
+	b := a.As16()
 	for _, e := range embeddings {
 		if e.prefix.Contains(a) {
-			b := a.As16()
 			return netip.AddrFrom4([bytesIPv4]byte(b[e.at : e.at+bytesIPv4])), true
 		}
+	}
+	last := [bytesIPv4]byte(b[lastBytes:])
+	switch {
+	case teredo.Contains(a):
+		// The client's address is inverted (RFC 4380 4).
+		for i := range last {
+			last[i] = ^last[i]
+		}
+		return netip.AddrFrom4(last), true
+	case binary.BigEndian.Uint32(b[lastBytes-bytesIPv4:])&^isatapUniversal == isatap:
+		return netip.AddrFrom4(last), true
 	}
 	return netip.Addr{}, false
 }

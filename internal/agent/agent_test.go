@@ -112,7 +112,7 @@ func TestRestart(t *testing.T) {
 
 	p.healthy.Store(false)
 	p.away.Store(false)
-	eventually(t, "It must act once attachments are listed and their backends are probed.", [2]string{configNone, serveWeb}, p.files)
+	eventually(t, "It must act once attachments are listed and their backends are probed.", [2]string{configNone, serveByName}, p.files)
 }
 
 func TestAPIServerAway(t *testing.T) {

@@ -316,6 +316,7 @@ func (l *loop) services(ctx context.Context, now time.Time) ([]plan.Service, boo
 		Attachments:  l.attachments,
 		Health:       l.prober.Statuses(),
 		Advertised:   l.advertised,
+		Serving:      l.handlers,
 		Certificates: l.terminator.Certificates(),
 		Issuer:       l.opts.issuer(),
 		Issuing:      l.issuing(),

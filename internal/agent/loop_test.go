@@ -5,6 +5,7 @@ package agent
 
 import (
 	"context"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"testing"
@@ -32,9 +33,9 @@ var errBoom = errors.New("boom")
 func newLoop(t *testing.T, dir string) (*loop, *int) {
 	t.Helper()
 	asked := 0
-	checker := probe.CheckerFn(func(ctx context.Context, _ probe.Target) error {
+	checker := probe.CheckerFn(func(ctx context.Context, _ probe.Target) (netip.Addr, error) {
 		<-ctx.Done()
-		return ctx.Err()
+		return netip.Addr{}, ctx.Err()
 	})
 	l := &loop{
 		opts:             Options{Drain: 20 * time.Second, Pauses: DefaultPauses()},
@@ -65,7 +66,7 @@ func TestLeavingWhileAPIServerAway(t *testing.T) {
 	l.setSecret(secret())
 	l.setAttachments([]v1alpha1.ServiceAttachment{*attachment()})
 	l.step(t.Context(), now)
-	served := map[string]plan.Handlers{"svc:web": {80: {Forward: "web.default.svc:8080"}}}
+	served := map[string]plan.Handlers{"svc:web": {80: {Forward: "127.36.0.1:16464", ProxyProtocol: 2}}}
 
 	l.setAttachments(nil)
 	next := l.step(t.Context(), now)

@@ -45,7 +45,10 @@ const (
 	configNone = `{"AuthKey":"tskey-auth-1","Version":"alpha0"}`
 	configWeb  = `{"AdvertiseServices":["svc:web"],"AuthKey":"tskey-auth-1","Version":"alpha0"}`
 	serveNone  = `{}`
-	serveWeb   = `{"Services":{"svc:web":{"TCP":{"80":{"TCPForward":"web.default.svc:8080"}}}}}`
+	serveWeb   = `{"Services":{"svc:web":{"TCP":{"80":{"TCPForward":"10.96.0.10:8080"}}}}}`
+
+	// serveByName has the agent connect to a backend whose address no probe has found.
+	serveByName = `{"Services":{"svc:web":{"TCP":{"80":{"TCPForward":"127.36.0.1:16464","ProxyProtocol":2}}}}}`
 )
 
 // drainTime is long enough to detect a drain.
@@ -229,11 +232,11 @@ func (p *pod) start() {
 	if err != nil {
 		p.t.Fatalf("ListenHooks(...): %v", err)
 	}
-	checker := probe.CheckerFn(func(context.Context, probe.Target) error {
+	checker := probe.CheckerFn(func(context.Context, probe.Target) (netip.Addr, error) {
 		if p.healthy.Load() {
-			return nil
+			return netip.MustParseAddr("10.96.0.10"), nil
 		}
-		return errors.New("boom")
+		return netip.Addr{}, errors.New("boom")
 	})
 	a := New(Options{
 		PodName:             "set-0",

@@ -5,6 +5,7 @@ package agent
 
 import (
 	"context"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -21,7 +22,7 @@ import (
 func TestApprovalNeedsAdvertise(t *testing.T) {
 	l, _ := newLoop(t, t.TempDir())
 	healthy := make(chan struct{}, 1)
-	l.prober = probe.NewProber(probe.CheckerFn(func(context.Context, probe.Target) error { return nil }), func() {
+	l.prober = probe.NewProber(probe.CheckerFn(func(context.Context, probe.Target) (netip.Addr, error) { return netip.Addr{}, nil }), func() {
 		select {
 		case healthy <- struct{}{}:
 		default:

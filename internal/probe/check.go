@@ -19,16 +19,17 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
 )
 
-// A Checker probes a target once. It returns nil when the target answers.
+// A Checker probes a target once. The error is nil when the target answers. The address is that of
+// the target's host, as in Status.
 type Checker interface {
-	Check(ctx context.Context, t Target) error
+	Check(ctx context.Context, t Target) (netip.Addr, error)
 }
 
 // A CheckerFn is a function that is a Checker.
-type CheckerFn func(ctx context.Context, t Target) error
+type CheckerFn func(ctx context.Context, t Target) (netip.Addr, error)
 
 // Check calls the function.
-func (fn CheckerFn) Check(ctx context.Context, t Target) error { return fn(ctx, t) }
+func (fn CheckerFn) Check(ctx context.Context, t Target) (netip.Addr, error) { return fn(ctx, t) }
 
 // A StatusError is the status of an HTTP response that is not 2xx or 3xx.
 type StatusError struct {
@@ -40,8 +41,8 @@ func (e StatusError) Error() string { return fmt.Sprintf("HTTP status %d", e.Cod
 
 // NewNetChecker returns a Checker that opens a TCP connection, sends an HTTP GET if the target
 // has a path, or only looks up the host if the target is ResolveOnly. Each probe opens a new
-// connection, uses no proxy, and does not follow redirects. Addresses that lead back to the pod
-// or to its node are refused, whatever name resolves to them: no backend answers there.
+// connection, uses no proxy, and does not follow redirects. A host is refused if one of its addresses
+// leads back to the pod or to its node, whatever name resolves to it: no backend answers there.
 func NewNetChecker() Checker {
 	return newNetChecker(&net.Dialer{Resolver: net.DefaultResolver, Control: address.Control})
 }
@@ -53,11 +54,11 @@ type DialFunc func(ctx context.Context, network, address string) (net.Conn, erro
 // does not look up hosts: targets are addresses, or names that dial resolves.
 func NewDialChecker(dial DialFunc) Checker {
 	c := newClient(dial)
-	return CheckerFn(func(ctx context.Context, t Target) error {
+	return CheckerFn(func(ctx context.Context, t Target) (netip.Addr, error) {
 		if t.Path == "" {
-			return connect(ctx, dial, t)
+			return netip.Addr{}, connect(ctx, dial, t)
 		}
-		return get(ctx, c, t)
+		return netip.Addr{}, get(ctx, c, t)
 	})
 }
 
@@ -72,35 +73,65 @@ func newClient(dial DialFunc) *http.Client {
 }
 
 func newNetChecker(d *net.Dialer) Checker {
-	c := newClient(d.DialContext)
-	return CheckerFn(func(ctx context.Context, t Target) error {
-		switch {
-		case t.ResolveOnly:
-			return resolve(ctx, d, t)
-		case t.Path == "":
-			return connect(ctx, d.DialContext, t)
-		default:
-			return get(ctx, c, t)
+	return CheckerFn(func(ctx context.Context, t Target) (netip.Addr, error) {
+		found, err := lookup(ctx, d, t)
+		if err != nil {
+			return netip.Addr{}, err
 		}
+		if t.ResolveOnly {
+			if !single(found) {
+				return netip.Addr{}, nil
+			}
+			return found[0], nil
+		}
+		if !single(found) {
+			return netip.Addr{}, probe(ctx, d.DialContext, t)
+		}
+		var used netip.Addr
+		err = probe(ctx, func(ctx context.Context, network, _ string) (conn net.Conn, err error) {
+			for _, a := range found {
+				if conn, err = d.DialContext(ctx, network, netip.AddrPortFrom(a, t.Port).String()); err == nil {
+					used = a
+					break
+				}
+			}
+			return conn, err
+		}, t)
+		return used, err
 	})
 }
 
-// resolve looks up a target's host, and runs the dialer's check on each address as if it were
-// dialled.
-func resolve(ctx context.Context, d *net.Dialer, t Target) error {
+// probe connects to a target, and gets its path if it has one.
+func probe(ctx context.Context, dial DialFunc, t Target) error {
+	if t.Path == "" {
+		return connect(ctx, dial, t)
+	}
+	return get(ctx, newClient(dial), t)
+}
+
+// single reports whether there is an address, and at most one of each family.
+func single(addrs []netip.Addr) bool {
+	return len(addrs) == 1 || len(addrs) == 2 && addrs[0].Is4() != addrs[1].Is4()
+}
+
+// lookup returns the addresses of a target's host, in the order in which they are to be dialed. It
+// runs the dialer's check on each: who controls a name could hide a refused address behind another
+// one.
+func lookup(ctx context.Context, d *net.Dialer, t Target) ([]netip.Addr, error) {
 	found, err := d.Resolver.LookupNetIP(ctx, "ip", t.Host)
 	if err != nil {
-		return errors.Wrapf(err, "cannot look up %q", t.Host)
+		return nil, errors.Wrapf(err, "cannot look up %q", t.Host)
 	}
-	for _, a := range found {
+	for i, a := range found {
+		found[i] = a.Unmap()
 		if d.Control == nil {
-			return nil
+			continue
 		}
-		if err = d.Control("tcp", netip.AddrPortFrom(a, t.Port).String(), nil); err == nil {
-			return nil
+		if err := d.Control("tcp", netip.AddrPortFrom(a, t.Port).String(), nil); err != nil {
+			return nil, errors.Wrapf(err, "cannot use host %q", t.Host)
 		}
 	}
-	return errors.Wrapf(err, "cannot use host %q", t.Host)
+	return found, nil
 }
 
 func connect(ctx context.Context, dial DialFunc, t Target) error {

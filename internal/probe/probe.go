@@ -7,6 +7,7 @@ package probe
 
 import (
 	"net"
+	"net/netip"
 	"strconv"
 	"time"
 )
@@ -84,6 +85,12 @@ type Status struct {
 	// Reason says why the backend is unhealthy, in a few words that do not change from probe to
 	// probe. Empty unless unhealthy.
 	Reason string
+
+	// Address is the address of the backend's host to which the last successful probe connected,
+	// if the host has no other one of that family. Connections to it need no name, which could lead
+	// somewhere else a moment later. It is the zero value if the host has several addresses, or if
+	// no probe has succeeded.
+	Address netip.Addr
 }
 
 // A record holds a backend's status and the results that may change it.
@@ -95,20 +102,21 @@ type record struct {
 	failures  int
 }
 
-// next returns the record after a probe, whose failure is described by reason,
+// next returns the record after a probe of an address, whose failure is described by reason,
 // and the pause before the next probe.
-func (r record) next(t Target, reason string) (record, time.Duration) {
+func (r record) next(t Target, at netip.Addr, reason string) (record, time.Duration) {
 	if reason == "" {
 		r.successes, r.failures = r.successes+1, 0
+		r.status.Address = at
 	} else {
 		r.successes, r.failures = 0, r.failures+1
 	}
 
 	switch {
 	case r.successes >= max(t.HealthyThreshold, 1):
-		r.status = Status{Health: Healthy}
+		r.status.Health, r.status.Reason = Healthy, ""
 	case r.failures >= max(t.UnhealthyThreshold, 1):
-		r.status = Status{Health: Unhealthy, Reason: reason}
+		r.status.Health, r.status.Reason = Unhealthy, reason
 	}
 
 	switch {

@@ -20,8 +20,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"golang.org/x/net/dns/dnsmessage"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/address"
 )
 
 func TestNext(t *testing.T) {
@@ -99,10 +103,10 @@ func TestNext(t *testing.T) {
 			r := tc.from
 			var got want
 			for _, reason := range tc.results {
-				r, got.pause = r.next(tc.target, reason)
+				r, got.pause = r.next(tc.target, netip.Addr{}, reason)
 			}
 			got.status = r.status
-			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(want{})); diff != "" {
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(want{}), cmpopts.EquateComparable(netip.Addr{})); diff != "" {
 				t.Errorf("\n%s\nnext(...): -want, +got:\n%s", tc.reason, diff)
 			}
 		})
@@ -118,11 +122,11 @@ func TestProber(t *testing.T) {
 		var mu sync.Mutex
 		var changes []time.Duration
 		start := time.Now()
-		checker := CheckerFn(func(context.Context, Target) error {
+		checker := CheckerFn(func(context.Context, Target) (netip.Addr, error) {
 			if dead.Load() {
-				return syscall.ECONNREFUSED
+				return netip.Addr{}, syscall.ECONNREFUSED
 			}
-			return nil
+			return netip.Addr{}, nil
 		})
 		p := NewProber(checker, func() {
 			mu.Lock()
@@ -139,7 +143,7 @@ func TestProber(t *testing.T) {
 		<-time.After(time.Minute)
 		synctest.Wait()
 
-		if diff := cmp.Diff(map[Target]Status{target: {Health: Healthy}}, p.Statuses()); diff != "" {
+		if diff := cmp.Diff(map[Target]Status{target: {Health: Healthy}}, p.Statuses(), cmpopts.EquateComparable(netip.Addr{})); diff != "" {
 			t.Errorf("Statuses(): -want, +got:\n%s", diff)
 		}
 		mu.Lock()
@@ -163,11 +167,11 @@ func TestProberSet(t *testing.T) {
 
 		var mu sync.Mutex
 		probes := map[string]int{}
-		p := NewProber(CheckerFn(func(_ context.Context, t Target) error {
+		p := NewProber(CheckerFn(func(_ context.Context, t Target) (netip.Addr, error) {
 			mu.Lock()
 			defer mu.Unlock()
 			probes[t.Host]++
-			return nil
+			return netip.Addr{}, nil
 		}), func() {})
 		a := Target{Host: "a", Interval: time.Second, Timeout: time.Second}
 		b := Target{Host: "b", Interval: time.Second, Timeout: time.Second}
@@ -183,7 +187,7 @@ func TestProberSet(t *testing.T) {
 		if diff := cmp.Diff(map[string]int{"a": 1, "b": 11}, probes); diff != "" {
 			t.Errorf("A kept target must be probed further, a removed one must not: -want, +got:\n%s", diff)
 		}
-		if diff := cmp.Diff(map[Target]Status{b: {Health: Healthy}}, p.Statuses()); diff != "" {
+		if diff := cmp.Diff(map[Target]Status{b: {Health: Healthy}}, p.Statuses(), cmpopts.EquateComparable(netip.Addr{})); diff != "" {
 			t.Errorf("Statuses(): -want, +got:\n%s", diff)
 		}
 	})
@@ -234,7 +238,7 @@ func TestNetChecker(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), timeoutOr(tc.timeout))
 			defer cancel()
-			err := newNetChecker(&net.Dialer{Resolver: net.DefaultResolver}).Check(ctx, Target{Host: tc.addr.Addr().String(), Port: tc.addr.Port(), Path: tc.path, ResolveOnly: tc.resolve})
+			_, err := newNetChecker(&net.Dialer{Resolver: net.DefaultResolver}).Check(ctx, Target{Host: tc.addr.Addr().String(), Port: tc.addr.Port(), Path: tc.path, ResolveOnly: tc.resolve})
 			if diff := cmp.Diff(tc.want, Reason(err)); diff != "" {
 				t.Errorf("\n%s\nCheck(...): -want reason, +got reason:\n%s\n%v", tc.reason, diff, err)
 			}
@@ -252,7 +256,7 @@ func TestNetCheckerRefuses(t *testing.T) {
 	for _, host := range []string{"127.0.0.1", "localhost", "::ffff:127.0.0.1"} {
 		for _, target := range []Target{{Path: "/"}, {}, {ResolveOnly: true}} {
 			target.Host, target.Port = host, at.Port()
-			err := NewNetChecker().Check(t.Context(), target)
+			_, err := NewNetChecker().Check(t.Context(), target)
 			if got := Reason(err); !strings.HasPrefix(got, "its address is refused: it is ") {
 				t.Errorf("%s, path %q, resolve only %v: want that it is refused, got %q (%v)", host, target.Path, target.ResolveOnly, got, err)
 			}
@@ -263,33 +267,106 @@ func TestNetCheckerRefuses(t *testing.T) {
 	}
 }
 
-func TestResolveOnly(t *testing.T) {
-	r := &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+// nameServer returns a resolver with one name server, which answers each question with addresses:
+// with NXDOMAIN if there are none.
+func nameServer(addrs ...string) *net.Resolver {
+	return &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
 		ours, theirs := net.Pipe()
-		go noSuchName(theirs)
+		go answer(theirs, addrs)
 		return ours, nil
 	}}
-	err := newNetChecker(&net.Dialer{Resolver: r}).Check(t.Context(), Target{Host: "gone.default.svc.cluster.local.", Port: 80, ResolveOnly: true})
+}
+
+func TestResolveOnly(t *testing.T) {
+	_, err := newNetChecker(&net.Dialer{Resolver: nameServer()}).Check(t.Context(), Target{Host: "gone.default.svc.cluster.local.", Port: 80, ResolveOnly: true})
 	if diff := cmp.Diff("no such host", Reason(err)); diff != "" {
 		t.Errorf("A backend whose name does not exist is down: Check(...): -want reason, +got reason:\n%s\n%v", diff, err)
 	}
 }
 
-// noSuchName answers each question of a DNS client on a stream (RFC 1035 4.2.2) with NXDOMAIN.
-func noSuchName(c net.Conn) {
+// TestNames checks what a name's addresses mean: each is checked, and one alone is reported.
+func TestNames(t *testing.T) {
+	srv := httptest.NewServer(http.NotFoundHandler())
+	defer srv.Close()
+	up := netip.MustParseAddrPort(srv.Listener.Addr().String())
+	// 127.0.0.1 stands for a backend, and 127.0.0.9 for what is refused.
+	control := func(_, to string, _ syscall.RawConn) error {
+		if a := netip.MustParseAddrPort(to).Addr(); a == netip.MustParseAddr("127.0.0.9") {
+			return address.RefusedError{Address: a, Why: address.Loopback}
+		}
+		return nil
+	}
+	const refused = "its address is refused: it is a loopback address"
+	cases := map[string]struct {
+		reason string
+		addrs  []string
+		want   string
+		err    string
+	}{
+		"One":         {reason: "A name's only address is reported.", addrs: []string{"127.0.0.1"}, want: "127.0.0.1"},
+		"Several":     {reason: "None of several addresses is the name's.", addrs: []string{"127.0.0.1", "127.0.0.2"}},
+		"Families":    {reason: "One of each family is like one: the one that answers.", addrs: []string{"2001:db8::1", "127.0.0.1"}, want: "127.0.0.1"},
+		"Refused":     {reason: "A refused address is not dialed.", addrs: []string{"127.0.0.9"}, err: refused},
+		"HiddenLast":  {reason: "Nor is a name that has one among others: connections could go there.", addrs: []string{"127.0.0.1", "127.0.0.9"}, err: refused},
+		"HiddenFirst": {reason: "In either order.", addrs: []string{"127.0.0.9", "127.0.0.1"}, err: refused},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			for _, target := range []Target{{}, {ResolveOnly: true}} {
+				target.Host, target.Port = "web.example.com.", up.Port()
+				got, err := newNetChecker(&net.Dialer{Resolver: nameServer(tc.addrs...), Control: control}).Check(t.Context(), target)
+				if Reason(err) != tc.err {
+					t.Errorf("%s Check(%+v): want %q, got %v", tc.reason, target, tc.err, err)
+				}
+				var want netip.Addr
+				if tc.want != "" {
+					want = netip.MustParseAddr(tc.want)
+				}
+				if got != want && (!target.ResolveOnly || got.IsValid() != want.IsValid()) {
+					t.Errorf("%s Check(%+v): want address %s, got %s", tc.reason, target, want, got)
+				}
+			}
+		})
+	}
+}
+
+// answer answers each question of a DNS client on a stream (RFC 1035 4.2.2) with the addresses that
+// the question is about.
+func answer(c net.Conn, addrs []string) {
 	defer c.Close()
 	for {
 		head := make([]byte, 2)
 		if _, err := io.ReadFull(c, head); err != nil {
 			return
 		}
-		msg := make([]byte, binary.BigEndian.Uint16(head))
-		if _, err := io.ReadFull(c, msg); err != nil {
+		question := make([]byte, binary.BigEndian.Uint16(head))
+		if _, err := io.ReadFull(c, question); err != nil {
 			return
 		}
-		msg[2] |= 0x80 // It is an answer,
-		msg[3] = 0x83  // recursion is available, and there is no such name.
-		if _, err := c.Write(append(head, msg...)); err != nil {
+		var m dnsmessage.Message
+		if m.Unpack(question) != nil {
+			return
+		}
+		m.Response, m.RecursionAvailable, m.Additionals = true, true, nil
+		q := m.Questions[0]
+		for _, s := range addrs {
+			a := netip.MustParseAddr(s)
+			h := dnsmessage.ResourceHeader{Name: q.Name, Class: q.Class, Type: q.Type, TTL: 1}
+			switch {
+			case a.Is4() && q.Type == dnsmessage.TypeA:
+				m.Answers = append(m.Answers, dnsmessage.Resource{Header: h, Body: &dnsmessage.AResource{A: a.As4()}})
+			case a.Is6() && q.Type == dnsmessage.TypeAAAA:
+				m.Answers = append(m.Answers, dnsmessage.Resource{Header: h, Body: &dnsmessage.AAAAResource{AAAA: a.As16()}})
+			}
+		}
+		if len(addrs) == 0 {
+			m.RCode = dnsmessage.RCodeNameError
+		}
+		b, err := m.Pack()
+		if err != nil {
+			return
+		}
+		if _, err := c.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(b))), b...)); err != nil {
 			return
 		}
 	}

@@ -6,6 +6,7 @@ package probe
 import (
 	"context"
 	"maps"
+	"net/netip"
 	"sync"
 	"time"
 )
@@ -93,14 +94,14 @@ func (p *Prober) Statuses() map[Target]Status {
 func (p *Prober) probe(ctx context.Context, t Target, pr *probing) {
 	var r record
 	for {
-		err := p.check(ctx, t)
+		at, err := p.check(ctx, t)
 		if ctx.Err() != nil {
 			return
 		}
 		p.probed(err == nil)
 
 		var pause time.Duration
-		r, pause = r.next(t, Reason(err))
+		r, pause = r.next(t, at, Reason(err))
 		p.mu.Lock()
 		changed := pr.status != r.status
 		pr.status = r.status
@@ -117,7 +118,7 @@ func (p *Prober) probe(ctx context.Context, t Target, pr *probing) {
 	}
 }
 
-func (p *Prober) check(ctx context.Context, t Target) error {
+func (p *Prober) check(ctx context.Context, t Target) (netip.Addr, error) {
 	ctx, cancel := context.WithTimeout(ctx, t.Timeout)
 	defer cancel()
 	return p.checker.Check(ctx, t)

@@ -79,6 +79,10 @@ type Input struct {
 	// neither known to be healthy nor unhealthy stays advertised or not advertised.
 	Advertised []string
 
+	// Serving are the handlers in tailscaled's serve config, by service. A backend that is not probed
+	// yet keeps its address in it.
+	Serving map[string]Handlers
+
 	// Certificates are the certificates of Secrets. A certificate without an entry is not known
 	// yet.
 	Certificates map[CertificateRef]Certificate
@@ -174,7 +178,7 @@ func service(spec v1alpha1.ServiceAttachmentSpec, in Input) Service {
 		if address.RefusedHost(t.Host) != "" || in.Health[t].Refused() {
 			continue
 		}
-		h, end := handler(spec, p, t.Address(), in.Issuer, in.Anonymous)
+		h, end := handler(spec, p, t, in)
 		if h != nil {
 			s.Handlers[uint16(p.Port)] = *h
 		}

@@ -6,10 +6,12 @@ package plan
 import (
 	"math/rand/v2"
 	"strings"
+	"net/netip"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
@@ -49,14 +51,14 @@ func TestServices(t *testing.T) {
 	deleted.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 	egress := attachment("out", "svc:out", map[int32]string{80: "out.default.svc"})
 	egress.Spec.Direction = v1alpha1.DirectionEgress
-	web := attachment("web", "svc:web", map[int32]string{80: "web.default.svc"})
-	early := attachment("early", "svc:web", map[int32]string{80: "early.default.svc"})
+	web := attachment("web", "svc:web", map[int32]string{80: "10.96.0.10"})
+	early := attachment("early", "svc:web", map[int32]string{80: "10.96.0.3"})
 	early.Spec.Addresses = nil
-	quiet := attachment("web", "svc:web", map[int32]string{80: "web.default.svc"})
+	quiet := attachment("web", "svc:web", map[int32]string{80: "10.96.0.10"})
 	quiet.Spec.HealthCheck.ResolveOnly = true
-	quietTarget := tgt("web.default.svc")
+	quietTarget := tgt("10.96.0.10")
 	quietTarget.ResolveOnly = true
-	webHandlers := Handlers{80: {Forward: "web.default.svc:8080"}}
+	webHandlers := Handlers{80: {Forward: "10.96.0.10:8080"}}
 	unhealthy := probe.Status{Health: probe.Unhealthy, Reason: "connection refused"}
 
 	cases := map[string]struct {
@@ -68,18 +70,18 @@ func TestServices(t *testing.T) {
 			reason: "A service with a healthy backend is advertised.",
 			in: Input{
 				Attachments: []v1alpha1.ServiceAttachment{web},
-				Health:      map[probe.Target]probe.Status{tgt("web.default.svc"): {Health: probe.Healthy}},
+				Health:      map[probe.Target]probe.Status{tgt("10.96.0.10"): {Health: probe.Healthy}},
 			},
-			want: []Service{{Name: "svc:web", Handlers: webHandlers, Targets: []probe.Target{tgt("web.default.svc")}, Advertise: true, Healthy: 1}},
+			want: []Service{{Name: "svc:web", Handlers: webHandlers, Targets: []probe.Target{tgt("10.96.0.10")}, Advertise: true, Healthy: 1}},
 		},
 		"Unhealthy": {
 			reason: "A service without a healthy backend keeps its handlers and is not advertised.",
 			in: Input{
 				Attachments: []v1alpha1.ServiceAttachment{web},
-				Health:      map[probe.Target]probe.Status{tgt("web.default.svc"): unhealthy},
+				Health:      map[probe.Target]probe.Status{tgt("10.96.0.10"): unhealthy},
 				Advertised:  []string{"svc:web"},
 			},
-			want: []Service{{Name: "svc:web", Handlers: webHandlers, Targets: []probe.Target{tgt("web.default.svc")}, Message: "No backend answers: web.default.svc:8080 (connection refused)"}},
+			want: []Service{{Name: "svc:web", Handlers: webHandlers, Targets: []probe.Target{tgt("10.96.0.10")}, Message: "No backend answers: 10.96.0.10:8080 (connection refused)"}},
 		},
 		"UnknownWasAdvertised": {
 			reason: "A service of unknown health stays advertised.",
@@ -87,12 +89,12 @@ func TestServices(t *testing.T) {
 				Attachments: []v1alpha1.ServiceAttachment{web},
 				Advertised:  []string{"svc:web"},
 			},
-			want: []Service{{Name: "svc:web", Handlers: webHandlers, Targets: []probe.Target{tgt("web.default.svc")}, Advertise: true}},
+			want: []Service{{Name: "svc:web", Handlers: webHandlers, Targets: []probe.Target{tgt("10.96.0.10")}, Advertise: true}},
 		},
 		"UnknownWasNot": {
 			reason: "A new service is not advertised before its backend answered.",
 			in:     Input{Attachments: []v1alpha1.ServiceAttachment{web}},
-			want:   []Service{{Name: "svc:web", Handlers: webHandlers, Targets: []probe.Target{tgt("web.default.svc")}, Message: messageProbing}},
+			want:   []Service{{Name: "svc:web", Handlers: webHandlers, Targets: []probe.Target{tgt("10.96.0.10")}, Message: messageProbing}},
 		},
 		"ResolveOnly": {
 			reason: "A backend without probes gets a ResolveOnly target.",
@@ -103,24 +105,24 @@ func TestServices(t *testing.T) {
 			reason: "Nothing is advertised while the pod stops, but handlers stay for live connections.",
 			in: Input{
 				Attachments: []v1alpha1.ServiceAttachment{web},
-				Health:      map[probe.Target]probe.Status{tgt("web.default.svc"): {Health: probe.Healthy}},
+				Health:      map[probe.Target]probe.Status{tgt("10.96.0.10"): {Health: probe.Healthy}},
 				Stopping:    true,
 			},
-			want: []Service{{Name: "svc:web", Handlers: webHandlers, Targets: []probe.Target{tgt("web.default.svc")}, Healthy: 1, Message: messageStopping}},
+			want: []Service{{Name: "svc:web", Handlers: webHandlers, Targets: []probe.Target{tgt("10.96.0.10")}, Healthy: 1, Message: messageStopping}},
 		},
 		"OneOfTwoBackends": {
 			reason: "One healthy backend is enough, and a backend behind two ports counts once.",
 			in: Input{
-				Attachments: []v1alpha1.ServiceAttachment{attachment("web", "svc:web", map[int32]string{80: "a.default.svc", 81: "a.default.svc", 82: "b.default.svc"})},
+				Attachments: []v1alpha1.ServiceAttachment{attachment("web", "svc:web", map[int32]string{80: "10.96.0.1", 81: "10.96.0.1", 82: "10.96.0.2"})},
 				Health: map[probe.Target]probe.Status{
-					tgt("a.default.svc"): unhealthy,
-					tgt("b.default.svc"): {Health: probe.Healthy},
+					tgt("10.96.0.1"): unhealthy,
+					tgt("10.96.0.2"): {Health: probe.Healthy},
 				},
 			},
 			want: []Service{{
 				Name:      "svc:web",
-				Handlers:  Handlers{80: {Forward: "a.default.svc:8080"}, 81: {Forward: "a.default.svc:8080"}, 82: {Forward: "b.default.svc:8080"}},
-				Targets:   []probe.Target{tgt("a.default.svc"), tgt("b.default.svc")},
+				Handlers:  Handlers{80: {Forward: "10.96.0.1:8080"}, 81: {Forward: "10.96.0.1:8080"}, 82: {Forward: "10.96.0.2:8080"}},
+				Targets:   []probe.Target{tgt("10.96.0.1"), tgt("10.96.0.2")},
 				Advertise: true,
 				Healthy:   1,
 			}},
@@ -128,18 +130,18 @@ func TestServices(t *testing.T) {
 		"OwnAddress": {
 			reason: "Nothing is forwarded to the pod itself or to its node, whether or not another backend is healthy.",
 			in: Input{
-				Attachments: []v1alpha1.ServiceAttachment{attachment("web", "svc:web", map[int32]string{80: "a.default.svc", 81: "127.0.0.1", 82: "rebinds.example.com", 83: "localhost"})},
+				Attachments: []v1alpha1.ServiceAttachment{attachment("web", "svc:web", map[int32]string{80: "10.96.0.1", 81: "127.0.0.1", 82: "rebinds.example.com", 83: "localhost"})},
 				Health: map[probe.Target]probe.Status{
 					tgt("127.0.0.1"):           {Health: probe.Unhealthy, Reason: "its address is refused: it is a loopback address"},
-					tgt("a.default.svc"):       {Health: probe.Healthy},
+					tgt("10.96.0.1"):       {Health: probe.Healthy},
 					tgt("localhost"):           {Health: probe.Healthy},
 					tgt("rebinds.example.com"): {Health: probe.Unhealthy, Reason: "its address is refused: it is a link-local address"},
 				},
 			},
 			want: []Service{{
 				Name:      "svc:web",
-				Handlers:  Handlers{80: {Forward: "a.default.svc:8080"}},
-				Targets:   []probe.Target{tgt("127.0.0.1"), tgt("a.default.svc"), tgt("localhost"), tgt("rebinds.example.com")},
+				Handlers:  Handlers{80: {Forward: "10.96.0.1:8080"}},
+				Targets:   []probe.Target{tgt("10.96.0.1"), tgt("127.0.0.1"), tgt("localhost"), tgt("rebinds.example.com")},
 				Advertise: true,
 				Healthy:   2,
 			}},
@@ -155,32 +157,32 @@ func TestServices(t *testing.T) {
 				attachment("z", "svc:web", map[int32]string{80: "z.default.svc"}),
 				web,
 			}},
-			want: []Service{{Name: "svc:web", Handlers: webHandlers, Targets: []probe.Target{tgt("web.default.svc")}, Message: messageProbing}},
+			want: []Service{{Name: "svc:web", Handlers: webHandlers, Targets: []probe.Target{tgt("10.96.0.10")}, Message: messageProbing}},
 		},
 		"NoAddress": {
 			reason: "A service that is not in the tailnet yet is probed but not advertised: the name may belong to another service.",
 			in: Input{
 				Attachments: []v1alpha1.ServiceAttachment{early},
-				Health:      map[probe.Target]probe.Status{tgt("early.default.svc"): {Health: probe.Healthy}},
+				Health:      map[probe.Target]probe.Status{tgt("10.96.0.3"): {Health: probe.Healthy}},
 			},
-			want: []Service{{Name: "svc:web", Targets: []probe.Target{tgt("early.default.svc")}, Healthy: 1, Message: messageNoAddress}},
+			want: []Service{{Name: "svc:web", Targets: []probe.Target{tgt("10.96.0.3")}, Healthy: 1, Message: messageNoAddress}},
 		},
 		"OneOfTwoHasAddress": {
 			reason: "The attachment with the service's addresses gets the service, not one that may never get addresses.",
 			in:     Input{Attachments: []v1alpha1.ServiceAttachment{early, web}},
-			want:   []Service{{Name: "svc:web", Handlers: webHandlers, Targets: []probe.Target{tgt("web.default.svc")}, Message: messageProbing}},
+			want:   []Service{{Name: "svc:web", Handlers: webHandlers, Targets: []probe.Target{tgt("10.96.0.10")}, Message: messageProbing}},
 		},
 		"ManyUnhealthy": {
 			reason: "A message names three backends at most.",
 			in: Input{
-				Attachments: []v1alpha1.ServiceAttachment{attachment("web", "svc:web", map[int32]string{1: "a", 2: "b", 3: "c", 4: "d", 5: "e"})},
-				Health:      map[probe.Target]probe.Status{tgt("a"): unhealthy, tgt("b"): unhealthy, tgt("c"): unhealthy, tgt("d"): unhealthy, tgt("e"): unhealthy},
+				Attachments: []v1alpha1.ServiceAttachment{attachment("web", "svc:web", map[int32]string{1: "10.0.0.1", 2: "10.0.0.2", 3: "10.0.0.3", 4: "10.0.0.4", 5: "10.0.0.5"})},
+				Health:      map[probe.Target]probe.Status{tgt("10.0.0.1"): unhealthy, tgt("10.0.0.2"): unhealthy, tgt("10.0.0.3"): unhealthy, tgt("10.0.0.4"): unhealthy, tgt("10.0.0.5"): unhealthy},
 			},
 			want: []Service{{
 				Name:     "svc:web",
-				Handlers: Handlers{1: {Forward: "a:8080"}, 2: {Forward: "b:8080"}, 3: {Forward: "c:8080"}, 4: {Forward: "d:8080"}, 5: {Forward: "e:8080"}},
-				Targets:  []probe.Target{tgt("a"), tgt("b"), tgt("c"), tgt("d"), tgt("e")},
-				Message:  "No backend answers: a:8080 (connection refused), b:8080 (connection refused), c:8080 (connection refused) and 2 more",
+				Handlers: Handlers{1: {Forward: "10.0.0.1:8080"}, 2: {Forward: "10.0.0.2:8080"}, 3: {Forward: "10.0.0.3:8080"}, 4: {Forward: "10.0.0.4:8080"}, 5: {Forward: "10.0.0.5:8080"}},
+				Targets:  []probe.Target{tgt("10.0.0.1"), tgt("10.0.0.2"), tgt("10.0.0.3"), tgt("10.0.0.4"), tgt("10.0.0.5")},
+				Message:  "No backend answers: 10.0.0.1:8080 (connection refused), 10.0.0.2:8080 (connection refused), 10.0.0.3:8080 (connection refused) and 2 more",
 			}},
 		},
 	}
@@ -188,6 +190,69 @@ func TestServices(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, Services(tc.in)); diff != "" {
 				t.Errorf("\n%s\nServices(...): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestBackends checks what tailscaled forwards connections to: addresses alone.
+func TestBackends(t *testing.T) {
+	const listen = "127.36.0.1:16464"
+	byName := map[string][]Termination{"svc:web": {{Listen: netip.MustParseAddrPort(listen), Backend: "web.example.com:8080"}}}
+	cases := map[string]struct {
+		reason       string
+		status       probe.Status
+		serving      string
+		want         string
+		terminations map[string][]Termination
+	}{
+		"Address": {
+			reason: "A name with an address of its own is that address.",
+			status: probe.Status{Health: probe.Healthy, Address: netip.MustParseAddr("10.96.0.10")}, want: "10.96.0.10:8080",
+		},
+		"IPv6": {
+			reason: "Of either family.",
+			status: probe.Status{Health: probe.Healthy, Address: netip.MustParseAddr("fd00::1")}, want: "[fd00::1]:8080",
+		},
+		"Unhealthy": {
+			reason: "It stays while the backend does not answer.",
+			status: probe.Status{Health: probe.Unhealthy, Reason: "timed out", Address: netip.MustParseAddr("10.96.0.10")}, want: "10.96.0.10:8080",
+		},
+		"Several": {
+			reason: "The agent picks one of several addresses for each connection, and checks it.",
+			status: probe.Status{Health: probe.Healthy}, serving: "10.96.0.10:8080", want: listen, terminations: byName,
+		},
+		"Restarted": {
+			reason: "A restarted agent keeps the address until it has probed it.", serving: "10.96.0.10:8080", want: "10.96.0.10:8080",
+		},
+		"OtherPort": {
+			reason: "But not that of another backend.", serving: "10.96.0.10:8081", want: listen, terminations: byName,
+		},
+		"Named": {
+			reason: "A name that an older version has written is not kept.", serving: "web.example.com:8080", want: listen, terminations: byName,
+		},
+		"Itself": {
+			reason: "Nor is a loopback address.", serving: "127.0.0.1:8080", want: listen, terminations: byName,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			services := Services(Input{
+				Attachments: []v1alpha1.ServiceAttachment{attachment("web", "svc:web", map[int32]string{80: "web.example.com"})},
+				Health:      map[probe.Target]probe.Status{tgt("web.example.com"): tc.status},
+				Serving:     map[string]Handlers{"svc:web": {80: {Forward: tc.serving}}},
+			})
+			h := Handler{Forward: tc.want}
+			if tc.terminations == nil {
+				tc.terminations = map[string][]Termination{}
+			} else {
+				h.ProxyProtocol = headerInside
+			}
+			if diff := cmp.Diff(map[string]Handlers{"svc:web": {80: h}}, HandlersOf(services)); diff != "" {
+				t.Errorf("\n%s\nHandlersOf(...): -want, +got:\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff(tc.terminations, TerminationsOf(services), cmpopts.EquateComparable(netip.AddrPort{})); diff != "" {
+				t.Errorf("\n%s\nTerminationsOf(...): -want, +got:\n%s", tc.reason, diff)
 			}
 		})
 	}

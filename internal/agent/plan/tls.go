@@ -19,6 +19,7 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/probe"
 )
 
 // Messages of a service whose TLS cannot be terminated.
@@ -111,7 +112,8 @@ type IssueProblem struct {
 	Text string
 }
 
-// A Termination is a port where the agent terminates TLS, or forwards requests, or both.
+// A Termination is a port where the agent terminates TLS, or forwards requests, or both, or only
+// connects to a backend by name.
 // Tailscaled could terminate TLS with Tailscale's certificates, but each machine would then get
 // a separate one: the certificate authority issues only five a week for the same name.
 // Tailscaled could also forward requests, but sends no headers for tagged devices.
@@ -151,27 +153,44 @@ func (t Termination) Certificate() CertificateRef {
 // client's address to the agent.
 const headerInside = 2
 
-// handler returns the handler of a port, and the agent's termination behind it, if any. Both
-// are nil while the name that the certificate is for is unknown.
-func handler(spec v1alpha1.ServiceAttachmentSpec, p v1alpha1.AttachmentPort, backend, issuer string, anonymous bool) (*Handler, *Termination) {
-	http := p.Protocol == v1alpha1.AttachmentProtocolHTTP
-	if !http && p.TLS == nil {
-		return &Handler{Forward: backend, ProxyProtocol: int(p.ProxyProtocol)}, nil
+// addressOf returns the address of a target, and false if it has several or none is known. served is
+// the present handler of the port.
+func addressOf(t probe.Target, st probe.Status, served Handler) (netip.AddrPort, bool) {
+	if a, err := netip.ParseAddr(t.Host); err == nil {
+		return netip.AddrPortFrom(a, t.Port), true
 	}
-	t := &Termination{Listen: loopback(spec, uint16(p.Port)), Backend: backend, HTTP: http, Anonymous: anonymous}
+	if st.Address.IsValid() {
+		return netip.AddrPortFrom(st.Address, t.Port), true
+	}
+	at, err := netip.ParseAddrPort(served.Forward)
+	return at, err == nil && st.Health == probe.Unknown && !at.Addr().IsLoopback() && at.Port() == t.Port
+}
+
+// handler returns the handler of a port whose backend is t, and the agent's termination behind it,
+// if any. Both are nil while the name that the certificate is for is unknown.
+//
+// Tailscaled gets addresses alone: it would look up a name for each connection, and connect to
+// whatever the name then leads to, such as itself. The agent checks each address that it dials.
+func handler(spec v1alpha1.ServiceAttachmentSpec, p v1alpha1.AttachmentPort, t probe.Target, in Input) (*Handler, *Termination) {
+	http := p.Protocol == v1alpha1.AttachmentProtocolHTTP
+	served := in.Serving[string(spec.ServiceName)][uint16(p.Port)]
+	if at, ok := addressOf(t, in.Health[t], served); ok && !http && p.TLS == nil {
+		return &Handler{Forward: at.String(), ProxyProtocol: int(p.ProxyProtocol)}, nil
+	}
+	end := &Termination{Listen: loopback(spec, uint16(p.Port)), Backend: t.Address(), HTTP: http, Anonymous: in.Anonymous}
 	if !http {
-		t.ProxyProtocol = int(p.ProxyProtocol)
+		end.ProxyProtocol = int(p.ProxyProtocol)
 	}
 	switch {
 	case p.TLS == nil:
 	case p.TLS.SecretName != "":
-		t.Secret = p.TLS.SecretName
+		end.Secret = p.TLS.SecretName
 	case spec.DNSName == "":
 		return nil, nil
 	default:
-		t.Secret, t.Domain = issuer, spec.DNSName
+		end.Secret, end.Domain = in.Issuer, spec.DNSName
 	}
-	return &Handler{Forward: t.Listen.String(), ProxyProtocol: headerInside}, t
+	return &Handler{Forward: end.Listen.String(), ProxyProtocol: headerInside}, end
 }
 
 const (

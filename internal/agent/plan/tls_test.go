@@ -176,7 +176,7 @@ func TestTLS(t *testing.T) {
 			fn: func(_ *v1alpha1.ServiceAttachmentSpec, p *v1alpha1.AttachmentPort) {
 				p.ProxyProtocol = 1
 			},
-			want: want{Handlers: Handlers{443: {Forward: "web.default.svc:8080", ProxyProtocol: 1}}, Advertise: true},
+			want: want{Handlers: Handlers{443: {Forward: "10.96.0.10:8080", ProxyProtocol: 1}}, Advertise: true},
 		},
 		"Secret": {
 			reason: "The agent terminates TLS with a Secret's certificate.",
@@ -250,7 +250,7 @@ func TestTLS(t *testing.T) {
 			reason: "A service that needs no addresses lacks nothing.",
 			fn:     func(*v1alpha1.ServiceAttachmentSpec, *v1alpha1.AttachmentPort) {},
 			in:     Input{Anonymous: true},
-			want:   want{Handlers: Handlers{443: {Forward: "web.default.svc:8080"}}, Advertise: true},
+			want:   want{Handlers: Handlers{443: {Forward: "10.96.0.10:8080"}}, Advertise: true},
 		},
 		"AllPorts": {
 			reason: "A service with all ports is forwarded as packets, without handlers in the serve config; the backend is probed.",
@@ -262,7 +262,7 @@ func TestTLS(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tc.in.Issuer = "set-0"
 			tc.in.Attachments = []v1alpha1.ServiceAttachment{tlsAttachment(tc.fn)}
-			tc.in.Health = map[probe.Target]probe.Status{tgt("web.default.svc"): {Health: probe.Healthy}}
+			tc.in.Health = map[probe.Target]probe.Status{tgt("web.default.svc"): {Health: probe.Healthy, Address: netip.MustParseAddr("10.96.0.10")}}
 			s := Services(tc.in)[0]
 			got := want{Handlers: s.Handlers, Terminations: s.Terminations, Advertise: s.Advertise, Reason: s.Reason, Message: s.Message}
 			if diff := cmp.Diff(tc.want, got, cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })); diff != "" {

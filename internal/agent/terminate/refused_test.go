@@ -32,7 +32,8 @@ func TestRefusedBackend(t *testing.T) {
 		s.opts.WhoIs = func(context.Context, string) (*apitype.WhoIsResponse, error) { return nil, io.EOF }
 		tcp := plan.Termination{Listen: freeAddress(t), Secret: "web-tls", Backend: net.JoinHostPort(host, port)}
 		requests := plan.Termination{Listen: freeAddress(t), Backend: net.JoinHostPort(host, port), HTTP: true}
-		set(t, s, tcp, requests)
+		carried := plan.Termination{Listen: freeAddress(t), Backend: net.JoinHostPort(host, port)}
+		set(t, s, tcp, requests, carried)
 		c.update(t, "web-tls", ca.secret(1))
 
 		client, _, err := ca.handshake(dial(t, tcp.Listen, someone))
@@ -40,6 +41,10 @@ func TestRefusedBackend(t *testing.T) {
 			t.Fatalf("handshake: %v", err)
 		}
 		if answer, _ := io.ReadAll(client); len(answer) > 0 {
+			t.Errorf("%s: want the connection closed, got %q", host, answer)
+		}
+
+		if answer, _ := io.ReadAll(dial(t, carried.Listen, someone)); len(answer) > 0 {
 			t.Errorf("%s: want the connection closed, got %q", host, answer)
 		}
 

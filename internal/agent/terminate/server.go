@@ -27,6 +27,10 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
 )
 
+// linger is how long a listener stays that is no longer wanted, since tailscaled may read later that
+// it is to forward to another address.
+const linger = 10 * time.Second
+
 // retryPause is how long to wait before listening again on a port that is in use.
 const retryPause = 2 * time.Second
 
@@ -68,6 +72,9 @@ type Server struct {
 type listener struct {
 	cancel context.CancelFunc
 	plan.Termination
+
+	// leaving closes the listener. Nil while it is wanted.
+	leaving *time.Timer
 }
 
 // New returns a Server without terminations.
@@ -102,7 +109,8 @@ func (s *Server) Certificates() map[plan.CertificateRef]plan.Certificate {
 }
 
 // Set replaces the terminations to serve, by service, until ctx is done. Terminations that stay
-// are not touched, and connections of removed ones are not cut. Set returns an error when the
+// are not touched. Removed ones accept connections for ten more seconds, and connections are not
+// cut. Set returns an error when the
 // terminations could not be stored; it serves them nevertheless.
 func (s *Server) Set(ctx context.Context, terminations map[string][]plan.Termination) error {
 	s.mu.Lock()
@@ -135,11 +143,18 @@ func (s *Server) Set(ctx context.Context, terminations map[string][]plan.Termina
 	}
 	maps.DeleteFunc(s.listeners, func(at netip.AddrPort, l *listener) bool {
 		t, ok := ports[at]
-		if ok && t == l.Termination {
+		switch {
+		case !ok && l.leaving == nil:
+			l.leaving = time.AfterFunc(linger, func() { s.leave(at, l) })
 			return false
+		case !ok:
+			return false
+		case l.leaving != nil && !l.leaving.Stop(), t != l.Termination:
+			l.cancel()
+			return true
 		}
-		l.cancel()
-		return true
+		l.leaving = nil
+		return false
 	})
 	for at, t := range ports {
 		if s.listeners[at] != nil {
@@ -158,6 +173,16 @@ func (s *Server) Set(ctx context.Context, terminations map[string][]plan.Termina
 		return true
 	})
 	return s.store()
+}
+
+// leave closes a listener that is no longer wanted.
+func (s *Server) leave(at netip.AddrPort, l *listener) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l.cancel()
+	if s.listeners[at] == l {
+		delete(s.listeners, at)
+	}
 }
 
 func equal(a, b []plan.Termination) bool {

@@ -251,6 +251,123 @@ func TestCarry(t *testing.T) {
 	}
 }
 
+// TestCarryByName checks connections that the agent only carries to a backend.
+func TestCarryByName(t *testing.T) {
+	cases := map[string]struct {
+		reason    string
+		version   int
+		anonymous bool
+		want      func(port string) string
+	}{
+		"Plain": {
+			reason: "Bytes pass as they are.",
+			want:   func(string) string { return "ping" },
+		},
+		"V1": {
+			reason:  "The client's address passes.",
+			version: 1,
+			want:    func(port string) string { return "PROXY TCP4 100.64.0.7 127.0.0.1 40000 " + port + "\r\nping" },
+		},
+		"Anonymous": {
+			reason:    "A connection without a header is handed on as it is.",
+			anonymous: true,
+			want:      func(string) string { return "ping" },
+		},
+		"AnonymousV1": {
+			reason:    "A backend that expects the header gets one that says that the client is unknown.",
+			version:   1,
+			anonymous: true,
+			want:      func(string) string { return "PROXY UNKNOWN\r\nping" },
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s, _ := newServer(t, newCluster(), "")
+			to, got := backend(t)
+			_, port, err := net.SplitHostPort(to)
+			if err != nil {
+				t.Fatal(err)
+			}
+			at := freeAddress(t)
+			set(t, s, plan.Termination{Listen: at, Backend: net.JoinHostPort("localhost", port), ProxyProtocol: tc.version, Anonymous: tc.anonymous})
+			conn := connect(t, at)
+			if !tc.anonymous {
+				conn = dial(t, at, someone)
+			}
+			if _, err := io.WriteString(conn, "ping"); err != nil {
+				t.Fatal(err)
+			}
+			tcp, ok := conn.(*net.TCPConn)
+			if !ok {
+				t.Fatalf("the connection is a %T", conn)
+			}
+			if err := tcp.CloseWrite(); err != nil {
+				t.Fatal(err)
+			}
+			answer, err := io.ReadAll(conn)
+			if err != nil || string(answer) != "pong" {
+				t.Errorf("The backend answers after the client has ended: want pong, got %q, %v", answer, err)
+			}
+			if diff := cmp.Diff(tc.want(port), <-got); diff != "" {
+				t.Errorf("\n%s\nbackend: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestCarryForged checks that a connection that tailscaled did not begin reaches no backend.
+func TestCarryForged(t *testing.T) {
+	s, _ := newServer(t, newCluster(), "")
+	to, got := backend(t)
+	at := freeAddress(t)
+	set(t, s, plan.Termination{Listen: at, Backend: to})
+	conn := connect(t, at)
+	if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if answer, _ := io.ReadAll(conn); len(answer) > 0 {
+		t.Errorf("want the connection closed, got %q", answer)
+	}
+	select {
+	case b := <-got:
+		t.Errorf("want nothing at the backend, got %q", b)
+	default:
+	}
+}
+
+// TestLinger checks that a listener outlasts the plan that it is in.
+func TestLinger(t *testing.T) {
+	s, _ := newServer(t, newCluster(), "")
+	to, _ := backend(t)
+	term := plan.Termination{Listen: freeAddress(t), Backend: to, Anonymous: true}
+	set(t, s, term)
+	connect(t, term.Listen)
+	served := s.listeners[term.Listen]
+
+	set(t, s)
+	connect(t, term.Listen)
+	set(t, s, term)
+	if l := s.listeners[term.Listen]; l != served || l.leaving != nil {
+		t.Error("A listener that is wanted again must stay")
+	}
+
+	set(t, s)
+	s.leave(term.Listen, served)
+	for timeout := time.Now().Add(deadline); ; {
+		conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", term.Listen.String())
+		if err != nil {
+			break
+		}
+		closeQuietly(conn)
+		if time.Now().After(timeout) {
+			t.Fatal("A listener that has left accepts connections")
+		}
+	}
+	if len(s.listeners) > 0 {
+		t.Errorf("listeners are left: %v", s.listeners)
+	}
+}
+
 // port2 returns a port as two bytes.
 func port2(port string) string {
 	n, ok := new(big.Int).SetString(port, 10)

@@ -50,7 +50,10 @@ func (s *Server) serveTCP(ctx context.Context, l net.Listener, t plan.Terminatio
 	stop := context.AfterFunc(ctx, func() { closeQuietly(l) })
 	defer stop()
 	defer closeQuietly(l)
-	config := sec.config()
+	var config *tls.Config
+	if t.TLS() {
+		config = sec.config()
+	}
 	// AfterFunc's goroutine reads l, so l must keep its value.
 	accepted := withHeaders(l, t)
 	for {
@@ -74,11 +77,9 @@ func (s *Server) dialer() *net.Dialer {
 
 // carry forwards one connection to the backend.
 func carry(ctx context.Context, conn net.Conn, t plan.Termination, config *tls.Config, d *net.Dialer) error {
-	client := tls.Server(conn, config)
-	hctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
-	defer cancel()
-	if err := client.HandshakeContext(hctx); err != nil {
-		return errors.Wrap(err, "cannot shake hands with client")
+	client, err := accept(ctx, conn, config)
+	if err != nil {
+		return err
 	}
 	backend, err := d.DialContext(ctx, "tcp", t.Backend)
 	if err != nil {
@@ -96,6 +97,36 @@ func carry(ctx context.Context, conn net.Conn, t plan.Termination, config *tls.C
 	wg.Go(func() { copyAndClose(client, backend) })
 	wg.Wait()
 	return nil
+}
+
+// accept returns what the client of a connection sends and gets: inside of TLS, if there is a config.
+func accept(ctx context.Context, conn net.Conn, config *tls.Config) (net.Conn, error) {
+	if config != nil {
+		client := tls.Server(conn, config)
+		ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
+		defer cancel()
+		return client, errors.Wrap(client.HandshakeContext(ctx), "cannot shake hands with client")
+	}
+	pc, ok := conn.(*proxyproto.Conn)
+	if !ok {
+		return conn, nil
+	}
+	if pc.ProxyHeader() == nil {
+		return nil, errors.New("the connection has no PROXY protocol header")
+	}
+	return halfCloser{pc}, nil
+}
+
+// A halfCloser is a TCP connection after its PROXY protocol header.
+type halfCloser struct{ *proxyproto.Conn }
+
+// CloseWrite ends what is sent, and not what is received.
+func (c halfCloser) CloseWrite() error {
+	tcp, ok := c.TCPConn()
+	if !ok {
+		return errors.New("the connection is not TCP")
+	}
+	return tcp.CloseWrite()
 }
 
 // writeProxyHeader sends the backend the header that tailscaled sent, with the backend's port, or a
