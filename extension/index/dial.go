@@ -119,14 +119,25 @@ func (all *objects) claim(by grouped, service types.NamespacedName, addresses []
 	}
 }
 
-// addressesOfService returns the addresses of a Service within the cluster's network. It
-// leaves out the address of a load balancer, which is for clients outside.
+// addressesOfService returns the addresses of a Service within the cluster's network, which are
+// its own: the API server gives each to one Service. It leaves out the address of a load balancer,
+// which is for clients outside, and external IPs: everybody can write any address there, and would
+// take it away from who names it.
 func addressesOfService(o *corev1.Service) []netip.Addr {
-	return parseAddresses(slices.Concat([]string{o.Spec.ClusterIP}, o.Spec.ClusterIPs, o.Spec.ExternalIPs))
+	return parseAddresses(slices.Concat([]string{o.Spec.ClusterIP}, o.Spec.ClusterIPs))
 }
 
-// addressesOfSlice returns the addresses of an EndpointSlice.
+// sliceController is the manager of EndpointSlices of Services with a selector, which have the
+// addresses of pods. It deletes others that name it and belong to such a Service
+// (k8s.io/endpointslice, Reconciler).
+const sliceController = "endpointslice-controller.k8s.io"
+
+// addressesOfSlice returns the addresses of an EndpointSlice that Kubernetes writes. Others have
+// the addresses that their writer wants.
 func addressesOfSlice(o *discoveryv1.EndpointSlice) []netip.Addr {
+	if o.Labels[discoveryv1.LabelManagedBy] != sliceController {
+		return nil
+	}
 	var out []string
 	for _, e := range o.Endpoints {
 		out = append(out, e.Addresses...)
@@ -172,7 +183,7 @@ func (v *view) refuse(by refgrant.Referrer, a netip.Addr) refusal {
 	for _, f := range forms {
 		v.lookup(refAddress, types.NamespacedName{Name: f.String()})
 		for _, c := range v.owners.claims[f] {
-			if c.service.Namespace != by.Namespace {
+			if c.service.Namespace != by.Namespace && v.owns(c) {
 				foreign[c.service.Namespace] = append(foreign[c.service.Namespace], c.service)
 			}
 		}
@@ -187,6 +198,16 @@ func (v *view) refuse(by refgrant.Referrer, a netip.Addr) refusal {
 		}
 	}
 	return out
+}
+
+// owns reports whether the addresses of an object are its Service's own. The controller of
+// EndpointSlices leaves those of a Service without a selector alone, whoever wrote them.
+func (v *view) owns(c claim) bool {
+	if c.by.kind != refSlices {
+		return true
+	}
+	s := v.kubeServices[v.lookup(refService, c.service)]
+	return s != nil && s.Selects
 }
 
 // refuseName returns why objects of a kind may not make Envoy connect to a host name, such

@@ -144,12 +144,12 @@ func TestOtherNamespaces(t *testing.T) {
 apiVersion: v1
 kind: Service
 metadata: {name: db, namespace: bank}
-spec: {clusterIP: 10.96.0.9, clusterIPs: [10.96.0.9, "fd00:96::9"], externalIPs: [203.0.113.9], ports: [{port: 5432}]}
+spec: {clusterIP: 10.96.0.9, clusterIPs: [10.96.0.9, "fd00:96::9"], externalIPs: [203.0.113.9], selector: {app: db}, ports: [{port: 5432}]}
 `
 		pods = `
 apiVersion: discovery.k8s.io/v1
 kind: EndpointSlice
-metadata: {name: db-1, namespace: bank, labels: {kubernetes.io/service-name: db}}
+metadata: {name: db-1, namespace: bank, labels: {kubernetes.io/service-name: db, endpointslice.kubernetes.io/managed-by: endpointslice-controller.k8s.io}}
 addressType: IPv4
 ports: [{name: "", port: 5432, protocol: TCP}]
 endpoints: [{addresses: [10.8.0.9], conditions: {}}]
@@ -189,10 +189,10 @@ spec:
 			problem: []string{"fd00:96::9 is refused", "Service bank/db"},
 		},
 		"ExternalIP": {
-			reason:  "An external IP of such a Service should be refused.",
+			reason:  "An external IP of such a Service should stay with who names it: everybody can write one.",
 			host:    "203.0.113.9",
 			objects: []string{database},
-			problem: []string{"203.0.113.9 is refused", "Service bank/db"},
+			want:    []string{"203.0.113.9"},
 		},
 		"NAT64": {
 			reason:  "A NAT64 address of such a Service should be refused.",
@@ -273,8 +273,20 @@ spec:
 		"OwnAsWell": {
 			reason:  "An address that another namespace has should be refused even if an EndpointSlice of this namespace lists it too.",
 			host:    "10.8.0.9",
-			objects: []string{pods, strings.ReplaceAll(pods, "bank", "shop")},
+			objects: []string{database, pods, strings.ReplaceAll(pods, "bank", "shop")},
 			problem: []string{"is refused", "Service bank/db"},
+		},
+		"SliceOfAStranger": {
+			reason:  "An EndpointSlice that Kubernetes did not write should take no address away.",
+			host:    "10.8.0.9",
+			objects: []string{database, strings.Replace(pods, "endpointslice-controller.k8s.io", "stranger", 1)},
+			want:    []string{"10.8.0.9"},
+		},
+		"SliceWithoutSelector": {
+			reason:  "Nor should one that only says so, which the controller leaves alone for want of a selector.",
+			host:    "10.8.0.9",
+			objects: []string{strings.Replace(database, "selector: {app: db}, ", "", 1), pods},
+			want:    []string{"10.8.0.9"},
 		},
 		"Outside": {
 			reason:  "An address outside of the cluster needs no grant.",

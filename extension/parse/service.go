@@ -15,7 +15,11 @@ import (
 // A Service is the part of a Kubernetes Service that the extension needs.
 type Service struct {
 	External bool
-	Family   discoveryv1.AddressType
+
+	// Selects reports that Kubernetes writes the Service's EndpointSlices, by a selector of pods.
+	Selects bool
+
+	Family discoveryv1.AddressType
 	Ports    []ServicePort
 }
 
@@ -33,6 +37,7 @@ const appProtocolH2C = "kubernetes.io/h2c"
 // ParseService parses a Service.
 func ParseService(o *corev1.Service) *Service {
 	s := &Service{External: o.Spec.Type == corev1.ServiceTypeExternalName, Family: discoveryv1.AddressTypeIPv4}
+	s.Selects = len(o.Spec.Selector) > 0 && !s.External
 	if len(o.Spec.IPFamilies) > 0 {
 		s.Family = discoveryv1.AddressType(o.Spec.IPFamilies[0])
 	}

@@ -58,8 +58,9 @@ func DefaultClients(envoyGateway []string) []networkingv1.NetworkPolicyPeer {
 
 // NetworkPolicy builds the policy that lets only metrics clients and clients of targets connect
 // to the group's pods. Traffic from the tailnet arrives on connections that the pods open
-// themselves, or at static endpoints, and kubelet's probes and hooks are not subject to policies. The pods may connect
-// to all destinations: peers and control server of the tailnet, DNS, the API server.
+// themselves, or at static endpoints, and kubelet's probes and hooks are not subject to policies. It
+// says nothing about what the pods connect to: policies add up, so an allowance here would undo the
+// platform team's denial.
 func NetworkPolicy(o Options) *networkingv1.NetworkPolicy {
 	metrics := networkingv1.NetworkPolicyIngressRule{From: o.NetworkPolicy.Metrics}
 	for _, p := range Ports() {
@@ -88,9 +89,8 @@ func NetworkPolicy(o Options) *networkingv1.NetworkPolicy {
 		ObjectMeta: o.objectMeta(),
 		Spec: networkingv1.NetworkPolicySpec{
 			PodSelector: metav1.LabelSelector{MatchLabels: o.PodLabels()},
-			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress},
+			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress},
 			Ingress:     rules,
-			Egress:      []networkingv1.NetworkPolicyEgressRule{{}},
 		},
 	}
 }

@@ -102,7 +102,7 @@ func allHost(t *testing.T) map[string]machineIdentity {
 	eventually(t, patience, "all machines host svc:web", func() string {
 		out = identities(t)
 		for name, i := range out {
-			if i.NodeID == "" || len(i.Addresses) != 2 || i.Approval == "" {
+			if i.NodeID == "" || len(i.Addresses) != 2 || !strings.HasPrefix(i.Approval, "approved") {
 				return fmt.Sprintf("%s is %+v", name, i)
 			}
 		}
