@@ -105,16 +105,6 @@ const (
 	bootTimeout    = "15m"
 )
 
-// controlEnv are, by the names that tailscaled knows, the user's variables that decide how it reaches
-// the control server. The agent has them under other names, because they are not for its own
-// connections. An upper-case name prevails, as in golang.org/x/net/http/httpproxy.
-var controlEnv = []struct{ name, tailscaled string }{
-	{EnvControlHTTPProxy, "HTTP_PROXY"}, {EnvControlHTTPProxy, "http_proxy"},
-	{EnvControlHTTPSProxy, "HTTPS_PROXY"}, {EnvControlHTTPSProxy, "https_proxy"},
-	{EnvControlNoProxy, "NO_PROXY"}, {EnvControlNoProxy, "no_proxy"},
-	{EnvControlCertFile, "SSL_CERT_FILE"}, {EnvControlCertDir, "SSL_CERT_DIR"},
-}
-
 // argPreStop is the agent's command that withdraws all services.
 const argPreStop = "prestop"
 
@@ -129,6 +119,7 @@ const (
 // start before its config is written, and the agent must be able to withdraw its services until
 // containerboot has stopped.
 func agent(o Options, img Images) corev1.Container {
+	tailscaled := tailscale(o, img).Env
 	c := corev1.Container{
 		Name:          ContainerAgent,
 		Image:         img.Agent,
@@ -187,17 +178,9 @@ func agent(o Options, img Images) corev1.Container {
 	} else {
 		c.Env = append(c.Env, corev1.EnvVar{Name: EnvTLSDir, Value: DirTLS})
 		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: volumeTLS, MountPath: DirTLS})
-		if e := userEnv(o, envACMEDirectory); e != nil {
-			c.Env = append(c.Env, corev1.EnvVar{Name: EnvACMEDirectory, Value: e.Value, ValueFrom: envSource(e.ValueFrom)})
-		}
+		c.Env = withCopies(c.Env, tailscaled, copied{EnvACMEDirectory, envACMEDirectory})
 	}
-	for _, e := range controlEnv {
-		i := slices.IndexFunc(o.Pods.Env, func(u tailnetv1alpha1.EnvVar) bool { return u.Name == e.tailscaled })
-		if i >= 0 && !slices.ContainsFunc(c.Env, func(have corev1.EnvVar) bool { return have.Name == e.name }) {
-			u := o.Pods.Env[i]
-			c.Env = append(c.Env, corev1.EnvVar{Name: e.name, Value: u.Value, ValueFrom: envSource(u.ValueFrom)})
-		}
-	}
+	c.Env = withCopies(c.Env, tailscaled, controlEnv...)
 	if o.Pods.DNSConfigMap != "" {
 		c.Env = append(c.Env, corev1.EnvVar{Name: EnvDNSConfigMap, Value: o.Pods.DNSConfigMap})
 	}
