@@ -45,6 +45,14 @@ func TailscaledSendsClients(version string) bool {
 	return !ok || !less(v, [3]int{1, 92, 0})
 }
 
+// TailscaledAsksForKeys reports whether containerboot asks for an auth key when its node cannot log in:
+// versions before 1.96.2 exit (cmd/containerboot/main.go of tailscale.com v1.96.0, authLoop; v1.96.2 has
+// setAndWaitForAuthKeyReissue). A version of another form counts as a current one.
+func TailscaledAsksForKeys(version string) bool {
+	v, ok := release(version)
+	return !ok || !less(v, [3]int{1, 96, 2})
+}
+
 // release returns the numbers of a version.
 func release(version string) (v [3]int, ok bool) {
 	short, _, _ := strings.Cut(version, "-")

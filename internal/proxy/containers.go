@@ -99,7 +99,7 @@ const (
 // Containerboot exits when tailscaled is not in the tailnet after this time. Its default of 60 s would
 // end in a crash loop when the control server is slow, and tailscaled tries again by itself. Kubelet
 // forgets earlier restarts of a container that has run for ten minutes. Containerboot knows the
-// variable since 1.102 (cmd/containerboot/settings.go of tailscale.com).
+// variable since 1.102.3 (cmd/containerboot/settings.go of tailscale.com).
 const (
 	envBootTimeout = "TS_BOOT_TIMEOUT"
 	bootTimeout    = "15m"
