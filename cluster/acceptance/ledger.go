@@ -85,11 +85,22 @@ func openLedger(dir string) (*ledger, error) {
 	if l.file, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600); err != nil {
 		return nil, errors.Wrap(err, "cannot open ledger")
 	}
-	// A crash may have cut the last line.
-	if len(old) > 0 && old[len(old)-1] != '\n' {
-		_, err = l.file.WriteString("\n")
+	return l, errors.Wrap(l.endLine(old), "cannot write ledger")
+}
+
+// endLine ends the last line, which a crash may have cut. One that cannot be read goes: it would be in
+// the middle of the ledger from now on.
+func (l *ledger) endLine(old []byte) error {
+	begin := bytes.LastIndexByte(old, '\n') + 1
+	last := old[begin:]
+	switch {
+	case len(last) == 0:
+		return nil
+	case json.Valid(last):
+		_, err := l.file.WriteString("\n")
+		return err
 	}
-	return l, errors.Wrap(err, "cannot write ledger")
+	return l.file.Truncate(int64(begin))
 }
 
 // parseLedger reads lines. The last may be cut by a crash: its object was not

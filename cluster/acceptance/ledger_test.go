@@ -78,6 +78,37 @@ func TestLedgerSurvives(t *testing.T) {
 	if again.lastRun().Name != "tsgw-acc-abc" {
 		t.Errorf("the prefix is known: got %q", again.lastRun().Name)
 	}
+	third, err := openLedger(dir)
+	if err != nil {
+		t.Fatalf("cannot open a third time: %v", err)
+	}
+	if err := third.close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestLedgerWholeLine checks that a line stays of which a crash has cut only the end.
+func TestLedgerWholeLine(t *testing.T) {
+	dir := t.TempDir()
+	line := `{"op":"intend","seq":1,"kind":"service","name":"svc:tsgw-acc-abc-web"}`
+	if err := os.WriteFile(filepath.Join(dir, ledgerFile), []byte(line), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for want := 1; want <= 2; want++ {
+		l, err := openLedger(dir)
+		if err != nil {
+			t.Fatalf("cannot open: %v", err)
+		}
+		if got := len(l.left()); got != want {
+			t.Errorf("want %d objects that are left, got %d", want, got)
+		}
+		if _, err := l.intend("row", kindKey, "key", ""); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.close(); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 func TestMine(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/redact"
 )
 
 const (
@@ -25,17 +26,14 @@ const (
 	containerbootTimeout = 4 * time.Second
 )
 
-// Parts of error messages that differ from attempt to attempt, or are secret.
-var (
-	localAddress = regexp.MustCompile(`[0-9A-Fa-f.:\[\]]+:[0-9]+->`)
-	authKey      = regexp.MustCompile(`tskey-[A-Za-z0-9_-]+`)
-)
+// localAddress matches the part of error messages that differs from attempt to attempt.
+var localAddress = regexp.MustCompile(`[0-9A-Fa-f.:\[\]]+:[0-9]+->`)
 
 // plainText returns an error message as one line of limited length, which is the same for each
 // attempt, and has no keys.
 func plainText(s string) string {
 	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "")), " ")
-	s = authKey.ReplaceAllString(localAddress.ReplaceAllString(s, ""), "tskey-***")
+	s = redact.Keys(localAddress.ReplaceAllString(s, ""))
 	if len(s) > maxLoginError {
 		s = strings.ToValidUTF8(s[:maxLoginError], "")
 	}

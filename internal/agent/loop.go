@@ -4,6 +4,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -66,6 +67,10 @@ type loop struct {
 	listed      bool
 
 	tailnet localapi.State
+
+	// version is the last version that tailscaled reported. The image of a pod does not change, and a
+	// tailscaled that cannot log in may run for moments only.
+	version string
 
 	// stateLost reports that the state Secret was seen without a node's identity. If tailscaled
 	// continues without one, it is logged out at logoutAt.
@@ -228,7 +233,7 @@ func (l *loop) setAttachments(as []v1alpha1.ServiceAttachment) {
 	l.attachments, l.listed = as, true
 }
 
-func (l *loop) setTailnet(s localapi.State) { l.tailnet = s }
+func (l *loop) setTailnet(s localapi.State) { l.tailnet, l.version = s, cmp.Or(s.Version, l.version) }
 
 // step updates files and reports. It returns when to call it again if nothing changes, or zero.
 func (l *loop) step(ctx context.Context, now time.Time) time.Time {
@@ -280,7 +285,7 @@ func (l *loop) step(ctx context.Context, now time.Time) time.Time {
 	if listed && l.roles.started() && l.mayReport(now) {
 		status := plan.Status(l.opts.PodIP, services, plan.Tailnet{
 			Running: l.tailnet.Running, Accepted: l.tailnet.Accepted, AcceptedKnown: l.tailnet.AcceptedKnown, Routed: l.routing.states(),
-			Readvertised: l.readvertising.counts(), Version: l.tailnet.Version, Polled: l.tailnet.Polled,
+			Readvertised: l.readvertising.counts(), Version: l.version, Polled: l.tailnet.Polled,
 		})
 		status.PrimaryRoutesSeen = l.primarySeen
 		status.Paths = l.paths

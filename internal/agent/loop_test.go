@@ -60,6 +60,23 @@ func newLoop(t *testing.T, dir string) (*loop, *int) {
 	return l, &asked
 }
 
+// TestVersion checks that the report keeps the version of a tailscaled that starts over and over.
+func TestVersion(t *testing.T) {
+	now := time.Unix(1000, 0)
+	l, _ := newLoop(t, t.TempDir())
+	got := ""
+	l.report = func(s *v1alpha1.MachineAgentStatus) { got = s.TailscaledVersion }
+	l.setSecret(secret())
+	l.setAttachments([]v1alpha1.ServiceAttachment{*attachment()})
+	for _, s := range []localapi.State{{Session: 1, Version: "1.86.2"}, {Session: 1}, {Session: 2}} {
+		l.setTailnet(s)
+		l.step(t.Context(), now)
+		if got != "1.86.2" {
+			t.Errorf("report in session %d: want version 1.86.2, got %q", s.Session, got)
+		}
+	}
+}
+
 func TestLeavingWhileAPIServerAway(t *testing.T) {
 	now := time.Unix(1000, 0)
 	l, asked := newLoop(t, t.TempDir())

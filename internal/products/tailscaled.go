@@ -37,12 +37,15 @@ func TailscaledTested(version string) bool {
 }
 
 // TailscaledSendsClients reports whether tailscaled sends the client's address to what it forwards
-// connections to, by the PROXY protocol: versions before 1.92 ignore that setting of a serve config
-// (ipn/serve.go of tailscale.com v1.90.9 has no TCPPortHandler.ProxyProtocol, v1.92.5 has). A version
-// of another form counts as a current one.
-func TailscaledSendsClients(version string) bool {
+// connections to, by the PROXY protocol. A version of another form counts as a current one.
+func TailscaledSendsClients(version string) bool { return knows(version, proxyProtocol) }
+
+// TailscaledAsksForKeys reports whether containerboot asks for an auth key when its node cannot log in:
+// versions before 1.96.2 exit (cmd/containerboot/main.go of tailscale.com v1.96.0, authLoop; v1.96.2 has
+// setAndWaitForAuthKeyReissue). A version of another form counts as a current one.
+func TailscaledAsksForKeys(version string) bool {
 	v, ok := release(version)
-	return !ok || !less(v, [3]int{1, 92, 0})
+	return !ok || !less(v, [3]int{1, 96, 2})
 }
 
 // release returns the numbers of a version.

@@ -38,6 +38,27 @@ func TestTailscaledTested(t *testing.T) {
 	}
 }
 
+func TestTailscaledAsksForKeys(t *testing.T) {
+	cases := map[string]struct {
+		reason  string
+		version string
+		want    bool
+	}{
+		"Last without": {reason: "Containerboot exits.", version: "1.96.0"},
+		"Oldest":       {reason: "Containerboot exits.", version: TailscaledOldest},
+		"First":        {reason: "Containerboot asks.", version: "1.96.2-t0123456789", want: true},
+		"Newest":       {reason: "Later versions ask.", version: TailscaledNewest, want: true},
+		"Unknown":      {reason: "Unknown is not old.", want: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := TailscaledAsksForKeys(tc.version); got != tc.want {
+				t.Errorf("\n%s\nTailscaledAsksForKeys(%q): want %t, got %t", tc.reason, tc.version, tc.want, got)
+			}
+		})
+	}
+}
+
 func TestTailscaledSendsClients(t *testing.T) {
 	cases := map[string]struct {
 		reason  string

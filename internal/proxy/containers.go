@@ -99,21 +99,11 @@ const (
 // Containerboot exits when tailscaled is not in the tailnet after this time. Its default of 60 s would
 // end in a crash loop when the control server is slow, and tailscaled tries again by itself. Kubelet
 // forgets earlier restarts of a container that has run for ten minutes. Containerboot knows the
-// variable since 1.102 (cmd/containerboot/settings.go of tailscale.com).
+// variable since 1.102.3 (cmd/containerboot/settings.go of tailscale.com).
 const (
 	envBootTimeout = "TS_BOOT_TIMEOUT"
 	bootTimeout    = "15m"
 )
-
-// controlEnv are, by the names that tailscaled knows, the user's variables that decide how it reaches
-// the control server. The agent has them under other names, because they are not for its own
-// connections. An upper-case name prevails, as in golang.org/x/net/http/httpproxy.
-var controlEnv = []struct{ name, tailscaled string }{
-	{EnvControlHTTPProxy, "HTTP_PROXY"}, {EnvControlHTTPProxy, "http_proxy"},
-	{EnvControlHTTPSProxy, "HTTPS_PROXY"}, {EnvControlHTTPSProxy, "https_proxy"},
-	{EnvControlNoProxy, "NO_PROXY"}, {EnvControlNoProxy, "no_proxy"},
-	{EnvControlCertFile, "SSL_CERT_FILE"}, {EnvControlCertDir, "SSL_CERT_DIR"},
-}
 
 // argPreStop is the agent's command that withdraws all services.
 const argPreStop = "prestop"
@@ -129,6 +119,7 @@ const (
 // start before its config is written, and the agent must be able to withdraw its services until
 // containerboot has stopped.
 func agent(o Options, img Images) corev1.Container {
+	tailscaled := tailscale(o, img).Env
 	c := corev1.Container{
 		Name:          ContainerAgent,
 		Image:         img.Agent,
@@ -187,17 +178,9 @@ func agent(o Options, img Images) corev1.Container {
 	} else {
 		c.Env = append(c.Env, corev1.EnvVar{Name: EnvTLSDir, Value: DirTLS})
 		c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: volumeTLS, MountPath: DirTLS})
-		if e := userEnv(o, envACMEDirectory); e != nil {
-			c.Env = append(c.Env, corev1.EnvVar{Name: EnvACMEDirectory, Value: e.Value, ValueFrom: envSource(e.ValueFrom)})
-		}
+		c.Env = withCopies(c.Env, tailscaled, copied{EnvACMEDirectory, envACMEDirectory})
 	}
-	for _, e := range controlEnv {
-		i := slices.IndexFunc(o.Pods.Env, func(u tailnetv1alpha1.EnvVar) bool { return u.Name == e.tailscaled })
-		if i >= 0 && !slices.ContainsFunc(c.Env, func(have corev1.EnvVar) bool { return have.Name == e.name }) {
-			u := o.Pods.Env[i]
-			c.Env = append(c.Env, corev1.EnvVar{Name: e.name, Value: u.Value, ValueFrom: envSource(u.ValueFrom)})
-		}
-	}
+	c.Env = withCopies(c.Env, tailscaled, controlEnv...)
 	if o.Pods.DNSConfigMap != "" {
 		c.Env = append(c.Env, corev1.EnvVar{Name: EnvDNSConfigMap, Value: o.Pods.DNSConfigMap})
 	}

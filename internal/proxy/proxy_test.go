@@ -142,6 +142,71 @@ func TestControlEnvironment(t *testing.T) {
 	}
 }
 
+// TestCopiedEnvironment checks that the agent's copies of variables have the values that tailscaled gets.
+func TestCopiedEnvironment(t *testing.T) {
+	secret := &v1alpha1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{Key: "password"}}
+	kept := &corev1.EnvVarSource{SecretKeyRef: secret.SecretKeyRef}
+	cases := map[string]struct {
+		reason string
+		env    []v1alpha1.EnvVar
+		want   []corev1.EnvVar
+	}{
+		"Password": {
+			reason: "A proxy's URL refers to the variable with its password.",
+			env:    []v1alpha1.EnvVar{{Name: "PASSWORD", ValueFrom: secret}, {Name: "HTTPS_PROXY", Value: "http://u:$(PASSWORD)@proxy:3128"}},
+			want: []corev1.EnvVar{
+				{Name: "TAILSCALED_PASSWORD", ValueFrom: kept},
+				{Name: EnvControlHTTPSProxy, Value: "http://u:$(TAILSCALED_PASSWORD)@proxy:3128"},
+			},
+		},
+		"Chain": {
+			reason: "A variable can refer to one that refers to another, which is copied once.",
+			env: []v1alpha1.EnvVar{
+				{Name: "PASSWORD", ValueFrom: secret}, {Name: "LOGIN", Value: "u:$(PASSWORD)"},
+				{Name: "HTTP_PROXY", Value: "http://$(LOGIN)@a"}, {Name: "HTTPS_PROXY", Value: "http://$(LOGIN)@b"},
+			},
+			want: []corev1.EnvVar{
+				{Name: "TAILSCALED_PASSWORD", ValueFrom: kept},
+				{Name: "TAILSCALED_LOGIN", Value: "u:$(TAILSCALED_PASSWORD)"},
+				{Name: EnvControlHTTPProxy, Value: "http://$(TAILSCALED_LOGIN)@a"},
+				{Name: EnvControlHTTPSProxy, Value: "http://$(TAILSCALED_LOGIN)@b"},
+			},
+		},
+		"Directory": {
+			reason: "So does the ACME directory.",
+			env:    []v1alpha1.EnvVar{{Name: "HOST", Value: "ca"}, {Name: envACMEDirectory, Value: "https://$(HOST)/dir"}},
+			want:   []corev1.EnvVar{{Name: "TAILSCALED_HOST", Value: "ca"}, {Name: EnvACMEDirectory, Value: "https://$(TAILSCALED_HOST)/dir"}},
+		},
+		"Ours": {
+			reason: "The proxy's variables can be referred to, too.",
+			env:    []v1alpha1.EnvVar{{Name: "SSL_CERT_FILE", Value: "$(HOME)/ca.pem"}},
+			want:   []corev1.EnvVar{{Name: "TAILSCALED_HOME", Value: dirTmp}, {Name: EnvControlCertFile, Value: "$(TAILSCALED_HOME)/ca.pem"}},
+		},
+		"NotResolved": {
+			reason: "Kubelet resolves neither a later variable nor an escaped reference; all containers have those of Services.",
+			env:    []v1alpha1.EnvVar{{Name: "NO_PROXY", Value: "$(LATER),$$(LATER),$(KUBERNETES_SERVICE_HOST),$(,$"}, {Name: "LATER", Value: "x"}},
+			want:   []corev1.EnvVar{{Name: EnvControlNoProxy, Value: "$(LATER),$$(LATER),$(KUBERNETES_SERVICE_HOST),$(,$"}},
+		},
+		"Empty": {
+			reason: "An upper-case variable without a value does not prevail.",
+			env:    []v1alpha1.EnvVar{{Name: "HTTPS_PROXY"}, {Name: "https_proxy", Value: "http://a"}},
+			want:   []corev1.EnvVar{{Name: EnvControlHTTPSProxy, Value: "http://a"}},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			o := options()
+			spec := StatefulSet(o, images()).Spec.Template.Spec
+			without := len(spec.InitContainers[len(spec.InitContainers)-1].Env)
+			o.Pods.Env = tc.env
+			spec = StatefulSet(o, images()).Spec.Template.Spec
+			if diff := cmp.Diff(tc.want, spec.InitContainers[len(spec.InitContainers)-1].Env[without:]); diff != "" {
+				t.Errorf("\n%s\nthe agent's environment: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
 // TestVanishedEnds checks the settings that close connections to vanished peers, in both
 // directions.
 func TestVanishedEnds(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -16,6 +15,8 @@ import (
 	tsclient "tailscale.com/client/tailscale/v2"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/redact"
 )
 
 // A Class is the kind of an API error. It determines how a caller can react.
@@ -242,10 +243,6 @@ func networkMessage(err error) string {
 	return "the request failed or its answer could not be read"
 }
 
-// keys matches all secrets that Tailscale issues, auth keys that are wrapped for tailnet lock, and
-// private keys. The suffix of a wrapped key is standard base64, so its alternative is the first.
-var keys = regexp.MustCompile(`tskey-[A-Za-z0-9_-]*--TL[A-Za-z0-9+/-]+|tskey-[A-Za-z0-9_-]+|nlpriv:[0-9A-Fa-f]+`)
-
 // OneLine returns a message of Tailscale in a form for conditions: one line, limited in length, and
 // without keys.
 func OneLine(msg string) string { return scrub(msg) }
@@ -265,6 +262,6 @@ func scrub(msg string) string {
 	if len(msg) > maxReply {
 		msg = msg[:maxReply]
 	}
-	msg = keys.ReplaceAllString(strings.Join(strings.Fields(visible(msg)), " "), "tskey-***")
+	msg = redact.Keys(strings.Join(strings.Fields(visible(msg)), " "))
 	return strings.TrimRight(cut(msg, maxMessage), ".")
 }

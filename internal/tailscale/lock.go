@@ -10,6 +10,7 @@ import (
 
 	"tailscale.com/tka"
 	"tailscale.com/types/key"
+	"tailscale.com/types/tkatype"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
@@ -24,6 +25,13 @@ func ParseLockSigner(text string) (*LockSigner, error) {
 	s := &LockSigner{}
 	if err := s.private.UnmarshalText([]byte(strings.TrimSpace(text))); err != nil || s.private.IsZero() {
 		return nil, errors.New("want nlpriv: followed by the 128 hexadecimal digits of an Ed25519 private key")
+	}
+	// Signatures of a key whose halves do not match lock nodes out, and several give the private half
+	// away. The last half of the text is the public key (golang.org/x/crypto/ed25519).
+	hash := tkatype.NKSSigHash{}
+	sig, err := s.private.SignNKS(hash)
+	if err != nil || !ed25519.Verify(s.private.Public().Verifier(), hash[:], sig) {
+		return nil, errors.New("want nlpriv: followed by the private and the public half of one Ed25519 key; its halves do not match")
 	}
 	return s, nil
 }

@@ -94,7 +94,11 @@ func TestSigning(t *testing.T) {
 func TestLockSecretsStay(t *testing.T) {
 	s, text, _ := newSigner(t)
 	secret := strings.TrimPrefix(text, "nlpriv:")
-	for _, bad := range []string{"", "nlpriv:", text[:len(text)-2], strings.Replace(text, "nlpriv:", "privkey:", 1), text + "x"} {
+	_, other, _ := newSigner(t)
+	// The private half of one key, and the public half of another one.
+	half := len("nlpriv:") + 64
+	mixed := text[:half] + other[half:]
+	for _, bad := range []string{"", "nlpriv:", text[:len(text)-2], strings.Replace(text, "nlpriv:", "privkey:", 1), text + "x", mixed} {
 		if _, err := ParseLockSigner(bad); err == nil || strings.Contains(err.Error(), secret[:20]) {
 			t.Errorf("ParseLockSigner(...) of a text of length %d: want an error without the text, got: %v", len(bad), err)
 		}

@@ -28,6 +28,7 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailnetsim"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailnetsim/simtest"
 	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
@@ -68,16 +69,25 @@ func (l *lockedBuffer) String() string {
 }
 
 // newBoot returns a containerboot that does not run yet, with the rights of a proxy on its state Secret.
-func newBoot(e *env) *boot {
+// version is empty for the default one, or -1.86.
+func newBoot(e *env, version string) *boot {
 	e.Helper()
 	root, err := apiserver.Root()
 	e.must(err)
 	b := &boot{env: e}
-	b.program, err = apiserver.Program(e.Context(), root, "containerboot", "TEST_ASSET_CONTAINERBOOT")
-	e.must(err)
+	find := func(name string) string {
+		variable := strings.NewReplacer("-", "_", ".", "_").Replace(strings.ToUpper("test_asset_" + name + version))
+		program, err := apiserver.Program(e.Context(), root, name+version, variable)
+		e.must(err)
+		return program
+	}
+	b.program = find("containerboot")
 	// The path of a socket is short.
 	b.dir, err = os.MkdirTemp("", "boot")
 	e.must(err)
+	// Containerboot looks for tailscaled by its name.
+	b.must(os.Mkdir(filepath.Join(b.dir, "bin"), 0o700))
+	b.must(os.Symlink(find("tailscaled"), filepath.Join(b.dir, "bin", "tailscaled")))
 	e.Cleanup(func() { _ = os.RemoveAll(b.dir) })
 
 	om := metav1.ObjectMeta{Namespace: e.namespace, Name: "proxy"}
@@ -116,7 +126,7 @@ func (b *boot) start() {
 	host, port, err := net.SplitHostPort(u.Host)
 	b.must(err)
 	b.process, err = apiserver.StartProcess(apiserver.ProcessOptions{Log: &b.log, Env: []string{
-		"PATH=" + filepath.Dir(b.program) + string(os.PathListSeparator) + os.Getenv("PATH"),
+		"PATH=" + filepath.Join(b.dir, "bin") + string(os.PathListSeparator) + os.Getenv("PATH"),
 		"ACCOUNT=" + filepath.Join(b.dir, "account"), "PROGRAM=" + b.program, "HOME=" + b.dir,
 		"KUBERNETES_SERVICE_HOST=" + host, "KUBERNETES_SERVICE_PORT=" + port, "KUBERNETES_SERVICE_PORT_HTTPS=" + port,
 		"TS_KUBERNETES_READ_API_SERVER_ADDRESS_FROM_ENV=true", "TS_KUBE_SECRET=" + subject, "POD_NAME=" + subject,
@@ -141,12 +151,9 @@ func (b *boot) annotation(name string) string {
 	return s.GetAnnotations()[name]
 }
 
-// TestContainerboot starts the real containerboot again while control refuses connections: it asks
-// for a new key, and the provider keeps its device and requests a restart.
-func TestContainerboot(t *testing.T) {
-	t.Parallel()
-	r := simtest.Start(t, func(o *tailnetsim.Options) { o.Policy = policy })
-	e := newEnv(t)
+// joined returns a Machine whose device the given containerboot has, in a simulated tailnet.
+func joined(e *env, r *simtest.Running, version string) (*v1alpha1.Machine, *boot) {
+	e.Helper()
 	e.apply(`
 apiVersion: ` + v1alpha1.SchemeGroupVersion.String() + `
 kind: ProviderConfig
@@ -162,12 +169,21 @@ spec:
 	}}
 	mg.SetProviderConfigReference(&xpv2.ProviderConfigReference{Kind: v1alpha1.ProviderConfigKind, Name: "control"})
 	e.create(mg)
-	b := newBoot(e)
+	b := newBoot(e, version)
 	e.Cleanup(func() {
 		if e.Failed() {
 			e.Logf("containerboot:\n%s", b.log.String())
 		}
 	})
+	e.keyIssued(mg)
+	b.start()
+	e.condition(mg, xpv2.TypeReady, corev1.ConditionTrue, xpv2.ReasonAvailable)
+	return mg, b
+}
+
+// keyIssued waits for an auth key in a Machine's config Secret.
+func (e *env) keyIssued(mg *v1alpha1.Machine) {
+	e.Helper()
 	e.eventually("an auth key", func() error {
 		if err := e.refresh(mg); err != nil {
 			return err
@@ -177,8 +193,15 @@ spec:
 		}
 		return nil
 	})
-	b.start()
-	e.condition(mg, xpv2.TypeReady, corev1.ConditionTrue, xpv2.ReasonAvailable)
+}
+
+// TestContainerboot starts the real containerboot again while control refuses connections: it asks
+// for a new key, and the provider keeps its device and requests a restart.
+func TestContainerboot(t *testing.T) {
+	t.Parallel()
+	r := simtest.Start(t, func(o *tailnetsim.Options) { o.Policy = policy })
+	e := newEnv(t)
+	mg, b := joined(e, r, "")
 	id, addresses := mg.Status.AtProvider.NodeID, mg.Status.AtProvider.Addresses
 	b.stop()
 
@@ -201,5 +224,44 @@ spec:
 	if now := mg.Status.AtProvider; now.NodeID != id || !slices.Equal(now.Addresses, addresses) || now.KeyIssued {
 		e.Errorf("the device was %s %v, is %s %v; key issued: %t", id, addresses, now.NodeID, now.Addresses, now.KeyIssued)
 	}
+	b.stop()
+}
+
+// TestOldContainerboot deletes the device of a containerboot that does not ask for keys: its node logs in
+// with the next one, and becomes another device.
+func TestOldContainerboot(t *testing.T) {
+	t.Parallel()
+	r := simtest.Start(t, func(o *tailnetsim.Options) { o.Policy = policy })
+	e := newEnv(t)
+	mg, b := joined(e, r, "-"+products.TailscaledOldest[:strings.LastIndexByte(products.TailscaledOldest, '.')])
+	e.eventually("no auth key", func() error {
+		if err := e.refresh(mg); err != nil {
+			return err
+		}
+		if mg.Status.AtProvider.KeyIssued {
+			return errors.New("there is one")
+		}
+		return nil
+	})
+	id := mg.Status.AtProvider.NodeID
+	// What the agent reports.
+	before := mg.DeepCopy()
+	mg.Status.Agent = &v1alpha1.MachineAgentStatus{TailscaledVersion: products.TailscaledOldest}
+	e.must(shared.kube.Status().Patch(e.Context(), mg, client.MergeFrom(before)))
+
+	e.must(r.Client(t).Devices().Delete(e.Context(), id))
+	e.keyIssued(mg)
+	b.stop()
+	b.start()
+	e.eventually("another device", func() error {
+		if err := e.refresh(mg); err != nil {
+			return err
+		}
+		if now := mg.Status.AtProvider.NodeID; now == "" || now == id {
+			return errors.Errorf("the device is %q", now)
+		}
+		return nil
+	})
+	e.condition(mg, xpv2.TypeReady, corev1.ConditionTrue, xpv2.ReasonAvailable)
 	b.stop()
 }

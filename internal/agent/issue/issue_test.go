@@ -5,6 +5,7 @@ package issue
 
 import (
 	"context"
+	"crypto/x509/pkix"
 	"fmt"
 	"slices"
 	"strings"
@@ -361,41 +362,46 @@ func TestReplace(t *testing.T) {
 	cases := map[string]struct {
 		reason    string
 		directory string
-		issuer    string
+		issuer    pkix.Name
 		left      time.Duration
-		renewed   string
+		renewed   pkix.Name
 		fails     string
 		want      map[string]int
 		problems  map[string]string
 	}{
 		"Good": {
 			reason: "A good certificate is left alone.",
-			issuer: "Let's Encrypt", left: 60 * day,
+			issuer: issuerProduction, left: 60 * day,
 			want: map[string]int{"get": 2},
 		},
 		"Staging": {
 			reason:    "A staging certificate is replaced when the directory is another one.",
-			directory: other, issuer: organizationStaging, left: 60 * day, renewed: "Example",
+			directory: other, issuer: issuerStaging, left: 60 * day, renewed: pkix.Name{CommonName: "Example"},
 			want: map[string]int{"get": 2, "renew": 1},
 		},
 		"ToStaging": {
 			reason:    "A certificate is replaced when the directory is that of staging.",
-			directory: "https://" + hostStaging + "/directory", issuer: "Let's Encrypt", left: 60 * day, renewed: organizationStaging,
+			directory: "https://" + hostStaging + "/directory", issuer: issuerProduction, left: 60 * day, renewed: issuerStaging,
 			want: map[string]int{"get": 2, "renew": 1},
+		},
+		"StagingY": {
+			reason:    "A certificate of staging is left alone there, also one with the organization of production.",
+			directory: "https://" + hostStaging + "/directory", issuer: issuerStagingY, left: 60 * day,
+			want: map[string]int{"get": 2},
 		},
 		"PassesOn": {
 			reason:    "A directory that passes orders on to staging gets one more order, and not one each day.",
-			directory: other, issuer: organizationStaging, left: 60 * day, renewed: organizationStaging,
+			directory: other, issuer: issuerStaging, left: 60 * day, renewed: issuerStaging,
 			want: map[string]int{"get": 2, "renew": 1},
 		},
 		"Late": {
 			reason: "A late certificate is renewed in the foreground.",
-			issuer: "Let's Encrypt", left: 10 * day, renewed: "Let's Encrypt",
+			issuer: issuerProduction, left: 10 * day, renewed: issuerProduction,
 			want: map[string]int{"get": 2, "renew": 1},
 		},
 		"CannotRenew": {
 			reason: "Only a renewal in the foreground shows why it fails.",
-			issuer: "Let's Encrypt", left: 10 * day, fails: "requester account did not request the certificate being replaced by this order",
+			issuer: issuerProduction, left: 10 * day, fails: "requester account did not request the certificate being replaced by this order",
 			want:     map[string]int{"get": 4, "renew": 4},
 			problems: map[string]string{"a.ts.net": "requester account did not request the certificate being replaced by this order"},
 		},

@@ -7,7 +7,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"net/url"
-	"slices"
+	"strings"
 	"time"
 )
 
@@ -16,11 +16,12 @@ import (
 // feature/acme, shouldStartDomainRenewal).
 const lateFraction = 4
 
-// Let's Encrypt's staging environment: the host of its directory, and the organization of the
-// issuers of its certificates (https://letsencrypt.org/docs/staging-environment/).
+// Let's Encrypt's staging environment: the host of its directory, and how the common names of its
+// issuers begin (https://letsencrypt.org/docs/staging-environment/). Their organization does not tell:
+// certificates of 2026 have the issuer "C=US, O=Let's Encrypt, CN=(STAGING) Artificial Amaranth YE1".
 const (
-	hostStaging         = "acme-staging-v02.api.letsencrypt.org"
-	organizationStaging = "(STAGING) Let's Encrypt"
+	hostStaging   = "acme-staging-v02.api.letsencrypt.org"
+	prefixStaging = "(STAGING) "
 )
 
 // validity returns how long tailscaled must guarantee that its certificate is valid. Zero leaves
@@ -51,7 +52,7 @@ func strange(c *x509.Certificate, directory string) bool {
 	if c == nil || err != nil || directory == "" {
 		return false
 	}
-	return (u.Hostname() == hostStaging) != slices.Contains(c.Issuer.Organization, organizationStaging)
+	return (u.Hostname() == hostStaging) != strings.HasPrefix(c.Issuer.CommonName, prefixStaging)
 }
 
 // leaf returns the first certificate of a chain in PEM, or nil if it cannot be read.

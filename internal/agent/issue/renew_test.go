@@ -17,15 +17,23 @@ import (
 
 const day = 24 * time.Hour
 
-// chain returns a certificate whose issuer has an organization.
-func chain(t *testing.T, organization string, begin, end time.Time) []byte {
+// Issuers of Let's Encrypt: of production, of staging until 2025, and of staging since generation Y
+// (https://letsencrypt.org/docs/staging-environment/).
+var (
+	issuerProduction = pkix.Name{Organization: []string{"Let's Encrypt"}, CommonName: "YE1"}
+	issuerStaging    = pkix.Name{Organization: []string{"(STAGING) Let's Encrypt"}, CommonName: "(STAGING) Pseudo Plum E5"}
+	issuerStagingY   = pkix.Name{Organization: []string{"Let's Encrypt"}, CommonName: "(STAGING) Artificial Amaranth YE1"}
+)
+
+// chain returns a certificate of an issuer.
+func chain(t *testing.T, issuedBy pkix.Name, begin, end time.Time) []byte {
 	t.Helper()
 	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: begin, NotAfter: end, DNSNames: []string{"a.ts.net"}}
-	issuer := &x509.Certificate{Subject: pkix.Name{Organization: []string{organization}, CommonName: "R1"}}
+	issuer := &x509.Certificate{Subject: issuedBy}
 	der, err := x509.CreateCertificate(rand.Reader, template, issuer, k.Public(), k)
 	if err != nil {
 		t.Fatal(err)
@@ -42,23 +50,25 @@ func TestValidity(t *testing.T) {
 	now := time.Date(2026, 11, 25, 0, 0, 0, 0, time.UTC)
 	cases := map[string]struct {
 		reason    string
-		issuer    string
+		issuer    pkix.Name
 		left      time.Duration
 		directory string
 		want      time.Duration
 	}{
-		"Young":              {reason: "Tailscaled decides about a certificate that is not late.", issuer: "Let's Encrypt", left: 60 * day},
-		"Due":                {reason: "Tailscaled renews in the background at first.", issuer: "Let's Encrypt", left: 29 * day},
-		"Late":               {reason: "A certificate whose renewal is overdue is renewed in the foreground.", issuer: "Let's Encrypt", left: 22 * day, want: 540 * time.Hour},
-		"Expired":            {reason: "So is one that has expired.", issuer: "Let's Encrypt", left: -day, want: 540 * time.Hour},
-		"DirectoryUnknown":   {reason: "An image may set the directory, so that nothing is concluded from none.", issuer: organizationStaging, left: 60 * day},
-		"Production":         {reason: "Let's Encrypt's certificate fits its directory.", issuer: "Let's Encrypt", left: 60 * day, directory: production},
-		"StagingProduction":  {reason: "A staging certificate does not fit production.", issuer: organizationStaging, left: 60 * day, directory: production, want: 60*day + time.Hour},
-		"StagingOther":       {reason: "A staging certificate does not fit another directory.", issuer: organizationStaging, left: 60 * day, directory: other, want: 60*day + time.Hour},
-		"Staging":            {reason: "A staging certificate fits staging.", issuer: organizationStaging, left: 60 * day, directory: staging},
-		"ProductionStaging":  {reason: "Another certificate does not fit staging.", issuer: "Let's Encrypt", left: 60 * day, directory: staging, want: 60*day + time.Hour},
-		"ProductionOther":    {reason: "Another directory may pass orders on to Let's Encrypt.", issuer: "Let's Encrypt", left: 60 * day, directory: other},
-		"DirectoryMalformed": {reason: "A directory that is no URL is not known.", issuer: organizationStaging, left: 60 * day, directory: "%"},
+		"Young":              {reason: "Tailscaled decides about a certificate that is not late.", issuer: issuerProduction, left: 60 * day},
+		"Due":                {reason: "Tailscaled renews in the background at first.", issuer: issuerProduction, left: 29 * day},
+		"Late":               {reason: "A certificate whose renewal is overdue is renewed in the foreground.", issuer: issuerProduction, left: 22 * day, want: 540 * time.Hour},
+		"Expired":            {reason: "So is one that has expired.", issuer: issuerProduction, left: -day, want: 540 * time.Hour},
+		"DirectoryUnknown":   {reason: "An image may set the directory, so that nothing is concluded from none.", issuer: issuerStaging, left: 60 * day},
+		"Production":         {reason: "Let's Encrypt's certificate fits its directory.", issuer: issuerProduction, left: 60 * day, directory: production},
+		"StagingProduction":  {reason: "A staging certificate does not fit production.", issuer: issuerStaging, left: 60 * day, directory: production, want: 60*day + time.Hour},
+		"StagingOther":       {reason: "A staging certificate does not fit another directory.", issuer: issuerStaging, left: 60 * day, directory: other, want: 60*day + time.Hour},
+		"Staging":            {reason: "A staging certificate fits staging.", issuer: issuerStaging, left: 60 * day, directory: staging},
+		"StagingY":           {reason: "So does one of a later generation, which has the organization of production.", issuer: issuerStagingY, left: 60 * day, directory: staging},
+		"StagingYProduction": {reason: "A later staging certificate does not fit production either.", issuer: issuerStagingY, left: 60 * day, directory: production, want: 60*day + time.Hour},
+		"ProductionStaging":  {reason: "Another certificate does not fit staging.", issuer: issuerProduction, left: 60 * day, directory: staging, want: 60*day + time.Hour},
+		"ProductionOther":    {reason: "Another directory may pass orders on to Let's Encrypt.", issuer: issuerProduction, left: 60 * day, directory: other},
+		"DirectoryMalformed": {reason: "A directory that is no URL is not known.", issuer: issuerStaging, left: 60 * day, directory: "%"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -92,7 +92,7 @@ func TestFitCases(t *testing.T) {
 
 func TestExpired(t *testing.T) {
 	now := time.Now()
-	old, young := chain(t, "x", now.Add(-90*day), now.Add(-day)), chain(t, "x", now, now.Add(90*day))
+	old, young := chain(t, issuerProduction, now.Add(-90*day), now.Add(-day)), chain(t, issuerProduction, now, now.Add(90*day))
 	data := map[string][]byte{
 		"old.crt": old, "old.key": []byte("key"),
 		"wanted.crt": old, "wanted.key": []byte("key"),

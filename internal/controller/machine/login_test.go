@@ -4,6 +4,7 @@
 package machine
 
 import (
+	"context"
 	"slices"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	tsclient "tailscale.com/client/tailscale/v2"
 	"tailscale.com/kube/kubetypes"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
@@ -302,4 +304,50 @@ func TestUnknownIsNotGone(t *testing.T) {
 	if now, keys := w.device(); now != id || keys != 0 {
 		t.Errorf("device %s, want %s, and no key, got %d", now, id, keys)
 	}
+}
+
+// A laggingAPI has an older list of devices in its cache.
+type laggingAPI struct {
+	*fakeAPI
+
+	cached []tailscale.Device
+}
+
+func (f laggingAPI) Devices(ctx context.Context, s tailscale.Staleness) ([]tailscale.Device, error) {
+	if s == tailscale.Cached {
+		return f.cached, nil
+	}
+	return f.fakeAPI.Devices(ctx, s)
+}
+
+// TestRequestNeedsRecentDevice shows that no cached list decides about a request for a key: the device may
+// have expired or disconnected since.
+func TestRequestNeedsRecentDevice(t *testing.T) {
+	w := newWorld(t)
+	w.settle()
+	w.api.use("k1", "n1", now)
+	w.write(wholeState("device_id", "n1"))
+	w.settle()
+	cached := []tailscale.Device{w.api.devices["n1"]}
+	d := w.api.devices["n1"]
+	d.ConnectedToControl, d.Expires = false, tsclient.Time{Time: w.now}
+	w.api.devices["n1"] = d
+	w.write(wholeState("device_id", "n1", "reissue_authkey", ""))
+	w.now = w.now.Add(time.Minute)
+	e := connectTo(t, w.kube, laggingAPI{fakeAPI: w.api, cached: cached}, w.mg, w.now)
+	if _, err := e.Update(t.Context(), w.mg); err != nil {
+		t.Fatalf("Update(...): %v", err)
+	}
+	if w.authKey() != "tskey-auth-k2" {
+		t.Errorf("want a second key, got %q", w.authKey())
+	}
+}
+
+// wholeState returns a state Secret's data with an identity, and further keys.
+func wholeState(kv ...string) map[string]string {
+	out := map[string]string{"_machinekey": "k", "_profiles": "{}", "_current-profile": "profile-1", "profile-1": `{"Config":{"NodeID":"n1"}}`}
+	for i := 0; i < len(kv); i += 2 {
+		out[kv[i]] = kv[i+1]
+	}
+	return out
 }

@@ -195,6 +195,7 @@ func (e *external) plan(ctx context.Context, mg *v1alpha1.Machine, s podSecrets)
 		tags:       wantedTags(e.tags, mg),
 		now:        e.now(),
 		otherLogin: other,
+		silent:     silent(mg.Status.Agent),
 	})
 	return p, d, err
 }

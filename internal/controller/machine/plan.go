@@ -58,6 +58,9 @@ type facts struct {
 
 	// otherLogin reports whether another machine logged in while this one could not.
 	otherLogin bool
+
+	// silent reports that the node's version does not ask for keys.
+	silent bool
 }
 
 // A plan describes the steps for a machine whose Secrets exist.
@@ -128,7 +131,7 @@ func makePlan(mg *v1alpha1.Machine, f facts) (plan, error) {
 	// The node requests a key by writing the key that it could not use, if any. It removes the
 	// request when it has read another key.
 	_, asked := f.state.Data[kubetypes.KeyReissueAuthkey]
-	asks := asksForKey(f.state, key)
+	asks := asksForKey(f.state, key) || f.silent && named != "" && needsKey(f, key)
 	kept := p.planLogin(f, asks)
 	loggedIn := (!asked || asks && kept) && p.nodeID != "" && p.nodeID != retired && f.device != nil
 
@@ -167,6 +170,14 @@ func makePlan(mg *v1alpha1.Machine, f facts) (plan, error) {
 		p.setTags = len(f.tags) > 0 && !slices.Equal(have, f.tags)
 	}
 	return p, nil
+}
+
+// needsKey reports whether a node that does not ask for keys needs one: its device is gone or has
+// expired, and its config has no key that it may still use. A node that reads the key when it starts
+// again joins as another device, also if it has the state of the one that is gone.
+func needsKey(f facts, key string) bool {
+	gone := f.strange == "" && (f.device == nil || f.device.Authorized && !usable(f.device, f.now))
+	return gone && (key == "" || expired(f.config, f.now))
 }
 
 // nodeIDOfState returns the node ID that a node with this state has after a restart. It is empty

@@ -81,6 +81,7 @@ func TestMakePlan(t *testing.T) {
 		device   *tailscale.Device
 		tags     []string
 		other    bool
+		silent   bool
 		want     plan
 		key      string // The wanted key in the config.
 	}{
@@ -173,6 +174,46 @@ func TestMakePlan(t *testing.T) {
 			config: config(t, "k1", issuedAgo(keyExpiry/2)),
 			want:   plan{writeConfig: true},
 			key:    "k1",
+		},
+		"SilentGone": {
+			reason:   "A node whose version does not ask for keys gets one when its device is gone.",
+			recorded: "n1", silent: true,
+			state: whole(), config: config(t, "", issuedAgo(time.Hour)),
+			want: plan{nodeID: "n1", asked: true, issueKey: true, retire: "n1"},
+		},
+		"SilentExpired": {
+			reason:   "So does one whose device has expired.",
+			recorded: "n1", silent: true,
+			state: whole(), config: config(t, "", issuedAgo(time.Hour)), device: expired,
+			want: plan{nodeID: "n1", asked: true, issueKey: true, retire: "n1"},
+		},
+		"SilentKey": {
+			reason:   "One that has a key waits for its next start.",
+			recorded: "n1", silent: true,
+			state: whole(), config: config(t, "k1", retired),
+			want: plan{nodeID: "n1"}, key: "k1",
+		},
+		"SilentKeyExpires": {
+			reason:   "A key that it has not used is replaced before it expires.",
+			recorded: "n1", silent: true,
+			state: whole(), config: config(t, "k1", issuedAgo(keyExpiry)),
+			want: plan{nodeID: "n1", asked: true, issueKey: true, retire: "n1"},
+		},
+		"SilentUnauthorized": {
+			reason:   "An admin decides about a device that is not authorized.",
+			recorded: "n1", silent: true,
+			state: whole(), config: config(t, "", issuedAgo(time.Hour)), device: unauthorized,
+			want: plan{nodeID: "n1"},
+		},
+		"SilentStrange": {
+			reason:   "A device of another machine says nothing about this one.",
+			recorded: "n0", silent: true, strange: "it is another's",
+			state: whole(), config: config(t, "", issuedAgo(time.Hour)), device: device,
+			want: plan{refused: "it is another's"},
+		},
+		"SilentJoins": {
+			reason: "A node that has not joined keeps its key.", silent: true,
+			state: state(), config: config(t, "k1", issuedAgo(time.Minute)), key: "k1",
 		},
 		"NodeIDFromProfile": {
 			reason:   "tailscaled writes its node ID down before containerboot does.",
@@ -342,7 +383,7 @@ func TestMakePlan(t *testing.T) {
 			if tc.mod != nil {
 				tc.mod(mg)
 			}
-			got, err := makePlan(mg, facts{state: tc.state, config: tc.config, device: tc.device, strange: tc.strange, tags: tags, otherLogin: tc.other, now: now})
+			got, err := makePlan(mg, facts{state: tc.state, config: tc.config, device: tc.device, strange: tc.strange, tags: tags, otherLogin: tc.other, silent: tc.silent, now: now})
 			if err != nil {
 				t.Fatalf("\n%s\nmakePlan(...): %v", tc.reason, err)
 			}

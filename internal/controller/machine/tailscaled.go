@@ -51,3 +51,8 @@ func untested(a *v1alpha1.MachineAgentStatus) string {
 		"Set spec.proxy.image of the TailscaleEndpoints to an image of a tested version, or remove the field for the default image",
 		version, products.TailscaledOldest, products.TailscaledNewest, effect)
 }
+
+// silent reports whether an agent runs beside a version that does not ask for auth keys.
+func silent(a *v1alpha1.MachineAgentStatus) bool {
+	return a != nil && !products.TailscaledAsksForKeys(a.TailscaledVersion)
+}

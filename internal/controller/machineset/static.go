@@ -20,6 +20,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/address"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
 )
@@ -91,14 +92,14 @@ func (r *reconciler) static(ctx context.Context, set *v1alpha1.MachineSet, owned
 		return static{}, errors.Wrap(err, "cannot list Nodes")
 	}
 	out := static{endpoints: map[string][]string{}}
-	for machine, port := range services {
+	for machine, at := range services {
 		var have []string
 		if m := owned[machine]; m != nil {
 			have = m.Spec.ForProvider.StaticEndpoints
 		}
-		out.endpoints[machine] = endpoints(nodes.Items, pods.StaticEndpoints.AddressType, port, have)
+		out.endpoints[machine] = endpoints(nodes.Items, pods.StaticEndpoints.AddressType, at, have)
 		if len(out.endpoints[machine]) == 0 {
-			out.problem = fmt.Sprintf("No node that spec.proxy.staticEndpoints.nodeSelector selects has an address of type %s; select others, or set addressType", addressType(pods.StaticEndpoints.AddressType))
+			out.problem = fmt.Sprintf("No node that spec.proxy.staticEndpoints.nodeSelector selects has an address of type %s and of a family of the cluster's Services, which is %s; select others, or set addressType", addressType(pods.StaticEndpoints.AddressType), at.families)
 			// Nodes may be away for a moment.
 			delete(out.endpoints, machine)
 		}
@@ -134,10 +135,36 @@ func without(owned map[string]*v1alpha1.Machine) map[string][]string {
 	return out
 }
 
+// A nodePort is where a Service answers on nodes.
+type nodePort struct {
+	port int32
+
+	// families are those of the Service: nodes have no port for it at addresses of others
+	// (k8s.io/kubernetes pkg/proxy/util, NewNodePortAddresses, for each of kube-proxy's families).
+	families address.Families
+}
+
+// nodePortOf returns the node port of a Service, or false while it has none.
+func nodePortOf(s *corev1.Service) (nodePort, bool) {
+	if len(s.Spec.Ports) != 1 || s.Spec.Ports[0].NodePort == 0 {
+		return nodePort{}, false
+	}
+	out := nodePort{port: s.Spec.Ports[0].NodePort}
+	for _, f := range s.Spec.IPFamilies {
+		out.families.IPv4 = out.families.IPv4 || f == corev1.IPv4Protocol
+		out.families.IPv6 = out.families.IPv6 || f == corev1.IPv6Protocol
+	}
+	if out.families == (address.Families{}) {
+		// Nothing is known.
+		out.families = address.Families{IPv4: true, IPv6: true}
+	}
+	return out, true
+}
+
 // staticServices applies a set's Services, deletes its surplus ones, and returns the node port of
 // each Machine.
-func (r *reconciler) staticServices(ctx context.Context, set *v1alpha1.MachineSet) (ports map[string]int32, problem string, err error) {
-	ports = map[string]int32{}
+func (r *reconciler) staticServices(ctx context.Context, set *v1alpha1.MachineSet) (ports map[string]nodePort, problem string, err error) {
+	ports = map[string]nodePort{}
 	kept := map[string]bool{}
 	for i, s := range proxy.StaticServices(options(set)) {
 		kept[s.Name] = true
@@ -152,8 +179,8 @@ func (r *reconciler) staticServices(ctx context.Context, set *v1alpha1.MachineSe
 			}
 			return nil, sentence(err.Error()), nil
 		}
-		if len(o.Spec.Ports) == 1 && o.Spec.Ports[0].NodePort != 0 && i < len(set.Spec.Machines) {
-			ports[set.Spec.Machines[i].Name] = o.Spec.Ports[0].NodePort
+		if at, ok := nodePortOf(o); ok && i < len(set.Spec.Machines) {
+			ports[set.Spec.Machines[i].Name] = at
 		}
 	}
 	all := &corev1.ServiceList{}
@@ -183,10 +210,10 @@ func addressType(t v1alpha1.NodeAddressType) v1alpha1.NodeAddressType {
 	return cmp.Or(t, v1alpha1.NodeExternalIP)
 }
 
-// endpoints returns the addresses of nodes with a port. Addresses that the machine has stay while
+// endpoints returns the addresses of nodes at which a port answers. Addresses that the machine has stay while
 // their node is there, so that a change of other nodes changes nothing; ready nodes are preferred.
 // The same nodes in another order give the same addresses.
-func endpoints(nodes []corev1.Node, t v1alpha1.NodeAddressType, port int32, have []string) []string {
+func endpoints(nodes []corev1.Node, t v1alpha1.NodeAddressType, at nodePort, have []string) []string {
 	type candidate struct {
 		endpoint string
 		ready    bool
@@ -199,10 +226,10 @@ func endpoints(nodes []corev1.Node, t v1alpha1.NodeAddressType, port int32, have
 		}
 		for _, a := range n.Status.Addresses {
 			addr, err := netip.ParseAddr(a.Address)
-			if string(a.Type) != string(addressType(t)) || err != nil || !addr.Unmap().IsGlobalUnicast() {
+			if string(a.Type) != string(addressType(t)) || err != nil || !addr.Unmap().IsGlobalUnicast() || !at.families.Has(addr) {
 				continue
 			}
-			e := netip.AddrPortFrom(addr.Unmap(), uint16(port)).String()
+			e := netip.AddrPortFrom(addr.Unmap(), uint16(at.port)).String()
 			all = append(all, candidate{e, nodeReady(&n), slices.Contains(have, e)})
 		}
 	}

@@ -45,12 +45,16 @@ func TestEndpoints(t *testing.T) {
 		nodes  []corev1.Node
 		kind   v1alpha1.NodeAddressType
 		have   []string
+		only   []corev1.IPFamily
 		want   []string
 	}{
 		"None":     {reason: "Without nodes there are no addresses."},
 		"Default":  {reason: "Peers are outside unless said otherwise.", nodes: []corev1.Node{a}, want: []string{"198.51.100.1:31000"}},
 		"Internal": {reason: "Peers may reach the nodes' network.", nodes: []corev1.Node{a}, kind: v1alpha1.NodeInternalIP, want: []string{"10.0.0.1:31000"}},
 		"IPv6":     {reason: "An IPv6 address is an address.", nodes: []corev1.Node{dual}, want: []string{"[2001:db8::1]:31000"}},
+		"OnlyIPv6": {reason: "A Service answers at addresses of its families only.", nodes: []corev1.Node{a, b, dual}, only: []corev1.IPFamily{corev1.IPv6Protocol}, want: []string{"[2001:db8::1]:31000"}},
+		"OnlyIPv4": {reason: "So does one of IPv4.", nodes: []corev1.Node{dual, a}, only: []corev1.IPFamily{corev1.IPv4Protocol}, want: []string{"198.51.100.1:31000"}},
+		"Both":     {reason: "One of both answers at all.", nodes: []corev1.Node{dual, a}, only: []corev1.IPFamily{corev1.IPv6Protocol, corev1.IPv4Protocol}, want: []string{"198.51.100.1:31000", "[2001:db8::1]:31000"}},
 		"Order":    {reason: "Nodes come in any order.", nodes: []corev1.Node{c, b, a}, want: []string{"198.51.100.1:31000", "198.51.100.2:31000"}},
 		"Kept":     {reason: "A new node replaces none that serves.", nodes: []corev1.Node{a, b, c}, have: []string{"198.51.100.2:31000", "198.51.100.3:31000"}, want: []string{"198.51.100.2:31000", "198.51.100.3:31000"}},
 		"Moved":    {reason: "Another port is another address.", nodes: []corev1.Node{a}, have: []string{"198.51.100.1:30999"}, want: []string{"198.51.100.1:31000"}},
@@ -64,11 +68,15 @@ func TestEndpoints(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, endpoints(tc.nodes, tc.kind, 31000, tc.have)); diff != "" {
+			at, ok := nodePortOf(&corev1.Service{Spec: corev1.ServiceSpec{IPFamilies: tc.only, Ports: []corev1.ServicePort{{NodePort: 31000}}}})
+			if !ok {
+				t.Fatal("nodePortOf(...): want a port")
+			}
+			if diff := cmp.Diff(tc.want, endpoints(tc.nodes, tc.kind, at, tc.have)); diff != "" {
 				t.Errorf("%s -want, +got:\n%s", tc.reason, diff)
 			}
 			slices.Reverse(tc.nodes)
-			if diff := cmp.Diff(tc.want, endpoints(tc.nodes, tc.kind, 31000, tc.have)); diff != "" {
+			if diff := cmp.Diff(tc.want, endpoints(tc.nodes, tc.kind, at, tc.have)); diff != "" {
 				t.Errorf("%s The order of nodes matters: -want, +got:\n%s", tc.reason, diff)
 			}
 		})

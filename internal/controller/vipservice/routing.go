@@ -186,7 +186,7 @@ func routedCondition(before xpv2.Condition, fresh, seen, hidden bool, r routing,
 		c.Reason, c.Message = meta.ReasonNoHost, fmt.Sprintf("No machine offers %s", service)
 	case r == routingPending && (before.Reason == "" && fresh || before.Reason == meta.ReasonNoHost || waits):
 		c.Reason, c.Message = meta.ReasonWaitingForPrimary, fmt.Sprintf("Waiting for Tailscale to make a host of %s primary", service)
-	case r == routingUnrouted && (before.Reason == "" || waits || !seen), r == routingNotReported && waits:
+	case r == routingUnrouted && (before.Reason == "" || waits || !seen || before.Status == corev1.ConditionFalse), r == routingNotReported && waits:
 		c.Reason = meta.ReasonPrimaryNotReported
 		c.Message = fmt.Sprintf("No machine of this cluster sees a primary host of %s. That does not show that there is none: another host may be primary, or this tailnet does not report it. If clients cannot reach the service, restart the pods of the TailscaleEndpoints one after the other", service)
 	default:

@@ -103,6 +103,7 @@ func TestRoutedCondition(t *testing.T) {
 		"NeverSeenLater": {reason: "Also for a service that was routed by a peer.", before: ok, routing: routingUnrouted, want: &unknown},
 		"Hidden":         {reason: "A host that no machine sees may be primary.", before: waits, seen: true, hidden: true, routing: routingUnrouted, want: &unknown},
 		"HiddenLater":    {reason: "A routed service stays routed then.", before: ok, seen: true, hidden: true, routing: routingUnrouted},
+		"HiddenSince":    {reason: "A dead service may be served by another cluster since.", before: dead, seen: true, hidden: true, routing: routingUnrouted, want: &unknown},
 		"OldAgents":      {reason: "Agents of older versions do not report it, and nothing waits for that.", before: unset, fresh: true, routing: routingNotReported},
 		"OldAgent":       {reason: "Nor for one among others.", before: waits, routing: routingNotReported, want: &unknown},
 		"Idle":           {reason: "Without hosts nothing is routed.", before: ok, routing: routingUnhosted, want: &idle},
