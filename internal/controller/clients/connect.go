@@ -49,6 +49,22 @@ type Connector struct {
 	permits    *permits.Record
 	hosts      tailscale.Hosts
 	namespaces *namespaces
+
+	// facts is the argument of Recording. Nil means that there are none.
+	facts Facts
+}
+
+// Facts returns what a managed resource has in its tailnet according to its annotations, and, unless
+// it is being deleted, what its spec wants there.
+type Facts func(mg resource.ModernManaged) ([]string, error)
+
+// Recording returns a connector that also records the facts of a resource in its permit. A resource
+// that is being deleted may clean up under that permit only with facts that were recorded before:
+// users with access to the namespace can write its annotations.
+func (c *Connector) Recording(f Facts) *Connector {
+	out := *c
+	out.facts = f
+	return &out
 }
 
 // NewConnector returns a Connector. Clients come from the pool, and permits go into the record.

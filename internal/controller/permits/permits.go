@@ -53,8 +53,8 @@ type Permit struct {
 	// Config is the UID of the provider config that allowed it last.
 	Config types.UID
 
-	// Claims stands for what the resource's spec claimed of the tailnet when it was allowed. It is
-	// empty in permits that are older than grants.
+	// Claims stands for what the resource claimed of the tailnet when it was allowed. It is empty in
+	// permits that are older than grants. It contains no space.
 	Claims string
 }
 
