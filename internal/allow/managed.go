@@ -89,8 +89,8 @@ func KindOf(mg resource.ModernManaged) string {
 	return reflect.TypeOf(mg).Elem().Name()
 }
 
-// Claims returns a text with all settings of a managed resource that grants can limit: it
-// changes only when one of these changes.
+// Claims returns a text with all settings of a managed resource that grants can limit, and the ID of
+// the object in the tailnet that it names: it changes only when one of these changes.
 func Claims(mg resource.ModernManaged) string {
 	parts := []string{KindOf(mg)}
 	add := func(what string, values ...string) {
@@ -113,6 +113,7 @@ func Claims(mg resource.ModernManaged) string {
 		add("id", o.Spec.ForProvider.NodeID, xpmeta.GetExternalName(mg))
 		add("tags", plain(o.Spec.ForProvider.Tags)...)
 	case *tailnetv1alpha1.AuthKey:
+		add("id", xpmeta.GetExternalName(mg))
 		add("tags", plain(o.Spec.ForProvider.Tags)...)
 	case *tailnetv1alpha1.DNS:
 		for _, s := range o.Spec.ForProvider.SplitDNS {

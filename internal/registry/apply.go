@@ -249,13 +249,18 @@ func hadNoEffect(err error) bool {
 // did. A service that also has owners according to Tailscale's operator is left to them. A service
 // of another owner stays unchanged, unless lost reports that it is the object's and has lost its
 // annotations. A nil lost accepts none.
-func Remove(ctx context.Context, api API, self Self, name string, lost func(*tailscale.Service) bool) (bool, error) {
+func Remove(ctx context.Context, api API, self Self, name string, lost func(*tailscale.Service) (bool, error)) (bool, error) {
 	s, err := GetToDelete(ctx, api, name)
 	if err != nil || s == nil {
 		return false, err
 	}
-	if s.Annotations[meta.AnnotationOwner] != self.Owner() && (lost == nil || !lost(s)) {
-		return false, nil
+	if s.Annotations[meta.AnnotationOwner] != self.Owner() {
+		if lost == nil {
+			return false, nil
+		}
+		if ours, err := lost(s); err != nil || !ours {
+			return false, err
+		}
 	}
 	refs, err := ParseOwnerRefs(s.Annotations[meta.AnnotationOwnerReferences])
 	if err != nil {

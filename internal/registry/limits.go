@@ -112,12 +112,12 @@ func Unmarked(s *tailscale.Service) bool {
 }
 
 // lostAnnotations reports whether a service without marks is the shared service, or belonged to
-// this cluster alone: it has the addresses that this cluster or a live one has recorded.
+// this cluster alone: it has the addresses that this cluster has seen or a live one has recorded.
 func lostAnnotations(v View, s *tailscale.Service, want Want) bool {
 	if !Unmarked(s) || len(s.Addrs) < 2 {
 		return false
 	}
-	if sameSet(s.Addrs, want.Addresses) {
+	if sameSet(s.Addrs, want.Seen) {
 		return true
 	}
 	members, _ := v.Members(s.Name)

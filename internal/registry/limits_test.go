@@ -131,7 +131,7 @@ func TestLostMarks(t *testing.T) {
 		api.services[n] = s
 	}
 	want := wanted()
-	want.Addresses = before[modelService].Addrs
+	want.Seen = before[modelService].Addrs
 	for range 2 {
 		if _, err := AttachPass(t.Context(), api, api.look, me, want); err != nil {
 			t.Fatalf("AttachPass(...): %v", err)

@@ -139,7 +139,7 @@ func (c *cluster) self() Self { return Self{Cluster: c.id, Operator: "default/we
 func (c *cluster) pass() {
 	ctx := context.Background()
 	want := c.want
-	want.Addresses = c.persisted.addresses
+	want.Addresses, want.Seen = c.persisted.addresses, c.persisted.addresses
 	if !c.persisted.attached {
 		if c.persisted.done {
 			return
@@ -158,7 +158,7 @@ func (c *cluster) pass() {
 	}
 	if s := v.Service(modelService); s != nil {
 		c.persisted.addresses = s.Addrs
-		want.Addresses = s.Addrs
+		want.Addresses, want.Seen = s.Addrs, s.Addrs
 	}
 	actions, err := Attach(v, c.self(), want)
 	if err != nil {

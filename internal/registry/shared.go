@@ -70,6 +70,11 @@ type Want struct {
 	// cluster's separate service. They are kept after the services are deleted.
 	Addresses    []string
 	OwnAddresses []string
+
+	// Seen are the addresses that the shared service had when its annotations said that this cluster
+	// shares it or owns it. Users must not be able to write them: a service without annotations and
+	// with these addresses counts as this service.
+	Seen []string
 }
 
 // A copied is the part of a cluster's record that the shared service has a copy of.

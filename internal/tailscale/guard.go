@@ -60,12 +60,10 @@ func (c *Client) checkTags(tags []string) error {
 	return c.guard.Key(tags)
 }
 
-// checkRevoke returns an error if an auth key may not be revoked. A key that no longer exists is
-// permitted.
+// checkRevoke returns an error if a key is not an auth key, or may not be revoked. The API deletes
+// OAuth clients, federated identities and API tokens by the same path, so the type is checked for
+// clients without a guard, too. A key that no longer exists is permitted.
 func (c *Client) checkRevoke(ctx context.Context, id string) error {
-	if c.guard == nil {
-		return nil
-	}
 	k, err := c.AuthKey(ctx, id)
 	if IsNotFound(err) {
 		return nil
@@ -75,6 +73,9 @@ func (c *Client) checkRevoke(ctx context.Context, id string) error {
 	}
 	if !IsAuthKey(*k) {
 		return errors.Errorf("key %q is of the type %q and not an auth key", id, scrub(k.KeyType))
+	}
+	if c.guard == nil {
+		return nil
 	}
 	tags := k.Capabilities.Devices.Create.Tags
 	if len(tags) == 0 {

@@ -52,6 +52,10 @@ func TestGuard(t *testing.T) {
 			answer = `{"id":"kOurs","keyType":"auth","capabilities":{"devices":{"create":{"tags":["tag:shop"]}}}}`
 		case strings.HasSuffix(r.URL.Path, "/keys/kTheirs"):
 			answer = `{"id":"kTheirs","keyType":"auth","capabilities":{"devices":{"create":{"tags":["tag:blog"]}}}}`
+		case strings.HasSuffix(r.URL.Path, "/keys/kFederated"):
+			answer = `{"id":"kFederated","keyType":"federated","tags":["tag:shop"]}`
+		case strings.HasSuffix(r.URL.Path, "/keys/kToken"):
+			answer = `{"id":"kToken","keyType":"api"}`
 		case strings.HasSuffix(r.URL.Path, "/keys/kClient"):
 			answer = `{"id":"kClient","keyType":"client","tags":["tag:shop"]}`
 		}
@@ -123,6 +127,15 @@ func TestGuard(t *testing.T) {
 				t.Errorf("want a refusal: %t, got %v and the writes %v", tc.beyond, err, writes)
 			}
 		})
+	}
+	writes = nil
+	for _, id := range []string{"kClient", "kFederated", "kToken"} {
+		if err := whole.RevokeAuthKey(ctx, id); err == nil || len(writes) > 0 {
+			t.Errorf("RevokeAuthKey(%q) without a guard: want a refusal, got %v and the writes %v", id, err, writes)
+		}
+	}
+	if err := whole.RevokeAuthKey(ctx, "kTheirs"); err != nil || len(writes) != 1 {
+		t.Errorf("RevokeAuthKey(...) without a guard: want the key to be deleted, got %v and the writes %v", err, writes)
 	}
 	if whole.guard != nil || whole.Guarded(nil) != whole {
 		t.Error("A guard must apply to one client only")

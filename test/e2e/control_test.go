@@ -213,7 +213,8 @@ func restartsWithoutControl(t *testing.T) {
 	message := conditionOf(t, "machines.tailnet.gateway.tailscale.com", pod, "Ready", "False", string(meta.ReasonLoginFailed), patience)
 	t.Logf("%s: %s", pod, message)
 	eventually(t, patience, "a record of the request for a key", func() string {
-		if jsonpath(t, "secret", pod+meta.ConfigSecretSuffix, "{.metadata.annotations.gateway\\.tailscale\\.com/login}") == "" {
+		record := jsonpath(t, "machines.tailnet.gateway.tailscale.com", pod, "{.metadata.annotations.gateway\\.tailscale\\.com/machine-record}")
+		if !strings.Contains(record, `"since"`) {
 			return "there is none"
 		}
 		return ""

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	tsclient "tailscale.com/client/tailscale/v2"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
@@ -25,8 +26,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailnetsim"
 )
 
-// TestCompromisedPod uses only the rights of a proxy pod to make the provider tag or delete the
-// device of another owner.
+// TestCompromisedPod uses only the rights of a proxy pod, and then those of Kubernetes' role edit on
+// Secrets, to make the provider tag or delete the device of another owner, or its key.
 func TestCompromisedPod(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -77,6 +78,10 @@ func TestCompromisedPod(t *testing.T) {
 		return nil
 	})
 	e.must(shared.kube.Status().Patch(t.Context(), mg.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"status":{"atProvider":{"nodeID":"`+victim+`"}}}`))))
+	key, err := e.tailnet.Keys().CreateAuthKey(t.Context(), tsclient.CreateKeyRequest{Description: "theirs"})
+	e.must(err)
+	e.must(shared.kube.Patch(t.Context(), config, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{`+
+		`"gateway.tailscale.com/retired-device-id":"`+victim+`","gateway.tailscale.com/auth-key-id":"`+key.ID+`"}}}`))))
 	e.must(shared.kube.Delete(t.Context(), mg))
 	e.eventually("the Machine goes", func() error {
 		if err := e.refresh(mg); !kerrors.IsNotFound(err) {
@@ -88,5 +93,8 @@ func TestCompromisedPod(t *testing.T) {
 	e.must(err)
 	if len(d.Tags) != 1 || d.Tags[0] != "tag:db" {
 		t.Errorf("the device was tagged %v", d.Tags)
+	}
+	if k, err := e.tailnet.Keys().Get(t.Context(), key.ID); err != nil || k.Invalid {
+		t.Errorf("want the key of another to be left, got %v, %v", k, err)
 	}
 }

@@ -5,8 +5,8 @@ package plan
 
 import (
 	"math/rand/v2"
-	"strings"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -133,7 +133,7 @@ func TestServices(t *testing.T) {
 				Attachments: []v1alpha1.ServiceAttachment{attachment("web", "svc:web", map[int32]string{80: "10.96.0.1", 81: "127.0.0.1", 82: "rebinds.example.com", 83: "localhost"})},
 				Health: map[probe.Target]probe.Status{
 					tgt("127.0.0.1"):           {Health: probe.Unhealthy, Reason: "its address is refused: it is a loopback address"},
-					tgt("10.96.0.1"):       {Health: probe.Healthy},
+					tgt("10.96.0.1"):           {Health: probe.Healthy},
 					tgt("localhost"):           {Health: probe.Healthy},
 					tgt("rebinds.example.com"): {Health: probe.Unhealthy, Reason: "its address is refused: it is a link-local address"},
 				},

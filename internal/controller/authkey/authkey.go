@@ -9,7 +9,9 @@ package authkey
 
 import (
 	"context"
+	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,6 +35,8 @@ const AnnotationReissue = "gateway.tailscale.com/reissue"
 const (
 	reasonIssued  event.Reason = "IssuedAuthKey"
 	reasonRevoked event.Reason = "RevokedAuthKey"
+
+	reasonKeyRefused event.Reason = "RefusedAuthKey"
 )
 
 // An api is the part of a tailnet's client that this controller uses.
@@ -78,7 +82,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.AuthKey) (managed.E
 		}
 		return managed.ExternalObservation{ResourceExists: exists, ResourceUpToDate: exists, ConnectionDetails: details}, nil
 	}
-	report(mg, *p.current, p.used, issuedIn(f.secret).reissued)
+	report(mg, *p.current, p.used, f.issued.reissued)
 	mg.SetConditions(ready(mg, p))
 	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: p.done(), ConnectionDetails: details, Diff: p.issue}, nil
 }
@@ -102,10 +106,42 @@ func (e *external) facts(ctx context.Context, mg *v1alpha1.AuthKey) (facts, erro
 		request:      wanted(e.clusterID, e.tags, mg),
 		now:          e.now(),
 	}
-	id, _ := recordedID(f.externalName, s)
+	if f.issued, err = e.confirmed(ctx, mg, f, issuedIn(s)); err != nil {
+		return facts{}, err
+	}
+	id, _ := recordedID(f.externalName, f.issued)
 	f.recorded, err = e.recorded(ctx, mg, valid, id)
 	return f, err
 }
+
+// confirmed returns what a connection Secret says about its key. Anyone with Kubernetes' role edit in
+// the namespace can write that, so a key that is not the external name counts only if the API says
+// that it has a description of the object's keys.
+func (e *external) confirmed(ctx context.Context, mg *v1alpha1.AuthKey, f facts, in issued) (issued, error) {
+	if in.id == "" || in.id == f.externalName {
+		return in, nil
+	}
+	ours := func(k tailscale.Key) bool {
+		return k.ID == in.id && tailscale.IsAuthKey(k) && strings.HasPrefix(k.Description, f.prefix)
+	}
+	if slices.ContainsFunc(f.valid, ours) {
+		return in, nil
+	}
+	if validKeyID.MatchString(in.id) {
+		k, err := e.api.AuthKey(ctx, in.id)
+		if err == nil && ours(*k) {
+			return in, nil
+		}
+		if err != nil && !tailscale.IsNotFound(err) {
+			return issued{}, errors.Wrapf(err, "cannot get auth key %q", in.id)
+		}
+	}
+	e.record.Event(mg, event.Warning(reasonKeyRefused, errors.Errorf("key %q, which the connection Secret names, is left: it is not one of this object's", tailscale.OneLine(in.id))))
+	return issued{at: in.at, reissued: in.reissued}, nil
+}
+
+// validKeyID matches IDs of keys. Other texts could change the path of a request.
+var validKeyID = regexp.MustCompile(`^[A-Za-z0-9]{1,64}$`)
 
 // recorded returns the key with the ID, or nil if it does not exist. Tailscale returns keys that
 // are no longer valid only by their ID.
@@ -171,12 +207,11 @@ func (e *external) Update(ctx context.Context, mg *v1alpha1.AuthKey) (managed.Ex
 	if f.secret != nil {
 		u.ConnectionDetails = f.secret.Data
 	}
-	if p.rename {
-		if err := e.rename(ctx, mg, p.current.ID); err != nil {
-			return u, err
-		}
+	// The external name changes last, because a key that was adopted has no other record.
+	if err := e.revoke(ctx, mg, p.revoke); err != nil || !p.rename {
+		return u, err
 	}
-	return u, e.revoke(ctx, mg, p.revoke)
+	return u, e.rename(ctx, mg, p.current.ID)
 }
 
 // issue creates a key, records it in the connection Secret, and then revokes the previous keys. A
@@ -211,7 +246,7 @@ func (e *external) issue(ctx context.Context, mg *v1alpha1.AuthKey, f facts, p p
 	mg.SetConditions(xpv2.Available())
 	e.record.Event(mg, event.Normal(reasonIssued, "Issued auth key "+k.ID+": "+p.issue))
 	// The old list lacks the new key, so all keys of the object in the list can be revoked.
-	return k, e.revoke(ctx, mg, others(f, k.ID, issuedIn(f.secret)))
+	return k, e.revoke(ctx, mg, others(f, k.ID))
 }
 
 // rename sets the external name to a key's ID. It patches the object, because the managed
@@ -253,16 +288,12 @@ func (e *external) Delete(ctx context.Context, mg *v1alpha1.AuthKey) (managed.Ex
 // remaining returns the valid keys of an object that is being deleted. Other keys need no
 // revocation.
 func (e *external) remaining(ctx context.Context, mg *v1alpha1.AuthKey) ([]string, error) {
-	s, err := getSecret(ctx, e.kube, mg)
-	if err != nil {
-		return nil, err
-	}
 	valid, err := e.api.AuthKeys(ctx, tailscale.Recent)
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot list auth keys")
 	}
 	f := facts{externalName: xpmeta.GetExternalName(mg), valid: valid, prefix: descriptionPrefix(e.clusterID, mg)}
-	return others(f, "", issuedIn(s)), nil
+	return others(f, ""), nil
 }
 
 // report sets the status.

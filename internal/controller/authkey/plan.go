@@ -34,6 +34,9 @@ type facts struct {
 	// secret is the connection Secret, or nil if it does not exist.
 	secret *corev1.Secret
 
+	// issued is what the Secret says about its key, as far as the API confirms it.
+	issued issued
+
 	// valid are the tailnet's valid auth keys.
 	valid []tailscale.Key
 
@@ -79,8 +82,7 @@ func (p plan) done() bool { return (p.issue == "" || p.later) && !p.rename && le
 // recordedID returns the ID of an object's key, or "", and whether the key's secret is in the
 // connection Secret. A key is written to the Secret before its ID becomes the external name. Any
 // other external name is a key to adopt, whose secret is unknown.
-func recordedID(externalName string, s *corev1.Secret) (id string, known bool) {
-	in := issuedIn(s)
+func recordedID(externalName string, in issued) (id string, known bool) {
 	if in.id != "" && (externalName == "" || externalName == in.id || externalName == in.replaced) {
 		return in.id, true
 	}
@@ -89,8 +91,8 @@ func recordedID(externalName string, s *corev1.Secret) (id string, known bool) {
 
 // makePlan decides what to do with an object's keys.
 func makePlan(mg *v1alpha1.AuthKey, f facts) plan {
-	in := issuedIn(f.secret)
-	id, known := recordedID(f.externalName, f.secret)
+	in := f.issued
+	id, known := recordedID(f.externalName, in)
 	p := plan{}
 	if k := f.recorded; k != nil {
 		p.used = isSpent(*k, f.now) || remembersUse(mg, k.ID)
@@ -104,7 +106,7 @@ func makePlan(mg *v1alpha1.AuthKey, f facts) plan {
 	if known && p.current != nil {
 		// The current key stays valid until its successor is in the Secret.
 		p.rename = f.externalName != id
-		p.revoke = others(f, id, in)
+		p.revoke = others(f, id)
 	}
 	return p
 }
@@ -142,11 +144,12 @@ func remembersUse(mg *v1alpha1.AuthKey, id string) bool {
 	return mg.Status.AtProvider.Used && mg.Status.AtProvider.ID == id
 }
 
-// others returns the valid keys of the object except for the key with the ID.
-func others(f facts, id string, in issued) []string {
+// others returns the valid keys of the object except for the key with the ID: those with its
+// descriptions, and the external name, which may be a key that was adopted.
+func others(f facts, id string) []string {
 	var out []string
 	for _, k := range f.valid {
-		ours := strings.HasPrefix(k.Description, f.prefix) || k.ID == f.externalName || k.ID == in.id || k.ID == in.replaced
+		ours := strings.HasPrefix(k.Description, f.prefix) || k.ID == f.externalName
 		if ours && k.ID != id {
 			out = append(out, k.ID)
 		}
@@ -157,7 +160,7 @@ func others(f facts, id string, in issued) []string {
 
 // orphanedKeys returns the valid keys of the object that are not recorded: their secrets are lost.
 func orphanedKeys(f facts) []string {
-	in := issuedIn(f.secret)
+	in := f.issued
 	var out []string
 	for _, k := range f.valid {
 		if strings.HasPrefix(k.Description, f.prefix) && k.ID != f.externalName && k.ID != in.id && k.ID != in.replaced {

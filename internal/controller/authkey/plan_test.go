@@ -189,6 +189,7 @@ func TestMakePlan(t *testing.T) {
 				mg = authKey()
 			}
 			tc.facts.prefix, tc.facts.request, tc.facts.now = descriptionPrefix("cluster", mg), wanted("cluster", nil, mg), now
+			tc.facts.issued = issuedIn(tc.facts.secret)
 			got := makePlan(mg, tc.facts)
 			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(plan{})); diff != "" {
 				t.Errorf("\n%s\nmakePlan(...): -want, +got:\n%s", tc.reason, diff)

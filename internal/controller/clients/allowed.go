@@ -5,7 +5,11 @@ package clients
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,8 +39,8 @@ func (e *NeverAllowedError) Error() string { return e.Message }
 
 // allowed returns an error if a managed resource may not use the config, or if its spec exceeds the
 // config's grant to its namespace. Otherwise it returns what the client may write; nil means
-// everything. A resource that is being deleted is also allowed if its current spec was allowed
-// before, because it must clean up what it made. The provider's own record decides that: the
+// everything. A resource that is being deleted is also allowed if its current spec and facts were
+// allowed before, because it must clean up what it made. The provider's own record decides that: the
 // resource's annotations and status can be written by any user with access to its namespace.
 //
 // Connect calls it each time, so a namespace that loses its grant is refused from the next poll on.
@@ -44,15 +48,17 @@ func (c *Connector) allowed(ctx context.Context, pc config, mg resource.ModernMa
 	if inCredentialsNamespace(pc, mg) {
 		return nil, c.permit(ctx, pc, mg)
 	}
-	claims := allow.Claims(mg)
+	claims, err := c.claims(mg)
+	if err != nil {
+		return nil, err
+	}
 	var p permits.Permit
 	once := false
 	if xpmeta.WasDeleted(mg) {
-		var err error
 		if p, once, err = c.permits.Get(ctx, mg.GetUID(), pc.uid); err != nil {
 			return nil, errors.Wrap(err, "cannot read whether the resource was allowed")
 		}
-		once = once && (p.Claims == "" || p.Claims == claims)
+		once = once && (p.Claims == "" || covers(p.Claims, claims))
 	}
 	grant, err := c.grant(ctx, pc, mg.GetNamespace())
 	if once {
@@ -119,9 +125,39 @@ func (c *Connector) permit(ctx context.Context, pc config, mg resource.ModernMan
 	if err != nil {
 		return errors.Wrap(err, "cannot get the kind of the resource")
 	}
+	claims, err := c.claims(mg)
+	if err != nil {
+		return err
+	}
 	// Saved before anything is made: without the record the resource could never clean up.
-	p := permits.Permit{Kind: gvk.Kind, Namespace: mg.GetNamespace(), Config: pc.uid, Claims: allow.Claims(mg)}
+	p := permits.Permit{Kind: gvk.Kind, Namespace: mg.GetNamespace(), Config: pc.uid, Claims: claims}
 	return errors.Wrap(c.permits.Add(ctx, mg.GetUID(), p), "cannot record that the resource is allowed")
+}
+
+// claims returns a text that stands for what a resource claims of the tailnet: a hash of its spec, and
+// one of each of its facts.
+func (c *Connector) claims(mg resource.ModernManaged) (string, error) {
+	spec := allow.Claims(mg)
+	if c.facts == nil {
+		return spec, nil
+	}
+	facts, err := c.facts(mg)
+	if err != nil {
+		return "", errors.Wrap(err, "cannot read what the resource has in the tailnet")
+	}
+	hashes := make([]string, len(facts))
+	for i, f := range facts {
+		sum := sha256.Sum256([]byte(f))
+		hashes[i] = hex.EncodeToString(sum[:8])
+	}
+	slices.Sort(hashes)
+	return strings.Join(append([]string{spec}, slices.Compact(hashes)...), ","), nil
+}
+
+// covers reports whether recorded claims have the spec and all facts of others.
+func covers(recorded, claims string) bool {
+	have, want := strings.Split(recorded, ","), strings.Split(claims, ",")
+	return have[0] == want[0] && !slices.ContainsFunc(want[1:], func(f string) bool { return !slices.Contains(have[1:], f) })
 }
 
 // cleaning returns what a resource that is being deleted and was allowed may write: what the grant

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
@@ -150,6 +151,11 @@ func TestGrants(t *testing.T) {
 			Spec:       v1alpha1.MachineSpec{ForProvider: v1alpha1.MachineParameters{Tags: tags}},
 		}
 	}
+	key := func(id string) resource.ModernManaged {
+		k := &v1alpha1.AuthKey{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", UID: "u"}}
+		xpmeta.SetExternalName(k, id)
+		return k
+	}
 	all := func(t *testing.T, g tailscale.Guard) {
 		t.Helper()
 		if g != nil {
@@ -203,6 +209,10 @@ func TestGrants(t *testing.T) {
 		"Withheld":     {reason: "Kinds outside the grant are refused.", grants: shop, mg: &v1alpha1.PolicyFragment{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", UID: "u"}}, want: meta.ReasonNotGranted, err: "spec.allowedNamespaces.grants[0].kinds"},
 		"NeverDeleted": {reason: "A resource that was never allowed deletes nothing.", grants: shop, before: machine(), mg: vip("svc:blog"), never: true, err: "never was"},
 		"MovedDeleted": {reason: "A resource with another allowed spec deletes nothing.", grants: shop, before: vip("svc:shop-web"), mg: vip("svc:blog"), never: true, err: "never was"},
+		"OtherKeyDeleted": {
+			reason: "An AuthKey that names another key revokes nothing.", grants: []v1alpha1.NamespaceGrant{{Names: []string{"other"}}},
+			before: key("k1"), mg: key("victim"), never: true, err: "never was",
+		},
 		"WithinDeleted": {reason: "A resource within the grant cleans up.", grants: shop, before: vip("svc:shop-a"), mg: vip("svc:shop-b"), guard: func(t *testing.T, g tailscale.Guard) {
 			t.Helper()
 			refuses(t, g, false, func() error { return g.Service("svc:shop-b") })
@@ -248,6 +258,44 @@ func TestGrants(t *testing.T) {
 			}
 			if tc.err == "" {
 				tc.guard(t, g)
+			}
+		})
+	}
+}
+
+// TestFacts shows what a resource may clean up whose namespace lost its permission: what it had, or
+// wanted, when it was allowed.
+func TestFacts(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		before []string
+		facts  []string
+		never  bool
+	}{
+		"Same":   {reason: "A resource may clean up what it had.", before: []string{"nameservers 192.0.2.1", "searchPaths a.example.com"}, facts: []string{"searchPaths a.example.com", "nameservers 192.0.2.1"}},
+		"Fewer":  {reason: "It may have cleaned up a part of that already.", before: []string{"nameservers 192.0.2.1", "searchPaths a.example.com"}, facts: []string{"nameservers 192.0.2.1"}},
+		"None":   {reason: "It may have nothing left.", before: []string{"nameservers 192.0.2.1"}},
+		"Forged": {reason: "Something else in its annotations was written by a user.", before: []string{"nameservers 192.0.2.1"}, facts: []string{"nameservers 192.0.2.1", "nameservers 192.0.2.2"}, never: true},
+		"Never":  {reason: "A resource that had nothing has nothing to clean up.", facts: []string{"nameservers 192.0.2.2"}, never: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			kube := fake.NewClientBuilder().WithScheme(scheme(t)).Build()
+			facts := tc.before
+			c := NewConnector(kube, nil, permits.New(kube, "system"), nil).Recording(func(resource.ModernManaged) ([]string, error) { return facts, nil })
+			pc := config{uid: "home", kind: v1alpha1.ClusterProviderConfigKind, name: "home"}
+			mg := &v1alpha1.DNS{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", UID: "u"}}
+			if _, err := c.allowed(t.Context(), pc, mg); err != nil {
+				t.Fatal(err)
+			}
+			pc.spec.AllowedNamespaces = &v1alpha1.AllowedNamespaces{From: v1alpha1.NamespacesFromList, Names: []string{"other"}}
+			now := metav1.Now()
+			mg.DeletionTimestamp = &now
+			facts = tc.facts
+			_, err := c.allowed(t.Context(), pc, mg)
+			var never *NeverAllowedError
+			if errors.As(err, &never) != tc.never || err != nil && !tc.never {
+				t.Errorf("\n%s\nallowed(...): want a NeverAllowedError: %t, got %v", tc.reason, tc.never, err)
 			}
 		})
 	}

@@ -38,6 +38,36 @@ type Connection struct {
 
 	// Tags are added to every key that is minted.
 	Tags []string
+
+	// Memory is of the managed resource. The zero value remembers nothing.
+	Memory Memory
+}
+
+// A Memory is what the provider remembers of a managed resource where users with access to its
+// namespace cannot write, unlike its annotations and its status: in its permit.
+type Memory struct {
+	permits     *permits.Record
+	uid, config types.UID
+}
+
+// Recall returns what Remember was last called with, or "".
+func (m Memory) Recall(ctx context.Context) (string, error) {
+	if m.permits == nil {
+		return "", nil
+	}
+	p, ok, err := m.permits.Get(ctx, m.uid, m.config)
+	if err != nil || !ok {
+		return "", errors.Wrap(err, "cannot read what the resource made")
+	}
+	return p.Made, nil
+}
+
+// Remember saves a text without spaces, which stands for what the resource made.
+func (m Memory) Remember(ctx context.Context, made string) error {
+	if m.permits == nil {
+		return nil
+	}
+	return errors.Wrap(m.permits.Remember(ctx, m.uid, m.config, made), "cannot record what the resource made")
 }
 
 // A Connector connects managed resources to their tailnet.
@@ -49,6 +79,22 @@ type Connector struct {
 	permits    *permits.Record
 	hosts      tailscale.Hosts
 	namespaces *namespaces
+
+	// facts is the argument of Recording. Nil means that there are none.
+	facts Facts
+}
+
+// Facts returns what a managed resource has in its tailnet according to its annotations, and, unless
+// it is being deleted, what its spec wants there.
+type Facts func(mg resource.ModernManaged) ([]string, error)
+
+// Recording returns a connector that also records the facts of a resource in its permit. A resource
+// that is being deleted may clean up under that permit only with facts that were recorded before:
+// users with access to the namespace can write its annotations.
+func (c *Connector) Recording(f Facts) *Connector {
+	out := *c
+	out.facts = f
+	return &out
 }
 
 // NewConnector returns a Connector. Clients come from the pool, and permits go into the record.
@@ -110,6 +156,7 @@ func (c *Connector) connection(ctx context.Context, mg resource.ModernManaged) (
 		conn.Client = conn.Client.Signing(s)
 	}
 	conn.Client = conn.Client.Guarded(guard)
+	conn.Memory = Memory{permits: c.permits, uid: mg.GetUID(), config: pc.uid}
 	return conn, nil
 }
 

@@ -80,6 +80,11 @@ type Kind[T resource.ModernManaged] struct {
 	// object may leave there. It may return nothing. The default is the external name.
 	Remaining func(mg T) string
 
+	// Facts returns what an object has in the tailnet according to its annotations, and, unless it is
+	// being deleted, what its spec wants there. See clients.Connector. A kind needs it if annotations
+	// that grants do not limit decide what a deletion removes. It may be nil.
+	Facts func(mg T) ([]string, error)
+
 	// Poll returns when an object is observed again. The default is the poll interval. Polls are
 	// spread in either case.
 	Poll managed.PollIntervalHook
@@ -109,7 +114,7 @@ func (k Kind[T]) Setup(mgr ctrl.Manager, o setup.Options) error {
 	}
 	name := k.GroupVersionKind.Kind
 	env := Env{Kube: mgr.GetClient(), Live: mgr.GetAPIReader(), Record: sanitizingRecorder{o.Recorder(mgr, name)}}
-	connect := clients.NewConnector(mgr.GetClient(), o.Pool, o.Permits, o.AllowedHosts).Connect
+	connect := clients.NewConnector(mgr.GetClient(), o.Pool, o.Permits, o.AllowedHosts).Recording(k.facts()).Connect
 	var c managed.TypedExternalConnector[T] = &connector[T]{kind: k, env: env, connect: connect}
 	if k.Connector != nil {
 		c = k.Connector(env, connect)
@@ -168,6 +173,19 @@ func (k Kind[T]) initializers(kube client.Client) []managed.Initializer {
 		xpmeta.SetExternalName(mg, want)
 		return errors.Wrap(kube.Update(ctx, mg), "cannot set the external name")
 	})}
+}
+
+func (k Kind[T]) facts() clients.Facts {
+	if k.Facts == nil {
+		return nil
+	}
+	return func(mg resource.ModernManaged) ([]string, error) {
+		o, ok := mg.(T)
+		if !ok {
+			return nil, errors.Errorf("cannot read a %T as a %s", mg, k.GroupVersionKind.Kind)
+		}
+		return k.Facts(o)
+	}
 }
 
 func (k Kind[T]) remaining(mg T) string {

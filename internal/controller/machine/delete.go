@@ -59,7 +59,11 @@ func (e *external) Delete(ctx context.Context, mg *v1alpha1.Machine) (managed.Ex
 	if err != nil {
 		return managed.ExternalDelete{}, err
 	}
-	why, err := e.elsewhere(ctx, mg, s.config)
+	r, err := recordOf(mg)
+	if err != nil {
+		return managed.ExternalDelete{}, err
+	}
+	why, err := e.elsewhere(ctx, mg, r, s.config)
 	if err != nil {
 		return managed.ExternalDelete{}, err
 	}
@@ -67,18 +71,21 @@ func (e *external) Delete(ctx context.Context, mg *v1alpha1.Machine) (managed.Ex
 		mg.SetConditions(tailnetChanged(why))
 		return managed.ExternalDelete{}, errors.New(why)
 	}
-	if err := e.deleteKeys(ctx, mg, s); err != nil {
+	if r, err = e.adoptHint(ctx, mg, r, s.config); err != nil {
+		return managed.ExternalDelete{}, err
+	}
+	if r, err = e.deleteKeys(ctx, mg, r); err != nil {
 		return managed.ExternalDelete{}, err
 	}
 	// The node may have logged in and written its state in the meantime.
 	if s, err = getSecrets(ctx, e.kube, mg); err != nil {
 		return managed.ExternalDelete{}, err
 	}
-	ids, err := e.nodeIDs(ctx, mg, s)
+	ids, err := e.nodeIDs(ctx, mg, r, s)
 	if err != nil {
 		return managed.ExternalDelete{}, err
 	}
-	if at, ok := mayBeUsed(s.config); ok && len(ids) == 0 {
+	if at, ok := r.mayBeUsed(); ok && len(ids) == 0 {
 		if ids, err = e.unrecorded(ctx, mg, at); err != nil {
 			return managed.ExternalDelete{}, err
 		}
@@ -91,45 +98,46 @@ func (e *external) Delete(ctx context.Context, mg *v1alpha1.Machine) (managed.Ex
 	return managed.ExternalDelete{}, deleteSecrets(ctx, e.kube, s)
 }
 
-// nodeIDs returns the node IDs of all known devices of the machine. It checks a device that the
-// machine's state names and that was not adopted yet.
-func (e *external) nodeIDs(ctx context.Context, mg *v1alpha1.Machine, s podSecrets) ([]string, error) {
-	ids := []string{meta.NodeIDOf(mg)}
-	if s.config != nil {
-		ids = append(ids, s.config.GetAnnotations()[annotationRetired])
+// nodeIDs returns the node IDs of all known devices of the machine. It checks those that were not
+// adopted: the device that the machine's state names, and a retired device, which may have been
+// adopted once.
+func (e *external) nodeIDs(ctx context.Context, mg *v1alpha1.Machine, r record, s podSecrets) ([]string, error) {
+	var ids []string
+	if id := meta.NodeIDOf(mg); id != "" {
+		ids = append(ids, id)
 	}
+	candidates := []candidate{{id: r.Retired, source: "its record", since: mg.GetCreationTimestamp().Time}}
 	if s.state != nil {
-		d, err := e.device(ctx, nodestate.NodeID(s.state.Data), tailscale.Cached)
+		candidates = append(candidates, candidate{id: nodestate.NodeID(s.state.Data), source: "the pod", since: firstUse(mg, r)})
+	}
+	for _, c := range candidates {
+		if slices.Contains(ids, c.id) {
+			continue
+		}
+		d, err := e.device(ctx, c.id, tailscale.Cached)
 		if err != nil {
 			return nil, err
 		}
-		why, err := e.strange(ctx, mg, d, s.config)
+		why, err := e.strange(ctx, mg, d, r, c.since)
 		if err != nil {
 			return nil, err
 		}
 		if why != "" {
-			e.record.Event(mg, event.Warning(reasonDeviceRefused, errors.Errorf("device %s, which the pod names, is left: %s", d.NodeID, why)))
+			e.record.Event(mg, event.Warning(reasonDeviceRefused, errors.Errorf("device %s, which %s names, is left: %s", d.NodeID, c.source, why)))
 		} else if d != nil {
 			ids = append(ids, d.NodeID)
 		}
 	}
-	slices.Sort(ids)
-	ids = slices.Compact(ids)
-	return slices.DeleteFunc(ids, func(id string) bool { return id == "" }), nil
+	return ids, nil
 }
 
-// mayBeUsed returns the time when the machine's last key was issued, if a node may have logged in
-// with it. A machine that never got a key has no device. Neither has one whose key was still unused
-// when it was revoked: a device that looks like the machine's belongs to another.
-func mayBeUsed(config *corev1.Secret) (time.Time, bool) {
-	if config == nil {
-		return time.Time{}, false
-	}
-	id := config.GetAnnotations()[annotationKeyID]
-	if id == "" || id == config.GetAnnotations()[annotationKeyUnused] {
-		return time.Time{}, false
-	}
-	return issued(config)
+// A candidate is a device that may be the machine's.
+type candidate struct {
+	id     string
+	source string // Who names it.
+
+	// since is when a key was issued that the device can have used.
+	since time.Time
 }
 
 // unrecorded finds a device that used the machine's key, but whose node ID was lost with the state

@@ -5,7 +5,6 @@ package machine
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,10 +28,8 @@ import (
 // Otherwise the node needs another attempt: containerboot disconnects from control, waits ten
 // minutes for another key and then exits (kube/authkey, WaitForAuthKeyReissue). The provider
 // withdraws the request and asks the pod's agent, by an annotation of the config Secret, to have
-// the container restarted. Pods cannot write that Secret.
-
-// annotationLogin is the loginRecord of a machine, on its config Secret.
-const annotationLogin = "gateway.tailscale.com/login"
+// the container restarted. Pods cannot write that Secret. Its users can, so the record of the
+// attempts is in the Machine.
 
 // restartDelays are the times between a request for a key in vain and the restart that follows, for
 // the first restart, the second and so on. Later ones have the last delay.
@@ -73,26 +70,24 @@ const (
 	stepReplace
 )
 
-// loginRecordOf returns the record on a config Secret. One that cannot be read is as good as none.
-func loginRecordOf(config *corev1.Secret) loginRecord {
-	var r loginRecord
-	if err := json.Unmarshal([]byte(config.GetAnnotations()[annotationLogin]), &r); err != nil {
-		return loginRecord{}
+// or returns the record that r points to, or another one if it is nil.
+func (r *loginRecord) or(other loginRecord) loginRecord {
+	if r == nil {
+		return other
 	}
-	return r
+	return *r
 }
 
-// write sets the record on a config Secret.
-func (r loginRecord) write(config *corev1.Secret) error {
-	b, err := json.Marshal(r)
-	if err != nil {
-		return errors.Wrap(err, "cannot encode login record")
-	}
-	metav1.SetMetaDataAnnotation(&config.ObjectMeta, annotationLogin, string(b))
+// request asks the pod's agent for the last restart of the record.
+func (r loginRecord) request(config *corev1.Secret) {
 	if !r.Restarted.IsZero() {
 		metav1.SetMetaDataAnnotation(&config.ObjectMeta, meta.AnnotationRestart, r.Restarted.UTC().Format(time.RFC3339))
 	}
-	return nil
+}
+
+// requested reports whether the pod's agent was asked for the last restart of the record.
+func (r loginRecord) requested(config *corev1.Secret) bool {
+	return r.Restarted.IsZero() || config.GetAnnotations()[meta.AnnotationRestart] == r.Restarted.UTC().Format(time.RFC3339)
 }
 
 // open reports whether the node has not logged in since it asked for a key in vain.
@@ -160,7 +155,7 @@ func asksForKey(state *corev1.Secret, key string) bool {
 // planLogin decides about the login of a node that may be unable to log in. It reports whether the
 // node keeps its device.
 func (p *plan) planLogin(f facts, asks bool) bool {
-	have := loginRecordOf(f.config)
+	have := f.record.Login
 	if nodestate.Of(f.state.Data) != nodestate.Whole || p.nodeID == "" || !usable(f.device, f.now) {
 		return false
 	}
@@ -179,9 +174,9 @@ func (p *plan) planLogin(f facts, asks bool) bool {
 // otherLogin reports whether another machine of the tailnet is known to have logged in between the
 // node's first request and its last restart: a device was added, or a node of this cluster that
 // could not log in did.
-func (e *external) otherLogin(ctx context.Context, mg *v1alpha1.Machine, config *corev1.Secret, r loginRecord) (bool, error) {
+func (e *external) otherLogin(ctx context.Context, mg *v1alpha1.Machine, login loginRecord) (bool, error) {
 	meanwhile := func(t time.Time) bool {
-		return t.After(r.Since.Add(clockSkew)) && t.Before(r.Restarted.Add(-clockSkew))
+		return t.After(login.Since.Add(clockSkew)) && t.Before(login.Restarted.Add(-clockSkew))
 	}
 	devices, err := e.api.Devices(ctx, tailscale.Cached)
 	if err != nil {
@@ -192,14 +187,17 @@ func (e *external) otherLogin(ctx context.Context, mg *v1alpha1.Machine, config 
 			return true, nil
 		}
 	}
-	l := &corev1.SecretList{}
-	if err := e.kube.List(ctx, l, client.MatchingLabels{meta.LabelSecretType: meta.SecretTypeConfig}, client.UnsafeDisableDeepCopy); err != nil {
-		return false, errors.Wrap(err, "cannot list config Secrets")
+	l := &v1alpha1.MachineList{}
+	if err := e.kube.List(ctx, l, client.UnsafeDisableDeepCopy); err != nil {
+		return false, errors.Wrap(err, "cannot list Machines")
 	}
 	for i := range l.Items {
-		s := &l.Items[i]
-		same := s.GetAnnotations()[annotationTailnet] == config.GetAnnotations()[annotationTailnet]
-		if s.GetUID() != config.GetUID() && same && meanwhile(loginRecordOf(s).LoggedIn) {
+		o := &l.Items[i]
+		if o.GetUID() == mg.GetUID() || o.GetAnnotations()[annotationTailnet] != mg.GetAnnotations()[annotationTailnet] {
+			continue
+		}
+		// A record that cannot be read proves no login.
+		if r, err := recordOf(o); err == nil && meanwhile(r.Login.LoggedIn) {
 			return true, nil
 		}
 	}

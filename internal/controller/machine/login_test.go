@@ -10,13 +10,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	tsclient "tailscale.com/client/tailscale/v2"
 	"tailscale.com/kube/kubetypes"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailnetsim"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
@@ -120,12 +118,12 @@ func TestLoginRecordNext(t *testing.T) {
 				t.Errorf("\n%s\nnext(...): step %d, want %d; -want, +got:\n%s", tc.reason, step, tc.step, diff)
 			}
 			// The record survives in an annotation.
-			s := &corev1.Secret{}
-			if err := got.write(s); err != nil {
+			w := newWorld(t)
+			if err := w.external().save(t.Context(), w.mg, record{Login: got}); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(got, loginRecordOf(s)); diff != "" {
-				t.Errorf("\n%s\nloginRecordOf(...): -want, +got:\n%s", tc.reason, diff)
+			if diff := cmp.Diff(got, w.record().Login); diff != "" {
+				t.Errorf("\n%s\nrecordOf(...): -want, +got:\n%s", tc.reason, diff)
 			}
 		})
 	}
@@ -161,6 +159,20 @@ func (w *simWorld) cut() {
 	}
 }
 
+// report writes the agent's report of an error.
+func (w *simWorld) report(loginError string) {
+	w.t.Helper()
+	m := &v1alpha1.Machine{}
+	if err := w.kube.Get(w.t.Context(), client.ObjectKeyFromObject(w.mg), m); err != nil {
+		w.t.Fatal(err)
+	}
+	m.Status.Agent = &v1alpha1.MachineAgentStatus{LoginError: loginError}
+	if err := w.kube.Update(w.t.Context(), m); err != nil {
+		w.t.Fatal(err)
+	}
+	w.mg.Status.Agent = m.Status.Agent
+}
+
 // step moves the clock by d, by ten seconds at a time, as the provider polls.
 func (w *simWorld) step(d time.Duration) {
 	w.t.Helper()
@@ -179,7 +191,7 @@ func TestControlAway(t *testing.T) {
 	w.well("at first")
 	id, _ := w.device()
 	w.cut()
-	w.mg.Status.Agent = &v1alpha1.MachineAgentStatus{LoginError: "register request: connection\nrefused, tskey-auth-secret"}
+	w.report("register request: connection\nrefused, tskey-auth-secret")
 	type seen struct {
 		Device   string
 		Keys     int
@@ -202,13 +214,13 @@ func TestControlAway(t *testing.T) {
 		}
 	}
 	w.away = false
-	w.mg.Status.Agent.LoginError = ""
+	w.report("")
 	w.step(32 * time.Minute)
 	w.well("when control is back")
 	if now, _ := w.device(); now != id {
 		t.Errorf("the device was %s, is %s", id, now)
 	}
-	if loginRecordOf(w.get("edge-ingress-0-config")).open() {
+	if r, err := recordOf(w.mg); err != nil || r.Login.open() {
 		t.Error("want the record to be closed")
 	}
 }
@@ -241,12 +253,15 @@ func TestLastResort(t *testing.T) {
 		"OtherMachine": {
 			reason: "So does a machine of the cluster that could not log in either, and is back.",
 			other: func(w *simWorld) {
-				s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "other", Name: "other-0-config", UID: "other", Labels: map[string]string{meta.LabelSecretType: meta.SecretTypeConfig}}}
-				if err := (loginRecord{LoggedIn: w.now}).write(s); err != nil {
+				mg := machine(func(m *v1alpha1.Machine) {
+					m.Namespace, m.Name, m.UID = "other", "other-0", "other"
+					m.SetAnnotations(map[string]string{annotationTailnet: w.mg.GetAnnotations()[annotationTailnet]})
+				})
+				if err := w.kube.Create(w.t.Context(), mg); err != nil {
 					w.t.Fatal(err)
 				}
-				s.Annotations[annotationTailnet] = w.get("edge-ingress-0-config").GetAnnotations()[annotationTailnet]
-				if err := w.kube.Create(w.t.Context(), s); err != nil {
+				e := connectTo(w.t, w.kube, w.api, mg, w.now)
+				if err := e.save(w.t.Context(), mg, record{Login: loginRecord{LoggedIn: w.now}}); err != nil {
 					w.t.Fatal(err)
 				}
 			},

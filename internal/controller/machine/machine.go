@@ -6,7 +6,6 @@ package machine
 import (
 	"context"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,6 +28,7 @@ import (
 // Reasons of events.
 const (
 	reasonKeyIssued     event.Reason = "IssuedAuthKey"
+	reasonKeyRefused    event.Reason = "RefusedAuthKey"
 	reasonDeviceJoined  event.Reason = "DeviceJoined"
 	reasonDeviceDeleted event.Reason = "DeletedDevice"
 	reasonDeviceUnclear event.Reason = "CannotIdentifyDevice"
@@ -120,7 +120,11 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Machine) (managed.E
 	if err != nil {
 		return managed.ExternalObservation{}, err
 	}
-	why, err := e.elsewhere(ctx, mg, s.config)
+	r, err := recordOf(mg)
+	if err != nil {
+		return managed.ExternalObservation{}, err
+	}
+	why, err := e.elsewhere(ctx, mg, r, s.config)
 	if err != nil {
 		return managed.ExternalObservation{}, err
 	}
@@ -146,7 +150,10 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Machine) (managed.E
 		mg.SetConditions(waitingForLogin(mg))
 		return managed.ExternalObservation{ResourceExists: true}, nil
 	}
-	p, d, err := e.plan(ctx, mg, s)
+	if hinted(r, s.config) {
+		return managed.ExternalObservation{ResourceExists: true}, nil
+	}
+	p, d, err := e.plan(ctx, mg, r, s)
 	if err != nil {
 		return managed.ExternalObservation{}, err
 	}
@@ -160,11 +167,10 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Machine) (managed.E
 }
 
 // plan looks up the device and decides what the machine needs.
-func (e *external) plan(ctx context.Context, mg *v1alpha1.Machine, s podSecrets) (plan, *tailscale.Device, error) {
-	rec := loginRecordOf(s.config)
+func (e *external) plan(ctx context.Context, mg *v1alpha1.Machine, r record, s podSecrets) (plan, *tailscale.Device, error) {
 	_, asked := s.state.Data[kubetypes.KeyReissueAuthkey]
 	first := tailscale.Cached
-	if asked || rec.open() {
+	if asked || r.Login.open() {
 		// Whether the device is usable and connected decides what the node gets.
 		first = tailscale.Recent
 	}
@@ -173,12 +179,12 @@ func (e *external) plan(ctx context.Context, mg *v1alpha1.Machine, s podSecrets)
 		return plan{}, nil, err
 	}
 	other := false
-	if rec.exhausted() {
-		if other, err = e.otherLogin(ctx, mg, s.config, rec); err != nil {
+	if r.Login.exhausted() {
+		if other, err = e.otherLogin(ctx, mg, r.Login); err != nil {
 			return plan{}, nil, err
 		}
 	}
-	strange, err := e.strange(ctx, mg, d, s.config)
+	strange, err := e.strange(ctx, mg, d, r, firstUse(mg, r))
 	if err != nil {
 		return plan{}, nil, err
 	}
@@ -188,6 +194,7 @@ func (e *external) plan(ctx context.Context, mg *v1alpha1.Machine, s podSecrets)
 	p, err := makePlan(mg, facts{
 		state:      s.state,
 		config:     s.config,
+		record:     r,
 		device:     d,
 		strange:    strange,
 		clusterID:  e.clusterID,
@@ -339,14 +346,21 @@ func (e *external) ensure(ctx context.Context, mg *v1alpha1.Machine) error {
 	if s, err = ensureSecrets(ctx, e.kube, mg, s); err != nil {
 		return err
 	}
-	why, err := e.elsewhere(ctx, mg, s.config)
+	r, err := recordOf(mg)
+	if err != nil {
+		return err
+	}
+	why, err := e.elsewhere(ctx, mg, r, s.config)
 	if err != nil {
 		return err
 	}
 	if why != "" {
 		return errors.New(why)
 	}
-	p, _, err := e.plan(ctx, mg, s)
+	if r, err = e.adoptHint(ctx, mg, r, s.config); err != nil {
+		return err
+	}
+	p, _, err := e.plan(ctx, mg, r, s)
 	if err != nil {
 		return err
 	}
@@ -357,7 +371,7 @@ func (e *external) ensure(ctx context.Context, mg *v1alpha1.Machine) error {
 		e.record.Event(mg, event.Normal(reasonDeviceDeleted, "Deleted device "+old+", which the node replaced"))
 	}
 	if p.adopt {
-		if err := e.adopt(ctx, mg, p.nodeID); err != nil {
+		if err := e.adopt(ctx, mg, p.nodeID, p.tailnet); err != nil {
 			return err
 		}
 		mg.Status.AtProvider.NodeID = p.nodeID
@@ -368,12 +382,22 @@ func (e *external) ensure(ctx context.Context, mg *v1alpha1.Machine) error {
 		}
 	}
 	if p.issueKey {
-		return e.issueKey(ctx, mg, s, p)
+		return e.issueKey(ctx, mg, r, s, p)
 	}
-	if p.writeConfig || p.login != nil {
-		if err := e.writeConfig(ctx, mg, s, p); err != nil {
+	before := r.Login
+	if p.login != nil {
+		r.Login = *p.login
+		if err := e.save(ctx, mg, r); err != nil {
 			return err
 		}
+	}
+	if p.writeConfig {
+		if err := e.writeConfig(ctx, mg, r, s, p); err != nil {
+			return err
+		}
+	}
+	if p.failing && !before.open() {
+		e.record.Event(mg, event.Warning(reasonCannotLogIn, errors.New("the node cannot log in and asked for an auth key; it gets none, because its device is in the tailnet and authorized"+loginErrorOf(mg))))
 	}
 	if !p.withdraw {
 		return nil
@@ -382,35 +406,26 @@ func (e *external) ensure(ctx context.Context, mg *v1alpha1.Machine) error {
 	return withdrawRequest(ctx, e.kube, s.state)
 }
 
-// writeConfig writes the config Secret with the record of the node's login.
-func (e *external) writeConfig(ctx context.Context, mg *v1alpha1.Machine, s podSecrets, p plan) error {
-	before := loginRecordOf(s.config)
+// writeConfig writes the config Secret.
+func (e *external) writeConfig(ctx context.Context, mg *v1alpha1.Machine, r record, s podSecrets, p plan) error {
 	s.config.Data = map[string][]byte{meta.ConfigKey: p.config}
-	if p.tailnet != "" {
-		metav1.SetMetaDataAnnotation(&s.config.ObjectMeta, annotationTailnet, p.tailnet)
-	}
-	if p.login != nil {
-		if err := p.login.write(s.config); err != nil {
-			return err
-		}
-	}
+	forgetHints(s.config)
+	r.Login.request(s.config)
 	if err := e.kube.Update(ctx, s.config); err != nil {
 		return errors.Wrap(err, "cannot update config Secret")
 	}
-	switch {
-	case p.restart:
+	if p.restart {
 		e.record.Event(mg, event.Normal(reasonRestarted, "Asked the agent to have the container restarted, because the node cannot log in"))
-	case p.failing && !before.open():
-		e.record.Event(mg, event.Warning(reasonCannotLogIn, errors.New("the node cannot log in and asked for an auth key; it gets none, because its device is in the tailnet and authorized"+loginErrorOf(mg))))
 	}
 	// Set here, the next observation needs no separate write for it.
 	mg.Status.AtProvider.KeyIssued = authKeyOf(p.config) != ""
 	return nil
 }
 
-// issueKey mints a key and puts it into the config. It first deletes the machine's existing keys:
-// their secrets are lost, or the node could not use them.
-func (e *external) issueKey(ctx context.Context, mg *v1alpha1.Machine, s podSecrets, p plan) error {
+// issueKey mints a key, records it, and puts it into the config. It first deletes the machine's
+// existing keys: their secrets are lost, or the node could not use them. A key that was not recorded
+// is found by its description, and no node can have used it. A key in the config is recorded.
+func (e *external) issueKey(ctx context.Context, mg *v1alpha1.Machine, r record, s podSecrets, p plan) error {
 	tags := wantedTags(e.tags, mg)
 	if len(tags) == 0 {
 		return errors.New("a machine needs a tag: set spec.forProvider.tags, or tags of the provider config")
@@ -424,7 +439,8 @@ func (e *external) issueKey(ctx context.Context, mg *v1alpha1.Machine, s podSecr
 		}
 		e.record.Event(mg, event.Normal(reasonDeviceDeleted, "Deleted device "+p.retire+" whose node asked for a new auth key"))
 	}
-	if err := e.deleteKeys(ctx, mg, s); err != nil {
+	r, err := e.deleteKeys(ctx, mg, r)
+	if err != nil {
 		return err
 	}
 	k, err := e.api.CreateAuthKey(ctx, tailscale.AuthKeyRequest{
@@ -440,16 +456,18 @@ func (e *external) issueKey(ctx context.Context, mg *v1alpha1.Machine, s podSecr
 	if err != nil {
 		return err
 	}
-	metav1.SetMetaDataAnnotation(&s.config.ObjectMeta, annotationKeyID, k.ID)
-	metav1.SetMetaDataAnnotation(&s.config.ObjectMeta, annotationKeyTags, strings.Join(tags, " "))
-	metav1.SetMetaDataAnnotation(&s.config.ObjectMeta, annotationKeyIssued, e.now().UTC().Format(time.RFC3339))
+	r.Key = keyRecord{ID: k.ID, Issued: e.now().UTC().Truncate(time.Second), Tags: tags}
 	if p.retire != "" {
-		metav1.SetMetaDataAnnotation(&s.config.ObjectMeta, annotationRetired, p.retire)
+		r.Retired = p.retire
 	}
-	if loginRecordOf(s.config).open() {
+	if r.Login.open() {
 		// The node that joins is another device.
-		delete(s.config.Annotations, annotationLogin)
+		r.Login = loginRecord{}
 	}
+	if err := e.save(ctx, mg, r); err != nil {
+		return err
+	}
+	forgetHints(s.config)
 	s.config.Data = map[string][]byte{meta.ConfigKey: config}
 	if err := e.kube.Update(ctx, s.config); err != nil {
 		return errors.Wrap(err, "cannot write auth key to config Secret")
@@ -462,50 +480,6 @@ func (e *external) issueKey(ctx context.Context, mg *v1alpha1.Machine, s podSecr
 	}
 	e.record.Event(mg, event.Normal(reasonKeyIssued, "Issued auth key "+k.ID))
 	return nil
-}
-
-// deleteKeys removes every key of the machine. Before it deletes an unused key it records that the
-// key was unused, because that cannot be found out afterwards.
-func (e *external) deleteKeys(ctx context.Context, mg *v1alpha1.Machine, s podSecrets) error {
-	ks, err := e.api.KeysByDescription(ctx, keyDescription(e.clusterID, mg))
-	if err != nil {
-		return errors.Wrap(err, "cannot list auth keys")
-	}
-	var ids []string
-	for _, k := range ks {
-		ids = append(ids, k.ID)
-	}
-	if s.config != nil && s.config.GetAnnotations()[annotationKeyID] != "" {
-		last := s.config.GetAnnotations()[annotationKeyID]
-		ids = append(ids, last)
-		if err := e.recordUnused(ctx, s.config, last); err != nil {
-			return err
-		}
-	}
-	slices.Sort(ids)
-	for _, id := range slices.Compact(ids) {
-		if err := e.api.RevokeAuthKey(ctx, id); err != nil {
-			return errors.Wrapf(err, "cannot delete auth key %q", id)
-		}
-	}
-	return nil
-}
-
-// recordUnused records that a key was not used, if that is so. The shared list of keys may be older
-// than a node's login.
-func (e *external) recordUnused(ctx context.Context, config *corev1.Secret, id string) error {
-	if config.GetAnnotations()[annotationKeyUnused] == id {
-		return nil
-	}
-	k, err := e.api.AuthKey(ctx, id)
-	if tailscale.IsNotFound(err) || err == nil && k.Invalid {
-		return nil
-	}
-	if err != nil {
-		return errors.Wrapf(err, "cannot get auth key %q", id)
-	}
-	metav1.SetMetaDataAnnotation(&config.ObjectMeta, annotationKeyUnused, id)
-	return errors.Wrap(e.kube.Update(ctx, config), "cannot record in the config Secret that the auth key is unused")
 }
 
 // Disconnect does nothing, because clients are shared.

@@ -17,22 +17,6 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// Annotations of a config Secret. They change in the same write as the key, so none of them can be
-// lost without the others.
-const (
-	annotationKeyID     = "gateway.tailscale.com/auth-key-id"
-	annotationKeyIssued = "gateway.tailscale.com/auth-key-issued"
-
-	// annotationKeyUnused is the ID of a key that no node had used when it was revoked.
-	annotationKeyUnused = "gateway.tailscale.com/auth-key-unused"
-
-	// annotationKeyTags are the tags of the key, separated by spaces.
-	annotationKeyTags = "gateway.tailscale.com/auth-key-tags"
-
-	// annotationRetired is the node ID of the device that a newer key replaces.
-	annotationRetired = "gateway.tailscale.com/retired-device-id"
-)
-
 const (
 	// keyExpiry is how long a key may wait for its node. Until then, any user who can read Secrets
 	// of the namespace can use the key instead of the node.
@@ -49,6 +33,7 @@ const (
 type facts struct {
 	state      *corev1.Secret
 	config     *corev1.Secret
+	record     record
 	device     *tailscale.Device // Nil if no device has the node ID.
 	strange    string            // Why the device does not belong to the machine. Empty if it does.
 	clusterID  string
@@ -89,7 +74,7 @@ type plan struct {
 	// asked reports that the node waits for a key.
 	asked bool
 
-	// login is the record of the node's login to write. Nil means that the record is right.
+	// login is what to record of the node's login. Nil means that the record is right.
 	login *loginRecord
 
 	// failing reports that the node cannot log in although its device is usable. restart requests
@@ -105,7 +90,8 @@ type plan struct {
 	// config is the wanted config if no key is minted.
 	config []byte
 
-	// writeConfig reports that the config Secret differs from config.
+	// writeConfig reports that the config Secret differs from config, or lacks the request of a
+	// restart.
 	writeConfig bool
 
 	// setTags reports that the device's tags differ from the wanted ones.
@@ -120,7 +106,6 @@ func (p plan) done() bool {
 // makePlan decides what a machine needs.
 func makePlan(mg *v1alpha1.Machine, f facts) (plan, error) {
 	key := authKeyOf(f.config.Data[meta.ConfigKey])
-	retired := f.config.GetAnnotations()[annotationRetired]
 	trusted, named := meta.NodeIDOf(mg), nodeIDOfState(f.state)
 	p := plan{nodeID: named, refused: f.strange}
 	if p.refused != "" {
@@ -133,10 +118,10 @@ func makePlan(mg *v1alpha1.Machine, f facts) (plan, error) {
 	_, asked := f.state.Data[kubetypes.KeyReissueAuthkey]
 	asks := asksForKey(f.state, key) || f.silent && named != "" && needsKey(f, key)
 	kept := p.planLogin(f, asks)
-	loggedIn := (!asked || asks && kept) && p.nodeID != "" && p.nodeID != retired && f.device != nil
+	loggedIn := (!asked || asks && kept) && p.nodeID != "" && p.nodeID != f.record.Retired && f.device != nil
 
 	switch {
-	case !kept && (asks || p.lastResort || key == "" && loginRecordOf(f.config).waits()):
+	case !kept && (asks || p.lastResort || key == "" && f.record.Login.waits()):
 		p.asked, p.issueKey, p.retire = true, true, trusted
 		if f.device != nil {
 			p.retire = p.nodeID
@@ -144,14 +129,16 @@ func makePlan(mg *v1alpha1.Machine, f facts) (plan, error) {
 	case loggedIn:
 		// A used key cannot be used again.
 		key = ""
-		p.adopt = trusted != p.nodeID || mg.GetAnnotations()[meta.AnnotationClusterID] != f.clusterID
+		p.tailnet = tailnetOf(f.device)
+		have := mg.GetAnnotations()
+		p.adopt = trusted != p.nodeID || have[meta.AnnotationClusterID] != f.clusterID || p.tailnet != "" && p.tailnet != have[annotationTailnet]
 		if trusted != "" && trusted != p.nodeID {
 			p.replaced = trusted
 		}
-	case named == "" && (key == "" || expired(f.config, f.now)):
+	case named == "" && (key == "" || f.record.expired(f.now)):
 		p.issueKey = true
 	}
-	if p.issueKey && recentlyIssued(f.config, f.now) {
+	if p.issueKey && f.record.recentlyIssued(f.now) {
 		p.issueKey, p.retire = false, ""
 	}
 	if p.issueKey {
@@ -162,11 +149,9 @@ func makePlan(mg *v1alpha1.Machine, f facts) (plan, error) {
 		return p, err
 	}
 	p.config = want
-	p.writeConfig = !bytes.Equal(want, f.config.Data[meta.ConfigKey])
+	p.writeConfig = !bytes.Equal(want, f.config.Data[meta.ConfigKey]) || !p.login.or(f.record.Login).requested(f.config)
 	if loggedIn {
 		have := slices.Sorted(slices.Values(f.device.Tags))
-		p.tailnet = tailnetOf(f.device)
-		p.writeConfig = p.writeConfig || p.tailnet != "" && p.tailnet != f.config.GetAnnotations()[annotationTailnet]
 		p.setTags = len(f.tags) > 0 && !slices.Equal(have, f.tags)
 	}
 	return p, nil
@@ -177,7 +162,7 @@ func makePlan(mg *v1alpha1.Machine, f facts) (plan, error) {
 // again joins as another device, also if it has the state of the one that is gone.
 func needsKey(f facts, key string) bool {
 	gone := f.strange == "" && (f.device == nil || f.device.Authorized && !usable(f.device, f.now))
-	return gone && (key == "" || expired(f.config, f.now))
+	return gone && (key == "" || f.record.expired(f.now))
 }
 
 // nodeIDOfState returns the node ID that a node with this state has after a restart. It is empty
@@ -190,22 +175,17 @@ func nodeIDOfState(state *corev1.Secret) string {
 	return nodestate.NodeID(state.Data)
 }
 
-func issued(config *corev1.Secret) (time.Time, bool) {
-	t, err := time.Parse(time.RFC3339, config.GetAnnotations()[annotationKeyIssued])
-	return t, err == nil
-}
-
-// expired reports whether the key in a config Secret is about to expire. A key of unknown age
-// counts as valid: the node requests another one if it is not.
-func expired(config *corev1.Secret, now time.Time) bool {
-	t, ok := issued(config)
+// expired reports whether the last key is about to expire. A key of unknown age counts as valid: the
+// node requests another one if it is not.
+func (r record) expired(now time.Time) bool {
+	t, ok := r.issued()
 	return ok && now.After(t.Add(keyExpiry-keyRenewal))
 }
 
 // recentlyIssued reports whether the last key is too young for another one. A time in the future
 // comes from another clock and is ignored.
-func recentlyIssued(config *corev1.Secret, now time.Time) bool {
-	t, ok := issued(config)
+func (r record) recentlyIssued(now time.Time) bool {
+	t, ok := r.issued()
 	age := now.Sub(t)
 	return ok && age >= 0 && age < reissueInterval
 }

@@ -33,13 +33,13 @@ func machine(change ...func(*v1alpha1.Machine)) *v1alpha1.Machine {
 	return m
 }
 
-func config(t *testing.T, key string, annotations map[string]string) *corev1.Secret {
+func config(t *testing.T, key string) *corev1.Secret {
 	t.Helper()
 	b, err := nodeConfig(machine(), "", key)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Annotations: annotations}, Data: map[string][]byte{meta.ConfigKey: b}}
+	return &corev1.Secret{Data: map[string][]byte{meta.ConfigKey: b}}
 }
 
 func state(kv ...string) *corev1.Secret {
@@ -50,9 +50,7 @@ func state(kv ...string) *corev1.Secret {
 	return s
 }
 
-func issuedAgo(d time.Duration) map[string]string {
-	return map[string]string{annotationKeyIssued: now.Add(-d).Format(time.RFC3339)}
-}
+func issuedAgo(d time.Duration) record { return record{Key: keyRecord{Issued: now.Add(-d)}} }
 
 func TestMakePlan(t *testing.T) {
 	device := &tailscale.Device{NodeID: "n1", Tags: []string{"tag:k8s"}, Authorized: true}
@@ -61,16 +59,10 @@ func TestMakePlan(t *testing.T) {
 	whole := func(kv ...string) *corev1.Secret {
 		return state(append(kv, "device_id", "n1", "_machinekey", "k", "_profiles", "{}", "_current-profile", "profile-1", "profile-1", `{"Config":{"NodeID":"n1"}}`)...)
 	}
-	failed := func(r loginRecord) map[string]string {
-		s := &corev1.Secret{}
-		if err := r.write(s); err != nil {
-			t.Fatal(err)
-		}
-		return s.Annotations
-	}
+	failed := func(r loginRecord) record { return record{Login: r} }
 	asked := loginRecord{Since: now, Asked: now}
 	retired := issuedAgo(time.Minute)
-	retired[annotationRetired] = "n1"
+	retired.Retired = "n1"
 	cases := map[string]struct {
 		reason   string
 		mod      func(*v1alpha1.Machine)
@@ -78,6 +70,7 @@ func TestMakePlan(t *testing.T) {
 		strange  string
 		state    *corev1.Secret
 		config   *corev1.Secret
+		record   record
 		device   *tailscale.Device
 		tags     []string
 		other    bool
@@ -94,13 +87,15 @@ func TestMakePlan(t *testing.T) {
 		"IssuedInFuture": {
 			reason: "A time in the future comes from another clock, and does not make a machine wait.",
 			state:  state(),
-			config: &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Annotations: issuedAgo(-24 * time.Hour)}},
+			config: &corev1.Secret{},
+			record: issuedAgo(-24 * time.Hour),
 			want:   plan{issueKey: true},
 		},
 		"Joined": {
 			reason: "The machine's device is recorded.",
 			state:  state("device_id", "n1"),
-			config: config(t, "k1", issuedAgo(time.Minute)),
+			config: config(t, "k1"),
+			record: issuedAgo(time.Minute),
 			device: device,
 			want:   plan{nodeID: "n1", adopt: true, writeConfig: true},
 		},
@@ -109,7 +104,8 @@ func TestMakePlan(t *testing.T) {
 			recorded: "n0",
 			strange:  "it is another's",
 			state:    state("device_id", "n1"),
-			config:   config(t, "", issuedAgo(time.Minute)),
+			config:   config(t, ""),
+			record:   issuedAgo(time.Minute),
 			device:   device,
 			tags:     []string{"tag:other"},
 			want:     plan{refused: "it is another's"},
@@ -119,7 +115,8 @@ func TestMakePlan(t *testing.T) {
 			recorded: "n0",
 			strange:  "it is another's",
 			state:    state("device_id", "n1", "reissue_authkey", ""),
-			config:   config(t, "", issuedAgo(time.Minute)),
+			config:   config(t, ""),
+			record:   issuedAgo(time.Minute),
 			device:   device,
 			want:     plan{refused: "it is another's", asked: true, issueKey: true, retire: "n0"},
 		},
@@ -127,26 +124,30 @@ func TestMakePlan(t *testing.T) {
 			reason:   "An invalid node ID is ignored.",
 			recorded: "n0",
 			state:    state("device_id", "../keys/k1", "reissue_authkey", ""),
-			config:   config(t, "", issuedAgo(time.Minute)),
+			config:   config(t, ""),
+			record:   issuedAgo(time.Minute),
 			want:     plan{asked: true, issueKey: true, retire: "n0"},
 		},
 		"WaitsForNode": {
 			reason: "A key that waits is kept.",
 			state:  state(),
-			config: config(t, "k1", issuedAgo(keyExpiry/2)),
+			config: config(t, "k1"),
+			record: issuedAgo(keyExpiry / 2),
 			key:    "k1",
 		},
 		"KeyExpires": {
 			reason: "A key that is about to expire is replaced.",
 			state:  state(),
-			config: config(t, "k1", issuedAgo(keyExpiry)),
+			config: config(t, "k1"),
+			record: issuedAgo(keyExpiry),
 			want:   plan{issueKey: true},
 		},
 		"LoggedIn": {
 			reason:   "A used key leaves the config.",
 			recorded: "n1",
 			state:    state("device_id", "n1"),
-			config:   config(t, "k1", issuedAgo(time.Minute)),
+			config:   config(t, "k1"),
+			record:   issuedAgo(time.Minute),
 			device:   device,
 			want:     plan{nodeID: "n1", writeConfig: true},
 		},
@@ -154,7 +155,8 @@ func TestMakePlan(t *testing.T) {
 			reason:   "A logged-in node needs no step.",
 			recorded: "n1",
 			state:    state("device_id", "n1"),
-			config:   config(t, "", issuedAgo(time.Minute)),
+			config:   config(t, ""),
+			record:   issuedAgo(time.Minute),
 			device:   device,
 			want:     plan{nodeID: "n1"},
 		},
@@ -163,7 +165,8 @@ func TestMakePlan(t *testing.T) {
 			mod:      func(m *v1alpha1.Machine) { m.Spec.ForProvider.AcceptRoutes = true },
 			recorded: "n1",
 			state:    state("device_id", "n1"),
-			config:   config(t, "", issuedAgo(time.Minute)),
+			config:   config(t, ""),
+			record:   issuedAgo(time.Minute),
 			device:   device,
 			want:     plan{nodeID: "n1", writeConfig: true},
 		},
@@ -171,55 +174,57 @@ func TestMakePlan(t *testing.T) {
 			reason: "A key that waits stays in the config that is written.",
 			mod:    func(m *v1alpha1.Machine) { m.Spec.ForProvider.AcceptRoutes = true },
 			state:  state(),
-			config: config(t, "k1", issuedAgo(keyExpiry/2)),
+			config: config(t, "k1"),
+			record: issuedAgo(keyExpiry / 2),
 			want:   plan{writeConfig: true},
 			key:    "k1",
 		},
 		"SilentGone": {
 			reason:   "A node whose version does not ask for keys gets one when its device is gone.",
 			recorded: "n1", silent: true,
-			state: whole(), config: config(t, "", issuedAgo(time.Hour)),
+			state: whole(), config: config(t, ""), record: issuedAgo(time.Hour),
 			want: plan{nodeID: "n1", asked: true, issueKey: true, retire: "n1"},
 		},
 		"SilentExpired": {
 			reason:   "So does one whose device has expired.",
 			recorded: "n1", silent: true,
-			state: whole(), config: config(t, "", issuedAgo(time.Hour)), device: expired,
+			state: whole(), config: config(t, ""), record: issuedAgo(time.Hour), device: expired,
 			want: plan{nodeID: "n1", asked: true, issueKey: true, retire: "n1"},
 		},
 		"SilentKey": {
 			reason:   "One that has a key waits for its next start.",
 			recorded: "n1", silent: true,
-			state: whole(), config: config(t, "k1", retired),
+			state: whole(), config: config(t, "k1"), record: retired,
 			want: plan{nodeID: "n1"}, key: "k1",
 		},
 		"SilentKeyExpires": {
 			reason:   "A key that it has not used is replaced before it expires.",
 			recorded: "n1", silent: true,
-			state: whole(), config: config(t, "k1", issuedAgo(keyExpiry)),
+			state: whole(), config: config(t, "k1"), record: issuedAgo(keyExpiry),
 			want: plan{nodeID: "n1", asked: true, issueKey: true, retire: "n1"},
 		},
 		"SilentUnauthorized": {
 			reason:   "An admin decides about a device that is not authorized.",
 			recorded: "n1", silent: true,
-			state: whole(), config: config(t, "", issuedAgo(time.Hour)), device: unauthorized,
+			state: whole(), config: config(t, ""), record: issuedAgo(time.Hour), device: unauthorized,
 			want: plan{nodeID: "n1"},
 		},
 		"SilentStrange": {
 			reason:   "A device of another machine says nothing about this one.",
 			recorded: "n0", silent: true, strange: "it is another's",
-			state: whole(), config: config(t, "", issuedAgo(time.Hour)), device: device,
+			state: whole(), config: config(t, ""), record: issuedAgo(time.Hour), device: device,
 			want: plan{refused: "it is another's"},
 		},
 		"SilentJoins": {
 			reason: "A node that has not joined keeps its key.", silent: true,
-			state: state(), config: config(t, "k1", issuedAgo(time.Minute)), key: "k1",
+			state: state(), config: config(t, "k1"), record: issuedAgo(time.Minute), key: "k1",
 		},
 		"NodeIDFromProfile": {
 			reason:   "tailscaled writes its node ID down before containerboot does.",
 			recorded: "n1",
 			state:    state("_machinekey", "k", "_profiles", "{}", "_current-profile", "profile-1", "profile-1", `{"Config":{"NodeID":"n1"}}`),
-			config:   config(t, "", issuedAgo(time.Minute)),
+			config:   config(t, ""),
+			record:   issuedAgo(time.Minute),
 			device:   device,
 			want:     plan{nodeID: "n1"},
 		},
@@ -227,7 +232,8 @@ func TestMakePlan(t *testing.T) {
 			reason:   "A node that lacks a part of its identity needs a key: it would start as another one, or as none.",
 			recorded: "n1",
 			state:    state("device_id", "n1", "_profiles", "{}", "_current-profile", "profile-1", "profile-1", `{"Config":{"NodeID":"n1"}}`),
-			config:   config(t, "", issuedAgo(time.Hour)),
+			config:   config(t, ""),
+			record:   issuedAgo(time.Hour),
 			device:   device,
 			want:     plan{issueKey: true},
 		},
@@ -235,7 +241,8 @@ func TestMakePlan(t *testing.T) {
 			reason:   "A joining node has such a state briefly, and keeps its key.",
 			recorded: "n1",
 			state:    state("device_id", "n1", "_machinekey", "k"),
-			config:   config(t, "k1", issuedAgo(time.Minute)),
+			config:   config(t, "k1"),
+			record:   issuedAgo(time.Minute),
 			device:   device,
 			key:      "k1",
 		},
@@ -243,7 +250,8 @@ func TestMakePlan(t *testing.T) {
 			reason:   "A device gets the tags that are wanted now.",
 			recorded: "n1",
 			state:    state("device_id", "n1"),
-			config:   config(t, "", issuedAgo(time.Minute)),
+			config:   config(t, ""),
+			record:   issuedAgo(time.Minute),
 			device:   device,
 			tags:     []string{"tag:k8s", "tag:more"},
 			want:     plan{nodeID: "n1", setTags: true},
@@ -251,14 +259,16 @@ func TestMakePlan(t *testing.T) {
 		"DeviceDeleted": {
 			reason: "A node whose device was deleted requests a key by itself.",
 			state:  state("device_id", "n1"),
-			config: config(t, "", issuedAgo(time.Minute)),
+			config: config(t, ""),
+			record: issuedAgo(time.Minute),
 			want:   plan{nodeID: "n1"},
 		},
 		"AskedWithWholeState": {
 			reason:   "A node that could not log in for a moment keeps its device, and gets no key: its request is withdrawn.",
 			recorded: "n1",
 			state:    whole("reissue_authkey", ""),
-			config:   config(t, "", issuedAgo(time.Hour)),
+			config:   config(t, ""),
+			record:   issuedAgo(time.Hour),
 			device:   device,
 			want:     plan{nodeID: "n1", login: &asked, failing: true, withdraw: true},
 		},
@@ -266,7 +276,8 @@ func TestMakePlan(t *testing.T) {
 			reason:   "The key that a node has used does not help it, and leaves the config.",
 			recorded: "n1",
 			state:    whole("reissue_authkey", "k1"),
-			config:   config(t, "k1", issuedAgo(time.Hour)),
+			config:   config(t, "k1"),
+			record:   issuedAgo(time.Hour),
 			device:   device,
 			want:     plan{nodeID: "n1", login: &asked, failing: true, withdraw: true, writeConfig: true},
 		},
@@ -274,7 +285,8 @@ func TestMakePlan(t *testing.T) {
 			reason:   "A node whose key has expired gets a key at once.",
 			recorded: "n1",
 			state:    whole("reissue_authkey", ""),
-			config:   config(t, "", issuedAgo(time.Hour)),
+			config:   config(t, ""),
+			record:   issuedAgo(time.Hour),
 			device:   expired,
 			want:     plan{nodeID: "n1", asked: true, issueKey: true, retire: "n1"},
 		},
@@ -282,7 +294,8 @@ func TestMakePlan(t *testing.T) {
 			reason:   "A node whose device is not authorized gets a key at once.",
 			recorded: "n1",
 			state:    whole("reissue_authkey", ""),
-			config:   config(t, "", issuedAgo(time.Hour)),
+			config:   config(t, ""),
+			record:   issuedAgo(time.Hour),
 			device:   unauthorized,
 			want:     plan{nodeID: "n1", asked: true, issueKey: true, retire: "n1"},
 		},
@@ -290,29 +303,33 @@ func TestMakePlan(t *testing.T) {
 			reason:   "A node whose device is gone gets a key at once.",
 			recorded: "n1",
 			state:    whole("reissue_authkey", ""),
-			config:   config(t, "", issuedAgo(time.Hour)),
+			config:   config(t, ""),
+			record:   issuedAgo(time.Hour),
 			want:     plan{nodeID: "n1", asked: true, issueKey: true, retire: "n1"},
 		},
 		"GoneWhileItWaits": {
 			reason:   "A node whose request was withdrawn still waits for a key, and gets one when its device is gone.",
 			recorded: "n1",
 			state:    whole(),
-			config:   config(t, "", failed(asked)),
+			config:   config(t, ""),
+			record:   failed(asked),
 			want:     plan{nodeID: "n1", asked: true, issueKey: true, retire: "n1"},
 		},
 		"RestartDue": {
 			reason:   "The container is restarted after a while.",
 			recorded: "n1",
 			state:    whole(),
-			config:   config(t, "", failed(loginRecord{Since: now.Add(-time.Minute), Asked: now.Add(-30 * time.Second)})),
+			config:   config(t, ""),
+			record:   failed(loginRecord{Since: now.Add(-time.Minute), Asked: now.Add(-30 * time.Second)}),
 			device:   device,
-			want:     plan{nodeID: "n1", failing: true, restart: true, login: &loginRecord{Since: now.Add(-time.Minute), Restarts: 1, Restarted: now}},
+			want:     plan{nodeID: "n1", failing: true, restart: true, writeConfig: true, login: &loginRecord{Since: now.Add(-time.Minute), Restarts: 1, Restarted: now}},
 		},
 		"LastResort": {
 			reason:   "A node that cannot log in after all restarts, while another machine can, becomes another device.",
 			recorded: "n1",
 			state:    whole("reissue_authkey", ""),
-			config:   config(t, "", failed(loginRecord{Since: now.Add(-time.Hour), Restarts: 4, Restarted: now.Add(-time.Minute)})),
+			config:   config(t, ""),
+			record:   failed(loginRecord{Since: now.Add(-time.Hour), Restarts: 4, Restarted: now.Add(-time.Minute)}),
 			device:   device,
 			other:    true,
 			want:     plan{nodeID: "n1", asked: true, issueKey: true, retire: "n1", lastResort: true},
@@ -320,34 +337,39 @@ func TestMakePlan(t *testing.T) {
 		"AskedWithoutKey": {
 			reason: "A node that requests a key, has no state and never had a key gets one, and its device is deleted.",
 			state:  state("device_id", "n1", "reissue_authkey", ""),
-			config: config(t, "", issuedAgo(time.Minute)),
+			config: config(t, ""),
+			record: issuedAgo(time.Minute),
 			device: device,
 			want:   plan{nodeID: "n1", asked: true, issueKey: true, retire: "n1"},
 		},
 		"AskedAboutThisKey": {
 			reason: "A node that could not use the key in its config gets another.",
 			state:  state("reissue_authkey", "k1"),
-			config: config(t, "k1", issuedAgo(time.Minute)),
+			config: config(t, "k1"),
+			record: issuedAgo(time.Minute),
 			want:   plan{asked: true, issueKey: true},
 		},
 		"AskedLostState": {
 			reason:   "The device of a node that lost its state is deleted too.",
 			recorded: "n0",
 			state:    state("reissue_authkey", "k1"),
-			config:   config(t, "k1", issuedAgo(time.Minute)),
+			config:   config(t, "k1"),
+			record:   issuedAgo(time.Minute),
 			want:     plan{asked: true, issueKey: true, retire: "n0"},
 		},
 		"AskedAgainTooSoon": {
 			reason: "Keys are not minted faster than allowed.",
 			state:  state("reissue_authkey", "k1"),
-			config: config(t, "k1", issuedAgo(time.Second)),
+			config: config(t, "k1"),
+			record: issuedAgo(time.Second),
 			want:   plan{asked: true},
 			key:    "k1",
 		},
 		"Answered": {
 			reason: "A request about an older key was answered: the newer key stays until it is used.",
 			state:  state("device_id", "n1", "reissue_authkey", "k1"),
-			config: config(t, "k2", retired),
+			config: config(t, "k2"),
+			record: retired,
 			device: device,
 			want:   plan{nodeID: "n1"},
 			key:    "k2",
@@ -355,7 +377,8 @@ func TestMakePlan(t *testing.T) {
 		"RetiredDeviceStillWrittenDown": {
 			reason: "The key stays while the state names the retired device.",
 			state:  state("device_id", "n1"),
-			config: config(t, "k2", retired),
+			config: config(t, "k2"),
+			record: retired,
 			device: device,
 			want:   plan{nodeID: "n1"},
 			key:    "k2",
@@ -364,7 +387,8 @@ func TestMakePlan(t *testing.T) {
 			reason:   "A node that joined again leaves a device behind.",
 			recorded: "n0",
 			state:    state("device_id", "n1"),
-			config:   config(t, "", issuedAgo(time.Minute)),
+			config:   config(t, ""),
+			record:   issuedAgo(time.Minute),
 			device:   device,
 			want:     plan{nodeID: "n1", adopt: true, replaced: "n0"},
 		},
@@ -383,7 +407,7 @@ func TestMakePlan(t *testing.T) {
 			if tc.mod != nil {
 				tc.mod(mg)
 			}
-			got, err := makePlan(mg, facts{state: tc.state, config: tc.config, device: tc.device, strange: tc.strange, tags: tags, otherLogin: tc.other, silent: tc.silent, now: now})
+			got, err := makePlan(mg, facts{state: tc.state, config: tc.config, record: tc.record, device: tc.device, strange: tc.strange, tags: tags, otherLogin: tc.other, silent: tc.silent, now: now})
 			if err != nil {
 				t.Fatalf("\n%s\nmakePlan(...): %v", tc.reason, err)
 			}

@@ -19,7 +19,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// annotationTailnet is the DNS name of the tailnet of the machine's device, taken from the device's
+// annotationTailnet is on a Machine: the DNS name of the tailnet of its device, taken from the device's
 // name. Another credential, spec.tailnet of the provider config, or another provider config may
 // later lead to a different tailnet, where the device would be neither found nor deleted.
 const annotationTailnet = "gateway.tailscale.com/tailnet"
@@ -36,11 +36,11 @@ func tailnetOf(d *tailscale.Device) string {
 // elsewhere returns why a machine that joined one tailnet must not be managed in the tailnet of its
 // current provider config. It is empty if both are the same tailnet, even if that was renamed: the
 // device still exists there.
-func (e *external) elsewhere(ctx context.Context, mg *v1alpha1.Machine, config *corev1.Secret) (string, error) {
-	if config == nil || config.GetAnnotations()[annotationTailnet] == "" {
+func (e *external) elsewhere(ctx context.Context, mg *v1alpha1.Machine, r record, config *corev1.Secret) (string, error) {
+	joined, object := joinedTailnet(mg, r, config)
+	if joined == "" {
 		return "", nil
 	}
-	joined := config.GetAnnotations()[annotationTailnet]
 	now, err := e.api.Domain(ctx)
 	if err != nil {
 		return "", errors.Wrap(err, "cannot learn the tailnet's domain")
@@ -56,7 +56,7 @@ func (e *external) elsewhere(ctx context.Context, mg *v1alpha1.Machine, config *
 		return "", nil
 	}
 	return fmt.Sprintf("the machine's device %s is in the tailnet %s, and the provider config now leads to %s; lead it back until the Machine is deleted, "+
-		"or delete the device in the admin console and take the annotation %s off the Secret %s", meta.NodeIDOf(mg), joined, now, annotationTailnet, config.GetName()), nil
+		"or delete the device in the admin console and take the annotation %s off the %s", meta.NodeIDOf(mg), joined, now, annotationTailnet, object), nil
 }
 
 // tailnetChanged returns the condition of a machine whose provider config leads to another tailnet.

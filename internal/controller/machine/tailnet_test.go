@@ -68,7 +68,7 @@ func TestTailnetRenamed(t *testing.T) {
 	d.Name = "default-edge-ingress-0.renamed.ts.net"
 	w.api.devices["n1"] = d
 	w.settle()
-	if got := w.secret("edge-ingress-0-config").GetAnnotations()[annotationTailnet]; w.ready().Status != corev1.ConditionTrue || got != "renamed.ts.net" {
+	if got := w.mg.GetAnnotations()[annotationTailnet]; w.ready().Status != corev1.ConditionTrue || got != "renamed.ts.net" {
 		t.Errorf("want the machine to be Ready in the tailnet's new name, got %q, %v", got, w.ready())
 	}
 	deleted := metav1.NewTime(w.now)

@@ -174,8 +174,9 @@ func TestUpgrade(t *testing.T) {
 			w.api.use("k1", "n1", now)
 			w.mg.Status.AtProvider.NodeID = "n1"
 			config := w.secret("edge-ingress-0-config")
-			delete(config.Annotations, annotationKeyTags)
+			config.Annotations = map[string]string{oldKeyID: "k1", oldIssued: now.Format(time.RFC3339)}
 			config.Data = nil
+			w.unrecord()
 			if err := w.kube.Update(t.Context(), config); err != nil {
 				t.Fatal(err)
 			}
@@ -209,7 +210,7 @@ func TestAdoptKeepsReport(t *testing.T) {
 	}
 	e := w.external()
 	for _, id := range []string{"n1", "n2"} {
-		if err := e.adopt(t.Context(), w.mg, id); err != nil {
+		if err := e.adopt(t.Context(), w.mg, id, ""); err != nil {
 			t.Fatalf("adopt(...): %v", err)
 		}
 		if meta.NodeIDOf(w.mg) != id || w.mg.Status.Agent == nil || w.mg.Status.Agent.PodIP != "10.0.0.7" {
@@ -217,7 +218,7 @@ func TestAdoptKeepsReport(t *testing.T) {
 		}
 	}
 	stale := machine(func(m *v1alpha1.Machine) { m.SetAnnotations(map[string]string{meta.AnnotationNodeID: "n1"}) })
-	if err := e.adopt(t.Context(), stale, "n3"); err == nil {
+	if err := e.adopt(t.Context(), stale, "n3", ""); err == nil {
 		t.Error("adopt(...): want a conflict where the cache lacks the last device")
 	}
 }

@@ -72,7 +72,7 @@ func (f *fakeAPI) SetDeviceTags(_ context.Context, _ string, tags []string) erro
 func (f *fakeAPI) CreateAuthKey(_ context.Context, r tailscale.AuthKeyRequest) (*tailscale.Key, error) {
 	f.minted++
 	id := "k" + strconv.Itoa(f.minted)
-	k := tailscale.Key{ID: id, Description: r.Description, Tags: r.Tags}
+	k := tailscale.Key{ID: id, KeyType: tailscale.KeyTypeAuth, Description: r.Description, Tags: r.Tags, Created: now}
 	f.keys[id] = k
 	k.Key = "tskey-auth-" + id
 	return &k, nil
@@ -89,7 +89,7 @@ func (f *fakeAPI) AuthKey(_ context.Context, id string) (*tailscale.Key, error) 
 func (f *fakeAPI) KeysByDescription(_ context.Context, d string) ([]tailscale.Key, error) {
 	var out []tailscale.Key
 	for _, k := range f.keys {
-		if k.Description == d && !k.Invalid {
+		if k.Description == d && !k.Invalid && tailscale.IsAuthKey(k) {
 			out = append(out, k)
 		}
 	}
@@ -122,7 +122,7 @@ func (f *fakeAPI) offline(nodeID string) {
 // A world has a cluster, a tailnet and a machine.
 type world struct {
 	t    *testing.T
-	kube client.Client
+	kube client.WithWatch
 	api  *fakeAPI
 	mg   *v1alpha1.Machine
 	now  time.Time
@@ -218,6 +218,33 @@ func (w *world) authKey() string {
 	return authKeyOf(w.secret("edge-ingress-0-config").Data[meta.ConfigKey])
 }
 
+// record returns the machine's record.
+func (w *world) record() record {
+	w.t.Helper()
+	r, err := recordOf(w.mg)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return r
+}
+
+// unrecord removes the machine's record, as if an earlier version had managed the machine.
+func (w *world) unrecord() {
+	w.t.Helper()
+	stored := &v1alpha1.Machine{}
+	if err := w.kube.Get(w.t.Context(), client.ObjectKeyFromObject(w.mg), stored); err != nil {
+		w.t.Fatalf("cannot get Machine: %v", err)
+	}
+	for _, m := range []*v1alpha1.Machine{stored, w.mg} {
+		delete(m.Annotations, annotationRecord)
+		delete(m.Annotations, annotationTailnet)
+	}
+	if err := w.kube.Update(w.t.Context(), stored); err != nil {
+		w.t.Fatalf("cannot update Machine: %v", err)
+	}
+	w.mg.SetResourceVersion(stored.GetResourceVersion())
+}
+
 // write changes the state Secret as a pod does.
 func (w *world) write(data map[string]string) {
 	w.t.Helper()
@@ -234,8 +261,10 @@ func (w *world) write(data map[string]string) {
 // empty fails the test if anything of the machine is left.
 func (w *world) empty() {
 	w.t.Helper()
-	if len(w.api.keys) != 0 {
-		w.t.Errorf("keys are left: %v", slices.Collect(maps.Keys(w.api.keys)))
+	for id, k := range w.api.keys {
+		if !k.Invalid {
+			w.t.Errorf("key %s is left", id)
+		}
 	}
 	if len(w.api.devices) != 0 {
 		w.t.Errorf("devices are left: %v", slices.Collect(maps.Keys(w.api.devices)))

@@ -53,26 +53,46 @@ type Permit struct {
 	// Config is the UID of the provider config that allowed it last.
 	Config types.UID
 
-	// Claims stands for what the resource's spec claimed of the tailnet when it was allowed. It is
-	// empty in permits that are older than grants.
+	// Claims stands for what the resource claimed of the tailnet when it was allowed. It is empty in
+	// permits that are older than grants. It contains no space.
 	Claims string
+
+	// Made stands for what the resource is known to have made in the tailnet of the config, for kinds
+	// that need to recognize it without its marks. It contains no space.
+	Made string
 }
+
+// none is the stored form of absent claims before other fields.
+const none = "-"
 
 // String returns the stored form of the permit.
 func (p Permit) String() string {
-	return strings.TrimSuffix(strings.Join([]string{p.Kind, p.Namespace, string(p.Config), p.Claims}, " "), " ")
+	f := []string{p.Kind, p.Namespace, string(p.Config), p.Claims, p.Made}
+	switch {
+	case p.Made == "" && p.Claims == "":
+		f = f[:3]
+	case p.Made == "":
+		f = f[:4]
+	case p.Claims == "":
+		f[3] = none
+	}
+	return strings.Join(f, " ")
 }
 
 // parse returns the permit with a stored form. It returns an empty permit if the form is invalid.
 func parse(s []byte) Permit {
 	f := strings.Fields(string(s))
-	switch len(f) {
-	case 3:
-		return Permit{Kind: f[0], Namespace: f[1], Config: types.UID(f[2])}
-	case 4:
-		return Permit{Kind: f[0], Namespace: f[1], Config: types.UID(f[2]), Claims: f[3]}
+	if len(f) < 3 || len(f) > 5 {
+		return Permit{}
 	}
-	return Permit{}
+	p := Permit{Kind: f[0], Namespace: f[1], Config: types.UID(f[2])}
+	if len(f) > 3 && f[3] != none {
+		p.Claims = f[3]
+	}
+	if len(f) > 4 {
+		p.Made = f[4]
+	}
+	return p
 }
 
 // A Record holds permits. It is safe for concurrent use.
@@ -121,12 +141,30 @@ func (r *Record) Get(ctx context.Context, uid, config types.UID) (Permit, bool, 
 	return p, ok && p.Config == config, nil
 }
 
-// Add adds a permit, unless the record has it. The permit is stored when Add returns.
+// Add adds a permit, unless the record has it. What the resource made by the same config stays. The
+// permit is stored when Add returns.
 func (r *Record) Add(ctx context.Context, uid types.UID, p Permit) error {
 	return r.edit(ctx, shardOf(uid), func(data map[string][]byte) bool {
+		if old := parse(data[string(uid)]); old.Config == p.Config {
+			p.Made = old.Made
+		}
 		if string(data[string(uid)]) == p.String() {
 			return false
 		}
+		data[string(uid)] = []byte(p.String())
+		return true
+	})
+}
+
+// Remember sets what a resource made, in the permit that a config gave it. Without such a permit it
+// does nothing.
+func (r *Record) Remember(ctx context.Context, uid, config types.UID, made string) error {
+	return r.edit(ctx, shardOf(uid), func(data map[string][]byte) bool {
+		p := parse(data[string(uid)])
+		if p.Config != config || p.Made == made {
+			return false
+		}
+		p.Made = made
 		data[string(uid)] = []byte(p.String())
 		return true
 	})

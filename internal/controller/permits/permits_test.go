@@ -166,3 +166,40 @@ func TestRecordConcurrently(t *testing.T) {
 		t.Errorf("want 50 permits, got %d", got)
 	}
 }
+
+// TestRemember shows how long the record remembers what a resource made.
+func TestRemember(t *testing.T) {
+	kube := fake.NewClientBuilder().Build()
+	r := New(kube, "system")
+	step := func(reason string, do func(r *Record) error, want string) {
+		t.Helper()
+		if err := do(r); err != nil {
+			t.Fatalf("\n%s\n%v", reason, err)
+		}
+		// The record is read again, as after a restart.
+		p, _, err := New(kube, "system").Get(t.Context(), "uid", "home")
+		if err != nil || p.Made != want {
+			t.Errorf("\n%s\nwant %q, got %q, %v", reason, want, p.Made, err)
+		}
+	}
+	step("A resource without a permit has no record.", func(r *Record) error { return r.Remember(t.Context(), "uid", "home", "svc:web,a") }, "")
+	for _, claims := range []string{"", "c1", "c2"} {
+		p := Permit{Kind: "VIPService", Namespace: "apps", Config: "home", Claims: claims}
+		step("A permit is added.", func(r *Record) error { return r.Add(t.Context(), "uid", p) }, map[bool]string{true: "svc:web,a"}[claims != ""])
+		step("What the resource made is remembered.", func(r *Record) error { return r.Remember(t.Context(), "uid", "home", "svc:web,a") }, "svc:web,a")
+		got, ok, err := r.Get(t.Context(), "uid", "home")
+		p.Made = "svc:web,a"
+		if err != nil || !ok || got != p {
+			t.Errorf("want the permit %v, got %v, %v", p, got, err)
+		}
+	}
+	step("Another config leads to another tailnet.", func(r *Record) error {
+		return r.Remember(t.Context(), "uid", "other", "svc:web,b")
+	}, "svc:web,a")
+	step("What was made there is another thing.", func(r *Record) error {
+		if err := r.Add(t.Context(), "uid", Permit{Kind: "VIPService", Namespace: "apps", Config: "other"}); err != nil {
+			return err
+		}
+		return r.Add(t.Context(), "uid", Permit{Kind: "VIPService", Namespace: "apps", Config: "home"})
+	}, "")
+}

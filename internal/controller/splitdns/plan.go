@@ -13,6 +13,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
@@ -31,6 +32,27 @@ type servers map[string][]string
 func readRecord(o metav1.Object) (servers, error) {
 	r := servers{}
 	return r, annotationRecord.Read(o, &r)
+}
+
+// facts returns the nameservers that an object has added, and, unless it is being deleted, those that
+// it wants, each with its domain.
+func facts(mg *v1alpha1.SplitDNS) ([]string, error) {
+	all, err := readRecord(mg)
+	if err != nil {
+		return nil, err
+	}
+	if !xpmeta.WasDeleted(mg) {
+		for d, as := range wantedServers(mg.Spec.ForProvider) {
+			all[d] = append(all[d], as...)
+		}
+	}
+	var out []string
+	for d, as := range all {
+		for _, a := range as {
+			out = append(out, d+" "+a)
+		}
+	}
+	return out, nil
 }
 
 // A situation holds all inputs of a plan.

@@ -72,7 +72,7 @@ func (f *ownAPI) DevicesAt(context.Context, tailscale.Staleness) ([]tailscale.De
 // ownSharing returns a cluster's share of a service at a given time.
 func ownSharing(f *ownAPI, cl claims, hosts *hostsCache) *sharing {
 	return &sharing{external: &external{
-		connection: connection{api: f, clusterID: ownCluster},
+		connection: connection{api: f, clusterID: ownCluster, memory: new(memo)},
 		claims: func(_ context.Context, _, service string) (claims, error) {
 			if service != ownName {
 				return nil, errors.Errorf("asked for the claims about %s", service)

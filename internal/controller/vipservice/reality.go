@@ -5,7 +5,7 @@ package vipservice
 
 import (
 	"context"
-	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,27 +35,61 @@ func (e *external) mayCreate(ctx context.Context, mg *v1alpha1.VIPService) error
 }
 
 // lostAnnotations reports whether a service belongs to the object although its annotations no
-// longer say so: it has both addresses that the object has seen on its service, and no owner's
-// mark. An edit in the admin console or by Terraform may drop annotations, and whether the API
-// keeps all of them is not documented.
-func lostAnnotations(mg *v1alpha1.VIPService, s *tailscale.Service) bool {
-	seen := mg.Status.AtProvider.Addresses
-	return registry.Unmarked(s) && mg.Status.AtProvider.Name == s.Name && len(seen) > 1 && slices.Equal(seen, sortAddresses(s.Addrs))
+// longer say so: it has the name and both addresses of the service that the object is known to have
+// made, and no owner's mark. An edit in the admin console or by Terraform may drop annotations, and
+// whether the API keeps all of them is not documented. What the object made is in the provider's
+// memory: users with access to the namespace may write the object's status.
+func (e *external) lostAnnotations(ctx context.Context, s *tailscale.Service) (bool, error) {
+	if !registry.Unmarked(s) || len(s.Addrs) < 2 {
+		return false, nil
+	}
+	made, err := e.memory.Recall(ctx)
+	return err == nil && made == identity(s), err
+}
+
+// remember records that a service is the object's.
+func (e *external) remember(ctx context.Context, s *tailscale.Service) error {
+	if len(s.Addrs) < 2 {
+		return nil
+	}
+	return e.memory.Remember(ctx, identity(s))
+}
+
+// madeAddresses returns the addresses of the object's service of this name, as far as they are remembered.
+func (e *external) madeAddresses(ctx context.Context, name string) ([]string, error) {
+	made, err := e.memory.Recall(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if addresses, ok := strings.CutPrefix(made, name+","); ok {
+		return strings.Split(addresses, ","), nil
+	}
+	return nil, nil
+}
+
+// identity returns the name and the addresses of a service.
+func identity(s *tailscale.Service) string {
+	return strings.Join(append([]string{s.Name}, sortAddresses(s.Addrs)...), ",")
 }
 
 // observeAnnotations sets the condition that shows whether the tailnet keeps the service's
 // annotations. It reports missing annotations from the second observation on: a single loss may be
 // a user's edit.
-func (e *external) observeAnnotations(mg *v1alpha1.VIPService, s *tailscale.Service, want tailscale.Service) {
+func (e *external) observeAnnotations(ctx context.Context, mg *v1alpha1.VIPService, s *tailscale.Service, want tailscale.Service) error {
+	lost, err := e.lostAnnotations(ctx, s)
+	if err != nil {
+		return err
+	}
 	c := xpv2.Condition{Type: meta.TypeAnnotationsKept, LastTransitionTime: metav1.Now()}
 	switch kept := s.HasAnnotations(want.Annotations); {
-	case !kept && e.hosts.countLost(mg.GetUID(), lostAnnotations(mg, s)):
+	case !kept && e.hosts.countLost(mg.GetUID(), lost):
 		c.Status, c.Reason = corev1.ConditionFalse, meta.ReasonAnnotationsLost
 		c.Message = "The tailnet does not keep the annotations of the service, which say whose it is: something else edits the service, or its annotations are over a limit of Tailscale. The service works; do not share it, and find what edits it"
 	case kept && mg.GetCondition(meta.TypeAnnotationsKept).Status == corev1.ConditionFalse:
 		c.Status, c.Reason = corev1.ConditionTrue, meta.ReasonAnnotationsKept
 	default:
-		return
+		return nil
 	}
 	mg.SetConditions(c)
+	return nil
 }

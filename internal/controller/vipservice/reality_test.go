@@ -162,30 +162,37 @@ func TestMachineHasName(t *testing.T) {
 
 func TestLostAnnotations(t *testing.T) {
 	bare := func(s *tailscale.Service) { s.Annotations = nil }
-	seen := func(v *v1alpha1.VIPService) {
+	const seen = "svc:web,100.64.0.1,fd7a::1"
+	forged := func(v *v1alpha1.VIPService) {
 		v.Status.AtProvider.Name, v.Status.AtProvider.Addresses = "svc:web", []string{"100.64.0.1", "fd7a::1"}
 	}
 	cases := map[string]struct {
 		reason  string
 		mg      *v1alpha1.VIPService
+		made    memo
 		service tailscale.Service
 		ours    bool
 	}{
-		"Ours":       {reason: "A service with our name and addresses, and without a mark, is ours.", mg: object(seen), service: service(bare), ours: true},
+		"Ours":       {reason: "A service with our name and addresses, and without a mark, is ours.", mg: object(), made: seen, service: service(bare), ours: true},
+		"Forged":     {reason: "A status that a user wrote makes no service ours.", mg: object(forged), service: service(bare)},
+		"OtherName":  {reason: "Nor do addresses of a service with another name.", mg: object(forged), made: "svc:other,100.64.0.1,fd7a::1", service: service(bare)},
 		"NeverSeen":  {reason: "A service that we have never seen is not ours.", mg: object(), service: service(bare)},
-		"OtherAddrs": {reason: "A service with other addresses is not ours.", mg: object(seen), service: service(bare, func(s *tailscale.Service) { s.Addrs = []string{"100.64.0.2", "fd7a::1"} })},
-		"Theirs":     {reason: "A service with another mark is not ours.", mg: object(seen), service: service(twinService)},
-		"Operator":   {reason: "A service of Tailscale's operator is not ours.", mg: object(seen), service: service(bare, func(s *tailscale.Service) { s.Annotations = map[string]string{} }, refs(`{"ownerRefs":[{"operatorID":"n1"}]}`))},
+		"OtherAddrs": {reason: "A service with other addresses is not ours.", mg: object(), made: seen, service: service(bare, func(s *tailscale.Service) { s.Addrs = []string{"100.64.0.2", "fd7a::1"} })},
+		"Theirs":     {reason: "A service with another mark is not ours.", mg: object(), made: seen, service: service(twinService)},
+		"Operator":   {reason: "A service of Tailscale's operator is not ours.", mg: object(), made: seen, service: service(bare, func(s *tailscale.Service) { s.Annotations = map[string]string{} }, refs(`{"ownerRefs":[{"operatorID":"n1"}]}`))},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			f := &fakeAPI{services: map[string]tailscale.Service{"svc:web": tc.service}}
+			f := &fakeAPI{services: map[string]tailscale.Service{"svc:web": tc.service}, made: tc.made}
 			e, _ := connect(t, f, nil, tc.mg)
 			o, err := e.Observe(t.Context(), tc.mg)
 			if (err == nil) != tc.ours {
 				t.Fatalf("\n%s\nObserve(...): %v, %v", tc.reason, o, err)
 			}
 			if !tc.ours {
+				if _, err := e.Delete(t.Context(), tc.mg); err != nil || len(f.services) != 1 {
+					t.Errorf("\n%s\nDelete(...): want the service left, got %v, %v", tc.reason, err, f.services)
+				}
 				return
 			}
 			if _, err := e.Update(t.Context(), tc.mg); err != nil {
@@ -206,6 +213,41 @@ func TestLostAnnotations(t *testing.T) {
 				t.Errorf("\n%s\nDelete(...): want the service gone, got %v, %v", tc.reason, err, f.services)
 			}
 		})
+	}
+}
+
+// TestMadeIsRemembered shows that an object recognizes its service without annotations after it made
+// or saw the service, and after that only.
+func TestMadeIsRemembered(t *testing.T) {
+	for name, services := range map[string]map[string]tailscale.Service{"Made": {}, "Seen": {"svc:web": service()}} {
+		t.Run(name, func(t *testing.T) {
+			f, mg := &fakeAPI{services: services}, object()
+			e, _ := connect(t, f, nil, mg)
+			o, err := e.Observe(t.Context(), mg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !o.ResourceExists {
+				if _, err := e.Create(t.Context(), mg); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s := f.services["svc:web"]
+			if want := memo(identity(&s)); f.made != want {
+				t.Errorf("want %q to be remembered, got %q", want, f.made)
+			}
+			s.Annotations = nil
+			f.services["svc:web"] = s
+			mg.Status = v1alpha1.VIPServiceStatus{}
+			if o, err := e.Observe(t.Context(), mg); err != nil || !o.ResourceExists {
+				t.Errorf("Observe(...): want the service to be recognized, got %v, %v", o, err)
+			}
+		})
+	}
+	f, mg := &fakeAPI{services: map[string]tailscale.Service{"svc:web": service(twinService)}}, object()
+	e, _ := connect(t, f, nil, mg)
+	if _, err := e.Observe(t.Context(), mg); err == nil || f.made != "" {
+		t.Errorf("Observe(...) of the service of another: want an error and nothing to be remembered, got %v, %q", err, f.made)
 	}
 }
 

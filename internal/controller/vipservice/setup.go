@@ -49,7 +49,7 @@ func Kind(o setup.Options) kinds.Kind[*v1alpha1.VIPService] {
 					if err != nil {
 						return connection{}, err
 					}
-					return connection{api: c.Client, clusterID: c.ClusterID, tailnet: mg.GetProviderConfigReference().Name}, nil
+					return connection{api: c.Client, clusterID: c.ClusterID, tailnet: mg.GetProviderConfigReference().Name, memory: c.Memory}, nil
 				},
 				claims:    readClaims(env.Kube),
 				lives:     ownerExists(env.Kube),

@@ -90,6 +90,11 @@ func (e *sharing) Observe(ctx context.Context, mg *v1alpha1.VIPService) (managed
 	if s == nil {
 		mg.SetConditions(xpv2.Creating().WithMessage("The shared service does not exist; it is made, with the address that it had"))
 	}
+	if own := v.Service(registry.RecordName(name, self.Cluster)); own != nil && own.Annotations[meta.AnnotationOwner] == self.Owner() && s != nil && registry.Shared(s) {
+		if err := e.remember(ctx, s); err != nil {
+			return managed.ExternalObservation{}, err
+		}
+	}
 	mg.SetConditions(conflict(registry.Conflict(v, self, want, s)))
 	if s != nil {
 		e.observeAddress(mg, before, s)
@@ -196,6 +201,10 @@ func (e *sharing) want(ctx context.Context, mg *v1alpha1.VIPService, v registry.
 			return registry.Want{}, err
 		}
 	}
+	seen, err := e.madeAddresses(ctx, string(p.Name))
+	if err != nil {
+		return registry.Want{}, err
+	}
 	return registry.Want{
 		Service:      string(p.Name),
 		DisplayName:  p.DisplayName,
@@ -213,6 +222,7 @@ func (e *sharing) want(ctx context.Context, mg *v1alpha1.VIPService, v registry.
 		Nodes:        slices.Sorted(maps.Keys(cl)),
 		Addresses:    mg.Status.AtProvider.Addresses,
 		OwnAddresses: mg.Status.AtProvider.OwnAddresses,
+		Seen:         seen,
 	}, nil
 }
 
@@ -285,7 +295,11 @@ func (e *sharing) observeDetaching(ctx context.Context, mg *v1alpha1.VIPService)
 		return managed.ExternalObservation{}, err
 	}
 	e.seen = v.ServicesAt
-	actions, err := registry.Detach(v, e.self(mg), leaving(mg), e.detaching.get(mg.GetUID()))
+	want, err := e.leaving(ctx, mg)
+	if err != nil {
+		return managed.ExternalObservation{}, err
+	}
+	actions, err := registry.Detach(v, e.self(mg), want, e.detaching.get(mg.GetUID()))
 	if err != nil {
 		return managed.ExternalObservation{}, err
 	}
@@ -298,14 +312,19 @@ func (e *sharing) observeDetaching(ctx context.Context, mg *v1alpha1.VIPService)
 }
 
 // leaving returns the registry's input for a service that this cluster stops sharing.
-func leaving(mg *v1alpha1.VIPService) registry.Want {
-	return registry.Want{Service: string(mg.Spec.ForProvider.Name), Addresses: mg.Status.AtProvider.Addresses}
+func (e *sharing) leaving(ctx context.Context, mg *v1alpha1.VIPService) (registry.Want, error) {
+	name := string(mg.Spec.ForProvider.Name)
+	seen, err := e.madeAddresses(ctx, name)
+	return registry.Want{Service: name, Seen: seen}, err
 }
 
 // Delete executes the next step of leaving the service.
 func (e *sharing) Delete(ctx context.Context, mg *v1alpha1.VIPService) (managed.ExternalDelete, error) {
 	mg.SetConditions(xpv2.Deleting())
-	want := leaving(mg)
+	want, err := e.leaving(ctx, mg)
+	if err != nil {
+		return managed.ExternalDelete{}, err
+	}
 	_, since, err := registry.DetachPass(ctx, e.api, e.view, e.self(mg), want, e.detaching.get(mg.GetUID()))
 	e.detaching.set(mg.GetUID(), since)
 	wait := time.Duration(0)

@@ -113,10 +113,10 @@ func (n *tailnet) provider(cluster string) *provider {
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	rec := &recorder{}
+	rec, made := &recorder{}, new(memo)
 	return &provider{tailnet: n, cluster: cluster, events: rec, connector: &connector{
 		connect: func(context.Context, resource.ModernManaged) (connection, error) {
-			return connection{api: cl, clusterID: cluster, tailnet: "example"}, nil
+			return connection{api: cl, clusterID: cluster, tailnet: "example", memory: made}, nil
 		},
 		claims: func(context.Context, string, string) (claims, error) {
 			return claims{"node-" + cluster: {Advertised: true, Accepted: true, Healthy: 1, Total: 2}}, nil

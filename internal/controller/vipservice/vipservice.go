@@ -63,6 +63,14 @@ type connection struct {
 
 	// tailnet is the name of the provider config.
 	tailnet string
+
+	// memory is the provider's of the object. See clients.Memory.
+	memory memory
+}
+
+type memory interface {
+	Recall(ctx context.Context) (string, error)
+	Remember(ctx context.Context, made string) error
 }
 
 type connector struct {
@@ -164,6 +172,11 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.VIPService) (manage
 	if s == nil {
 		return managed.ExternalObservation{}, e.mayCreate(ctx, mg)
 	}
+	if s.Annotations[meta.AnnotationOwner] == owner {
+		if err := e.remember(ctx, s); err != nil {
+			return managed.ExternalObservation{}, err
+		}
+	}
 	if err := e.observe(ctx, mg, s); err != nil {
 		return managed.ExternalObservation{}, err
 	}
@@ -174,7 +187,9 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.VIPService) (manage
 	if err != nil {
 		return managed.ExternalObservation{}, err
 	}
-	e.observeAnnotations(mg, s, want)
+	if err := e.observeAnnotations(ctx, mg, s, want); err != nil {
+		return managed.ExternalObservation{}, err
+	}
 	d := diff(s, want)
 	return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: d == "" && !e.waits(), Diff: d}, nil
 }
@@ -186,7 +201,12 @@ func (e *external) observeDeleted(ctx context.Context, mg *v1alpha1.VIPService) 
 	if err != nil {
 		return managed.ExternalObservation{}, err
 	}
-	exists := s != nil && (s.Annotations[meta.AnnotationOwner] == e.owner(mg) || lostAnnotations(mg, s))
+	exists := s != nil && s.Annotations[meta.AnnotationOwner] == e.owner(mg)
+	if s != nil && !exists {
+		if exists, err = e.lostAnnotations(ctx, s); err != nil {
+			return managed.ExternalObservation{}, err
+		}
+	}
 	if !exists {
 		e.hosts.forget(mg.GetUID())
 	}
@@ -269,22 +289,29 @@ func (e *external) put(ctx context.Context, mg *v1alpha1.VIPService) error {
 		if diff(current, want) == "" {
 			return nil
 		}
+		lost, err := e.lostAnnotations(ctx, current)
+		if err != nil {
+			return err
+		}
 		switch {
-		case lostAnnotations(mg, current):
+		case lost:
 			e.record.Event(mg, event.Warning(reasonNotesLost, errors.Errorf("service %s lost its annotations, which say that it is this object's; they are written again", name)))
 		case current.Annotations[meta.AnnotationOwner] != owner:
 			e.record.Event(mg, event.Normal(reasonAdopting, "Taking over service "+name+" as adoptionPolicy says"))
 		}
 	}
-	_, err = registry.Put(ctx, e.api, want)
-	return err
+	made, err := registry.Put(ctx, e.api, want)
+	if err != nil {
+		return err
+	}
+	return e.remember(ctx, made)
 }
 
 // Delete deletes the service, if it still belongs to the object. A service that also has owners
 // according to Tailscale's operator is left to them.
 func (e *external) Delete(ctx context.Context, mg *v1alpha1.VIPService) (managed.ExternalDelete, error) {
 	mg.SetConditions(xpv2.Deleting())
-	_, err := registry.Remove(ctx, e.api, e.self(mg), string(mg.Spec.ForProvider.Name), func(s *tailscale.Service) bool { return lostAnnotations(mg, s) })
+	_, err := registry.Remove(ctx, e.api, e.self(mg), string(mg.Spec.ForProvider.Name), func(s *tailscale.Service) (bool, error) { return e.lostAnnotations(ctx, s) })
 	return managed.ExternalDelete{}, err
 }
 
@@ -304,8 +331,11 @@ func (e *external) mayManage(ctx context.Context, mg *v1alpha1.VIPService, v reg
 	if err := registry.Foreign(v, s, string(mg.Spec.ForProvider.Name)); err != nil {
 		return err
 	}
-	if s == nil || s.Annotations[meta.AnnotationOwner] == self.Owner() || lostAnnotations(mg, s) {
+	if s == nil || s.Annotations[meta.AnnotationOwner] == self.Owner() {
 		return nil
+	}
+	if lost, err := e.lostAnnotations(ctx, s); err != nil || lost {
+		return err
 	}
 	if adopt, err := e.mayAdopt(ctx, mg, s); err != nil || adopt {
 		return err

@@ -48,8 +48,21 @@ type fakeAPI struct {
 	freshLists int
 	forbid     bool // Approvals are forbidden.
 
+	// made is what the provider remembers of the object.
+	made memo
+
 	writes, hostCalls int
 	approved          []string
+}
+
+// memo is what the provider remembers of an object.
+type memo string
+
+func (m *memo) Recall(context.Context) (string, error) { return string(*m), nil }
+
+func (m *memo) Remember(_ context.Context, made string) error {
+	*m = memo(made)
+	return nil
 }
 
 func (f *fakeAPI) ServicesAt(context.Context, tailscale.Staleness) ([]tailscale.Service, time.Time, error) {
@@ -187,7 +200,7 @@ func connect(t *testing.T, f *fakeAPI, cl claims, mg *v1alpha1.VIPService) (mana
 	t.Helper()
 	c := &connector{
 		connect: func(context.Context, resource.ModernManaged) (connection, error) {
-			return connection{api: f, clusterID: "cluster"}, nil
+			return connection{api: f, clusterID: "cluster", memory: &f.made}, nil
 		},
 		claims:    func(context.Context, string, string) (claims, error) { return cl, nil },
 		pods:      kubePods{kube: newKube(t)},
