@@ -154,6 +154,11 @@ func (gp *gatewayPlan) servicesReady() compose.Condition {
 		c.Reason, c.Message = meta.ReasonServicesCreating, "Waiting for Tailscale Services; status.services has the state of each"
 		return c
 	}
+	for _, v := range gp.services {
+		if m := gp.renamed(v); m != "" {
+			return compose.Condition{Status: compose.True, Reason: meta.ReasonNameTaken, Message: m}
+		}
+	}
 	return compose.Condition{Status: compose.True, Reason: meta.ReasonServicesConfigured, Message: "All Tailscale Services are configured"}
 }
 

@@ -269,6 +269,23 @@ func (gp *gatewayPlan) names(v *service) []string {
 	}
 }
 
+// renamed returns that a service does not have its usual name, or an empty string. Usual names are
+// ambiguous: Service a-b in namespace c and Service a in namespace b-c have the same. The first
+// owner keeps it, as the annotation of the owner on the Tailscale Service proves, and clients in the
+// tailnet that use the name reach that one.
+func (gp *gatewayPlan) renamed(v *service) string {
+	if len(v.parts) == 0 || v.observed == nil || v.omitted != "" {
+		return ""
+	}
+	usual := servicePrefix + names.TailscaleService(v.parts...)
+	if v.vip == usual {
+		return ""
+	}
+	return fmt.Sprintf("%s has the name %s in tailnet %q, because another object of this cluster had %s first; "+
+		"clients must use the first one. To get the usual name, rename or no longer share the other object, and then delete TailscaleServices %s",
+		v.target, v.vip, v.tailnet.ref, usual, gp.childName(v))
+}
+
 // kind returns the kind of a service's target, in lower case.
 func (v *service) kind() string {
 	kind, _, _ := strings.Cut(v.target, "/")

@@ -134,7 +134,7 @@ func (e *external) nodeIDs(ctx context.Context, mg *v1alpha1.Machine, r record, 
 // A candidate is a device that may be the machine's.
 type candidate struct {
 	id     string
-	source string // Who names it.
+	source string // The source of the ID, for messages.
 
 	// since is when a key was issued that the device can have used.
 	since time.Time

@@ -22,9 +22,9 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// What the provider remembers of a machine decides which keys and devices it deletes. It is in
-// annotations of the Machine, because these are who may write what (cluster/charts/
-// tailscale-gateway, templates/admission.yaml and rbac.yaml; test/apiserver/testdata/rights.txt):
+// The provider's record of a machine decides which keys and devices it deletes. The record is in
+// annotations of the Machine, because of who may write where (cluster/charts/tailscale-gateway,
+// templates/admission.yaml and rbac.yaml; test/apiserver/testdata/rights.txt):
 //
 //   - The metadata of a Machine: the provider, and administrators. Crossplane's role crossplane-edit
 //     may, too, unless the admission policies of the chart are installed.
@@ -279,8 +279,8 @@ func (r record) mayBeUsed() (time.Time, bool) {
 func (r record) issued() (time.Time, bool) { return r.Key.Issued, !r.Key.Issued.IsZero() }
 
 // joinedTailnet returns the tailnet of a machine's device, or "", and the object whose annotation
-// says so. For a Machine of an earlier version that is the config Secret: whoever writes another
-// tailnet there makes the provider wait, and nothing else.
+// says so. For a Machine of an earlier version that is the config Secret: another tailnet there
+// makes the provider wait, and has no other effect.
 func joinedTailnet(mg *v1alpha1.Machine, r record, config *corev1.Secret) (tailnet, object string) {
 	if t := mg.GetAnnotations()[annotationTailnet]; t != "" || !hinted(r, config) {
 		return t, "Machine " + mg.GetName()

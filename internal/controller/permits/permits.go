@@ -141,8 +141,8 @@ func (r *Record) Get(ctx context.Context, uid, config types.UID) (Permit, bool, 
 	return p, ok && p.Config == config, nil
 }
 
-// Add adds a permit, unless the record has it. What the resource made by the same config stays. The
-// permit is stored when Add returns.
+// Add adds a permit, unless the record has it. The field Made of a permit of the same config stays.
+// The permit is stored when Add returns.
 func (r *Record) Add(ctx context.Context, uid types.UID, p Permit) error {
 	return r.edit(ctx, shardOf(uid), func(data map[string][]byte) bool {
 		if old := parse(data[string(uid)]); old.Config == p.Config {

@@ -186,7 +186,7 @@ func TestRemember(t *testing.T) {
 	for _, claims := range []string{"", "c1", "c2"} {
 		p := Permit{Kind: "VIPService", Namespace: "apps", Config: "home", Claims: claims}
 		step("A permit is added.", func(r *Record) error { return r.Add(t.Context(), "uid", p) }, map[bool]string{true: "svc:web,a"}[claims != ""])
-		step("What the resource made is remembered.", func(r *Record) error { return r.Remember(t.Context(), "uid", "home", "svc:web,a") }, "svc:web,a")
+		step("The service of a resource is remembered.", func(r *Record) error { return r.Remember(t.Context(), "uid", "home", "svc:web,a") }, "svc:web,a")
 		got, ok, err := r.Get(t.Context(), "uid", "home")
 		p.Made = "svc:web,a"
 		if err != nil || !ok || got != p {
@@ -196,7 +196,7 @@ func TestRemember(t *testing.T) {
 	step("Another config leads to another tailnet.", func(r *Record) error {
 		return r.Remember(t.Context(), "uid", "other", "svc:web,b")
 	}, "svc:web,a")
-	step("What was made there is another thing.", func(r *Record) error {
+	step("The service in another tailnet is another one.", func(r *Record) error {
 		if err := r.Add(t.Context(), "uid", Permit{Kind: "VIPService", Namespace: "apps", Config: "other"}); err != nil {
 			return err
 		}

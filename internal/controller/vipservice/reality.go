@@ -37,8 +37,8 @@ func (e *external) mayCreate(ctx context.Context, mg *v1alpha1.VIPService) error
 // lostAnnotations reports whether a service belongs to the object although its annotations no
 // longer say so: it has the name and both addresses of the service that the object is known to have
 // made, and no owner's mark. An edit in the admin console or by Terraform may drop annotations, and
-// whether the API keeps all of them is not documented. What the object made is in the provider's
-// memory: users with access to the namespace may write the object's status.
+// whether the API keeps all of them is not documented. The provider's memory knows
+// the service: users with access to the namespace may write the object's status.
 func (e *external) lostAnnotations(ctx context.Context, s *tailscale.Service) (bool, error) {
 	if !registry.Unmarked(s) || len(s.Addrs) < 2 {
 		return false, nil
