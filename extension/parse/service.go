@@ -20,7 +20,7 @@ type Service struct {
 	Selects bool
 
 	Family discoveryv1.AddressType
-	Ports    []ServicePort
+	Ports  []ServicePort
 }
 
 // A ServicePort is a port of a Service or EndpointSlice. A port of both has the same name.
