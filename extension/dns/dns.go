@@ -25,8 +25,12 @@ type Hosts interface {
 	// HostsChanged returns a channel that receives a value when the names may have changed.
 	HostsChanged() <-chan struct{}
 
-	// SetHost sets the addresses of a name. An empty list means that it has none.
+	// SetHost sets the addresses of a name. An empty list means that it has none, or that they
+	// cannot be found.
 	SetHost(host string, addresses []string)
+
+	// ForgetHost removes a name.
+	ForgetHost(host string)
 }
 
 // A syncer sets the addresses of names.
@@ -60,12 +64,13 @@ func Run(ctx context.Context, h Hosts, local address.Families, o resolver.Option
 	}
 }
 
-// sync sets the addresses of a name if they have changed.
+// sync sets the addresses of a name if they have changed, and after the first lookup.
 func (s *syncer) sync(host string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	found, known := s.resolver.Get(host)
-	if addresses := preferred(found, s.local); known && !slices.Equal(s.set[host], addresses) {
+	found, _ := s.resolver.Get(host)
+	have, known := s.set[host]
+	if addresses := preferred(found, s.local); !known || !slices.Equal(have, addresses) {
 		s.set[host] = addresses
 		s.hosts.SetHost(host, addresses)
 	}
@@ -83,7 +88,7 @@ func (s *syncer) keep(hosts []string) {
 		if kept[host] {
 			return false
 		}
-		s.hosts.SetHost(host, nil)
+		s.hosts.ForgetHost(host)
 		return true
 	})
 }

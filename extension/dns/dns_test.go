@@ -44,7 +44,7 @@ func TestDNS(t *testing.T) {
 	if err := <-none; !errors.As(err, &dns) || !dns.IsNotFound {
 		t.Errorf("want an error that the name does not exist, got %v", err)
 	}
-	want := []string{"both.example.com. 192.0.2.1", "six.example.com. 2001:db8::1"}
+	want := []string{"both.example.com. 192.0.2.1", "none.example.com.", "six.example.com. 2001:db8::1"}
 	timeout := time.After(10 * time.Second)
 	said := func() []string { return slices.Sorted(slices.Values(h.said())) }
 	for got := said(); !slices.Equal(want, got); got = said() {

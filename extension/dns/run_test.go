@@ -61,6 +61,8 @@ func (h *hosts) SetHost(host string, addresses []string) {
 	}
 }
 
+func (h *hosts) ForgetHost(host string) { h.SetHost(host, []string{"forgotten"}) }
+
 func (h *hosts) want(wanted ...string) {
 	h.mu.Lock()
 	h.wanted = wanted
@@ -178,9 +180,17 @@ func TestRun(t *testing.T) {
 			asked:   3,
 		},
 		"Never": {
-			reason:  "A name that never existed should have no addresses to remove.",
+			reason:  "A name that does not exist should have no addresses, which is known at once.",
 			answers: []answer{{err: errGone}},
 			after:   6 * time.Second,
+			want:    []string{"old.example.com"},
+			asked:   2,
+		},
+		"FailsFirst": {
+			reason:  "Nobody should wait for a name after the first failure.",
+			answers: []answer{{err: errServer}, {addresses: []string{"192.0.2.1"}}},
+			after:   6 * time.Second,
+			want:    []string{"old.example.com", "old.example.com 192.0.2.1"},
 			asked:   2,
 		},
 		"Empty": {
@@ -236,7 +246,7 @@ func TestWanted(t *testing.T) {
 		synctest.Wait()
 		h.want(old)
 		synctest.Wait()
-		if diff := cmp.Diff([]string{old + " 192.0.2.1", old, old + " 192.0.2.1"}, h.said()); diff != "" {
+		if diff := cmp.Diff([]string{old + " 192.0.2.1", old + " forgotten", old + " 192.0.2.1"}, h.said()); diff != "" {
 			t.Errorf("-want, +got\n%s", diff)
 		}
 		h.want()

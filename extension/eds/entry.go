@@ -35,12 +35,13 @@ type entry struct {
 	// own reports that hooks write the name in this way.
 	own bool
 
-	// expected reports that the last snapshot has a policy with the tuning.
+	// expected reports that the last snapshot has a policy with the tuning, and that the list's
+	// targets want its transport.
 	expected bool
 
-	// known reports that a snapshot had the list. A list that later snapshots lack stays as it was:
-	// either no route uses it any more or a newer replica knows better, and an Envoy that still has
-	// its routes must not lose its endpoints.
+	// known reports that a snapshot had the list. A list that later snapshots lack, or whose targets
+	// want another transport, stays as it was: either no route uses it any more or a newer replica
+	// knows better, and an Envoy that still has its routes must not lose its endpoints.
 	known bool
 
 	// resource is nil until there is an answer.
@@ -71,9 +72,13 @@ func (e *entry) size() int {
 
 // refresh updates the entry, and reports whether its bytes changed.
 func (e *entry) refresh(s *ir.Snapshot) (bool, error) {
-	e.expected = s.HasTuning(e.tuning)
 	shares, known := s.Shares(e.list)
-	if !known || e.known && slices.EqualFunc(e.shares, shares, sameShare) {
+	fits := !slices.ContainsFunc(shares, func(sh ir.EndpointShare) bool { return sh.Transport != e.tuning.Transport })
+	e.expected = s.HasTuning(e.tuning) && fits
+	// An Envoy that comes from another replica keeps its endpoints until this one has looked up all
+	// hosts once.
+	pending := !e.known && slices.ContainsFunc(shares, func(sh ir.EndpointShare) bool { return sh.Pending })
+	if !known || !fits || pending || e.known && slices.EqualFunc(e.shares, shares, sameShare) {
 		return false, nil
 	}
 	r, err := newResource(e.name, shares, e.tuning)

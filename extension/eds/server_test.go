@@ -351,6 +351,102 @@ func TestRefusedTogether(t *testing.T) {
 	})
 }
 
+// TestTransport checks that endpoints never precede the TLS settings of their cluster.
+func TestTransport(t *testing.T) {
+	secure := func(addresses ...string) *ir.Target {
+		of := target("web", addresses...)
+		of.Shape.TLS = &ir.UpstreamTLS{ServerName: "web.example.com"}
+		of.Transport = of.Shape.Transport()
+		return of
+	}
+	plain := key("web").ClusterName()
+	tls := ir.Tuning{Transport: secure().Transport}.Name(plain)
+	run(t, targets(target("web")), func(h *harness) {
+		c := h.endpoints()
+		c.subscribe(plain)
+		if diff := cmp.Diff(map[string][]string{plain: {}}, c.addresses()); diff != "" {
+			t.Errorf("A target without endpoints: -want, +got:\n%s", diff)
+		}
+		// The policy can be applied now, and the cluster does not have it yet.
+		h.change(targets(secure("10.0.0.1")))
+		<-time.After(time.Minute)
+		if got := c.addresses(); len(got) != 0 {
+			t.Errorf("A list of a cluster without TLS gets endpoints that need it: %v", got)
+		}
+		c.subscribe(tls)
+		if diff := cmp.Diff(map[string][]string{tls: {"10.0.0.1"}}, c.addresses()); diff != "" {
+			t.Errorf("The list of the cluster with TLS: -want, +got:\n%s", diff)
+		}
+		// Another Envoy's cluster still has no TLS.
+		late := h.endpoints()
+		late.subscribe(plain)
+		<-time.After(time.Minute)
+		if diff := cmp.Diff(map[string][]string{plain: {}}, late.addresses()); diff != "" {
+			t.Errorf("A cluster without TLS: -want, +got:\n%s", diff)
+		}
+		// Without the policy the list stays as it was until the cluster has followed.
+		h.change(targets(target("web", "10.0.0.2")))
+		<-time.After(time.Minute)
+		if diff := cmp.Diff(map[string][]string{plain: {"10.0.0.2"}}, c.addresses()); diff != "" {
+			t.Errorf("-want, +got:\n%s", diff)
+		}
+	})
+}
+
+// TestInventedTransport checks that a client that invents transports pays for them.
+func TestInventedTransport(t *testing.T) {
+	run(t, targets(target("web", "10.0.0.1")), func(h *harness) {
+		c := h.endpoints()
+		c.subscribe(ir.Tuning{Transport: "0123456789abcdef"}.Name(key("web").ClusterName()))
+		synctest.Wait()
+		if h.doubtful() == 0 {
+			t.Error("A transport that no target has should be charged")
+		}
+	})
+}
+
+// TestPending checks that a replica that has just started takes no endpoints away before it has
+// looked up their host.
+func TestPending(t *testing.T) {
+	web := key("web").ClusterName()
+	pending := target("web")
+	pending.Pending = true
+	run(t, targets(pending), func(h *harness) {
+		back, fresh := h.endpoints(), h.endpoints()
+		back.request(&discovery.DeltaDiscoveryRequest{
+			TypeUrl:                 TypeURL,
+			ResourceNamesSubscribe:  []string{web},
+			InitialResourceVersions: map[string]string{web: "of another"},
+		})
+		fresh.subscribe(web)
+		if got := fresh.addresses(); len(got) != 0 {
+			t.Errorf("An answer before the host is looked up: %v", got)
+		}
+		<-time.After(2 * defaultPatience)
+		if got := back.addresses(); len(got) != 0 {
+			t.Errorf("An Envoy loses its endpoints: %v", got)
+		}
+		if diff := cmp.Diff(map[string][]string{web: {}}, fresh.addresses()); diff != "" {
+			t.Errorf("An Envoy without endpoints does not wait for long: -want, +got:\n%s", diff)
+		}
+		h.change(targets(target("web", "10.0.0.1")))
+		<-time.After(time.Second)
+		for _, c := range []*client{back, fresh} {
+			if diff := cmp.Diff(map[string][]string{web: {"10.0.0.1"}}, c.addresses()); diff != "" {
+				t.Errorf("-want, +got:\n%s", diff)
+			}
+		}
+		// A further host of a known list does not hold it up.
+		more := target("web", "10.0.0.2")
+		more.Pending = true
+		h.change(targets(more))
+		<-time.After(time.Second)
+		if diff := cmp.Diff(map[string][]string{web: {"10.0.0.2"}}, fresh.addresses()); diff != "" {
+			t.Errorf("-want, +got:\n%s", diff)
+		}
+	})
+}
+
 func TestResubscribe(t *testing.T) {
 	web := key("web").ClusterName()
 	run(t, targets(target("web", "10.0.0.1")), func(h *harness) {

@@ -44,7 +44,13 @@ func (c *Controller) writeRoutes(ctx context.Context, v *view, of []*desiredRout
 			delete(policies, w.key())
 			// The policy comes first: without it Envoy sends requests without TLS.
 			if want := tlsPolicy(v.object, w); policy == nil || !hasLabels(want, policy) || !equality.Semantic.DeepEqual(want.Spec, policy.Spec) {
-				failed = append(failed, c.write(ctx, w, want, observed(policy)))
+				if err := c.write(ctx, w, want, observed(policy)); err != nil {
+					failed = append(failed, err)
+					continue
+				}
+			}
+			if !w.generate && policy == nil && route != nil {
+				routes[w.id()] = route
 			}
 		}
 		if want := routeOf(v.object, w); w.generate && (route == nil || !hasLabels(want, route) || !equality.Semantic.DeepEqual(routeSpec(want), routeSpec(route))) {

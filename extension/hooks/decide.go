@@ -217,6 +217,7 @@ func swap(s *ir.Snapshot, u *use, whole *clusterv3.Cluster, refs []ir.BackendRef
 	if apart && !alike {
 		return nil
 	}
+	p.transport()
 	return p
 }
 
@@ -252,7 +253,17 @@ func newPlan(s *ir.Snapshot, clusters map[string]*clusterv3.Cluster, u *use, b i
 		return nil
 	}
 	p.tuning = tuned(s, u, p.template)
+	p.transport()
 	return p
+}
+
+// transport records the TLS that the plan's cluster gets from its target. Without a target, all
+// backends of the cluster speak without TLS.
+func (p *backendPlan) transport() {
+	p.tuning.Transport = ""
+	if p.target != nil {
+		p.tuning.Transport = p.target.Transport
+	}
 }
 
 // tuned returns the tuning of the endpoint list of a rule's cluster.
@@ -275,6 +286,7 @@ func mirrors(s *ir.Snapshot, clusters map[string]*clusterv3.Cluster, u *use) []*
 		if p.target == nil || p.target.Missing || p.template == nil && clusters[p.key.ClusterName()] == nil {
 			continue
 		}
+		p.transport()
 		out = append(out, p)
 	}
 	return out

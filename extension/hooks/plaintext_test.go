@@ -98,6 +98,7 @@ func (p plaintextCase) problems(t *testing.T) []string {
 			s = p.db
 		}
 		of.Shape.TLS, of.Shape.RemoteTLS = s.tls, s.remote
+		of.Transport = of.Shape.Transport()
 	}
 	if p.pin {
 		contents.Pinned = map[ir.RouteKey][]string{k.route: {""}}
@@ -192,7 +193,14 @@ func (p plaintextCase) problemsOf(t *testing.T, contents ir.Contents, c *cluster
 		}
 		return problems
 	}
+	list, tuning, ok := ir.ParseTuning(list)
+	if !ok {
+		return append(problems, name+": list "+list+" has no tuning that can be read")
+	}
 	for _, of := range p.members(list, contents) {
+		if of == nil && tuning.Transport != "" || of != nil && tuning.Transport != of.Transport {
+			problems = append(problems, name+": its list waits for another transport")
+		}
 		if of == nil {
 			if p.siblingTLS || tls != "" {
 				problems = append(problems, name+": a Service has another protocol")

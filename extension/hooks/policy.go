@@ -171,7 +171,7 @@ func (e *policyApplier) policyCluster(k ir.TargetKey) *clusterv3.Cluster {
 		return nil
 	}
 	c, err := xds.Cluster(nil, xds.ClusterOptions{
-		Name: name, List: k.ClusterName(), Source: e.source, Shape: &target.Shape,
+		Name: name, List: ir.Tuning{Transport: target.Transport}.Name(k.ClusterName()), Source: e.source, Shape: &target.Shape,
 		Protocol: k.Protocol, CheckHost: k.Name, Shared: true,
 	})
 	if err != nil || c.ValidateAll() != nil {

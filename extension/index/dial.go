@@ -261,7 +261,7 @@ func serviceOf(host string) (types.NamespacedName, bool) {
 // direct returns the endpoints of a host for a target, and records refused addresses in the
 // target. The problem says why there are no endpoints.
 func (v *view) direct(t *ir.Target, by refgrant.Referrer, host string, port int32) ([]zonedEndpoint, string) {
-	out, problem, refused := v.hostEndpoints(by, host, port)
+	out, problem, refused := v.hostEndpoints(t, by, host, port)
 	if refused != "" {
 		t.Refused = append(t.Refused, string(refused))
 	}
@@ -269,8 +269,9 @@ func (v *view) direct(t *ir.Target, by refgrant.Referrer, host string, port int3
 }
 
 // hostEndpoints returns the addresses of a host that Envoys may connect to, and the problem
-// or refusal of the others. Package dns looks up names.
-func (v *view) hostEndpoints(by refgrant.Referrer, host string, port int32) (out []zonedEndpoint, problem string, refused refusal) {
+// or refusal of the others. Package dns looks up names; until it has done so once, the target is
+// pending.
+func (v *view) hostEndpoints(t *ir.Target, by refgrant.Referrer, host string, port int32) (out []zonedEndpoint, problem string, refused refusal) {
 	if !v.dialPolicy.Direct {
 		return nil, "", refusal(fmt.Sprintf("%s is refused: Envoy would connect to it by itself, outside of the tailnet, which is turned off; have the platform team set directTargets to true in the extension's chart", host))
 	}
@@ -284,7 +285,8 @@ func (v *view) hostEndpoints(by refgrant.Referrer, host string, port int32) (out
 	if refused = v.refuseName(by, host); refused != "" {
 		return nil, "", refused
 	}
-	addresses := v.hosts[v.lookup(refHost, types.NamespacedName{Name: host}).Name]
+	addresses, known := v.hosts[v.lookup(refHost, types.NamespacedName{Name: host}).Name]
+	t.Pending = t.Pending || !known
 	if len(addresses) == 0 {
 		return nil, fmt.Sprintf("the address of %s is not known; look whether the name exists, or set an address", host), ""
 	}

@@ -120,7 +120,7 @@ func TestEndpoints(t *testing.T) {
 			kind:    "HTTPRoute",
 			port:    9000,
 			objects: all,
-			want:    ir.Target{Shape: ir.Shape{HealthThreshold: 70, OutlierDetection: outliers, HTTP2: true}, Localities: []ir.Locality{{Name: "named/9000", Weight: 1}}},
+			want:    ir.Target{Pending: true, Shape: ir.Shape{HealthThreshold: 70, OutlierDetection: outliers, HTTP2: true}, Localities: []ir.Locality{{Name: "named/9000", Weight: 1}}},
 			problem: "the address of api.example.com is not known",
 		},
 		"NoPort": {
@@ -174,7 +174,7 @@ func TestEndpoints(t *testing.T) {
 			if (tc.problem == "") != (got.Problem == "") || !strings.Contains(got.Problem, tc.problem) {
 				t.Errorf("%s\nproblem: want %q in %q", tc.reason, tc.problem, got.Problem)
 			}
-			tc.want.Problem = got.Problem
+			tc.want.Problem, tc.want.Transport = got.Problem, tc.want.Shape.Transport()
 			if diff := cmp.Diff(tc.want, *got); diff != "" {
 				t.Errorf("%s\n-want, +got\n%s", tc.reason, diff)
 			}

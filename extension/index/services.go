@@ -30,20 +30,19 @@ func (v *view) build(k ir.TargetKey) *ir.Target {
 	} else {
 		v.buildServices(t, n)
 	}
-	if t.Problem != "" {
-		t.Refused = nil
-		return t
-	}
 	tls, problem := v.tlsOf(k)
-	if problem != "" {
-		// Sending requests without TLS would ignore the policy.
-		t.Problem, t.Localities, t.Refused = problem, nil, nil
-		return t
-	}
 	if tls != nil {
 		// The policy applies to all endpoints: proxies of other clusters have the same
-		// certificate.
+		// certificate. It also applies while there is no endpoint: the cluster is ready then.
 		t.Shape.TLS, t.Shape.RemoteTLS = tls, nil
+	}
+	t.Transport = t.Shape.Transport()
+	switch {
+	case t.Problem != "":
+		t.Refused = nil
+	case problem != "":
+		// Sending requests without TLS would ignore the policy.
+		t.Problem, t.Localities, t.Refused = problem, nil, nil
 	}
 	return t
 }

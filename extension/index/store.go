@@ -184,18 +184,24 @@ func (s *Store) Serves(gateway types.NamespacedName) bool {
 	return s.objects.serves(gateway)
 }
 
-// SetHost sets the addresses of a DNS name. An empty list means that it has none.
+// SetHost sets the addresses of a DNS name. An empty list means that the name has none, or that
+// they cannot be found.
 func (s *Store) SetHost(host string, addresses []string) {
+	addresses = slices.Compact(slices.Sorted(slices.Values(addresses)))
+	s.changeHost(host, func(h string) { s.objects.hosts[h] = addresses })
+}
+
+// ForgetHost removes a DNS name that no target needs any more.
+func (s *Store) ForgetHost(host string) {
+	s.changeHost(host, func(h string) { delete(s.objects.hosts, h) })
+}
+
+func (s *Store) changeHost(host string, change func(host string)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	began := time.Now()
 	host = ir.CanonicalHost(host)
-	addresses = slices.Compact(slices.Sorted(slices.Values(addresses)))
-	if len(addresses) == 0 {
-		delete(s.objects.hosts, host)
-	} else {
-		s.objects.hosts[host] = addresses
-	}
+	change(host)
 	p := newPending()
 	p.ref(refHost, types.NamespacedName{Name: host})
 	s.recompute(p, began)

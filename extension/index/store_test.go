@@ -386,6 +386,9 @@ func TestSetHost(t *testing.T) {
 		t.Errorf("hosts to resolve: -want, +got\n%s", diff)
 	}
 	key := ir.TargetKey{Kind: ir.TargetServices, Namespace: "shop", Name: "web", Port: 80, Protocol: ir.ProtocolHTTP}
+	if !s.Snapshot().Target(key).Pending {
+		t.Error("want a target pending whose host was not looked up")
+	}
 	s.SetHost("old.example.com", []string{"192.0.2.2", "192.0.2.1", "192.0.2.2"})
 	want := []ir.Locality{{Name: "legacy", Weight: 1, Endpoints: []ir.Endpoint{
 		{Address: "192.0.2.1", Port: 8080, Hostname: "old.example.com", Weight: 1},
@@ -413,6 +416,13 @@ func TestSetHost(t *testing.T) {
 	s.SetHost("old.example.com", nil)
 	if got := s.Snapshot().Target(key).Problem; got == "" {
 		t.Error("want a problem for a host without addresses")
+	}
+	if s.Snapshot().Target(key).Pending {
+		t.Error("want a target not pending whose host has no addresses")
+	}
+	s.ForgetHost("old.example.com")
+	if !s.Snapshot().Target(key).Pending {
+		t.Error("want a target pending whose host was forgotten")
 	}
 }
 

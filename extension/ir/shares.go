@@ -19,6 +19,12 @@ type EndpointShare struct {
 
 	// Localities of the Snapshot, which must not be changed.
 	Localities []Locality
+
+	// Transport is that of the backend's shape.
+	Transport string
+
+	// Pending as in Target.
+	Pending bool
 }
 
 // RouteClusterName returns the name of the cluster that a route's rules have for a target if their
@@ -175,5 +181,5 @@ func (s *Snapshot) backendShare(shares []EndpointShare, k RouteKey, b BackendRef
 
 // targetShare returns the share of a target.
 func targetShare(t *Target, weight uint32) EndpointShare {
-	return EndpointShare{Weight: weight, HealthThreshold: t.Shape.HealthThreshold, Localities: t.Localities}
+	return EndpointShare{Weight: weight, HealthThreshold: t.Shape.HealthThreshold, Localities: t.Localities, Transport: t.Transport, Pending: t.Pending}
 }

@@ -4,7 +4,9 @@
 package ir
 
 import (
+	"encoding/json"
 	"fmt"
+	"hash/fnv"
 	"strconv"
 	"strings"
 	"time"
@@ -188,6 +190,20 @@ type Shape struct {
 	HTTP2 bool
 }
 
+// Transport returns an identifier of the TLS to the endpoints, which differs for different settings,
+// and is empty without TLS.
+func (s Shape) Transport() string {
+	if s.TLS == nil && s.RemoteTLS == nil {
+		return ""
+	}
+	// Texts and booleans are always encoded.
+	b, _ := json.Marshal([]*UpstreamTLS{s.TLS, s.RemoteTLS})
+	h := fnv.New64a()
+	// Hashes never fail.
+	_, _ = h.Write(b)
+	return fmt.Sprintf("%016x", h.Sum64())
+}
+
 // An UpstreamTLS is the TLS between Envoy and endpoints.
 type UpstreamTLS struct {
 	// ServerName for SNI and for the verification of the certificate. Empty means the host
@@ -213,6 +229,12 @@ type AltName struct {
 type Target struct {
 	Key   TargetKey
 	Shape Shape
+
+	// Transport is that of the shape.
+	Transport string
+
+	// Pending reports that a host of the target has not been looked up yet.
+	Pending bool
 
 	// Localities ordered by priority, then by name.
 	Localities []Locality

@@ -9,10 +9,16 @@ import (
 	"strings"
 )
 
-// A Tuning holds the settings of a BackendTrafficPolicy for endpoint lists and for HTTP/2.
-// Hooks do not see these settings in clusters: Envoy Gateway applies most of them to its
-// endpoint lists, which hooks neither see nor use. The zero value changes nothing.
+// A Tuning holds the settings of a BackendTrafficPolicy for endpoint lists and for HTTP/2, and what
+// a list needs of its cluster. Hooks do not see these settings in clusters: Envoy Gateway applies
+// most of them to its endpoint lists, which hooks neither see nor use. The zero value changes
+// nothing.
 type Tuning struct {
+	// Transport identifies the TLS of the list's cluster, as Shape.Transport does. A list has
+	// endpoints only while their target wants the same: endpoints reach Envoys before changes of
+	// clusters do.
+	Transport string
+
 	// HealthPort is the port of Envoy's health checks. Zero is the port of the endpoint.
 	HealthPort uint32
 
@@ -34,9 +40,10 @@ type ZoneWeight struct {
 	Weight uint32
 }
 
-// Parts of the name of a tuned list: LIST[+health=PORT][+local][+zone=ZONE:WEIGHT]...
+// Parts of the name of a tuned list: LIST[+tls=HASH][+health=PORT][+local][+zone=ZONE:WEIGHT]...
 const (
 	tuningSeparator = "+"
+	tuningTransport = "tls="
 	tuningHealth    = "health="
 	tuningLocal     = "local"
 	tuningZone      = "zone="
@@ -44,7 +51,7 @@ const (
 
 // Equal reports whether two Tunings have the same settings.
 func (t Tuning) Equal(o Tuning) bool {
-	return t.HealthPort == o.HealthPort && t.PreferLocal == o.PreferLocal && slices.Equal(t.Zones, o.Zones) && t.HTTP2 == o.HTTP2
+	return t.Transport == o.Transport && t.HealthPort == o.HealthPort && t.PreferLocal == o.PreferLocal && slices.Equal(t.Zones, o.Zones) && t.HTTP2 == o.HTTP2
 }
 
 // listed returns the part of a Tuning that policies set and names of lists have: the preference of
@@ -55,6 +62,9 @@ func (t Tuning) listed() string { return Tuning{HealthPort: t.HealthPort, Zones:
 // name, so that routes with different Tunings of one target have different lists.
 func (t Tuning) Name(list string) string {
 	parts := []string{list}
+	if t.Transport != "" {
+		parts = append(parts, tuningTransport+t.Transport)
+	}
 	if t.HealthPort != 0 {
 		parts = append(parts, tuningHealth+strconv.FormatUint(uint64(t.HealthPort), 10))
 	}
@@ -74,6 +84,10 @@ func ParseTuning(name string) (list string, t Tuning, ok bool) {
 		return list, Tuning{}, true
 	}
 	for p := range strings.SplitSeq(rest, tuningSeparator) {
+		if transport, found := strings.CutPrefix(p, tuningTransport); found && transport != "" {
+			t.Transport = transport
+			continue
+		}
 		if port, found := strings.CutPrefix(p, tuningHealth); found {
 			n, err := strconv.ParseUint(port, 10, 16)
 			if err != nil {

@@ -18,9 +18,9 @@ func TestTuningName(t *testing.T) {
 		"Health": {reason: "The port of health checks should be in the name.", tuning: Tuning{HealthPort: 9090}, want: list + "+health=9090"},
 		"Local":  {reason: "The preference of the local zone should be in the name.", tuning: Tuning{PreferLocal: true}, want: list + "+local"},
 		"All": {
-			reason: "The weights of zones should be in the name.",
-			tuning: Tuning{HealthPort: 1, PreferLocal: true, Zones: []ZoneWeight{{Zone: "eu-1a", Weight: 0}, {Zone: "eu-1b", Weight: 1<<32 - 1}}},
-			want:   list + "+health=1+local+zone=eu-1a:0+zone=eu-1b:4294967295",
+			reason: "The transport and the weights of zones should be in the name.",
+			tuning: Tuning{Transport: "00ff", HealthPort: 1, PreferLocal: true, Zones: []ZoneWeight{{Zone: "eu-1a", Weight: 0}, {Zone: "eu-1b", Weight: 1<<32 - 1}}},
+			want:   list + "+tls=00ff+health=1+local+zone=eu-1a:0+zone=eu-1b:4294967295",
 		},
 	}
 	for name, tc := range cases {
@@ -35,7 +35,7 @@ func TestTuningName(t *testing.T) {
 			}
 		})
 	}
-	for _, bad := range []string{"+", "+health=", "+health=65536", "+zone=a", "+zone=a:-1", "+more", "+local+"} {
+	for _, bad := range []string{"+", "+tls=", "+health=", "+health=65536", "+zone=a", "+zone=a:-1", "+more", "+local+"} {
 		if _, got, ok := ParseTuning(list + bad); ok {
 			t.Errorf("ParseTuning(%q): want nothing, got %+v", bad, got)
 		}

@@ -81,8 +81,9 @@ type host struct {
 	failing bool
 }
 
-// New returns a Resolver without hosts. It calls changed from separate goroutines after the
-// addresses of a host have changed, but not when Set removes a host.
+// New returns a Resolver without hosts. It calls changed from separate goroutines after the first
+// lookup of a host, also if it fails, and after the addresses of a host have changed, but not when
+// Set removes a host.
 func New(o Options, changed func(host string)) *Resolver {
 	if o.Lookup == nil {
 		o.Lookup = net.DefaultResolver.LookupNetIP
@@ -154,13 +155,13 @@ func (r *Resolver) Get(host string) ([]netip.Addr, bool) {
 
 // follow looks up a host until ctx ends.
 func (r *Resolver) follow(ctx context.Context, h *host) {
-	for {
+	for first := true; ; first = false {
 		addrs, err := r.resolve(ctx, h.name)
 		if ctx.Err() != nil {
 			return
 		}
 		changed, found := r.update(h, addrs, err)
-		if changed {
+		if changed || first {
 			r.changed(h.name)
 		}
 		pause := r.opts.Retry

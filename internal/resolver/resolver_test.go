@@ -36,23 +36,23 @@ func TestResolver(t *testing.T) {
 		want    map[string][]netip.Addr
 		changes int
 	}{
-		{reason: "A host that cannot be looked up is not known.", answer: boom, want: map[string][]netip.Addr{}},
+		{reason: "A host that cannot be looked up is not known, which is a result.", answer: boom, want: map[string][]netip.Addr{}, changes: 1},
 		{
 			reason: "Addresses are sorted and unique.", pause: retry,
 			answer: result{addrs: []netip.Addr{addr2, addr1, netip.AddrFrom16(addr1.As16())}},
-			want:   both, changes: 1,
+			want:   both, changes: 2,
 		},
-		{reason: "The same addresses in another order are no change.", pause: interval, answer: result{addrs: []netip.Addr{addr2, addr1}}, want: both, changes: 1},
-		{reason: "A lookup that fails changes nothing.", pause: interval, answer: boom, want: both, changes: 1},
-		{reason: "One lookup that does not find the host changes nothing.", pause: retry, answer: gone, want: both, changes: 1},
-		{reason: "A host that two lookups in a row do not find has no addresses.", pause: retry, answer: gone, want: map[string][]netip.Addr{"web": nil}, changes: 2},
+		{reason: "The same addresses in another order are no change.", pause: interval, answer: result{addrs: []netip.Addr{addr2, addr1}}, want: both, changes: 2},
+		{reason: "A lookup that fails changes nothing.", pause: interval, answer: boom, want: both, changes: 2},
+		{reason: "One lookup that does not find the host changes nothing.", pause: retry, answer: gone, want: both, changes: 2},
+		{reason: "A host that two lookups in a row do not find has no addresses.", pause: retry, answer: gone, want: map[string][]netip.Addr{"web": nil}, changes: 3},
 		{
 			reason: "A host without addresses is looked up often.", pause: retry,
 			answer: result{addrs: []netip.Addr{addr2}},
-			want:   map[string][]netip.Addr{"web": {addr2}}, changes: 3,
+			want:   map[string][]netip.Addr{"web": {addr2}}, changes: 4,
 		},
-		{reason: "An answer without addresses counts as a host that does not exist.", pause: interval, answer: result{}, want: map[string][]netip.Addr{"web": {addr2}}, changes: 3},
-		{reason: "It has no addresses after the second one.", pause: retry, answer: result{}, want: map[string][]netip.Addr{"web": nil}, changes: 4},
+		{reason: "An answer without addresses counts as a host that does not exist.", pause: interval, answer: result{}, want: map[string][]netip.Addr{"web": {addr2}}, changes: 4},
+		{reason: "It has no addresses after the second one.", pause: retry, answer: result{}, want: map[string][]netip.Addr{"web": nil}, changes: 5},
 	}
 	synctest.Test(t, func(t *testing.T) {
 		lookups, answers := make(chan time.Time), make(chan result)
