@@ -85,11 +85,15 @@ func freeAddress(t *testing.T) netip.AddrPort {
 func dial(t *testing.T, at netip.AddrPort, client string) net.Conn {
 	t.Helper()
 	conn := connect(t, at)
-	h := proxyproto.HeaderProxyFromAddrs(headerVersion, net.TCPAddrFromAddrPort(netip.MustParseAddrPort(client)), net.TCPAddrFromAddrPort(at))
-	if _, err := h.WriteTo(conn); err != nil {
+	if _, err := headerOf(client, at).WriteTo(conn); err != nil {
 		t.Fatal(err)
 	}
 	return conn
+}
+
+// headerOf returns the header that tailscaled sends for a client.
+func headerOf(client string, at netip.AddrPort) *proxyproto.Header {
+	return proxyproto.HeaderProxyFromAddrs(headerVersion, net.TCPAddrFromAddrPort(netip.MustParseAddrPort(client)), net.TCPAddrFromAddrPort(at))
 }
 
 // connect connects as tailscaled does that sends no header.
