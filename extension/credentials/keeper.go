@@ -19,14 +19,11 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+
+	objects "github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
 const (
-	// Suffixes of Secrets, after the name of the extension: one with all certificates, which only
-	// the extension reads, and one for Envoy Gateway's configuration.
-	suffixAll    = "-certificates"
-	suffixClient = "-client"
-
 	// suffixEnvoy is part of the name in Envoys' certificate, which has no Secret.
 	suffixEnvoy = "-envoy"
 
@@ -71,9 +68,9 @@ type held struct {
 }
 
 // NewKeeper returns the Keeper of an extension whose ServiceAccount and Service have that name. The
-// ServiceAccount owns the Secrets.
+// ServiceAccount owns the Secrets, which the provider has created without certificates.
 func NewKeeper(kube kubernetes.Interface, namespace, name string, log logging.Logger) *Keeper {
-	k := &Keeper{kube: kube, namespace: namespace, name: name, log: log, now: time.Now, names: names{client: name + suffixClient, envoy: name + suffixEnvoy}}
+	k := &Keeper{kube: kube, namespace: namespace, name: name, log: log, now: time.Now, names: names{client: objects.ExtensionClient(name), envoy: name + suffixEnvoy}}
 	for _, service := range []string{name, name + suffixEDS} {
 		of := service + "." + namespace
 		k.names.server = append(k.names.server, of+".svc", of, of+".svc.cluster.local")
@@ -166,7 +163,7 @@ func (k *Keeper) sync(ctx context.Context) error {
 func (k *Keeper) agreed(ctx context.Context) (set, error) {
 	var last error
 	for range attempts {
-		o, found, err := k.get(ctx, k.name+suffixAll)
+		o, err := k.get(ctx, objects.ExtensionCertificates(k.name))
 		if err != nil {
 			return set{}, err
 		}
@@ -174,10 +171,10 @@ func (k *Keeper) agreed(ctx context.Context) (set, error) {
 		if err != nil || !made {
 			return s, err
 		}
-		if last = k.put(ctx, o, found, s.data(), corev1.SecretTypeOpaque); last == nil {
+		if last = k.put(ctx, o, s.data()); last == nil {
 			return s, nil
 		}
-		if !kerrors.IsConflict(last) && !kerrors.IsAlreadyExists(last) {
+		if !kerrors.IsConflict(last) {
 			return set{}, last
 		}
 	}
@@ -186,7 +183,7 @@ func (k *Keeper) agreed(ctx context.Context) (set, error) {
 
 // publish writes the Secret for Envoy Gateway.
 func (k *Keeper) publish(ctx context.Context, s set) error {
-	o, found, err := k.get(ctx, k.names.client)
+	o, err := k.get(ctx, k.names.client)
 	if err != nil {
 		return err
 	}
@@ -198,43 +195,34 @@ func (k *Keeper) publish(ctx context.Context, s set) error {
 	if maps.EqualFunc(o.Data, want, bytes.Equal) {
 		return nil
 	}
-	err = k.put(ctx, o, found, want, corev1.SecretTypeTLS)
-	if kerrors.IsConflict(err) || kerrors.IsAlreadyExists(err) {
+	err = k.put(ctx, o, want)
+	if kerrors.IsConflict(err) {
 		// Another replica has written. It checks again, as this one does.
 		return nil
 	}
 	return err
 }
 
-// get returns a Secret of the extension, and whether it exists.
-func (k *Keeper) get(ctx context.Context, name string) (*corev1.Secret, bool, error) {
+// get returns a Secret of the extension. The provider creates it, because this account may write
+// only Secrets of these names (internal/controller/extension).
+func (k *Keeper) get(ctx context.Context, name string) (*corev1.Secret, error) {
 	o, err := k.kube.CoreV1().Secrets(k.namespace).Get(ctx, name, metav1.GetOptions{})
 	if kerrors.IsNotFound(err) {
-		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: name}}, false, nil
+		return nil, errors.Errorf("cannot use Secret %q: the provider has not created it; check that it runs, and may list and watch ServiceAccounts", name)
 	}
 	if err != nil {
-		return nil, false, errors.Wrapf(err, "cannot get Secret %q", name)
+		return nil, errors.Wrapf(err, "cannot get Secret %q", name)
 	}
 	if !slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.Kind == "ServiceAccount" && r.Name == k.name }) {
-		return nil, false, errors.Errorf("cannot use Secret %q: ServiceAccount %q does not own it; delete it", name, k.name)
+		return nil, errors.Errorf("cannot use Secret %q: ServiceAccount %q does not own it; delete it", name, k.name)
 	}
-	return o, true, nil
+	return o, nil
 }
 
 // put writes a Secret from get with other data.
-func (k *Keeper) put(ctx context.Context, o *corev1.Secret, found bool, data map[string][]byte, of corev1.SecretType) error {
-	account, err := k.kube.CoreV1().ServiceAccounts(k.namespace).Get(ctx, k.name, metav1.GetOptions{})
-	if err != nil {
-		return errors.Wrapf(err, "cannot get ServiceAccount %q", k.name)
-	}
+func (k *Keeper) put(ctx context.Context, o *corev1.Secret, data map[string][]byte) error {
 	o.Data = data
-	o.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ServiceAccount", Name: account.GetName(), UID: account.GetUID()}}
-	if found {
-		_, err = k.kube.CoreV1().Secrets(k.namespace).Update(ctx, o, metav1.UpdateOptions{})
-	} else {
-		o.Type = of
-		_, err = k.kube.CoreV1().Secrets(k.namespace).Create(ctx, o, metav1.CreateOptions{})
-	}
+	_, err := k.kube.CoreV1().Secrets(k.namespace).Update(ctx, o, metav1.UpdateOptions{})
 	return errors.Wrapf(err, "cannot write Secret %q", o.GetName())
 }
 

@@ -9,6 +9,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"maps"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -17,9 +18,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 )
@@ -29,8 +32,32 @@ const (
 	name      = "web-extension"
 )
 
-func account() *corev1.ServiceAccount {
-	return &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID("account")}}
+// created returns the Secrets that the provider has created (internal/controller/extension).
+func created() []runtime.Object {
+	of := func(name string, t corev1.SecretType, data map[string][]byte) *corev1.Secret {
+		return &corev1.Secret{Type: t, Data: data, ObjectMeta: metav1.ObjectMeta{
+			Namespace: namespace, Name: name, Labels: map[string]string{"gateway.tailscale.com/secret-type": "extension"},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "v1", Kind: "ServiceAccount", Name: "web-extension", UID: "account"}},
+		}}
+	}
+	return []runtime.Object{
+		of("web-extension-certificates", corev1.SecretTypeOpaque, nil),
+		of("web-extension-client", corev1.SecretTypeTLS, map[string][]byte{"tls.crt": {}, "tls.key": {}}),
+	}
+}
+
+// cluster returns a cluster with Secrets. It fails the test for requests that the Role of the
+// extension does not permit.
+func cluster(t *testing.T, secrets ...runtime.Object) *fake.Clientset {
+	t.Helper()
+	out := fake.NewClientset(secrets...)
+	out.PrependReactor("*", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		if r := a.GetResource().Resource; r != "secrets" || !slices.Contains([]string{"get", "update"}, a.GetVerb()) {
+			t.Errorf("the Keeper may only get and update Secrets, and not %s %s", a.GetVerb(), r)
+		}
+		return false, nil, nil
+	})
+	return out
 }
 
 func keeper(t *testing.T, kube *fake.Clientset, at time.Time) *Keeper {
@@ -54,14 +81,14 @@ func secret(t *testing.T, kube *fake.Clientset, name string) *corev1.Secret {
 
 // TestMade verifies new certificates as Envoy Gateway, Envoys and the servers do.
 func TestMade(t *testing.T) {
-	kube := fake.NewClientset(account())
+	kube := cluster(t, created()...)
 	k := keeper(t, kube, time.Now())
 
 	all, client := secret(t, kube, "web-extension-certificates"), secret(t, kube, "web-extension-client")
 	for _, s := range []*corev1.Secret{all, client} {
 		want := []metav1.OwnerReference{{APIVersion: "v1", Kind: "ServiceAccount", Name: name, UID: "account"}}
 		if diff := cmp.Diff(want, s.OwnerReferences); diff != "" {
-			t.Errorf("the extension should own %s: -want, +got:\n%s", s.GetName(), diff)
+			t.Errorf("the account should still own %s: -want, +got:\n%s", s.GetName(), diff)
 		}
 	}
 	if _, ok := client.Data[keyCAKey]; ok || len(client.Data) != 3 || client.Type != corev1.SecretTypeTLS {
@@ -118,7 +145,7 @@ func TestMade(t *testing.T) {
 
 // TestAgree starts several replicas.
 func TestAgree(t *testing.T) {
-	kube := fake.NewClientset(account())
+	kube := cluster(t, created()...)
 	now := time.Now()
 	one, two := keeper(t, kube, now), keeper(t, kube, now)
 	if diff := cmp.Diff(one.current.Load().set.data(), two.current.Load().set.data()); diff != "" {
@@ -180,10 +207,10 @@ func TestRenewed(t *testing.T) {
 }
 
 // TestRun checks that one replica renews certificates, that the other finds them, and that deleted
-// Secrets are made again.
+// Secrets get new ones once the provider has created them again.
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		kube := fake.NewClientset(account())
+		kube := cluster(t, created()...)
 		at := time.Now()
 		later := atomic.Int64{}
 		changes := make(chan string, 10)
@@ -212,8 +239,21 @@ func TestRun(t *testing.T) {
 			t.Error("Envoy Gateway's certificate should be renewed by the same authority")
 		}
 
-		for _, s := range []string{"web-extension-client", "web-extension-certificates"} {
-			if err := kube.CoreV1().Secrets(namespace).Delete(ctx, s, metav1.DeleteOptions{}); err != nil {
+		for _, o := range created() {
+			s, err := meta.Accessor(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := kube.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("secrets"), namespace, s.GetName()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		<-time.After(3 * syncInterval)
+		if len(changes) > 0 {
+			t.Error("the certificates in use should stay while the Secrets do not exist")
+		}
+		for _, o := range created() {
+			if err := kube.Tracker().Add(o); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -225,10 +265,18 @@ func TestRun(t *testing.T) {
 	})
 }
 
+// TestAbsent checks that the Keeper waits for the provider to create Secrets, and creates none.
+func TestAbsent(t *testing.T) {
+	err := NewKeeper(cluster(t), namespace, name, logging.NewNopLogger()).sync(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "web-extension-certificates") || !strings.Contains(err.Error(), "provider") {
+		t.Errorf("want an error that names the Secret and who creates it, got %v", err)
+	}
+}
+
 // TestForeign checks that the Keeper keeps off Secrets of other owners.
 func TestForeign(t *testing.T) {
 	theirs := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web-extension-client"}, Data: map[string][]byte{"password": []byte("x")}}
-	kube := fake.NewClientset(account(), theirs)
+	kube := cluster(t, created()[0], theirs)
 	err := NewKeeper(kube, namespace, name, logging.NewNopLogger()).sync(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "web-extension-client") || strings.Contains(err.Error(), "password") {
 		t.Errorf("want an error that names the Secret, got %v", err)

@@ -19,10 +19,11 @@ import (
 )
 
 const (
-	// Suffixes of the Secrets that a Writer writes beside those of clients. They are the names that
+	// Suffixes of the Secrets that a Writer writes beside those of Envoys. They are the names that
 	// the chart uses with cert-manager, too.
 	suffixCA     = "-ca"
 	suffixServer = "-tls"
+	suffixClient = "-client"
 
 	// LabelCertificates names the extension in the Secrets of its Writer. A Writer changes no
 	// Secret without it. An owner reference would make Kubernetes delete the Secrets when they are

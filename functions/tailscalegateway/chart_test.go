@@ -57,11 +57,10 @@ func TestExtensionIsTheChart(t *testing.T) {
 	if diff := cmp.Diff([]string{"tailscale-gateway-extension-eg"}, lease.Rules[1].ResourceNames); diff != "" {
 		t.Errorf("names of Leases: -want, +got:\n%s", diff)
 	}
-	// The extension creates its certificates itself, while a Job creates those of the chart.
+	// The extension creates its certificates itself, in Secrets of the provider, while a Job creates
+	// those of the chart.
 	if diff := cmp.Diff([]rbacv1.PolicyRule{
-		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"create"}},
 		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "update"}, ResourceNames: []string{"web-extension-certificates", "web-extension-client"}},
-		{APIGroups: []string{""}, Resources: []string{"serviceaccounts"}, Verbs: []string{"get"}, ResourceNames: []string{"web-extension"}},
 	}, lease.Rules[2:]); diff != "" {
 		t.Errorf("rights to certificates: -want, +got:\n%s", diff)
 	}
@@ -139,6 +138,11 @@ func makesCertificates(t *testing.T, d *appsv1.Deployment) {
 	}
 	c.Args = args
 	clients := []string{"client", "envoy"}
+	for i := range pod.Volumes {
+		if s := pod.Volumes[i].Secret; s != nil {
+			s.Items = certificateKeys()
+		}
+	}
 	pod.Volumes = slices.DeleteFunc(pod.Volumes, func(v corev1.Volume) bool { return slices.Contains(clients, v.Name) })
 	c.VolumeMounts = slices.DeleteFunc(c.VolumeMounts, func(v corev1.VolumeMount) bool { return slices.Contains(clients, v.Name) })
 }

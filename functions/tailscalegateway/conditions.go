@@ -227,11 +227,8 @@ func (gp *gatewayPlan) extensionServerReady() compose.Condition {
 		}
 		return compose.Condition{Reason: compose.ReasonWaiting, Message: "Waiting for extension " + gp.extension.name + " to report of the Gateway"}
 	}
-	if gp.spec.ExtensionServer != nil {
-		return compose.Condition{
-			Status: compose.False, Reason: meta.ReasonOtherNamespace,
-			Message: "An extension of a Gateway's own reads one namespace: make the TailscaleGateway in namespace " + gp.gateway.ref.Namespace + ", or remove spec.extensionServer and use the installed extension",
-		}
+	if gp.spec.ExtensionServer != nil && !gp.step {
+		return *gp.extensionRefused()
 	}
 	return gp.installedReady()
 }

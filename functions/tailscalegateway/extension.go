@@ -9,12 +9,15 @@ import (
 	"maps"
 	"net"
 	"strconv"
+	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/allow"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
@@ -54,6 +57,9 @@ const (
 	nameEDS     = "eds"
 	nameMetrics = "metrics"
 
+	// flagEDSTarget is the flag with the address that Envoys dial.
+	flagEDSTarget = "--eds-target="
+
 	// Suffixes of the names of Services.
 	suffixHooks   = ""
 	suffixEDS     = "-eds"
@@ -62,25 +68,74 @@ const (
 	// Suffixes of the names of roles and their bindings.
 	suffixRights = ""
 	suffixLease  = "-lease"
-
-	// Suffixes of the names of the Secrets with certificates that the extension creates: its own,
-	// and the one that Envoy Gateway presents and trusts (extension/credentials).
-	suffixCertificates = "-certificates"
-	suffixClient       = "-client"
 )
 
-// wantsExtension reports whether the Gateway has a separate extension. The extension reads one
-// namespace, which must be the Gateway's.
-func (gp *gatewayPlan) wantsExtension() bool {
-	return gp.spec.ExtensionServer != nil && !gp.step && gp.gateway.ref.Namespace == gp.owner.Namespace
-}
-
-// planExtension returns the extension that is wanted. It is nil if there is none.
+// planExtension returns the extension that is wanted and may run. It is nil if there is none.
 func (gp *gatewayPlan) planExtension() *extension {
-	if !gp.wantsExtension() {
+	if gp.spec.ExtensionServer == nil || gp.step || gp.extensionRefused() != nil {
 		return nil
 	}
 	return &extension{gatewayPlan: gp, name: names.Child(gp.owner.Name, "extension")}
+}
+
+// extensionRefused returns a condition with the reason for which the Gateway must not have an
+// extension of its own. It is nil if it may. The extension runs with permissions that the author of
+// the TailscaleGateway need not have, so it is never more than what somebody else permits: a Gateway
+// of this namespace, a tailnet, and the installed image or one that a grant names.
+func (gp *gatewayPlan) extensionRefused() *compose.Condition {
+	refuse := func(reason xpv2.ConditionReason, message string) *compose.Condition {
+		return &compose.Condition{Status: compose.False, Reason: reason, Message: message}
+	}
+	if gp.gateway.ref.Namespace != gp.owner.Namespace {
+		return refuse(meta.ReasonOtherNamespace, "An extension of a Gateway's own reads one namespace: make the TailscaleGateway in namespace "+gp.gateway.ref.Namespace+", or remove spec.extensionServer and use the installed extension")
+	}
+	if gp.gateway.gateway == nil {
+		return refuse(meta.ReasonGatewayNotFound, fmt.Sprintf("No extension runs for Gateway %s, which does not exist; create it, or correct spec.gatewayRef", gp.gateway.name()))
+	}
+	// One that runs stays, like proxies.
+	if v := gp.noTailnet(); v != nil && gp.observed.deployment == nil {
+		return refuse(v.Reason, "No extension starts before a tailnet of spec.tailnets may be used. "+v.Message)
+	}
+	if v := gp.extensionImageViolation(); v != nil {
+		return refuse(meta.ReasonNotGranted, v.Error())
+	}
+	return nil
+}
+
+// noTailnet returns the first verdict if none of the tailnets may be used, and nil if there is one,
+// or if the spec names none.
+func (gp *gatewayPlan) noTailnet() *compose.TailnetVerdict {
+	for _, t := range gp.tailnets {
+		if t.verdict.Accepted {
+			return nil
+		}
+	}
+	if len(gp.tailnets) == 0 {
+		return nil
+	}
+	return &gp.tailnets[0].verdict
+}
+
+// extensionImageViolation returns a violation for an image that no tailnet grants. Without a tailnet
+// that may be used there is no grant.
+func (gp *gatewayPlan) extensionImageViolation() *allow.ViolationError {
+	const field = "spec.extensionServer.image"
+	image := gp.spec.ExtensionServer.Image
+	if image == "" || image == gp.extensionImage {
+		return nil
+	}
+	var out *allow.ViolationError
+	for _, t := range gp.tailnets {
+		if t.verdict.Grant == nil {
+			continue
+		}
+		v := t.verdict.Grant.ExtensionImage(field, image)
+		if v == nil {
+			return nil
+		}
+		out = cmp.Or(out, v)
+	}
+	return cmp.Or(out, &allow.ViolationError{Field: field, Problem: fmt.Sprintf("image %q is not the installed one; remove the field, or name a tailnet in spec.tailnets whose spec.allowedNamespaces.grants has the repository in extensionImages", image)})
 }
 
 // replicas returns how many pods are wanted.
@@ -104,7 +159,7 @@ func (e *extension) address() string {
 // references returns the objects that Envoy Gateway's configuration must reference in addition to
 // the address, for a message: the extension answers only clients with a certificate that it issued.
 func (e *extension) references() string {
-	made := "Secret " + e.owner.Namespace + "/" + e.name + suffixClient
+	made := "Secret " + e.owner.Namespace + "/" + names.ExtensionClient(e.name)
 	if t := e.spec.ExtensionServer.TLS; t != nil {
 		return made + " as tls.clientCertificateRef, and as tls.certificateRef one whose tls.crt is what the certificate of Secret " + t.CertificateRef.Name + " chains to"
 	}
@@ -118,7 +173,7 @@ func (e *extension) ready() compose.Condition {
 	}
 	m := "Waiting for a pod of Deployment " + e.name
 	if t := e.spec.ExtensionServer.TLS; t != nil {
-		m += ", which needs Secret " + t.CertificateRef.Name
+		m += ", which needs Secret " + t.CertificateRef.Name + " of type kubernetes.io/tls, with the keys tls.crt, tls.key and ca.crt"
 	}
 	return compose.Condition{Status: compose.False, Reason: meta.ReasonExtensionNotReady, Message: m}
 }
@@ -143,17 +198,33 @@ func (gp *gatewayPlan) extensionChildren() children {
 	if e.replicas() > 1 {
 		out.add(keyExtensionBudget, e.budget(), true)
 	}
-	switch {
-	case e.observed.eds != nil && e.observed.eds.Spec.ClusterIP != "":
-		out.add(keyExtension, e.composeDeployment(), e.readyReplicas() == e.replicas())
-	case e.observed.deployment != nil:
-		// Keep the running Deployment: Crossplane deletes children that are omitted.
-		out.incomplete = true
-		out.add(keyExtension, &appsv1.Deployment{ObjectMeta: e.objectMeta(""), Spec: e.observed.deployment.Spec}, false)
-	default:
-		out.incomplete = true
+	current := e.observed.eds != nil && e.observed.eds.Spec.ClusterIP != ""
+	out.incomplete = !current
+	if e.edsTarget() != "" {
+		out.add(keyExtension, e.composeDeployment(), current && e.readyReplicas() == e.replicas())
 	}
 	return out
+}
+
+// edsTarget returns the address of the Service for endpoints, or that of the running Deployment
+// while there is no Service: Crossplane deletes children that are omitted. It is empty if there is
+// none. Nothing else of the Deployment stays, so that an image or a Secret that is no longer granted
+// does not.
+func (e *extension) edsTarget() string {
+	if e.observed.eds != nil && e.observed.eds.Spec.ClusterIP != "" {
+		return net.JoinHostPort(e.observed.eds.Spec.ClusterIP, strconv.Itoa(portEDS))
+	}
+	if e.observed.deployment == nil {
+		return ""
+	}
+	for _, c := range e.observed.deployment.Spec.Template.Spec.Containers {
+		for _, a := range c.Args {
+			if t, ok := strings.CutPrefix(a, flagEDSTarget); ok {
+				return t
+			}
+		}
+	}
+	return ""
 }
 
 // selector returns the labels that select the pods. They are the chart's.
@@ -185,7 +256,7 @@ func (e *extension) args() []string {
 		out = append(out, "--eds-tls="+tlsPath)
 	}
 	return append(out, "--make-certificates="+e.name,
-		"--eds-target="+net.JoinHostPort(e.observed.eds.Spec.ClusterIP, strconv.Itoa(portEDS)),
+		flagEDSTarget+e.edsTarget(),
 		fmt.Sprintf("--eds-server-name=%s-eds.%s.svc", e.name, e.owner.Namespace),
 		"--xds-mode=GoogleGRPC", fmt.Sprintf("--observe-address=:%d", portMetrics), fmt.Sprintf("--drain=%ds", drainSeconds),
 		"--only-gateway="+e.gateway.ref.Namespace+"/"+e.gateway.ref.Name)
@@ -194,5 +265,5 @@ func (e *extension) args() []string {
 // tls reports whether the user supplies a certificate for the servers.
 func (e *extension) tls() bool { return e.spec.ExtensionServer.TLS != nil }
 
-// image returns the image of the pods.
+// image returns the image of the pods, which extensionRefused has permitted.
 func (e *extension) image() string { return cmp.Or(e.spec.ExtensionServer.Image, e.extensionImage) }

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
@@ -43,30 +44,28 @@ var (
 	envoyLabels        = map[string]string{labelManagedBy: managedBy, "app.kubernetes.io/component": "proxy"}
 )
 
-// serviceAccount returns the account of the pods.
+// serviceAccount returns the account of the pods. Its label makes the provider create their Secrets.
 func (e *extension) serviceAccount() *corev1.ServiceAccount {
-	return &corev1.ServiceAccount{ObjectMeta: e.objectMeta("")}
+	out := &corev1.ServiceAccount{ObjectMeta: e.objectMeta("")}
+	out.Labels[meta.LabelExtension] = e.owner.Name
+	return out
 }
 
 // leaseRole returns the Role with which replicas elect a writer, with one Lease, and store their
-// certificates, in two Secrets that are deleted with their ServiceAccount. Permissions by name
-// cannot cover the creation of an object. This function cannot compose the Secrets, because
-// Crossplane would pass the private keys to it.
+// certificates, in two Secrets. Permissions by name cannot cover the creation of an object, and who
+// may create any Secret may have a token of any ServiceAccount written into one. This function cannot
+// compose the Secrets, because Crossplane would pass the private keys to it: the provider creates
+// them (internal/controller/extension).
 func (e *extension) leaseRole() *rbacv1.Role {
 	leases := func(verbs []string, names ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{coordinationv1.GroupName}, Resources: []string{"leases"}, Verbs: verbs, ResourceNames: names}
-	}
-	core := func(resource string, verbs []string, names ...string) rbacv1.PolicyRule {
-		return rbacv1.PolicyRule{APIGroups: []string{corev1.GroupName}, Resources: []string{resource}, Verbs: verbs, ResourceNames: names}
 	}
 	return &rbacv1.Role{
 		ObjectMeta: e.objectMeta(suffixLease),
 		Rules: []rbacv1.PolicyRule{
 			leases([]string{"create"}),
 			leases([]string{"get", "update"}, names.ExtensionLease(e.gateway.ref.Name)),
-			core("secrets", []string{"create"}),
-			core("secrets", []string{"get", "update"}, e.name+suffixCertificates, e.name+suffixClient),
-			core("serviceaccounts", []string{"get"}, e.name),
+			{APIGroups: []string{corev1.GroupName}, Resources: []string{"secrets"}, Verbs: []string{"get", "update"}, ResourceNames: []string{names.ExtensionCertificates(e.name), names.ExtensionClient(e.name)}},
 		},
 	}
 }
@@ -192,8 +191,20 @@ func (e *extension) podSpec() corev1.PodSpec {
 	}
 	if e.tls() {
 		out.Volumes = []corev1.Volume{{Name: tlsVolume, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
-			SecretName: e.spec.ExtensionServer.TLS.CertificateRef.Name, DefaultMode: ptr.To[int32](0o440),
+			SecretName: e.spec.ExtensionServer.TLS.CertificateRef.Name, DefaultMode: ptr.To[int32](0o440), Items: certificateKeys(),
 		}}}}
+	}
+	return out
+}
+
+// certificateKeys returns the keys of a Secret of type kubernetes.io/tls, and of its authority. This
+// function cannot look at the type, because Crossplane would pass it the private key. A Secret
+// without one of these keys is not mounted (kubernetes v1.35 pkg/volume/secret/secret.go,
+// MakePayload), and of other keys, such as a token, nothing is.
+func certificateKeys() []corev1.KeyToPath {
+	var out []corev1.KeyToPath
+	for _, key := range []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey, "ca.crt"} {
+		out = append(out, corev1.KeyToPath{Key: key, Path: key})
 	}
 	return out
 }

@@ -12,7 +12,7 @@ import (
 )
 
 func TestRunFunction(t *testing.T) {
-	composetest.Golden(t, &Function{log: logging.NewNopLogger(), settings: settings{extensionImage: "example.org/extension:v1", envoyGateway: []string{"envoy-gateway-system"}}}, "extension-server-ready")
+	composetest.Golden(t, &Function{log: logging.NewNopLogger(), settings: settings{extensionImage: "example.org/extension:v1", envoyGateway: []string{"envoy-gateway-system"}}}, "extension-server-ready", "extension-server-service-lost")
 }
 
 // TestStart counts how often Crossplane writes a composite while it starts.

@@ -44,10 +44,10 @@ func Namespace(a *tailnetv1alpha1.AllowedNamespaces, name string, l map[string]s
 // the tailnet. common are the tailnet's default tags. An invalid selector is an error, because
 // it could belong to the entry that applies.
 func Of(a *tailnetv1alpha1.AllowedNamespaces, common []tailnetv1alpha1.Tag, name string, l map[string]string) (*Grant, error) {
-	whole := &Grant{common: common}
 	if a == nil {
-		return whole, nil
+		return &Grant{common: common}, nil
 	}
+	whole := &Grant{common: common, domains: a.Domains}
 	switch a.From {
 	case tailnetv1alpha1.NamespacesFromList:
 		if !slices.Contains(a.Names, name) {
@@ -59,7 +59,11 @@ func Of(a *tailnetv1alpha1.AllowedNamespaces, common []tailnetv1alpha1.Tag, name
 			return nil, err
 		}
 	case tailnetv1alpha1.NamespacesFromGrants:
-		return first(a.Grants, common, name, l)
+		g, err := first(a.Grants, common, name, l)
+		if g != nil && len(g.limits.Domains) == 0 {
+			g.domains = a.Domains
+		}
+		return g, err
 	case tailnetv1alpha1.NamespacesFromAll:
 	}
 	return whole, nil

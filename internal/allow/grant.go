@@ -33,6 +33,9 @@ type Grant struct {
 	// common are the tailnet's default tags, which every machine has.
 	common []tailnetv1alpha1.Tag
 
+	// domains are those of all allowed namespaces. They are empty if the entry has its own.
+	domains []tailnetv1alpha1.GrantedDomain
+
 	// closed limits tags, services and domains even if the lists are empty.
 	closed bool
 }
@@ -150,16 +153,31 @@ func (g *Grant) Domain(field, domain string) *ViolationError {
 // Within returns a violation for a domain with any number of labels, because a domain to remove
 // may be older than the rule.
 func (g *Grant) Within(field, domain string) *ViolationError {
-	if !g.limitsDomains() {
+	if !g.limitsDomains() || within(g.limits.Domains, domain) {
 		return nil
 	}
-	d := canonical(domain)
-	for _, of := range g.limits.Domains {
-		if d == string(of) || strings.HasSuffix(d, "."+string(of)) {
-			return nil
-		}
-	}
 	return g.beyond(field, fmt.Sprintf("domain %q", domain), "domains")
+}
+
+// Resolves returns a violation for a domain that a Gateway's proxies resolve. Whoever can attach a
+// route to the Gateway chooses its hostnames, so a domain needs to be listed, also for a namespace
+// that may use the whole credential.
+func (g *Grant) Resolves(field, domain string) *ViolationError {
+	if v := g.Domain(field, domain); v != nil {
+		return v
+	}
+	if within(g.limits.Domains, domain) || within(g.domains, domain) {
+		return nil
+	}
+	return &ViolationError{Field: field, Problem: fmt.Sprintf("the tailnet does not list a domain of %q; use another, or ask who manages the TailscaleTailnet to add it to spec.allowedNamespaces.domains", domain)}
+}
+
+// within reports whether a domain is in a list, or below a domain of the list.
+func within(domains []tailnetv1alpha1.GrantedDomain, domain string) bool {
+	d := canonical(domain)
+	return slices.ContainsFunc(domains, func(of tailnetv1alpha1.GrantedDomain) bool {
+		return d == string(of) || strings.HasSuffix(d, "."+string(of))
+	})
 }
 
 // WholeDNS returns a violation for a setting that affects names of all domains.
@@ -197,9 +215,11 @@ func (g *Grant) privileged(field string, k *tailnetv1alpha1.KernelSettings) *Vio
 	return g.beyond(field, "a privileged container", "privilegedContainers")
 }
 
-// envFromSecret returns a violation for an environment variable of a proxy from a Secret.
+// envFromSecret returns a violation for an environment variable of a proxy from a Secret. It needs
+// an entry that allows it: the variable may be one that the proxy shows or sends, so who names the
+// Secret can learn its value.
 func (g *Grant) envFromSecret(field string) *ViolationError {
-	if allowed := g.limits.EnvFromSecrets; allowed == nil || *allowed {
+	if ptr.Deref(g.limits.EnvFromSecrets, false) {
 		return nil
 	}
 	return g.beyond(field, "a value from a Secret", "envFromSecrets")

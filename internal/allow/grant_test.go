@@ -226,7 +226,9 @@ func TestPods(t *testing.T) {
 	check(t, "Nobody runs any image unless it is granted.", whole.image("image", "busybox"), "image", "images of an entry of spec.allowedNamespaces.grants")
 	check(t, "Networking is any by default.", whole.networking("networking", tailnetv1alpha1.NetworkingKernel), "", "")
 	check(t, "It may be limited.", granted(t, tailnetv1alpha1.NamespaceGrant{Networking: []tailnetv1alpha1.Networking{"Userspace"}}).networking("networking", tailnetv1alpha1.NetworkingKernel), "networking", "grants[0].networking")
-	check(t, "Secrets may be read by default.", whole.envFromSecret("env"), "", "")
+	check(t, "Nobody reads Secrets unless they are granted.", whole.envFromSecret("env"), "env", "envFromSecrets of an entry of spec.allowedNamespaces.grants")
+	check(t, "An entry that does not name them does not grant them.", granted(t, tailnetv1alpha1.NamespaceGrant{}).envFromSecret("env"), "env", "grants[0].envFromSecrets")
+	check(t, "They may be granted.", granted(t, tailnetv1alpha1.NamespaceGrant{EnvFromSecrets: ptr.To(true)}).envFromSecret("env"), "", "")
 	privileged := &tailnetv1alpha1.KernelSettings{Privileged: ptr.To(true)}
 	check(t, "Without settings nothing is privileged.", whole.privileged("kernel.privileged", nil), "", "")
 	check(t, "Nobody has privileged containers unless they are granted.", whole.privileged("kernel.privileged", privileged), "kernel.privileged", "privilegedContainers of an entry of spec.allowedNamespaces.grants")
@@ -237,6 +239,78 @@ func TestPods(t *testing.T) {
 	check(t, "A port on nodes is nobody's unless it is granted.", whole.staticEndpoints("static"), "static", "staticEndpoints of an entry of spec.allowedNamespaces.grants")
 	check(t, "An entry that does not name it does not grant it.", granted(t, tailnetv1alpha1.NamespaceGrant{}).staticEndpoints("static"), "static", "grants[0].staticEndpoints")
 	check(t, "It may be granted.", granted(t, tailnetv1alpha1.NamespaceGrant{StaticEndpoints: ptr.To(true)}).staticEndpoints("static"), "", "")
+}
+
+func TestExtensionImage(t *testing.T) {
+	images := func(of ...tailnetv1alpha1.ImageRepository) *Grant {
+		return granted(t, tailnetv1alpha1.NamespaceGrant{Images: []tailnetv1alpha1.ImageRepository{"proxies.example.com/*"}, ExtensionImages: of})
+	}
+	cases := map[string]struct {
+		reason string
+		grant  *Grant
+		image  string
+		limit  string
+	}{
+		"Granted":  {reason: "A granted repository is allowed, at any tag.", grant: images("mirror.example.com/extension"), image: "mirror.example.com/extension:v1"},
+		"Below":    {reason: "Repositories below a granted path are allowed.", grant: images("mirror.example.com/*"), image: "mirror.example.com/a/extension:v1"},
+		"Whole":    {reason: "The whole credential includes no images.", grant: &Grant{}, image: "mirror.example.com/extension", limit: "extensionImages of an entry of spec.allowedNamespaces.grants"},
+		"Absent":   {reason: "An entry that does not name a repository grants none.", grant: images(), image: "mirror.example.com/extension", limit: "grants[0].extensionImages"},
+		"Proxies":  {reason: "Images of proxies are not those of extensions, which have other permissions.", grant: images(), image: "proxies.example.com/extension", limit: "grants[0].extensionImages"},
+		"Official": {reason: "Nor are Tailscale's.", grant: images(), image: "tailscale/tailscale", limit: "grants[0].extensionImages"},
+		"Hostile":  {reason: "Invalid image names are refused.", grant: images("mirror.example.com/team/*"), image: "mirror.example.com/team/../app", limit: "grants[0].extensionImages"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			field := ""
+			if tc.limit != "" {
+				field = "spec.extensionServer.image"
+			}
+			check(t, tc.reason, tc.grant.ExtensionImage("spec.extensionServer.image", tc.image), field, tc.limit)
+		})
+	}
+}
+
+func TestResolves(t *testing.T) {
+	of := func(common []tailnetv1alpha1.GrantedDomain, g *tailnetv1alpha1.NamespaceGrant) *Grant {
+		t.Helper()
+		a := &tailnetv1alpha1.AllowedNamespaces{Domains: common}
+		if g != nil {
+			g.Names = []string{"shop"}
+			a.From, a.Grants = tailnetv1alpha1.NamespacesFromGrants, []tailnetv1alpha1.NamespaceGrant{*g}
+		}
+		out, err := Of(a, nil, "shop", nil)
+		if err != nil || out == nil {
+			t.Fatalf("Of(...): %v, %v", out, err)
+		}
+		return out
+	}
+	type domains = []tailnetv1alpha1.GrantedDomain
+	cases := map[string]struct {
+		reason string
+		grant  *Grant
+		domain string
+		limit  string
+	}{
+		"None":     {reason: "Without a list nothing resolves.", grant: &Grant{}, domain: "github.com", limit: "spec.allowedNamespaces.domains"},
+		"Whole":    {reason: "The whole credential includes no domains.", grant: of(nil, nil), domain: "github.com", limit: "spec.allowedNamespaces.domains"},
+		"Entry":    {reason: "Nor does an entry without domains.", grant: of(nil, &tailnetv1alpha1.NamespaceGrant{}), domain: "github.com", limit: "spec.allowedNamespaces.domains"},
+		"Listed":   {reason: "A listed domain resolves.", grant: of(domains{"example.com"}, nil), domain: "example.com"},
+		"Below":    {reason: "So do names below it.", grant: of(domains{"example.com"}, nil), domain: "*.shop.Example.com"},
+		"Suffix":   {reason: "A name with the same end is another domain.", grant: of(domains{"example.com"}, nil), domain: "badexample.com", limit: "spec.allowedNamespaces.domains"},
+		"Common":   {reason: "An entry without domains has those of all namespaces.", grant: of(domains{"example.com"}, &tailnetv1alpha1.NamespaceGrant{}), domain: "a.example.com"},
+		"Own":      {reason: "An entry may have its own domains.", grant: of(domains{"example.com"}, &tailnetv1alpha1.NamespaceGrant{Domains: domains{"shop.test"}}), domain: "a.shop.test"},
+		"Replaced": {reason: "They replace those of all namespaces.", grant: of(domains{"example.com"}, &tailnetv1alpha1.NamespaceGrant{Domains: domains{"shop.test"}}), domain: "example.com", limit: "grants[0].domains"},
+		"Single":   {reason: "A single label is never allowed.", grant: of(domains{"example.com"}, nil), domain: "com", limit: "single label"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			field := ""
+			if tc.limit != "" {
+				field = "hostname"
+			}
+			check(t, tc.reason, tc.grant.Resolves("hostname", tc.domain), field, tc.limit)
+		})
+	}
 }
 
 func TestClaims(t *testing.T) {

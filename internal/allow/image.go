@@ -5,6 +5,7 @@ package allow
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/name"
@@ -36,12 +37,25 @@ func (g *Grant) image(field, image string, defaults ...string) *ViolationError {
 	if len(granted) == 0 {
 		granted = official
 	}
-	for _, of := range granted {
-		if covers(string(of), repository) {
-			return nil
-		}
+	if inAny(granted, repository) {
+		return nil
 	}
 	return refused
+}
+
+// ExtensionImage returns a violation for an image that a dedicated extension has instead of the
+// installed one. It runs with permissions of ours, so no repository is allowed by default, not even
+// that of the installed image, where another tag may be one with known faults.
+func (g *Grant) ExtensionImage(field, image string) *ViolationError {
+	if r, ok := repositoryOf(image); ok && inAny(g.limits.ExtensionImages, r) {
+		return nil
+	}
+	return g.beyond(field, fmt.Sprintf("image %q", image), "extensionImages")
+}
+
+// inAny reports whether a repository is one of the granted ones, or below one of them.
+func inAny(granted []tailnetv1alpha1.ImageRepository, repository string) bool {
+	return slices.ContainsFunc(granted, func(of tailnetv1alpha1.ImageRepository) bool { return covers(string(of), repository) })
 }
 
 // repositoryOf returns the repository of an image, with its registry. It returns false for an

@@ -17,6 +17,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/device"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/discovery"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/dns"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/extension"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/federatedidentity"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/kinds"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/logstreamconfiguration"
@@ -61,8 +62,8 @@ type registration struct {
 	needs []schema.GroupVersionKind
 }
 
-// registrations returns all controllers of the provider: those of provider configs and of
-// MachineSets, and one for each managed kind.
+// registrations returns all controllers of the provider: those of provider configs, of MachineSets
+// and of dedicated extensions, and one for each managed kind.
 func registrations(o setup.Options) []registration {
 	managed := managedKinds(o)
 	users := make([]kinds.User, 0, len(managed))
@@ -75,6 +76,7 @@ func registrations(o setup.Options) []registration {
 			needs: config.Watched(),
 		},
 		{setup: machineset.Setup, needs: machineset.Needs()},
+		{setup: extension.Setup, needs: extension.Needs()},
 	}
 	for _, k := range managed {
 		out = append(out, registration{setup: k.Setup, needs: k.Needs()})

@@ -33,7 +33,8 @@ const (
 	// a PodDisruptionBudget.
 	LabelMachineSet = "gateway.tailscale.com/machine-set"
 
-	// LabelSecretType is SecretTypeState, SecretTypeConfig or SecretTypeACMEAccount.
+	// LabelSecretType is SecretTypeState, SecretTypeConfig, SecretTypeACMEAccount or
+	// SecretTypeExtension.
 	LabelSecretType = "gateway.tailscale.com/secret-type"
 
 	// LabelBackup marks with "true" the objects that a backup needs: what they hold is neither in
@@ -53,6 +54,10 @@ const (
 
 	// LabelGateway names the TailscaleGateway that an object belongs to.
 	LabelGateway = "gateway.tailscale.com/gateway"
+
+	// LabelExtension is on the ServiceAccount of a dedicated extension, and names its
+	// TailscaleGateway. The provider creates the Secrets of such an account.
+	LabelExtension = "gateway.tailscale.com/extension"
 
 	// LabelGatewayNamespace is the namespace of the TailscaleGateway of a generated route: such
 	// routes may be in another namespace.
@@ -79,6 +84,7 @@ const (
 	SecretTypeState       = "state"
 	SecretTypeConfig      = "config"
 	SecretTypeACMEAccount = "acme-account"
+	SecretTypeExtension   = "extension"
 )
 
 // SecretACMEAccount is the name of the Secret with the ACME account of a namespace's proxies.

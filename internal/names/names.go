@@ -115,6 +115,14 @@ func GatewayReport(name string) string { return Child("tailscalegateway", name) 
 // extension. A namespace may have several.
 func ExtensionLease(gateway string) string { return Child("tailscale-gateway-extension", gateway) }
 
+// ExtensionCertificates returns the name of the Secret with all certificates of a dedicated
+// extension, by the name of its ServiceAccount.
+func ExtensionCertificates(account string) string { return account + "-certificates" }
+
+// ExtensionClient returns the name of the Secret with the certificate that Envoy Gateway presents to
+// a dedicated extension, and with the authority of the extension's own one.
+func ExtensionClient(account string) string { return account + "-client" }
+
 // RoutePolicyDiscovery returns the name of the Discovery that finds devices of a
 // TailscaleRoutePolicy. The query is hashed.
 func RoutePolicyDiscovery(policy, query string) string {

@@ -92,6 +92,11 @@ func cacheOptions(o Options) (cache.Options, error) {
 	if err != nil {
 		return cache.Options{}, errors.Wrap(err, "cannot build label selector")
 	}
+	// The cache holds only ServiceAccounts of dedicated extensions.
+	extensions, err := labels.NewRequirement(meta.LabelExtension, selection.Exists, nil)
+	if err != nil {
+		return cache.Options{}, errors.Wrap(err, "cannot build label selector")
+	}
 	co := cache.Options{
 		SyncPeriod: &o.Sync,
 		// No controller reads managed fields, which are half of an object.
@@ -101,6 +106,7 @@ func cacheOptions(o Options) (cache.Options, error) {
 			&appsv1.StatefulSet{}:                       {Label: labels.NewSelector().Add(*pods)},
 			&policyv1.PodDisruptionBudget{}:             {Label: labels.NewSelector().Add(*pods)},
 			&corev1.Service{}:                           {Label: labels.NewSelector().Add(*pods)},
+			&corev1.ServiceAccount{}:                    {Label: labels.NewSelector().Add(*extensions)},
 			&corev1.Node{}:                              {Transform: stripNode},
 			&apiextensionsv1.CustomResourceDefinition{}: {Transform: customresourcesgate.TransformStripCRDSchema},
 		},

@@ -27,9 +27,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/yaml"
 
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/charts"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/extension"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
 	"github.com/tailscale-gateway/tailscale-gateway/test/standalone"
 )
@@ -94,7 +97,8 @@ func newEnvironmentOf(t *testing.T, o standalone.Options, flags ...string) *envi
 	if w.kube, err = client.New(w.api.Config, client.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	w.createObject(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: extensionName}})
+	w.createObject(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: extensionName, Labels: map[string]string{meta.LabelExtension: "gateway"}}})
+	w.createSecrets(t)
 	w.socket = filepath.Join(t.TempDir(), "hooks.sock")
 	kinds := []schema.GroupVersionKind{}
 	for _, k := range []string{"TailscaleServices", "TailscaleEndpoints"} {
@@ -122,6 +126,15 @@ func newEnvironmentOf(t *testing.T, o standalone.Options, flags ...string) *envi
 	t.Cleanup(func() { check(t, w.extension.Stop(20*time.Second)) })
 	w.backends(t)
 	return w
+}
+
+// createSecrets creates the Secrets of the extension as the provider does.
+func (w *environment) createSecrets(t *testing.T) {
+	t.Helper()
+	account := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "default", Name: extensionName}}
+	if _, err := extension.NewReconciler(w.kube).Reconcile(t.Context(), account); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // newLog returns a file among the test's artifacts, which go test -artifacts keeps.

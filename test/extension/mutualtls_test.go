@@ -43,7 +43,7 @@ func TestMutualTLS(t *testing.T) { //nolint:tparallel // Its steps share one env
 	t.Run("Renewed", w.renews)
 }
 
-// made returns one of the Secrets that the extension creates.
+// made returns one of the Secrets with the extension's certificates.
 func (w *environment) made(t *testing.T, suffix string) *corev1.Secret {
 	t.Helper()
 	s := &corev1.Secret{}
@@ -139,8 +139,8 @@ func (w *environment) rejectsOthers(t *testing.T) {
 	}
 }
 
-// renews deletes the Secrets: the extension creates new ones, and Envoy Gateway takes them at its
-// next call and passes them to Envoy.
+// renews deletes the Secrets: the extension issues new certificates once the provider has created
+// them again, and Envoy Gateway takes them at its next call and passes them to Envoy.
 func (w *environment) renews(t *testing.T) {
 	before := w.made(t, "-client")
 	for _, suffix := range []string{"-certificates", "-client"} {
@@ -148,7 +148,8 @@ func (w *environment) renews(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// A starting process creates them at once, and a running one within a minute.
+	w.createSecrets(t)
+	// A starting process writes them at once, and a running one within a minute.
 	if err := w.extension.Stop(limit); err != nil {
 		t.Fatal(err)
 	}

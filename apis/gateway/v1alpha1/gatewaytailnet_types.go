@@ -277,7 +277,9 @@ type DomainName string
 
 // GatewaySplitDNS makes the tailnet's devices resolve hostnames of the Gateway to the addresses
 // of its Tailscale Services. The Gateway's proxies answer the queries on port 53 of their
-// addresses in the tailnet. The tailnet's policy must grant clients access to that port.
+// addresses in the tailnet. The tailnet's policy must grant clients access to that port. Only
+// names within allowedNamespaces.domains of the TailscaleTailnet resolve, or within domains of the
+// namespace's entry of allowedNamespaces.grants.
 type GatewaySplitDNS struct {
 	// Domains that the proxies resolve, with all names below them. Names below a domain that no
 	// route has do not resolve. Absent means that each hostname is a separate domain. A

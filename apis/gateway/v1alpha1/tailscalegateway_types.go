@@ -69,7 +69,9 @@ const (
 
 // An ExtensionServer is a dedicated Envoy Gateway extension for one Gateway.
 type ExtensionServer struct {
-	// Image of the extension. Absent means the image of the installed version.
+	// Image of the extension. Absent means the image of the installation. Another image must be
+	// in a repository that extensionImages of the namespace's entry in allowedNamespaces.grants
+	// names, of one of the tailnets.
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
 	Image string `json:"image,omitempty"`
@@ -97,7 +99,8 @@ type ExtensionServer struct {
 // ExtensionServerTLS is the certificate that the extension presents to Envoy Gateway and Envoy.
 type ExtensionServerTLS struct {
 	// CertificateRef references the Secret that holds the certificate: tls.crt, tls.key, and in
-	// ca.crt the issuing CA. The certificate must be valid for NAME-extension.NAMESPACE.svc and
+	// ca.crt the issuing CA. Nothing else of the Secret reaches the extension, which does not start
+	// without these keys. The certificate must be valid for NAME-extension.NAMESPACE.svc and
 	// NAME-extension-eds.NAMESPACE.svc of this object.
 	CertificateRef CertificateRef `json:"certificateRef"`
 }
@@ -134,7 +137,8 @@ type TailscaleGatewaySpec struct {
 	PublishBackends PublishBackends `json:"publishBackends,omitempty"`
 
 	// ExtensionServer runs a dedicated extension for this Gateway in this namespace, which must
-	// also be the Gateway's. The extension reads nothing in other namespaces. The configuration
+	// also be the Gateway's. It runs while the Gateway exists, and starts once one of the tailnets,
+	// if there are any, allows the namespace. The extension reads nothing in other namespaces. The configuration
 	// of the Envoy Gateway that runs the Gateway must name the address in
 	// status.extensionServerStatus.address. Absent means the extension that is installed for
 	// the cluster.

@@ -129,6 +129,15 @@ type AllowedNamespaces struct {
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	Grants []NamespaceGrant `json:"grants,omitempty"`
+
+	// Domains, with all names below them, that TailscaleGateways may have the tailnet resolve by
+	// splitDNS: those of all allowed namespaces, except namespaces whose entry of grants has
+	// domains of its own. Absent means none.
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +optional
+	Domains []GrantedDomain `json:"domains,omitempty"`
 }
 
 // A NamespaceGrant limits the use of a tailnet by the namespaces that it matches. Only the
@@ -177,7 +186,8 @@ type NamespaceGrant struct {
 	Services []ServicePattern `json:"services,omitempty"`
 
 	// Domains that proxies may resolve for the tailnet, with all names below them. Absent means
-	// all.
+	// all for objects of the kinds SplitDNS and DNS, and allowedNamespaces.domains for the splitDNS
+	// of TailscaleGateways.
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
@@ -194,6 +204,15 @@ type NamespaceGrant struct {
 	// +optional
 	Images []ImageRepository `json:"images,omitempty"`
 
+	// ExtensionImages are repositories that spec.extensionServer.image of a TailscaleGateway may
+	// use, with any tag or digest, in the same form as images. Absent means none: a dedicated
+	// extension has the image of the installation, in contrast to the other limits.
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +optional
+	ExtensionImages []ImageRepository `json:"extensionImages,omitempty"`
+
 	// Networking modes that proxies may use. Absent means Userspace and Kernel. Pods with
 	// Kernel networking also need a PodSecurity level that allows them.
 	// +listType=set
@@ -208,8 +227,9 @@ type NamespaceGrant struct {
 	// +optional
 	PrivilegedContainers *bool `json:"privilegedContainers,omitempty"`
 
-	// EnvFromSecrets allows environment variables of proxies to use Secrets of the namespace.
-	// Absent means true.
+	// EnvFromSecrets allows environment variables of proxies to use Secrets of the namespace: a
+	// user who can write a TailscaleEndpoints can then learn what is in each of them. Absent means
+	// false, in contrast to the other limits, and also for namespaces without an entry.
 	// +optional
 	EnvFromSecrets *bool `json:"envFromSecrets,omitempty"`
 

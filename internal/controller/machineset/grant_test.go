@@ -24,6 +24,9 @@ func TestGrant(t *testing.T) {
 	}
 	const other = "registry.example.com/app:v1"
 	image := func(p *v1alpha1.MachineSetPods) { p.Image = other }
+	secret := func(p *v1alpha1.MachineSetPods) {
+		p.Env = []v1alpha1.EnvVar{{Name: "A", ValueFrom: &v1alpha1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{Key: "a"}}}}
+	}
 	cases := map[string]struct {
 		reason  string
 		allowed *v1alpha1.AllowedNamespaces
@@ -59,14 +62,9 @@ func TestGrant(t *testing.T) {
 				p.Networking, p.Kernel = v1alpha1.NetworkingKernel, &v1alpha1.KernelSettings{Privileged: ptr.To(true)}
 			},
 		},
-		"NoSecrets": {
-			reason:  "A grant may forbid variables from Secrets.",
-			allowed: grants(v1alpha1.NamespaceGrant{EnvFromSecrets: ptr.To(false)}),
-			change: func(p *v1alpha1.MachineSetPods) {
-				p.Env = []v1alpha1.EnvVar{{Name: "A", ValueFrom: &v1alpha1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{Key: "a"}}}}
-			},
-			problem: "spec.pods.env[0].valueFrom.secretKeyRef",
-		},
+		"Secrets":        {reason: "Variables from Secrets are refused unless a grant allows them.", change: secret, problem: "spec.pods.env[0].valueFrom.secretKeyRef"},
+		"NoSecrets":      {reason: "An entry that does not name them allows none.", allowed: grants(v1alpha1.NamespaceGrant{}), change: secret, problem: "spec.pods.env[0].valueFrom.secretKeyRef"},
+		"GrantedSecrets": {reason: "A grant may allow variables from Secrets.", allowed: grants(v1alpha1.NamespaceGrant{EnvFromSecrets: ptr.To(true)}), change: secret},
 		"NotAllowed": {
 			reason:  "The pods of a namespace that may no longer use the config stay unchanged.",
 			allowed: &v1alpha1.AllowedNamespaces{From: v1alpha1.NamespacesFromList, Names: []string{"other"}},
