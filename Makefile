@@ -274,6 +274,10 @@ test-restore: ## Lose a real cluster, and restore its backup into another one of
 test-control: ## Start all proxies again while the control server refuses, limits or fails for two minutes each: none loses its identity; takes 15 minutes.
 	$(GO_TEST_VERBOSE) -tags=e2e,control -count=1 -timeout=60m -run TestControl ./test/e2e -args -version=$(VERSION)
 
+.PHONY: test-hostile
+test-hostile: ## Have a hostile tenant attack in the lab while others are under load: nothing of theirs is lost; takes ten minutes.
+	$(GO_TEST_VERBOSE) -tags=e2e,hostile -count=1 -timeout=60m -run TestHostileTenant ./test/e2e -args -version=$(VERSION)
+
 .PHONY: conformance
 conformance: ## Run Gateway API's conformance tests in the lab, without us and with us, and compare. RUN=NAME for one of them.
 	go run ./test/conformance --version=$(VERSION) --out=$(OUT) $(if $(RUN),--run=$(RUN))
