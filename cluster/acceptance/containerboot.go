@@ -157,7 +157,7 @@ func (t *turn) startProxy(ctx context.Context, suffix string, o proxyOptions) (*
 		for k, v := range simulatorEnv {
 			p.env = append(p.env, k+"="+v)
 		}
-		// The lab has a certificate authority of its own, which nodes of the run get from the environment.
+		// Nodes of the run get the lab's certificate authority from the environment.
 		for _, k := range []string{"TS_DEBUG_ACME_DIRECTORY_URL", "SSL_CERT_FILE"} {
 			if v := os.Getenv(k); v != "" {
 				p.env = append(p.env, k+"="+v)

@@ -201,7 +201,7 @@ func (v *view) refuse(by refgrant.Referrer, a netip.Addr) refusal {
 }
 
 // owns reports whether the addresses of an object are its Service's own. The controller of
-// EndpointSlices leaves those of a Service without a selector alone, whoever wrote them.
+// EndpointSlices leaves those of a Service without a selector alone, also if another client wrote them.
 func (v *view) owns(c claim) bool {
 	if c.by.kind != refSlices {
 		return true

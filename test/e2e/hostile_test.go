@@ -19,7 +19,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/test/load"
 )
 
-// Tenants of SECURITY.md, in a namespace of their own.
+// Tenants of SECURITY.md, in a separate namespace.
 const (
 	hostileNamespace = "mallory"
 

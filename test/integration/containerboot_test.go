@@ -244,7 +244,7 @@ func TestOldContainerboot(t *testing.T) {
 		return nil
 	})
 	id := mg.Status.AtProvider.NodeID
-	// What the agent reports.
+	// The agent reports the version.
 	before := mg.DeepCopy()
 	mg.Status.Agent = &v1alpha1.MachineAgentStatus{TailscaledVersion: products.TailscaledOldest}
 	e.must(shared.kube.Status().Patch(e.Context(), mg, client.MergeFrom(before)))

@@ -17,7 +17,7 @@ import (
 const lateFraction = 4
 
 // Let's Encrypt's staging environment: the host of its directory, and how the common names of its
-// issuers begin (https://letsencrypt.org/docs/staging-environment/). Their organization does not tell:
+// issuers begin (https://letsencrypt.org/docs/staging-environment/). Their organization does not show it:
 // certificates of 2026 have the issuer "C=US, O=Let's Encrypt, CN=(STAGING) Artificial Amaranth YE1".
 const (
 	hostStaging   = "acme-staging-v02.api.letsencrypt.org"

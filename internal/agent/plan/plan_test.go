@@ -207,7 +207,7 @@ func TestBackends(t *testing.T) {
 		terminations map[string][]Termination
 	}{
 		"Address": {
-			reason: "A name with an address of its own is that address.",
+			reason: "A name with a single address is that address.",
 			status: probe.Status{Health: probe.Healthy, Address: netip.MustParseAddr("10.96.0.10")}, want: "10.96.0.10:8080",
 		},
 		"IPv6": {
