@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
 	"sigs.k8s.io/yaml"
 
@@ -135,7 +136,7 @@ func TestBootstrapped(t *testing.T) {
 // get the authority, and no other Gateway.
 func TestBootstrapDigest(t *testing.T) {
 	s := NewStore()
-	apply(t, s, false, routeToWeb, servicesWeb)
+	apply(t, s, false, routeToWeb, servicesWeb, gatewayOf("gw"))
 	gateways := map[types.NamespacedName]string{}
 	for n, d := range s.Snapshot().GatewayDigests() {
 		gateways[n] = d
@@ -147,6 +148,7 @@ func TestBootstrapDigest(t *testing.T) {
 		objects := []Change{
 			{Object: &gwapiv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: n.Namespace, Name: n.Name}, Spec: gwapiv1.GatewaySpec{
 				GatewayClassName: "envoy",
+				Listeners:        []gwapiv1.Listener{{AllowedRoutes: &gwapiv1.AllowedRoutes{Namespaces: &gwapiv1.RouteNamespaces{From: ptr.To(gwapiv1.NamespacesFromAll)}}}},
 				Infrastructure:   &gwapiv1.GatewayInfrastructure{ParametersRef: &gwapiv1.LocalParametersReference{Group: parse.GroupEnvoyGateway, Kind: parse.KindEnvoyProxy, Name: "own"}},
 			}}},
 			{Object: &gwapiv1.Gateway{ObjectMeta: metav1.ObjectMeta{Namespace: n.Namespace, Name: "empty"}, Spec: gwapiv1.GatewaySpec{

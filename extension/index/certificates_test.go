@@ -119,7 +119,7 @@ func TestCertificates(t *testing.T) {
 func TestCertificatesChange(t *testing.T) {
 	gw := types.NamespacedName{Namespace: "infra", Name: "gw"}
 	s := NewStore()
-	apply(t, s, false, policyOf("p", presentsClient), routeToWeb)
+	apply(t, s, false, policyOf("p", presentsClient), routeToWeb, gatewayOf("gw"))
 	select {
 	case <-s.SecretsChanged():
 	default:

@@ -21,7 +21,7 @@ func TestDevices(t *testing.T) {
 	const rule = `{name: a, actions: [{type: Deny}], matches: [{tailnetDevice: {tailnet: corp, tags: ["tag:b", "tag:a"], addresses: [100.64.0.0/24, "fd7a::/16"]}}]}`
 	gw := types.NamespacedName{Namespace: "infra", Name: "gw"}
 	s := NewStore()
-	apply(t, s, false, routeToWeb, policyOf("p", rule))
+	apply(t, s, false, routeToWeb, policyOf("p", rule), gatewayOf("gw"))
 	rules := func() *ir.PolicyRule {
 		return s.Snapshot().AttachedRules(ir.PolicyTarget{Route: ir.KindHTTPRoute, NamespacedName: name("web")})[0]
 	}

@@ -4,6 +4,8 @@
 package index
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
@@ -54,6 +56,15 @@ func (s *Store) recomputeDigests(e *edit) {
 	}
 	for c := range e.contributors {
 		s.replaceContribution(e, c, sections[c.section].digest(s, e, c))
+	}
+}
+
+// readmit marks the contribution of a contributor that has not changed, if other Gateways than before
+// admit it.
+func (s *Store) readmit(e *edit, c contributor, now []types.NamespacedName) {
+	if !slices.Equal(s.digests.contributions[c].gateways, now) {
+		e.contributors[c] = struct{}{}
+		e.translate = true
 	}
 }
 

@@ -29,7 +29,7 @@ spec:
 // TestGatewayDigestsFollowState checks that the digests depend only on the final objects,
 // and not on the order of events or on objects that were deleted meanwhile.
 func TestGatewayDigestsFollowState(t *testing.T) {
-	docs := append(everything(), tcpOfOther)
+	docs := append(everything(), tcpOfOther, gatewayOf("gw"))
 	first := NewStore()
 	apply(t, first, false, docs...)
 	want := maps.Collect(first.Snapshot().GatewayDigests())
@@ -77,7 +77,8 @@ spec:
 // TestAboutGateway checks that a Gateway is known, and that it alone changes neither
 // revision nor digest.
 func TestAboutGateway(t *testing.T) {
-	gw := types.NamespacedName{Namespace: "infra", Name: "gw"}
+	gw := types.NamespacedName{Namespace: "infra", Name: "gw3"}
+	gateway := strings.Replace(gateway, "name: gw,", "name: gw3,", 1)
 	s := NewStore()
 	apply(t, s, false, everything()...)
 	before := s.Snapshot()
@@ -92,6 +93,55 @@ func TestAboutGateway(t *testing.T) {
 	apply(t, s, true, gateway)
 	if got := s.Snapshot().Gateway(gw); got != nil {
 		t.Errorf("a deleted Gateway is still known: %v", got)
+	}
+}
+
+// TestAdmittingGateways checks that routes and policies of another namespace affect only Gateways
+// that exist and admit them: the revision of a Gateway is an object of its namespace.
+func TestAdmittingGateways(t *testing.T) {
+	gw := types.NamespacedName{Namespace: "infra", Name: "gw"}
+	allowed := func(spec string) string {
+		return strings.Replace(gateway, "port: 80}", "port: 80, allowedRoutes: "+spec+"}", 1)
+	}
+	own := strings.Replace(routeToWeb, "metadata: {name: web,", "metadata: {name: web, namespace: infra,", 1)
+	plain := strings.NewReplacer("group: gateway.tailscale.com, kind: TailscaleServices, ", "").Replace(routeToWeb)
+	policy := policyOf("p", "{name: a, actions: [{type: Deny}]}")
+	cases := map[string]struct {
+		reason string
+		docs   []string
+		gone   string
+		want   bool
+	}{
+		"NoGateway":       {reason: "Where there is no Gateway, a route of another namespace should affect none.", docs: []string{routeToWeb}},
+		"Default":         {reason: "A Gateway admits only routes of its namespace by default.", docs: []string{routeToWeb, gateway}},
+		"Same":            {reason: "It may say so.", docs: []string{routeToWeb, allowed("{namespaces: {from: Same}}")}},
+		"All":             {reason: "A Gateway may admit all routes.", docs: []string{routeToWeb, allowed("{namespaces: {from: All}}")}, want: true},
+		"Selector":        {reason: "Labels of namespaces are not known, so the namespaces of a selector should count.", docs: []string{routeToWeb, allowed("{namespaces: {from: Selector, selector: {matchLabels: {a: b}}}}")}, want: true},
+		"Kinds":           {reason: "Kinds of routes admit no namespaces.", docs: []string{routeToWeb, allowed("{kinds: [{kind: HTTPRoute}]}")}},
+		"ListenerSets":    {reason: "ListenerSets of a Gateway have their own rules.", docs: []string{routeToWeb, strings.Replace(gateway, "spec:", "spec:\n  allowedListeners: {namespaces: {from: Same}}", 1)}, want: true},
+		"NoListenerSets":  {reason: "A Gateway may refuse them.", docs: []string{routeToWeb, strings.Replace(gateway, "spec:", "spec:\n  allowedListeners: {namespaces: {from: None}}", 1)}},
+		"Own":             {reason: "Routes of the Gateway's namespace should always count.", docs: []string{own}, want: true},
+		"Later":           {reason: "A Gateway that admits routes later should count.", docs: []string{routeToWeb, gateway, allowed("{namespaces: {from: All}}")}, want: true},
+		"NoLonger":        {reason: "A Gateway that admits routes no longer should not.", docs: []string{routeToWeb, allowed("{namespaces: {from: All}}"), gateway}},
+		"Gone":            {reason: "Nor should a Gateway that is deleted.", docs: []string{routeToWeb, allowed("{namespaces: {from: All}}")}, gone: allowed("{namespaces: {from: All}}")},
+		"Policy":          {reason: "A policy of another namespace should affect no such Gateway.", docs: []string{plain, policy, gateway}},
+		"AdmittedPolicy":  {reason: "A policy of an admitted route should.", docs: []string{plain, policy, gateway, allowed("{namespaces: {from: All}}")}, want: true},
+		"PolicyNoLonger":  {reason: "A policy of a route that is admitted no longer should not.", docs: []string{plain, policy, allowed("{namespaces: {from: All}}"), gateway}},
+		"NobodysIdentity": {reason: "A TailscaleGateway of another namespace should affect no Gateway that does not exist.", docs: []string{foreign(identityOf("a", "gw", "http"))}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := NewStore()
+			for _, d := range tc.docs {
+				apply(t, s, false, d)
+			}
+			if tc.gone != "" {
+				apply(t, s, true, tc.gone)
+			}
+			if got := s.Snapshot().GatewayDigest(gw) != ""; got != tc.want {
+				t.Errorf("%s\nthe Gateway has a digest: want %t, got %t", tc.reason, tc.want, got)
+			}
+		})
 	}
 }
 
@@ -126,7 +176,7 @@ func TestGatewayDigests(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			s := NewStore()
-			apply(t, s, false, append(everything(), tcpOfOther)...)
+			apply(t, s, false, append(everything(), tcpOfOther, gatewayOf("gw"))...)
 			before := s.Snapshot()
 			changed, end := s.Revised()
 			defer end()

@@ -5,6 +5,7 @@ package index
 
 import (
 	"reflect"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -28,9 +29,46 @@ func (all *objects) putGateway(in *input, p *pending) (bool, error) {
 	if !ok {
 		return false, nil
 	}
+	before := all.admits(in.name, "")
 	put(all.gatewayInfo, in.name, parse.ParseGateway(o), in.Gone)
+	if all.admits(in.name, "") != before {
+		all.markAdmitted(in.name, p)
+	}
 	p.markName(gatewaySection, in.name)
 	return true, nil
+}
+
+// admits reports whether objects of a namespace may change what a Gateway serves, and so its
+// revision, which is an object of the Gateway's namespace: those of this namespace, and others if
+// the Gateway exists and admits their routes.
+func (all *objects) admits(gateway types.NamespacedName, namespace string) bool {
+	g := all.gatewayInfo[gateway]
+	return gateway.Namespace == namespace || g != nil && g.AdmitsOthers
+}
+
+// admitting returns the Gateways that admit objects of a namespace.
+func (all *objects) admitting(gateways []types.NamespacedName, namespace string) []types.NamespacedName {
+	var out []types.NamespacedName
+	for _, g := range gateways {
+		if all.admits(g, namespace) {
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+// markAdmitted marks the routes of a Gateway, and their policies.
+func (all *objects) markAdmitted(gateway types.NamespacedName, p *pending) {
+	for k, r := range all.routes {
+		if slices.Contains(all.gateways(r.Parents), gateway) {
+			p.mark(routeContributor(k))
+		}
+	}
+	for t := range all.policyDependents {
+		if of := all.sites[t.RouteKey()]; of != nil && slices.Contains(all.gateways(of.parents), gateway) {
+			all.markDependents(t, p)
+		}
+	}
 }
 
 // recomputeGateways updates the marked Gateways.

@@ -217,6 +217,9 @@ func (s *Store) recomputePolicy(e *edit, c contributor) {
 	}
 	s.readSecrets(c, s.objects.readableSecrets(now))
 	if reflect.DeepEqual(old, now) {
+		if now != nil {
+			s.readmit(e, c, s.objects.admitting(now.Served, n.Namespace))
+		}
 		return
 	}
 	e.digest(c, policySum(old), policySum(now))
@@ -258,13 +261,14 @@ func policyConsumers(p *ir.RoutePolicy) map[consumer]struct{} {
 	return out
 }
 
-// digestPolicy returns the contribution of a policy to the Gateways where it takes effect.
+// digestPolicy returns the contribution of a policy to the Gateways where it takes effect, and that
+// admit its routes.
 func (s *Store) digestPolicy(e *edit, c contributor) contribution {
 	p := e.next.Policies.Get(c.NamespacedName)
 	if p == nil {
 		return contribution{}
 	}
-	out := contribution{gateways: p.Served, sum: ir.Sum(policySum(p))}
+	out := contribution{gateways: s.objects.admitting(p.Served, c.Namespace), sum: ir.Sum(policySum(p))}
 	for of := range policyConsumers(p) {
 		out.sum += s.digests.targets[of.target]
 	}

@@ -23,7 +23,7 @@ func gatewayOf(name string) string {
 apiVersion: gateway.networking.k8s.io/v1
 kind: Gateway
 metadata: {name: ` + name + `, namespace: infra}
-spec: {gatewayClassName: envoy, listeners: [{name: http, protocol: HTTP, port: 80}]}
+spec: {gatewayClassName: envoy, listeners: [{name: http, protocol: HTTP, port: 80, allowedRoutes: {namespaces: {from: All}}}]}
 `
 }
 
@@ -185,10 +185,10 @@ func TestRoutePolicyAttaches(t *testing.T) {
 		want   ir.Attachment
 	}{
 		"Missing":       {reason: "A missing route should be reported.", docs: []string{policyOf("p", deny)}},
-		"Ours":          {reason: "A route to one of our kinds should be found.", docs: []string{policyOf("p", deny), routeToWeb}, want: ir.Attachment{Found: true, Gateways: []types.NamespacedName{gw}, Listeners: []ir.PolicyTarget{{NamespacedName: gw}}}},
-		"Plain":         {reason: "A route to a Service should be found.", docs: []string{plain, policyOf("p", deny)}, want: ir.Attachment{Found: true, Gateways: []types.NamespacedName{gw}, Listeners: []ir.PolicyTarget{{NamespacedName: gw}}}},
+		"Ours":          {reason: "A route to one of our kinds should be found.", docs: []string{policyOf("p", deny), routeToWeb, gatewayOf("gw")}, want: ir.Attachment{Found: true, Gateways: []types.NamespacedName{gw}, Listeners: []ir.PolicyTarget{{NamespacedName: gw}}}},
+		"Plain":         {reason: "A route to a Service should be found.", docs: []string{gatewayOf("gw"), plain, policyOf("p", deny)}, want: ir.Attachment{Found: true, Gateways: []types.NamespacedName{gw}, Listeners: []ir.PolicyTarget{{NamespacedName: gw}}}},
 		"UnknownRule":   {reason: "A missing rule should be reported.", docs: []string{plain, strings.Replace(policyOf("p", deny), "name: web}", "name: web, sectionName: first}", 1)}},
-		"KnownRule":     {reason: "A rule should be found by its name.", docs: []string{strings.Replace(plain, "- backendRefs", "- name: first\n    backendRefs", 1), strings.Replace(policyOf("p", deny), "name: web}", "name: web, sectionName: first}", 1)}, want: ir.Attachment{Found: true, Gateways: []types.NamespacedName{gw}, Listeners: []ir.PolicyTarget{{NamespacedName: gw}}}},
+		"KnownRule":     {reason: "A rule should be found by its name.", docs: []string{strings.Replace(plain, "- backendRefs", "- name: first\n    backendRefs", 1), strings.Replace(policyOf("p", deny), "name: web}", "name: web, sectionName: first}", 1), gatewayOf("gw")}, want: ir.Attachment{Found: true, Gateways: []types.NamespacedName{gw}, Listeners: []ir.PolicyTarget{{NamespacedName: gw}}}},
 		"KnownListener": {reason: "A listener should be found by its name.", docs: []string{policyGateway, gatewayOf("gw2")}, want: ir.Attachment{Found: true, Gateways: []types.NamespacedName{{Namespace: "infra", Name: "gw2"}}}},
 		"OtherListener": {reason: "A missing listener should be reported.", docs: []string{gatewayOf("gw2"), strings.Replace(policyGateway, "sectionName: http", "sectionName: other", 1)}},
 	}

@@ -123,6 +123,9 @@ func (s *Store) recomputeRoutes(e *edit) {
 			now = &r
 		}
 		if reflect.DeepEqual(old, now) {
+			if now != nil {
+				s.readmit(e, c, s.objects.admitting(now.Gateways, k.Namespace))
+			}
 			continue
 		}
 		e.digest(c, routeSum(old), routeSum(now))
@@ -150,14 +153,14 @@ func routeSum(r *ir.Route) any {
 }
 
 // digestRoute returns the contribution of a route with its settings, targets and
-// permissions.
+// permissions, to the Gateways that admit it.
 func (s *Store) digestRoute(e *edit, c contributor) contribution {
 	k := c.route()
 	r := e.next.Routes.Get(k)
 	if r == nil {
 		return contribution{}
 	}
-	out := contribution{gateways: r.Gateways, sum: ir.Sum(routeSum(r)) + ir.Sum(settingsSum(k, e.next.Settings.Get(k)))}
+	out := contribution{gateways: s.objects.admitting(r.Gateways, k.Namespace), sum: ir.Sum(routeSum(r)) + ir.Sum(settingsSum(k, e.next.Settings.Get(k)))}
 	for of := range consumers(r) {
 		out.sum += s.digests.targets[of.target]
 	}

@@ -21,6 +21,10 @@ type Gateway struct {
 
 	// HTTPPorts are the ports of HTTP listeners without TLS, by the listeners' names.
 	HTTPPorts map[string]int32
+
+	// AdmitsOthers reports whether routes of other namespaces may attach: a listener allows some, or
+	// ListenerSets may, which have their own rules.
+	AdmitsOthers bool
 }
 
 // Gateway returns a Gateway, or nil if it is not known.

@@ -38,6 +38,16 @@ func route() *gwapiv1.TCPRoute {
 	}
 }
 
+// admits returns the Gateway, which admits routes of all namespaces.
+func admits() *gwapiv1.Gateway {
+	return &gwapiv1.Gateway{
+		ObjectMeta: metav1.ObjectMeta{Namespace: gw.Namespace, Name: gw.Name},
+		Spec: gwapiv1.GatewaySpec{Listeners: []gwapiv1.Listener{{AllowedRoutes: &gwapiv1.AllowedRoutes{
+			Namespaces: &gwapiv1.RouteNamespaces{From: ptr.To(gwapiv1.NamespacesFromAll)},
+		}}}},
+	}
+}
+
 // services returns a TailscaleServices whose health check has an interval in seconds.
 func services(interval int) *v1alpha1.TailscaleServices {
 	return &v1alpha1.TailscaleServices{
@@ -93,7 +103,7 @@ func TestController(t *testing.T) {
 		api := reconciletest.New(t, &v1alpha1.TailscaleRevision{})
 		ctx, stop := context.WithCancel(t.Context())
 		s := index.NewStore()
-		apply(t, s, index.Change{Object: route()}, index.Change{Object: services(5)})
+		apply(t, s, index.Change{Object: admits()}, index.Change{Object: route()}, index.Change{Object: services(5)})
 		tr := New(api, s, logging.NewNopLogger())
 		done := make(chan error, 1)
 		go func() { done <- tr.Run(ctx, api) }()
@@ -131,7 +141,7 @@ func TestController(t *testing.T) {
 		apply(t, s, index.Change{Object: services(6)})
 		after(time.Second)
 		lag := index.NewStore()
-		apply(t, lag, index.Change{Object: route()}, index.Change{Object: services(6)})
+		apply(t, lag, index.Change{Object: admits()}, index.Change{Object: route()}, index.Change{Object: services(6)})
 		lagging := New(api, lag, logging.NewNopLogger())
 		lagDone := make(chan error, 1)
 		go func() { lagDone <- lagging.Run(ctx, api) }()
@@ -183,7 +193,7 @@ func TestController(t *testing.T) {
 func TestStartAndEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := index.NewStore()
-		apply(t, s, index.Change{Object: route()}, index.Change{Object: services(5)})
+		apply(t, s, index.Change{Object: admits()}, index.Change{Object: route()}, index.Change{Object: services(5)})
 		digest := s.Snapshot().GatewayDigest(gw)
 		api := reconciletest.New(t, &v1alpha1.TailscaleRevision{}, &v1alpha1.TailscaleRevision{
 			ObjectMeta: metav1.ObjectMeta{Namespace: gw.Namespace, Name: gw.Name},

@@ -68,8 +68,8 @@ type resolver struct {
 	// uncovered are hostnames that cannot be resolved because no domain contains them.
 	uncovered []string
 
-	// beyond is the first domain that the namespace's grant does not contain. It is nil if there
-	// is none.
+	// beyond is the first domain that neither the tailnet nor the namespace's grant lists. It is nil
+	// if there is none.
 	beyond *allow.ViolationError
 
 	// full means that there are more domains or names than the maximum.
@@ -107,7 +107,9 @@ func (gp *gatewayPlan) planResolvers() []*resolver {
 func (gp *gatewayPlan) newResolver(t *tailnet) *resolver {
 	v := &resolver{
 		tailnet: t, name: gp.zoneName(t), nameservers: t.ingress.nameservers(),
-		unknown: gp.found == nil || gp.report == nil && !gp.step,
+		// If the tailnet does not allow the namespace, or does not exist, another condition reports
+		// this.
+		unknown: gp.found == nil || gp.report == nil && !gp.step || t.verdict.Grant == nil,
 		config:  gp.observed.zones[prefixZone+t.Name], split: gp.observed.splits[prefixSplitDNS+t.Name],
 	}
 	if !v.unknown {
@@ -253,15 +255,9 @@ func (v *resolver) plan(hosts map[string][]*service) {
 }
 
 // granted reports whether the tailnet may send queries for a domain to the proxies, independent of
-// the object that names the domain. A single label is never granted.
+// the object that names the domain: the author of a route chooses its hostnames.
 func (v *resolver) granted(field, domain string) bool {
-	g := v.tailnet.verdict.Grant
-	if g == nil {
-		// The tailnet does not allow the namespace, or does not exist: another condition reports
-		// this.
-		return !allow.SingleLabel(domain)
-	}
-	beyond := g.Domain(field, domain)
+	beyond := v.tailnet.verdict.Grant.Resolves(field, domain)
 	if v.beyond == nil {
 		v.beyond = beyond
 	}

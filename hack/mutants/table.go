@@ -40,7 +40,10 @@ var mutants = []mutant{
 	{"targetPort of an endpoint is ignored", "functions/tailscaleendpoints/targets.go", `ptr.Deref(p.TargetPort, p.Port)`, `p.Port`, []string{endpoints}},
 	{"a machine of the tailnet is unhealthy though its pod is ready", "functions/tailscaleendpoints/status.go", `if m.Ready || m.Failed && m.Online {`, `if m.Failed && m.Online {`, []string{endpoints}},
 
-	{"an extension may list all Secrets", fileGateways + "extensionpods.go", `core("secrets", []string{"get", "update"}, `, `core("secrets", []string{"get", "list", "update"}, `, []string{gateway}},
+	{"an extension may list all Secrets", fileGateways + "extensionpods.go", `Resources: []string{"secrets"}, Verbs: []string{"get", "update"}`, `Resources: []string{"secrets"}, Verbs: []string{"get", "list", "update"}`, []string{gateway}},
+	{"an extension runs any image", fileGateways + "extension.go", `image == "" || image == gp.extensionImage`, `image != "" || image == gp.extensionImage`, []string{gateway}},
+	{"an extension mounts all keys of a Secret", fileGateways + "extensionpods.go", `, Items: certificateKeys()`, ``, []string{gateway}},
+	{"an extension starts without a tailnet that allows it", fileGateways + "extension.go", `v != nil && gp.observed.deployment == nil`, `v != nil && gp.observed.deployment != nil`, []string{gateway}},
 	{"the NetworkPolicy of an extension lets the wrong namespace scrape metrics", fileGateways + "extensionpods.go", `from(nameMetrics, nil, "monitoring")`, `from(nameMetrics, nil, "default")`, []string{gateway}},
 	{"everybody in an extension's pod may read its key", fileGateways + "extensionpods.go", `0o440`, `0o444`, []string{gateway}},
 	{"a rollout of an extension stops a pod first", fileGateways + "extensionpods.go", `intstr.FromInt32(0)`, `intstr.FromInt32(1)`, []string{gateway}},

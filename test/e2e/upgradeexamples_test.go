@@ -132,6 +132,9 @@ func (u *upgraded) appliesGateways(t *testing.T) {
 	kubectl(t, "create", "secret", "tls", "internal-company-com", "-n", namespace, "--cert="+cert, "--key="+key)
 	u.apply(t, "examples/gateway-patterns.yaml")
 	u.apply(t, "examples/gateway-reference-grant.yaml")
+	// Earlier versions have domains in grants alone, and resolve all names without.
+	kubectl(t, "patch", "tailscaletailnets", namespace, "--type=merge",
+		`--patch={"spec":{"allowedNamespaces":{"from":"Grants","grants":[{"names":["quickstart"],"domains":["shop.example.com"]},{"selector":{}}]}}}`)
 	u.apply(t, "examples/gateway-split-dns.yaml")
 	u.apply(t, "examples/gateway-two-tailnets.yaml")
 	u.apply(t, "examples/shared-gateway.yaml")
