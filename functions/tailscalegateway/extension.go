@@ -78,8 +78,8 @@ func (gp *gatewayPlan) planExtension() *extension {
 	return &extension{gatewayPlan: gp, name: names.Child(gp.owner.Name, "extension")}
 }
 
-// extensionRefused returns a condition with the reason for which the Gateway must not have an
-// extension of its own. It is nil if it may. The extension runs with permissions that the author of
+// extensionRefused returns a condition with the reason for which the Gateway must not have a
+// dedicated extension. It is nil if it may. The extension runs with permissions that the author of
 // the TailscaleGateway need not have, so it is never more than what somebody else permits: a Gateway
 // of this namespace, a tailnet, and the installed image or one that a grant names.
 func (gp *gatewayPlan) extensionRefused() *compose.Condition {

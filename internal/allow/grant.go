@@ -159,8 +159,8 @@ func (g *Grant) Within(field, domain string) *ViolationError {
 	return g.beyond(field, fmt.Sprintf("domain %q", domain), "domains")
 }
 
-// Resolves returns a violation for a domain that a Gateway's proxies resolve. Whoever can attach a
-// route to the Gateway chooses its hostnames, so a domain needs to be listed, also for a namespace
+// Resolves returns a violation for a domain that a Gateway's proxies resolve. Each author of a
+// route of the Gateway chooses its hostnames, so a domain needs to be listed, also for a namespace
 // that may use the whole credential.
 func (g *Grant) Resolves(field, domain string) *ViolationError {
 	if v := g.Domain(field, domain); v != nil {

@@ -132,7 +132,7 @@ type AllowedNamespaces struct {
 
 	// Domains, with all names below them, that TailscaleGateways may have the tailnet resolve by
 	// splitDNS: those of all allowed namespaces, except namespaces whose entry of grants has
-	// domains of its own. Absent means none.
+	// separate domains. Absent means none.
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64

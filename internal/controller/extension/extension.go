@@ -68,7 +68,7 @@ func account() *metav1.PartialObjectMetadata {
 }
 
 // isExtension reports whether a ServiceAccount is that of a dedicated extension. Another client can
-// label one of its own, and gets two empty Secrets.
+// label its ServiceAccount, and gets two empty Secrets.
 func isExtension(o client.Object) bool { return o.GetLabels()[meta.LabelExtension] != "" }
 
 // deleted returns a predicate that passes the deletion of a Secret of an extension.
