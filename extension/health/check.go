@@ -29,6 +29,10 @@ import (
 type Check struct {
 	ir.Address
 
+	// Namespace of the targets, whose share of the concurrent probes it needs. Targets of several
+	// namespaces have separate checks of one endpoint.
+	Namespace string
+
 	// Path of an HTTP GET. If empty, a successful connection is enough.
 	Path string
 
@@ -54,7 +58,7 @@ func NewCheck(t *ir.Target, c ir.Candidate) (Check, bool) {
 	if hc == nil || t.Key.Protocol == ir.ProtocolUDP || hc.Interval <= 0 || hc.Timeout <= 0 {
 		return Check{}, false
 	}
-	out := Check{Address: c.Address, Interval: hc.Interval, Timeout: hc.Timeout, Healthy: hc.Healthy, Unhealthy: hc.Unhealthy}
+	out := Check{Address: c.Address, Namespace: t.Key.Namespace, Interval: hc.Interval, Timeout: hc.Timeout, Healthy: hc.Healthy, Unhealthy: hc.Unhealthy}
 	name := hc.Host
 	if name == "" {
 		name = c.Hostname

@@ -5,7 +5,6 @@ package health
 
 import (
 	"cmp"
-	"container/heap"
 	"maps"
 	"slices"
 	"time"
@@ -84,7 +83,7 @@ func (p *Prober) join(now time.Time, of *ir.Target, t *target) {
 			e.Status, e.Score = Unknown, best
 			e.next = now.Add(time.Duration(p.opts.Random() * float64(min(spread, c.Interval))))
 			p.checks[c] = e
-			heap.Push(&p.due, e)
+			p.due.add(e)
 		}
 		e.of[of.Key] = struct{}{}
 		if f := (Facts{Offline: of.Candidates[i].Offline}); f != e.facts {
@@ -135,6 +134,7 @@ func (p *Prober) finish(now time.Time, o outcome) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	e := o.of
+	p.due.finish(e)
 	p.metrics.probed(o.result)
 	if e.gone {
 		return
@@ -154,7 +154,7 @@ func (p *Prober) finish(now time.Time, o outcome) {
 	was := e.Failing(th)
 	transition := p.settle(e, e.Next(o.result, e.facts, th, blind))
 	e.next = now.Add(p.pause(e, th))
-	heap.Push(&p.due, e)
+	p.due.add(e)
 	if transition || was != e.Failing(th) {
 		p.place(now, slices.Collect(maps.Keys(e.of)))
 	}

@@ -4,7 +4,6 @@
 package health
 
 import (
-	"container/heap"
 	"context"
 	"math/rand/v2"
 	"sync"
@@ -13,6 +12,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/limits"
 )
 
 const (
@@ -27,9 +27,6 @@ const (
 
 	// settle is the time that the prober waits for further changes of the snapshot.
 	settle = 200 * time.Millisecond
-
-	// atOnce is the number of concurrent probes. Further ones wait.
-	atOnce = 128
 )
 
 // A Store provides targets, and stores their placements. index.Store implements it.
@@ -63,12 +60,11 @@ type Prober struct {
 
 	changed chan struct{}
 	done    chan outcome
-	running int
 
 	// mu guards the fields below for readers. Only Run writes them.
 	mu      sync.Mutex
 	checks  map[Check]*endpoint
-	due     queue
+	due     *schedule
 	targets map[ir.TargetKey]*target
 
 	// waiting are the targets that are due at a certain time without an event.
@@ -126,6 +122,7 @@ func NewProber(s Store, o Options) *Prober {
 		changed: make(chan struct{}, 1),
 		done:    make(chan outcome),
 		checks:  map[Check]*endpoint{},
+		due:     newSchedule(limits.ProbeSlots),
 		targets: map[ir.TargetKey]*target{},
 		waiting: map[ir.TargetKey]*target{},
 	}
@@ -166,7 +163,6 @@ func (p *Prober) Run(ctx context.Context) error {
 			stale = nil
 			p.sync(time.Now())
 		case o := <-p.done:
-			p.running--
 			p.finish(time.Now(), o)
 		case <-timer.C:
 		}
@@ -188,29 +184,19 @@ func (p *Prober) probe(ctx context.Context, e *endpoint) {
 	}
 }
 
-// start returns an endpoint whose probe is due. Nil if no probe is due, or if enough probes run.
+// start returns an endpoint whose probe is due, and whose namespace may begin another probe. Nil if
+// there is none.
 func (p *Prober) start(now time.Time) *endpoint {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.running >= atOnce || len(p.due) == 0 || p.due[0].next.After(now) {
-		return nil
-	}
-	e, ok := heap.Pop(&p.due).(*endpoint)
-	if !ok {
-		return nil
-	}
-	p.running++
-	return e
+	return p.due.start(now)
 }
 
 // wait returns the time until something is due.
 func (p *Prober) wait(now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	next := now.Add(time.Hour)
-	if len(p.due) > 0 && p.running < atOnce && p.due[0].next.Before(next) {
-		next = p.due[0].next
-	}
+	next := p.due.next(now.Add(time.Hour))
 	var over []ir.TargetKey
 	for k, t := range p.waiting {
 		switch {

@@ -20,6 +20,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/limits"
 )
 
 // A fakeStore provides the targets of a test, and records placements.
@@ -276,7 +277,7 @@ func TestTargetsComeAndGo(t *testing.T) {
 		after(20 * time.Second)
 		n := l.net.count("a")
 		after(100 * time.Second)
-		if l.net.count("a") != n || len(l.p.checks)+len(l.p.due)+len(l.p.targets)+len(l.p.waiting) > 0 {
+		if l.net.count("a") != n || len(l.p.checks)+l.p.due.size()+len(l.p.targets)+len(l.p.waiting) > 0 {
 			t.Error("a removed endpoint is still scheduled")
 		}
 		// The store has lost its placements, so the prober stores them again.
@@ -340,11 +341,52 @@ func TestAtOnce(t *testing.T) {
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		if highest != atOnce || running != 0 {
-			t.Errorf("%d probes ran at once, want %d; %d still run", highest, atOnce, running)
+		if want := limits.ProbeSlots / 2; highest != want || running != 0 {
+			t.Errorf("%d probes ran at once, want %d for one namespace; %d still run", highest, want, running)
 		}
 		if total < 3000 {
 			t.Errorf("%d probes in a minute", total)
+		}
+	})
+}
+
+// TestProbeSlots lets the probes of one namespace hang for as long as its targets permit.
+func TestProbeSlots(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ok, bad, _ := results()
+		ts := []*ir.Target{targetOf("web", ir.Delays{}, "a", "b", "x")}
+		for i := range 2 * limits.ProbeSlots {
+			h := targetOf(strconv.Itoa(i), ir.Delays{}, fmt.Sprintf("h%d", i))
+			h.Key.Namespace = "hostile"
+			h.Shape.HealthCheck.Timeout = time.Hour
+			ts = append(ts, h)
+		}
+		net := &network{result: map[string]Result{"a": ok, "b": ok, "x": ok}, probes: map[string]int{}}
+		s := &fakeStore{placed: map[ir.TargetKey]ir.Placement{}}
+		s.set(ts...)
+		p := NewProber(s, Options{Checker: CheckerFn(func(ctx context.Context, c Check) Result {
+			if c.Host[0] == 'h' {
+				<-ctx.Done()
+				return Result{Reason: "timed out"}
+			}
+			return net.Check(ctx, c)
+		})})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- p.Run(ctx) }()
+		after(time.Minute)
+		before := net.count("a")
+		net.set("a", bad)
+		after(20 * time.Second)
+		if n := net.count("a") - before; n < 2 {
+			t.Errorf("an endpoint of another namespace was probed %d times in 20 seconds", n)
+		}
+		if got, want := s.of(key("web")), (ir.Placement{Unhealthy: unhealthy("a")}); !got.Equal(want) {
+			t.Errorf("the failure of an endpoint was not noticed: -want, +got\n%s", cmp.Diff(want, got))
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
 		}
 	})
 }

@@ -125,10 +125,7 @@ func (p *Prober) each(fn func(*endpoint)) time.Duration {
 	for _, e := range p.checks {
 		fn(e)
 	}
-	if len(p.due) == 0 {
-		return 0
-	}
-	return max(time.Since(p.due[0].next), 0)
+	return p.due.overdue(time.Now())
 }
 
 // ServeHTTP returns all targets as JSON.

@@ -75,6 +75,14 @@ func TestServicesShape(t *testing.T) {
 				OutlierDetection: &ir.OutlierDetection{Consecutive5xx: 5, ConsecutiveGatewayFailure: 6, Interval: 7 * time.Second, BaseEjectionTime: 8 * time.Second, MaxEjectionPercent: 9},
 			},
 		},
+		"Limits": {
+			reason:  "A probe should not take longer than the limit, and not begin more often.",
+			objects: []string{balanced("healthCheck: {enabled: true, interval: 1ms, timeout: 1h}")},
+			want: ir.Shape{
+				LoadBalancer: ir.RoundRobin, HealthThreshold: 70, OutlierDetection: outliers,
+				HealthCheck: &ir.HealthCheck{Path: "/health", Host: "app.shop.svc", Interval: time.Second, Timeout: 10 * time.Second, Healthy: 2, Unhealthy: 3},
+			},
+		},
 		"Off": {
 			reason:  "A disabled health check should be left out.",
 			objects: []string{balanced("healthCheck: {enabled: false}")},

@@ -12,6 +12,7 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/limits"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/service"
 )
 
@@ -120,12 +121,15 @@ func checkHost(k ir.TargetKey, backends []gatewayv1alpha1.Backend) string {
 
 // HealthCheck returns the health check of a target, which opens a connection unless a path
 // is set. It returns nil if the check is turned off, and for UDP, which Envoy cannot check.
+//
+// It limits the times here and not in the schema: API servers older than 1.30 would refuse each
+// update of a stored object with another value, that of its status included (KEP-4008, ratcheting).
 func HealthCheck(k ir.TargetKey, h *gatewayv1alpha1.HealthCheck, p *gatewayv1alpha1.FailoverPolicy, host string) *ir.HealthCheck {
 	if k.Protocol == ir.ProtocolUDP || h != nil && !ptr.Deref(h.Enabled, true) {
 		return nil
 	}
 	of := service.HealthCheckOf(h)
-	out := &ir.HealthCheck{Path: of.Path, Interval: of.Interval, Timeout: of.Timeout, Healthy: uint32(of.HealthyThreshold), Unhealthy: uint32(of.UnhealthyThreshold)}
+	out := &ir.HealthCheck{Path: of.Path, Interval: max(of.Interval, limits.ProbeInterval), Timeout: min(of.Timeout, limits.ProbeTimeout), Healthy: uint32(of.HealthyThreshold), Unhealthy: uint32(of.UnhealthyThreshold)}
 	if out.Path != "" {
 		out.Host = host
 	}

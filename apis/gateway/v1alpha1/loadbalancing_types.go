@@ -22,13 +22,14 @@ type HealthCheck struct {
 	// +optional
 	Path string `json:"path,omitempty"`
 
-	// Interval between two probes of a healthy backend, such as 10s.
+	// Interval between two probes of a healthy backend, such as 10s. In front of Envoy less than
+	// 1s counts as 1s.
 	// +kubebuilder:default="10s"
 	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="must be more than 0s"
 	// +optional
 	Interval metav1.Duration `json:"interval,omitempty"`
 
-	// Timeout of a probe, such as 3s.
+	// Timeout of a probe, such as 3s. In front of Envoy more than 10s counts as 10s.
 	// +kubebuilder:default="3s"
 	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="must be more than 0s"
 	// +optional

@@ -1,0 +1,62 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package limits holds the extension's limits on what one tenant may use of a thing that tenants
+// share. A limit per object needs such a limit for the product: nothing limits the number of objects.
+package limits
+
+import (
+	"fmt"
+	"time"
+)
+
+const (
+	// ProbeSlots is the number of concurrent probes of endpoints, which namespaces share
+	// (fair.Shares).
+	ProbeSlots = 128
+
+	// ProbeTimeout is the greatest time of a probe, and ProbeInterval the shortest interval.
+	ProbeTimeout  = 10 * time.Second
+	ProbeInterval = time.Second
+)
+
+// A Limit is one limit, for people and for the tests.
+type Limit struct {
+	// Name of the constant.
+	Name string
+
+	// What is limited, the limit as people read it, and what happens Beyond it.
+	What, Value, Beyond string
+
+	// Test is the test of the limit, in the package of that path.
+	Test, Package string
+}
+
+// Row returns the limit's row of docs/limits.md.
+func (l Limit) Row() string { return fmt.Sprintf("| %s | %s | %s |", l.What, l.Value, l.Beyond) }
+
+// shared describes the value of a pool.
+func shared(n int) string {
+	return fmt.Sprintf("%d, of which one namespace alone gets %d; namespaces share the rest in the same way", n, n/2)
+}
+
+// Table returns all limits, in the order of docs/limits.md.
+func Table() []Limit {
+	return []Limit{
+		{
+			Name: "ProbeSlots", What: "concurrent probes of endpoints", Value: shared(ProbeSlots),
+			Beyond: "probes of the namespace wait, and those of others do not",
+			Test:   "TestProbeSlots", Package: "extension/health",
+		},
+		{
+			Name: "ProbeTimeout", What: "`timeout` of a probe", Value: ProbeTimeout.String(),
+			Beyond: "counts as the limit",
+			Test:   "TestServicesShape", Package: "extension/index",
+		},
+		{
+			Name: "ProbeInterval", What: "`interval` of probes, at least", Value: ProbeInterval.String(),
+			Beyond: "less counts as the limit",
+			Test:   "TestServicesShape", Package: "extension/index",
+		},
+	}
+}
