@@ -21,6 +21,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/gateways"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/hooks"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/limits"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/observe"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/policies"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/serve"
@@ -165,7 +166,9 @@ func run(ctx context.Context, c *CLI, log logging.Logger) error {
 	below.Go(func() error { return observe.Run(base, l.observe, withHealth(obs.Handler(c.Pprof), prober)) })
 	below.Go(func() error { return src.Start(base) })
 	below.Go(func() error { return follow(base, store, endpoints) })
-	below.Go(func() error { return dns.Run(base, store, dns.Local(log), resolver.Options{Log: log}) })
+	below.Go(func() error {
+		return dns.Run(base, store, dns.Local(log), resolver.Options{Lookups: limits.LookupSlots, Log: log})
+	})
 	below.Go(func() error { return certs.run(base, src.Again) })
 	if c.Probe {
 		below.Go(func() error { return prober.run(base, src.Synced()) })

@@ -19,8 +19,8 @@ import (
 
 // Hosts are the names to look up. An index.Store implements it.
 type Hosts interface {
-	// Hosts are the names, each once.
-	Hosts() []string
+	// Hosts are the names, and the namespaces that need each.
+	Hosts() map[string][]string
 
 	// HostsChanged returns a channel that receives a value when the names may have changed.
 	HostsChanged() <-chan struct{}
@@ -54,7 +54,7 @@ func Run(ctx context.Context, h Hosts, local address.Families, o resolver.Option
 	s.resolver = resolver.New(o, s.sync)
 	for {
 		hosts := h.Hosts()
-		s.resolver.Set(ctx, hosts)
+		s.resolver.SetOwned(ctx, hosts)
 		s.keep(hosts)
 		select {
 		case <-ctx.Done():
@@ -77,15 +77,11 @@ func (s *syncer) sync(host string) {
 }
 
 // keep removes the addresses of all names but hosts.
-func (s *syncer) keep(hosts []string) {
+func (s *syncer) keep(hosts map[string][]string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	kept := make(map[string]bool, len(hosts))
-	for _, h := range hosts {
-		kept[h] = true
-	}
 	maps.DeleteFunc(s.set, func(host string, _ []string) bool {
-		if kept[host] {
+		if _, ok := hosts[host]; ok {
 			return false
 		}
 		s.hosts.ForgetHost(host)

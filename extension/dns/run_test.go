@@ -6,6 +6,8 @@ package dns
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"slices"
@@ -31,7 +33,7 @@ var (
 // hosts holds the names to look up, and records the addresses that are set.
 type hosts struct {
 	mu      sync.Mutex
-	wanted  []string
+	wanted  map[string][]string
 	set     []string
 	changed chan struct{}
 
@@ -40,13 +42,22 @@ type hosts struct {
 }
 
 func newHosts(wanted ...string) *hosts {
-	return &hosts{wanted: wanted, changed: make(chan struct{}, 1), written: make(chan struct{}, 1)}
+	return &hosts{wanted: ownedBy("shop", wanted...), changed: make(chan struct{}, 1), written: make(chan struct{}, 1)}
 }
 
-func (h *hosts) Hosts() []string {
+// ownedBy returns names that one namespace needs.
+func ownedBy(namespace string, names ...string) map[string][]string {
+	out := map[string][]string{}
+	for _, n := range names {
+		out[n] = []string{namespace}
+	}
+	return out
+}
+
+func (h *hosts) Hosts() map[string][]string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return slices.Clone(h.wanted)
+	return maps.Clone(h.wanted)
 }
 
 func (h *hosts) HostsChanged() <-chan struct{} { return h.changed }
@@ -65,7 +76,7 @@ func (h *hosts) ForgetHost(host string) { h.SetHost(host, []string{"forgotten"})
 
 func (h *hosts) want(wanted ...string) {
 	h.mu.Lock()
-	h.wanted = wanted
+	h.wanted = ownedBy("shop", wanted...)
 	h.mu.Unlock()
 	h.changed <- struct{}{}
 }
@@ -278,4 +289,71 @@ func TestStops(t *testing.T) {
 			t.Errorf("-want, +got\n%s", diff)
 		}
 	})
+}
+
+// TestLookupSlots lets the lookups of one namespace hang, and names one of its hosts from another
+// namespace.
+func TestLookupSlots(t *testing.T) {
+	const many = 1000
+	cases := map[string]struct {
+		reason string
+		wanted func(hostile map[string][]string)
+		host   string
+	}{
+		"Other": {
+			reason: "A host that another namespace names should be looked up each interval.",
+			wanted: func(h map[string][]string) { h[old] = []string{"shop"} },
+			host:   old,
+		},
+		"Both": {
+			reason: "So should one that both name.",
+			wanted: func(h map[string][]string) { h[old] = []string{"hostile", "shop"} },
+			host:   old,
+		},
+		"Later": {
+			reason: "So should one that the other namespace names while it waits.",
+			wanted: func(h map[string][]string) { h["zz.hang"] = []string{"hostile", "shop"} },
+			host:   "zz.hang",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newHosts()
+				for i := range many {
+					h.wanted[fmt.Sprintf("h%d.hang", i)] = []string{"hostile"}
+				}
+				var mu sync.Mutex
+				asked := map[string]int{}
+				run(t, h, address.Families{}, func(ctx context.Context, _, host string) ([]netip.Addr, error) {
+					mu.Lock()
+					asked[host]++
+					mu.Unlock()
+					if host == old {
+						return []netip.Addr{netip.MustParseAddr("192.0.2.1")}, nil
+					}
+					<-ctx.Done()
+					return nil, ctx.Err()
+				})
+				<-time.After(time.Minute)
+				h.mu.Lock()
+				if tc.host != old {
+					h.wanted[tc.host] = []string{"hostile"}
+				}
+				h.mu.Unlock()
+				h.changed <- struct{}{}
+				synctest.Wait()
+				h.mu.Lock()
+				tc.wanted(h.wanted)
+				h.mu.Unlock()
+				h.changed <- struct{}{}
+				<-time.After(100 * time.Second)
+				mu.Lock()
+				defer mu.Unlock()
+				if asked[tc.host] < 3 {
+					t.Errorf("%s It was looked up %d times in 100 seconds.", tc.reason, asked[tc.host])
+				}
+			})
+		})
+	}
 }

@@ -207,17 +207,23 @@ func (s *Store) changeHost(host string, change func(host string)) {
 	s.recompute(p, began)
 }
 
-// Hosts returns the DNS names whose addresses targets need, sorted.
-func (s *Store) Hosts() []string {
+// Hosts returns the DNS names whose addresses targets need, each with the sorted namespaces of these
+// targets.
+func (s *Store) Hosts() map[string][]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var out []string
-	for r := range s.dependents {
-		if r.kind == refHost {
-			out = append(out, r.Name)
+	out := map[string][]string{}
+	for r, of := range s.dependents {
+		if r.kind != refHost {
+			continue
 		}
+		var by []string
+		for c := range of {
+			by = append(by, c.target.Namespace)
+		}
+		slices.Sort(by)
+		out[r.Name] = slices.Compact(by)
 	}
-	slices.Sort(out)
 	return out
 }
 
@@ -225,8 +231,8 @@ func (s *Store) Hosts() []string {
 // for one reader.
 func (s *Store) HostsChanged() <-chan struct{} { return s.hosts }
 
-// hostsChanged notifies the reader of HostsChanged if the lookup that was added or removed
-// is of a DNS name.
+// hostsChanged notifies the reader of HostsChanged if a lookup that was added or removed is of a DNS
+// name.
 func (s *Store) hostsChanged(r ref) {
 	if r.kind == refHost {
 		notify(s.hosts)

@@ -382,7 +382,7 @@ func TestBadPolicy(t *testing.T) {
 func TestSetHost(t *testing.T) {
 	s := directStore()
 	apply(t, s, false, routeToWeb, services(`{vipService: {ports: ["tcp:80"]}, backends: [{kind: External, name: legacy, host: Old.example.com., port: 8080}]}`))
-	if diff := cmp.Diff([]string{"old.example.com"}, s.Hosts()); diff != "" {
+	if diff := cmp.Diff(map[string][]string{"old.example.com": {"shop"}}, s.Hosts()); diff != "" {
 		t.Errorf("hosts to resolve: -want, +got\n%s", diff)
 	}
 	key := ir.TargetKey{Kind: ir.TargetServices, Namespace: "shop", Name: "web", Port: 80, Protocol: ir.ProtocolHTTP}

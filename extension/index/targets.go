@@ -210,6 +210,8 @@ func (s *Store) rebuild(e *edit, of consumer) {
 	for r := range v.lookups {
 		if s.dependents[r] == nil {
 			s.dependents[r] = map[consumer]struct{}{}
+		}
+		if _, ok := s.dependents[r][of]; !ok {
 			s.hostsChanged(r)
 		}
 		s.dependents[r][of] = struct{}{}
@@ -220,9 +222,9 @@ func (s *Store) rebuild(e *edit, of consumer) {
 // forget records that a consumer does not depend on a lookup any more.
 func (s *Store) forget(of consumer, r ref) {
 	delete(s.dependents[r], of)
+	s.hostsChanged(r)
 	if len(s.dependents[r]) == 0 {
 		delete(s.dependents, r)
-		s.hostsChanged(r)
 	}
 }
 

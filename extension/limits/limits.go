@@ -18,6 +18,9 @@ const (
 	// ProbeTimeout is the greatest time of a probe, and ProbeInterval the shortest interval.
 	ProbeTimeout  = 10 * time.Second
 	ProbeInterval = time.Second
+
+	// LookupSlots is the number of concurrent DNS lookups, which namespaces share (fair.Slots).
+	LookupSlots = 64
 )
 
 // A Limit is one limit, for people and for the tests.
@@ -57,6 +60,11 @@ func Table() []Limit {
 			Name: "ProbeInterval", What: "`interval` of probes, at least", Value: ProbeInterval.String(),
 			Beyond: "less counts as the limit",
 			Test:   "TestServicesShape", Package: "extension/index",
+		},
+		{
+			Name: "LookupSlots", What: "concurrent DNS lookups", Value: shared(LookupSlots),
+			Beyond: "lookups of the namespace wait, and those of others do not",
+			Test:   "TestLookupSlots", Package: "extension/dns",
 		},
 	}
 }

@@ -19,14 +19,16 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/fair"
 )
 
 const (
 	// timeout bounds a lookup, with all attempts of the system's resolver.
 	timeout = 10 * time.Second
 
-	// maxLookups is the limit of concurrent lookups.
-	maxLookups = 16
+	// defaultLookups is the default of Options.Lookups.
+	defaultLookups = 32
 
 	// spread is the maximum part of a pause by which lookups are delayed, so that they do not all
 	// happen at once.
@@ -48,6 +50,10 @@ type Options struct {
 	// Retry is the pause after a lookup that failed or returned no address. Zero means 5 seconds.
 	Retry time.Duration
 
+	// Lookups is the number of concurrent lookups, which the owners of hosts share (fair.Slots).
+	// Zero means 32.
+	Lookups int
+
 	// Log may be nil.
 	Log logging.Logger
 }
@@ -58,7 +64,7 @@ type Resolver struct {
 	changed func(host string)
 
 	// slots limits the concurrent lookups.
-	slots chan struct{}
+	slots *fair.Slots
 
 	mu    sync.Mutex
 	hosts map[string]*host
@@ -68,6 +74,11 @@ type Resolver struct {
 type host struct {
 	name   string
 	cancel context.CancelFunc
+
+	// owners of the host, sorted, of whose shares a lookup needs one. wait ends the wait for a slot of
+	// the former owners; nil unless there is one.
+	owners []string
+	wait   context.CancelFunc
 
 	// addrs are the host's addresses, sorted. known reports whether a lookup has succeeded, or has
 	// returned that the host does not exist.
@@ -94,35 +105,58 @@ func New(o Options, changed func(host string)) *Resolver {
 	if o.Retry == 0 {
 		o.Retry = 5 * time.Second
 	}
+	if o.Lookups == 0 {
+		o.Lookups = defaultLookups
+	}
 	if o.Log == nil {
 		o.Log = logging.NewNopLogger()
 	}
-	return &Resolver{opts: o, changed: changed, slots: make(chan struct{}, maxLookups), hosts: make(map[string]*host)}
+	return &Resolver{opts: o, changed: changed, slots: fair.NewSlots(o.Lookups), hosts: make(map[string]*host)}
 }
 
-// Set replaces the hosts to look up, at once and then repeatedly until ctx is done.
+// Set replaces the hosts to look up, at once and then repeatedly until ctx is done. They have one
+// owner.
 func (r *Resolver) Set(ctx context.Context, hosts []string) {
-	wanted := make(map[string]bool, len(hosts))
+	owned := make(map[string][]string, len(hosts))
 	for _, name := range hosts {
-		wanted[name] = true
+		owned[name] = []string{""}
 	}
+	r.SetOwned(ctx, owned)
+}
+
+// SetOwned replaces the hosts to look up, as Set does, and their owners, such as the namespaces that
+// name a host. Lookups that hang hold up those of their owners alone.
+func (r *Resolver) SetOwned(ctx context.Context, hosts map[string][]string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	maps.DeleteFunc(r.hosts, func(name string, h *host) bool {
-		if wanted[name] {
+		if _, ok := hosts[name]; ok {
 			return false
 		}
 		h.cancel()
 		return true
 	})
-	for name := range wanted {
-		if r.hosts[name] != nil {
+	for name, owners := range hosts {
+		owners = slices.Sorted(slices.Values(owners))
+		if h := r.hosts[name]; h != nil {
+			h.own(owners)
 			continue
 		}
 		hctx, cancel := context.WithCancel(ctx)
-		h := &host{name: name, cancel: cancel}
+		h := &host{name: name, cancel: cancel, owners: owners}
 		r.hosts[name] = h
 		go r.follow(hctx, h)
+	}
+}
+
+// own replaces the owners. The resolver's lock must be held.
+func (h *host) own(owners []string) {
+	if slices.Equal(h.owners, owners) {
+		return
+	}
+	h.owners = owners
+	if h.wait != nil {
+		h.wait()
 	}
 }
 
@@ -156,7 +190,7 @@ func (r *Resolver) Get(host string) ([]netip.Addr, bool) {
 // follow looks up a host until ctx ends.
 func (r *Resolver) follow(ctx context.Context, h *host) {
 	for first := true; ; first = false {
-		addrs, err := r.resolve(ctx, h.name)
+		addrs, err := r.resolve(ctx, h)
 		if ctx.Err() != nil {
 			return
 		}
@@ -176,18 +210,39 @@ func (r *Resolver) follow(ctx context.Context, h *host) {
 	}
 }
 
+// slot waits for a slot of one of the host's owners, and returns a function that releases it.
+func (r *Resolver) slot(ctx context.Context, h *host) (func(), error) {
+	for {
+		r.mu.Lock()
+		wctx, cancel := context.WithCancel(ctx)
+		owners := h.owners
+		h.wait = cancel
+		r.mu.Unlock()
+
+		release, err := r.slots.Acquire(wctx, owners...)
+
+		r.mu.Lock()
+		h.wait = nil
+		r.mu.Unlock()
+		cancel()
+		if err == nil || ctx.Err() != nil {
+			return release, err
+		}
+		// The host has other owners.
+	}
+}
+
 // resolve looks up a host once, as soon as a slot is free. It returns no address for a host that
 // does not exist.
-func (r *Resolver) resolve(ctx context.Context, name string) ([]netip.Addr, error) {
-	select {
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case r.slots <- struct{}{}:
+func (r *Resolver) resolve(ctx context.Context, h *host) ([]netip.Addr, error) {
+	release, err := r.slot(ctx, h)
+	if err != nil {
+		return nil, err
 	}
-	defer func() { <-r.slots }()
+	defer release()
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	addrs, err := r.opts.Lookup(ctx, "ip", name)
+	addrs, err := r.opts.Lookup(ctx, "ip", h.name)
 	var dns *net.DNSError
 	if err != nil && (!errors.As(err, &dns) || !dns.IsNotFound) {
 		return nil, err
