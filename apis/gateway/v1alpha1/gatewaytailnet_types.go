@@ -342,8 +342,9 @@ type GatewayTailnet struct {
 	RouteGeneration RouteGeneration `json:"routeGeneration,omitempty"`
 
 	// SplitDNS makes hostnames of routes and listeners resolve in the tailnet. If it is absent,
-	// only the names of Tailscale Services resolve. The tailnet's credential needs the scope
-	// dns.
+	// only the names of Tailscale Services resolve. Only hostnames within
+	// allowedNamespaces.domains of the TailscaleTailnet resolve, or within domains of the
+	// namespace's grant. The tailnet's credential needs the scope dns.
 	// +optional
 	SplitDNS *GatewaySplitDNS `json:"splitDNS,omitempty"`
 }
