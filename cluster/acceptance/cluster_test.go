@@ -48,6 +48,7 @@ func TestQuickstartIsRenamed(t *testing.T) {
 	wantSpec := map[string]any{
 		"oauthSecretName": "tailscale-oauth", "oauthSecretNamespace": "tsgw-acc-abc", "tags": []any{"tag:test"},
 		"apiURL": "http://api.example.com", "controlURL": "http://control.example.com", "tailnet": "example.com",
+		"allowedNamespaces": map[string]any{"domains": []any{"shop.example.com"}},
 	}
 	if diff := cmp.Diff(wantSpec, spec); diff != "" {
 		t.Errorf("the tailnet is the run's: -want, +got:\n%s", diff)

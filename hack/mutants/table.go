@@ -24,7 +24,7 @@ var mutants = []mutant{
 	{"the Role of proxies grants the state Secrets twice and no config Secret", fileProxies + "rbac.go", `ResourceNames: configs,`, `ResourceNames: o.Machines,`, []string{endpoints}},
 	{"the RoleBinding of proxies names an account of another namespace", fileProxies + "rbac.go", `Name: o.Name, Namespace: o.Namespace}}`, `Name: o.Name, Namespace: o.Name}}`, []string{endpoints}},
 	{"the ServiceAccount of proxies mounts its token", fileProxies + "rbac.go", `AutomountServiceAccountToken: ptr.To(false)`, `AutomountServiceAccountToken: ptr.To(true)`, []string{endpoints}},
-	{"the NetworkPolicy of proxies forbids all egress", fileProxies + "networkpolicy.go", `[]networkingv1.NetworkPolicyEgressRule{{}}`, `[]networkingv1.NetworkPolicyEgressRule{}`, []string{endpoints}},
+	{"the NetworkPolicy of proxies forbids all egress", fileProxies + "networkpolicy.go", `[]networkingv1.PolicyType{networkingv1.PolicyTypeIngress}`, `[]networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress}`, []string{endpoints}},
 	{"the NetworkPolicy of proxies admits Envoy Gateway instead of its Envoys", fileProxies + "networkpolicy.go", `"app.kubernetes.io/component": "proxy"`, `"app.kubernetes.io/component": "controller"`, []string{endpoints}},
 	{"the governing Service hides pods that are not ready", fileProxies + "network.go", `PublishNotReadyAddresses: true`, `PublishNotReadyAddresses: false`, []string{endpoints}},
 	{"the governing Service gets a cluster IP", fileProxies + "network.go", `corev1.ClusterIPNone`, `""`, []string{endpoints}},

@@ -113,7 +113,7 @@ func condition(kind, name, conditionType, text string) func(*testing.T) string {
 
 func attacks(t *testing.T) []attack {
 	t.Helper()
-	victim := identityOf(t, namespace, "proxies-ingress-0")
+	victim := victimMachine(t, namespace, "proxies-ingress-0")
 	var big strings.Builder
 	for i := range 8 {
 		fmt.Fprintf(&big, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: ca-%d, namespace: mallory}\ndata: {ca.crt: %q}\n---\n", i, strings.Repeat("x", 900<<10))
@@ -322,8 +322,8 @@ spec: {externalIPs: [192.0.2.77], ports: [{port: 80}]}
 	}
 }
 
-// identityOf returns the identity of a Machine.
-func identityOf(t *testing.T, ns, name string) hostileVictim {
+// victimMachine returns the identity of a Machine.
+func victimMachine(t *testing.T, ns, name string) hostileVictim {
 	t.Helper()
 	return hostileVictim{
 		NodeID:    kubectl(t, "get", "machines.tailnet.gateway.tailscale.com", name, "-n", ns, `-o=jsonpath={.metadata.annotations.gateway\.tailscale\.com/node-id}`),
@@ -375,7 +375,7 @@ func victimObjects(t *testing.T) map[string]string {
 	}
 	for i := range 2 {
 		name := fmt.Sprintf("proxies-ingress-%d", i)
-		out["machine "+name] = fmt.Sprint(identityOf(t, namespace, name))
+		out["machine "+name] = fmt.Sprint(victimMachine(t, namespace, name))
 	}
 	return out
 }
