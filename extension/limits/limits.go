@@ -28,7 +28,7 @@ type Limit struct {
 	// Name of the constant.
 	Name string
 
-	// What is limited, the limit as people read it, and what happens Beyond it.
+	// Texts for people: the subject of the limit, its value, and the effect beyond it.
 	What, Value, Beyond string
 
 	// Test is the test of the limit, in the package of that path.
