@@ -31,24 +31,6 @@ spec:
   - {kind: External, name: whoami, host: %[1]q, port: %[2]s, proxyProtocol: %[3]s}
 `
 
-// namedService is a service of the machines of examples/https.yaml that has a certificate.
-const namedService = `apiVersion: gateway.tailscale.com/v1alpha1
-kind: TailscaleServices
-metadata: {name: name-%[1]s, namespace: ` + namespace + `}
-spec:
-  selector: {matchLabels: {app: https}}
-  vipService: {ports: ["tcp:443"], tags: ["tag:k8s"]}
-  tls: {mode: Terminate}
-  backends: [{name: web, port: 80, protocol: HTTP}]
-`
-
-// Limits on the certificates of a tailnet: those of the tests, which a client reaches and waits out,
-// and Let's Encrypt's.
-const (
-	testLimit = `{"acme": {"certificates": {"count": 1, "window": "45s"}}}`
-	realLimit = `{"acme": {"certificates": {"count": 50, "window": "168h"}}}`
-)
-
 // setHTTPS turns HTTPS in the tailnet on or off, as an admin does.
 func setHTTPS(t *testing.T, on bool) {
 	t.Helper()
@@ -118,7 +100,6 @@ func terminatesHTTPS(t *testing.T) {
 		}
 		return ""
 	})
-	switchTailnet(t, testLimit)
 	setHTTPS(t, true)
 
 	u := "https://https." + domain + "/"
@@ -156,38 +137,7 @@ func terminatesHTTPS(t *testing.T) {
 	if got := issued(t) - before; got != 1 {
 		t.Fatalf("the ACME server issued %d certificates for one name", got)
 	}
-	waitsForLimit(t, domain)
-	switchTailnet(t, realLimit)
 	passesClient(t)
-}
-
-// waitsForLimit requests two certificates where a limit allows one for now. The other service says
-// when the proxies ask again, and is served then.
-func waitsForLimit(t *testing.T, domain string) {
-	names := []string{"a", "b"}
-	for _, n := range names {
-		apply(t, fmt.Sprintf(namedService, n))
-	}
-	eventually(t, patience, "refusal by the limit", func() string {
-		for _, n := range names {
-			got := jsonpath(t, "tailscaleservices", "name-"+n, `{range .status.conditions[?(@.type=="Advertised")]}{.reason} {.message}{end}`)
-			if strings.HasPrefix(got, "CertificateLimited ") && strings.Contains(got, "refuses it until ") {
-				t.Logf("svc:name-%s: %s", n, got)
-				return ""
-			}
-		}
-		return "no service has the reason CertificateLimited"
-	})
-	for _, n := range names {
-		eventually(t, patience, "certificate of name-"+n, func() string {
-			_, _, err := trusted(t, "https://name-"+n+"."+domain+"/")
-			if err != nil {
-				return err.Error()
-			}
-			return ""
-		})
-		kubectl(t, "delete", "tailscaleservices", "name-"+n, "-n", namespace, "--timeout=3m")
-	}
 }
 
 // passesClient checks that backends get the address of the connecting client of the tailnet, with
