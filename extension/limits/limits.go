@@ -15,8 +15,10 @@ const (
 	// (fair.Shares).
 	ProbeSlots = 128
 
-	// ProbeTimeout is the greatest time of a probe, and ProbeInterval the shortest interval.
-	ProbeTimeout  = 10 * time.Second
+	// ProbeTimeout is the greatest time of a probe.
+	ProbeTimeout = 10 * time.Second
+
+	// ProbeInterval is the shortest interval of probes.
 	ProbeInterval = time.Second
 
 	// LookupSlots is the number of concurrent DNS lookups, which namespaces share (fair.Slots).
