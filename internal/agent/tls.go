@@ -19,7 +19,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/terminate"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscaled"
 )
 
 // fileTLS is the only file in Options.TLSDir.
@@ -197,7 +197,7 @@ func (l *loop) offered(ctx context.Context, now time.Time) map[string]bool {
 // unknown, what a restarted agent serves says so.
 func (l *loop) anonymous() bool {
 	if l.tailnet.Version != "" {
-		return !products.TailscaledSendsClients(l.tailnet.Version)
+		return !tailscaled.SendsClients(l.tailnet.Version)
 	}
 	for _, ts := range l.terminator.Serving() {
 		if slices.ContainsFunc(ts, func(t plan.Termination) bool { return t.Anonymous }) {

@@ -5,8 +5,6 @@ package probe
 
 import (
 	"context"
-	"encoding/binary"
-	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -21,11 +19,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
-	"golang.org/x/net/dns/dnsmessage"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/address"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/resolver/resolvertest"
 )
 
 func TestNext(t *testing.T) {
@@ -267,18 +265,8 @@ func TestNetCheckerRefuses(t *testing.T) {
 	}
 }
 
-// nameServer returns a resolver with one name server, which answers each question with addresses:
-// with NXDOMAIN if there are none.
-func nameServer(addrs ...string) *net.Resolver {
-	return &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
-		ours, theirs := net.Pipe()
-		go answer(theirs, addrs)
-		return ours, nil
-	}}
-}
-
 func TestResolveOnly(t *testing.T) {
-	_, err := newNetChecker(&net.Dialer{Resolver: nameServer()}).Check(t.Context(), Target{Host: "gone.default.svc.cluster.local.", Port: 80, ResolveOnly: true})
+	_, err := newNetChecker(&net.Dialer{Resolver: resolvertest.Serve(t, nil)}).Check(t.Context(), Target{Host: "gone.default.svc.cluster.local.", Port: 80, ResolveOnly: true})
 	if diff := cmp.Diff("no such host", Reason(err)); diff != "" {
 		t.Errorf("A backend whose name does not exist is down: Check(...): -want reason, +got reason:\n%s\n%v", diff, err)
 	}
@@ -312,9 +300,10 @@ func TestNames(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
+			resolver := resolvertest.Serve(t, map[string][]string{"web.example.com.": tc.addrs})
 			for _, target := range []Target{{}, {ResolveOnly: true}} {
 				target.Host, target.Port = "web.example.com.", up.Port()
-				got, err := newNetChecker(&net.Dialer{Resolver: nameServer(tc.addrs...), Control: control}).Check(t.Context(), target)
+				got, err := newNetChecker(&net.Dialer{Resolver: resolver, Control: control}).Check(t.Context(), target)
 				if Reason(err) != tc.err {
 					t.Errorf("%s Check(%+v): want %q, got %v", tc.reason, target, tc.err, err)
 				}
@@ -327,48 +316,6 @@ func TestNames(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// answer answers each question of a DNS client on a stream (RFC 1035 4.2.2) with the addresses that
-// the question is about.
-func answer(c net.Conn, addrs []string) {
-	defer c.Close()
-	for {
-		head := make([]byte, 2)
-		if _, err := io.ReadFull(c, head); err != nil {
-			return
-		}
-		question := make([]byte, binary.BigEndian.Uint16(head))
-		if _, err := io.ReadFull(c, question); err != nil {
-			return
-		}
-		var m dnsmessage.Message
-		if m.Unpack(question) != nil {
-			return
-		}
-		m.Response, m.RecursionAvailable, m.Additionals = true, true, nil
-		q := m.Questions[0]
-		for _, s := range addrs {
-			a := netip.MustParseAddr(s)
-			h := dnsmessage.ResourceHeader{Name: q.Name, Class: q.Class, Type: q.Type, TTL: 1}
-			switch {
-			case a.Is4() && q.Type == dnsmessage.TypeA:
-				m.Answers = append(m.Answers, dnsmessage.Resource{Header: h, Body: &dnsmessage.AResource{A: a.As4()}})
-			case a.Is6() && q.Type == dnsmessage.TypeAAAA:
-				m.Answers = append(m.Answers, dnsmessage.Resource{Header: h, Body: &dnsmessage.AAAAResource{AAAA: a.As16()}})
-			}
-		}
-		if len(addrs) == 0 {
-			m.RCode = dnsmessage.RCodeNameError
-		}
-		b, err := m.Pack()
-		if err != nil {
-			return
-		}
-		if _, err := c.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(b))), b...)); err != nil {
-			return
-		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"regexp"
 	"sync"
 	"time"
 
@@ -105,6 +106,13 @@ func (c *Client) AuthKey(ctx context.Context, id string) (*Key, error) {
 	*k = secretless(*k)
 	return k, nil
 }
+
+// validID matches the IDs of keys.
+var validID = regexp.MustCompile(`^[A-Za-z0-9]{1,64}$`)
+
+// ValidKeyID reports whether a text can be the ID of a key. Other texts, which tenants may write,
+// could change the path of a request.
+func ValidKeyID(id string) bool { return validID.MatchString(id) }
 
 // CreateAuthKey creates an auth key. Only this response contains its secret, Key.Key, which is
 // wrapped if the client has a signer.

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscaled"
 )
 
 // A version row of docs/compatibility.md.
@@ -111,7 +112,7 @@ func TestVersions(t *testing.T) {
 		// The hooks are those of this version.
 		"Envoy Gateway, for the extension": {least: minor(t, ">=v"+gateway), tested: gateway},
 		"Gateway API, for the extension":   {least: "that of Envoy Gateway's chart", tested: required(t, "go.mod", "sigs.k8s.io/gateway-api")},
-		"tailscaled, in proxies":           {least: products.TailscaledOldest, tested: required(t, "go.mod", "tailscale.com")},
+		"tailscaled, in proxies":           {least: tailscaled.Oldest, tested: required(t, "go.mod", "tailscale.com")},
 	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(versions{})); diff != "" {
 		t.Errorf("-required versions, +stated versions:\n%s", diff)

@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
 	corev1 "k8s.io/api/core/v1"
+	kmeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -300,9 +301,14 @@ func (w *environment) apply(t *testing.T, file string) {
 		if err := yaml.Unmarshal(doc, u); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.kube.Create(t.Context(), u); err != nil {
-			t.Fatal(err)
-		}
+		// A busy API server installs a kind some time before it serves it.
+		w.until(t, func(ctx context.Context) error {
+			err := w.kube.Create(ctx, u)
+			if err != nil && !kmeta.IsNoMatchError(err) {
+				t.Fatal(err)
+			}
+			return err
+		})
 	}
 }
 

@@ -28,9 +28,9 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailnetsim"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailnetsim/simtest"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscaled"
 	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
 )
 
@@ -233,7 +233,7 @@ func TestOldContainerboot(t *testing.T) {
 	t.Parallel()
 	r := simtest.Start(t, func(o *tailnetsim.Options) { o.Policy = policy })
 	e := newEnv(t)
-	mg, b := joined(e, r, "-"+products.TailscaledOldest[:strings.LastIndexByte(products.TailscaledOldest, '.')])
+	mg, b := joined(e, r, "-"+tailscaled.Oldest[:strings.LastIndexByte(tailscaled.Oldest, '.')])
 	e.eventually("no auth key", func() error {
 		if err := e.refresh(mg); err != nil {
 			return err
@@ -246,7 +246,7 @@ func TestOldContainerboot(t *testing.T) {
 	id := mg.Status.AtProvider.NodeID
 	// The agent reports the version.
 	before := mg.DeepCopy()
-	mg.Status.Agent = &v1alpha1.MachineAgentStatus{TailscaledVersion: products.TailscaledOldest}
+	mg.Status.Agent = &v1alpha1.MachineAgentStatus{TailscaledVersion: tailscaled.Oldest}
 	e.must(shared.kube.Status().Patch(e.Context(), mg, client.MergeFrom(before)))
 
 	e.must(r.Client(t).Devices().Delete(e.Context(), id))

@@ -36,6 +36,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailnetsim"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailnetsim/simtest"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscaled"
 	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
 )
 
@@ -61,9 +62,9 @@ func versions(t *testing.T) map[string]string {
 	_, pinned, _ := strings.Cut(products.Tailscale, ":v")
 	out := map[string]string{}
 	for version, program := range map[string]string{
-		products.TailscaledOldest: "tailscaled-" + minor(products.TailscaledOldest),
-		pinned:                    "tailscaled",
-		products.TailscaledNewest: "tailscaled-" + minor(products.TailscaledNewest),
+		tailscaled.Oldest: "tailscaled-" + minor(tailscaled.Oldest),
+		pinned:            "tailscaled",
+		tailscaled.Newest: "tailscaled-" + minor(tailscaled.Newest),
 	} {
 		env := strings.NewReplacer("-", "_", ".", "_").Replace(strings.ToUpper("test_asset_" + program))
 		if out[version], err = apiserver.Program(t.Context(), root, program, env); err != nil {
@@ -102,7 +103,7 @@ func testVersion(t *testing.T, version, program string) {
 
 	n := start(t, sim, program, "proxy", sim.NewKey(t, false, tag).Key)
 	n.eventually("tailscaled runs, and its version is known", func(s localapi.State) bool {
-		release, ok := products.TailscaledRelease(s.Version)
+		release, ok := tailscaled.Release(s.Version)
 		return s.Running && ok && release == version && !s.Polled && len(s.Addresses) == 2
 	})
 	n.eventually("a service that is not advertised is known not to be accepted", func(s localapi.State) bool { return s.AcceptedKnown && !s.Accepted[service] })
@@ -130,7 +131,7 @@ func testVersion(t *testing.T, version, program string) {
 	n.get(t, "the service", func(ctx context.Context) (net.Conn, error) {
 		return client.Dial(ctx, "tcp", netip.AddrPortFrom(vip, 80).String())
 	})
-	if got, want := sent.Load(), products.TailscaledSendsClients(version); got != want {
+	if got, want := sent.Load(), tailscaled.SendsClients(version); got != want {
 		t.Errorf("TailscaledSendsClients(%q): want %t, got %t", version, got, want)
 	}
 

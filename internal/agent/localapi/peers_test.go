@@ -22,7 +22,7 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi/localapitest"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscaled"
 )
 
 // follow returns Peers that are kept up to date with s, and a function that waits until a
@@ -70,8 +70,8 @@ func TestPeers(t *testing.T) {
 		version string
 		bus     localapitest.Bus
 	}{
-		"Newest": {version: products.TailscaledNewest, bus: localapitest.BusStatus},
-		"Oldest": {version: products.TailscaledOldest, bus: localapitest.BusNetmaps},
+		"Newest": {version: tailscaled.Newest, bus: localapitest.BusStatus},
+		"Oldest": {version: tailscaled.Oldest, bus: localapitest.BusNetmaps},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

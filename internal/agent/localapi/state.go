@@ -16,7 +16,7 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
-	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscaled"
 )
 
 // A State is the known state of tailscaled.
@@ -157,7 +157,7 @@ func (st *State) setCapabilities(cm tailcfg.NodeCapMap) {
 		return
 	}
 	st.reported = st.reported || len(services) > 0
-	st.Accepted, st.AcceptedKnown = services, st.reported || products.TailscaledTested(st.Version)
+	st.Accepted, st.AcceptedKnown = services, st.reported || tailscaled.Tested(st.Version)
 }
 
 // setHTTPS sets whether the tailnet provides certificates. Control says so by a capability of the
@@ -168,7 +168,7 @@ func (st *State) setHTTPS(cm tailcfg.NodeCapMap, domains []string) {
 	switch {
 	case len(domains) > 0 || cm.Contains(tailcfg.CapabilityHTTPS):
 		st.HTTPS, st.HTTPSKnown = true, true
-	case products.TailscaledTested(st.Version):
+	case tailscaled.Tested(st.Version):
 		st.HTTPS, st.HTTPSKnown = false, true
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"tailscale.com/tailcfg"
 	"tailscale.com/types/netmap"
 
-	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscaled"
 )
 
 // Capabilities and names of nodes.
@@ -50,7 +50,7 @@ func whole(version string, cm tailcfg.NodeCapMap, domains ...string) notified {
 }
 
 func TestHTTPS(t *testing.T) {
-	const tested, untested = products.TailscaledNewest, "1.999.0"
+	const tested, untested = tailscaled.Newest, "1.999.0"
 	running := ipn.Running
 	type want struct {
 		HTTPS, Known bool
@@ -111,7 +111,7 @@ func TestHTTPS(t *testing.T) {
 		},
 		"Netmap": {
 			reason:   "An old version reports names in whole netmaps.",
-			notified: []notified{whole(products.TailscaledOldest, nil), whole("", nil, names...)},
+			notified: []notified{whole(tailscaled.Oldest, nil), whole("", nil, names...)},
 			want:     want{HTTPS: true, Known: true, CertDomains: names},
 		},
 		"NetmapWithSelf": {
@@ -144,7 +144,7 @@ func TestHTTPS(t *testing.T) {
 }
 
 func TestAcceptance(t *testing.T) {
-	const tested, untested = products.TailscaledNewest, "1.999.0"
+	const tested, untested = tailscaled.Newest, "1.999.0"
 	web := map[string]bool{"svc:web": true}
 	type want struct {
 		Accepted map[string]bool
@@ -171,7 +171,7 @@ func TestAcceptance(t *testing.T) {
 		},
 		"Netmap": {
 			reason:   "An old version reports services in whole netmaps.",
-			notified: []notified{{Notify: ipn.Notify{Version: products.TailscaledOldest, State: new(ipn.Running)}}, whole("", hostsWeb)},
+			notified: []notified{{Notify: ipn.Notify{Version: tailscaled.Oldest, State: new(ipn.Running)}}, whole("", hostsWeb)},
 			want:     want{Accepted: web, Known: true},
 		},
 		"UntestedSilent": {

@@ -15,7 +15,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi/localapitest"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscaled"
 )
 
 // deadline bounds how long a test waits for an event.
@@ -70,8 +70,8 @@ func TestWatcher(t *testing.T) {
 		version string
 		bus     localapitest.Bus
 	}{
-		"Newest": {version: products.TailscaledNewest, bus: localapitest.BusStatus},
-		"Oldest": {version: products.TailscaledOldest, bus: localapitest.BusNetmaps},
+		"Newest": {version: tailscaled.Newest, bus: localapitest.BusStatus},
+		"Oldest": {version: tailscaled.Oldest, bus: localapitest.BusNetmaps},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) { testWatcher(t, tc.version, tc.bus) })
@@ -146,7 +146,7 @@ func TestPolled(t *testing.T) {
 	}
 	s.Set(ipn.Running, "svc:web", "svc:db")
 	next("A change must be published.", func(st State) bool { return st.Polled && st.Accepted["svc:db"] })
-	s.SetVersion(products.TailscaledNewest, localapitest.BusStatus)
+	s.SetVersion(tailscaled.Newest, localapitest.BusStatus)
 	next("Notifications must be read as soon as that is possible.", func(st State) bool {
 		return !st.Polled && st.Accepted["svc:db"] && st.Session == 2
 	})

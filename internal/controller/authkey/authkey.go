@@ -9,7 +9,6 @@ package authkey
 
 import (
 	"context"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -127,7 +126,7 @@ func (e *external) confirmed(ctx context.Context, mg *v1alpha1.AuthKey, f facts,
 	if slices.ContainsFunc(f.valid, ours) {
 		return in, nil
 	}
-	if validKeyID.MatchString(in.id) {
+	if tailscale.ValidKeyID(in.id) {
 		k, err := e.api.AuthKey(ctx, in.id)
 		if err == nil && ours(*k) {
 			return in, nil
@@ -139,9 +138,6 @@ func (e *external) confirmed(ctx context.Context, mg *v1alpha1.AuthKey, f facts,
 	e.record.Event(mg, event.Warning(reasonKeyRefused, errors.Errorf("key %q, which the connection Secret names, is left: it is not one of this object's", tailscale.OneLine(in.id))))
 	return issued{at: in.at, reissued: in.reissued}, nil
 }
-
-// validKeyID matches IDs of keys. Other texts could change the path of a request.
-var validKeyID = regexp.MustCompile(`^[A-Za-z0-9]{1,64}$`)
 
 // recorded returns the key with the ID, or nil if it does not exist. Tailscale returns keys that
 // are no longer valid only by their ID.

@@ -6,7 +6,6 @@ package machine
 import (
 	"context"
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -198,13 +197,10 @@ func (e *external) adoptHint(ctx context.Context, mg *v1alpha1.Machine, r record
 	return recordOf(mg)
 }
 
-// validKeyID matches IDs of keys. Other texts could change the path of a request.
-var validKeyID = regexp.MustCompile(`^[A-Za-z0-9]{1,64}$`)
-
 // ownKey returns the key with the ID, valid or not, or nil if there is none or it is not the
 // machine's: only an auth key with the machine's description is.
 func (e *external) ownKey(ctx context.Context, mg *v1alpha1.Machine, id string) (*tailscale.Key, error) {
-	if !validKeyID.MatchString(id) {
+	if !tailscale.ValidKeyID(id) {
 		return nil, nil // Nil without an error means that there is none.
 	}
 	k, err := e.api.AuthKey(ctx, id)

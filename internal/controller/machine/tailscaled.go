@@ -13,7 +13,7 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscaled"
 )
 
 // observeTailscaled sets a condition if the machine runs a version of tailscaled that tests do not
@@ -35,11 +35,11 @@ func observeTailscaled(mg *v1alpha1.Machine) {
 // untested describes what may differ with an agent's version of tailscaled. It is empty for a
 // version that tests run with, and until the agent has reported one.
 func untested(a *v1alpha1.MachineAgentStatus) string {
-	if a == nil || a.TailscaledVersion == "" || products.TailscaledTested(a.TailscaledVersion) && !a.Polled {
+	if a == nil || a.TailscaledVersion == "" || tailscaled.Tested(a.TailscaledVersion) && !a.Polled {
 		return ""
 	}
 	// A pod writes the version: only numbers are repeated.
-	version, ok := products.TailscaledRelease(a.TailscaledVersion)
+	version, ok := tailscaled.Release(a.TailscaledVersion)
 	if !ok {
 		version = "of another form"
 	}
@@ -49,10 +49,10 @@ func untested(a *v1alpha1.MachineAgentStatus) string {
 	}
 	return fmt.Sprintf("tailscaled has the version %s, and tests run with %s to %s: %s. "+
 		"Set spec.proxy.image of the TailscaleEndpoints to an image of a tested version, or remove the field for the default image",
-		version, products.TailscaledOldest, products.TailscaledNewest, effect)
+		version, tailscaled.Oldest, tailscaled.Newest, effect)
 }
 
 // silent reports whether an agent runs beside a version that does not ask for auth keys.
 func silent(a *v1alpha1.MachineAgentStatus) bool {
-	return a != nil && !products.TailscaledAsksForKeys(a.TailscaledVersion)
+	return a != nil && !tailscaled.AsksForKeys(a.TailscaledVersion)
 }

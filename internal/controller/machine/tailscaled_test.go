@@ -11,7 +11,7 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscaled"
 )
 
 func TestObserveTailscaled(t *testing.T) {
@@ -30,14 +30,14 @@ func TestObserveTailscaled(t *testing.T) {
 		},
 		"Tested": {
 			reason: "A tested version gets no condition.",
-			agents: []*v1alpha1.MachineAgentStatus{{TailscaledVersion: products.TailscaledOldest}, {TailscaledVersion: products.TailscaledNewest}},
+			agents: []*v1alpha1.MachineAgentStatus{{TailscaledVersion: tailscaled.Oldest}, {TailscaledVersion: tailscaled.Newest}},
 			want:   corev1.ConditionUnknown,
 		},
 		"Untested": {
 			reason: "The condition says what to do about an untested version.",
 			agents: []*v1alpha1.MachineAgentStatus{{TailscaledVersion: "1.80.3-t01234"}},
 			want:   corev1.ConditionFalse,
-			says:   []string{"1.80.3", products.TailscaledOldest, products.TailscaledNewest, "spec.proxy.image"},
+			says:   []string{"1.80.3", tailscaled.Oldest, tailscaled.Newest, "spec.proxy.image"},
 		},
 		"Polled": {
 			reason: "The condition says that notifications cannot be read.",
@@ -54,7 +54,7 @@ func TestObserveTailscaled(t *testing.T) {
 		},
 		"Replaced": {
 			reason: "The condition becomes true once the machine runs a tested version.",
-			agents: []*v1alpha1.MachineAgentStatus{{TailscaledVersion: "1.80.3"}, {TailscaledVersion: products.TailscaledNewest}},
+			agents: []*v1alpha1.MachineAgentStatus{{TailscaledVersion: "1.80.3"}, {TailscaledVersion: tailscaled.Newest}},
 			want:   corev1.ConditionTrue,
 		},
 	}

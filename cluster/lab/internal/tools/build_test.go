@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscaled"
 )
 
 func TestKey(t *testing.T) {
@@ -109,14 +109,14 @@ func TestRemoveLines(t *testing.T) {
 // TestProxies checks that the versions of proxies are the range that the product calls tested.
 func TestProxies(t *testing.T) {
 	all := Proxies()
-	if oldest := all[0].Version; oldest != "v"+products.TailscaledOldest {
-		t.Errorf("the oldest version is %s, and products.TailscaledOldest is %s", oldest, products.TailscaledOldest)
+	if oldest := all[0].Version; oldest != "v"+tailscaled.Oldest {
+		t.Errorf("the oldest version is %s, and tailscaled.Oldest is %s", oldest, tailscaled.Oldest)
 	}
-	if newest := all[len(all)-1].Version; newest != "v"+products.TailscaledNewest {
-		t.Errorf("the newest version is %s, and products.TailscaledNewest is %s", newest, products.TailscaledNewest)
+	if newest := all[len(all)-1].Version; newest != "v"+tailscaled.Newest {
+		t.Errorf("the newest version is %s, and tailscaled.Newest is %s", newest, tailscaled.Newest)
 	}
 	for _, tool := range all {
-		if !products.TailscaledTested(tool.Version[1:]) || !tool.Optional {
+		if !tailscaled.Tested(tool.Version[1:]) || !tool.Optional {
 			t.Errorf("tool %q must be optional and of a tested version", tool.Name)
 		}
 	}

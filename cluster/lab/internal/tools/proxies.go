@@ -6,7 +6,7 @@ package tools
 import "strings"
 
 // Versions of tailscaled with which tests run proxies, beside the version that proxies have by
-// default. The first and the last one are the oldest and the newest of products.TailscaledTested;
+// default. The first and the last one are the oldest and the newest of tailscaled.Tested;
 // nightly runs use all.
 var proxyVersions = []string{"v1.86.2", "v1.90.9", "v1.92.5", "v1.94.2", "v1.96.5", "v1.98.10", "v1.100.0", newestProxy}
 

@@ -24,7 +24,7 @@ import (
 	"tailscale.com/tailcfg"
 	"tailscale.com/types/views"
 
-	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscaled"
 )
 
 // SelfName is the DNS name of the node itself.
@@ -74,7 +74,7 @@ func New(t *testing.T, onReload func()) *Server {
 		onReload: onReload,
 		state:    ipn.Starting,
 		watchers: make(map[chan ipn.Notify]bool),
-		version:  products.TailscaledNewest,
+		version:  tailscaled.Newest,
 	}
 	s.Start()
 	t.Cleanup(s.Stop)

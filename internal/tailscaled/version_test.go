@@ -1,22 +1,24 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package products
+package tailscaled
 
 import (
 	"strings"
 	"testing"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
 )
 
-func TestTailscaledTested(t *testing.T) {
-	_, image, _ := strings.Cut(Tailscale, ":v")
+func TestTested(t *testing.T) {
+	_, image, _ := strings.Cut(products.Tailscale, ":v")
 	cases := map[string]struct {
 		reason  string
 		version string
 		want    bool
 	}{
-		"Oldest":          {reason: "The range begins with the oldest version.", version: TailscaledOldest, want: true},
-		"Newest":          {reason: "The range ends with the newest version.", version: TailscaledNewest, want: true},
+		"Oldest":          {reason: "The range begins with the oldest version.", version: Oldest, want: true},
+		"Newest":          {reason: "The range ends with the newest version.", version: Newest, want: true},
 		"Default":         {reason: "The default image must be in the range.", version: image, want: true},
 		"Long":            {reason: "tailscaled reports a version with commits.", version: "1.102.5-t0123456789-g0123456789", want: true},
 		"Later patch":     {reason: "Later patches of the newest minor version are in the range.", version: "1.104.99", want: true},
@@ -31,49 +33,49 @@ func TestTailscaledTested(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := TailscaledTested(tc.version); got != tc.want {
+			if got := Tested(tc.version); got != tc.want {
 				t.Errorf("\n%s\nTailscaledTested(%q): want %t, got %t", tc.reason, tc.version, tc.want, got)
 			}
 		})
 	}
 }
 
-func TestTailscaledAsksForKeys(t *testing.T) {
+func TestAsksForKeys(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
 		version string
 		want    bool
 	}{
 		"Last without": {reason: "Containerboot exits.", version: "1.96.0"},
-		"Oldest":       {reason: "Containerboot exits.", version: TailscaledOldest},
+		"Oldest":       {reason: "Containerboot exits.", version: Oldest},
 		"First":        {reason: "Containerboot asks.", version: "1.96.2-t0123456789", want: true},
-		"Newest":       {reason: "Later versions ask.", version: TailscaledNewest, want: true},
+		"Newest":       {reason: "Later versions ask.", version: Newest, want: true},
 		"Unknown":      {reason: "Unknown is not old.", want: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := TailscaledAsksForKeys(tc.version); got != tc.want {
+			if got := AsksForKeys(tc.version); got != tc.want {
 				t.Errorf("\n%s\nTailscaledAsksForKeys(%q): want %t, got %t", tc.reason, tc.version, tc.want, got)
 			}
 		})
 	}
 }
 
-func TestTailscaledSendsClients(t *testing.T) {
+func TestSendsClients(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
 		version string
 		want    bool
 	}{
 		"Last without": {reason: "The setting is ignored.", version: "1.90.9"},
-		"Oldest":       {reason: "The setting is ignored.", version: TailscaledOldest},
+		"Oldest":       {reason: "The setting is ignored.", version: Oldest},
 		"First":        {reason: "The setting is new.", version: "1.92.0", want: true},
-		"Newest":       {reason: "Later versions have the setting.", version: TailscaledNewest, want: true},
+		"Newest":       {reason: "Later versions have the setting.", version: Newest, want: true},
 		"Unknown":      {reason: "Unknown is not old.", want: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := TailscaledSendsClients(tc.version); got != tc.want {
+			if got := SendsClients(tc.version); got != tc.want {
 				t.Errorf("\n%s\nTailscaledSendsClients(%q): want %t, got %t", tc.reason, tc.version, tc.want, got)
 			}
 		})

@@ -1,7 +1,7 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package products
+package tailscaled
 
 import (
 	"go/ast"
@@ -23,7 +23,12 @@ import (
 	"tailscale.com/ipn"
 	"tailscale.com/kube/egressservices"
 	"tailscale.com/kube/ingressservices"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/products"
 )
+
+// root is the root of the repository.
+const root = "../.."
 
 // structs are the types of tailscale.com by which proxies are configured.
 var structs = []reflect.Type{
@@ -183,11 +188,11 @@ func modules(t *testing.T) map[string]string {
 	out := map[string]string{}
 	for _, dir := range dirs {
 		_, version, _ := strings.Cut(filepath.Base(dir), "@v")
-		if _, ok := release(version); ok && TailscaledTested(version) {
+		if _, ok := release(version); ok && Tested(version) {
 			out[version] = dir
 		}
 	}
-	_, pinned, _ := strings.Cut(Tailscale, ":v")
+	_, pinned, _ := strings.Cut(products.Tailscale, ":v")
 	if out[pinned] == "" {
 		t.Fatalf("tailscale.com %s is not in the module cache", pinned)
 	}
