@@ -11,57 +11,87 @@ import (
 )
 
 // A schedule holds the endpoints of each namespace, and shares the concurrent probes among
-// namespaces: endpoints that do not answer hold up their own namespace's probes alone.
+// namespaces: endpoints that do not answer hold up their own namespace's probes alone. Its work
+// depends on the number of namespaces whose probes are due, and not on that of all.
 type schedule struct {
-	slots  *fair.Shares
-	queues map[string]*queue
+	slots *fair.Shares
+	lines map[string]*line
+	order lines
 }
 
+// A line holds the endpoints of a namespace. It is never empty in a schedule.
+type line struct {
+	namespace string
+	endpoints queue
+
+	// at is the index in the schedule's order.
+	at int
+}
+
+// next returns the time of the line's next probe.
+func (l *line) next() time.Time { return l.endpoints[0].next }
+
 func newSchedule(slots int) *schedule {
-	return &schedule{slots: fair.NewShares(slots), queues: map[string]*queue{}}
+	return &schedule{slots: fair.NewShares(slots), lines: map[string]*line{}}
 }
 
 // add adds an endpoint that is not in the schedule.
 func (s *schedule) add(e *endpoint) {
-	q := s.queues[e.check.Namespace]
-	if q == nil {
-		q = &queue{}
-		s.queues[e.check.Namespace] = q
+	l := s.lines[e.check.Namespace]
+	if l == nil {
+		l = &line{namespace: e.check.Namespace, endpoints: queue{e}}
+		e.at = 0
+		s.lines[l.namespace] = l
+		heap.Push(&s.order, l)
+		return
 	}
-	heap.Push(q, e)
+	heap.Push(&l.endpoints, e)
+	heap.Fix(&s.order, l.at)
 }
 
 // remove removes an endpoint, if the schedule has it.
 func (s *schedule) remove(e *endpoint) {
-	q := s.queues[e.check.Namespace]
-	if q == nil || e.at < 0 {
+	l := s.lines[e.check.Namespace]
+	if l == nil || e.at < 0 {
 		return
 	}
-	heap.Remove(q, e.at)
-	s.tidy(e.check.Namespace)
+	if len(l.endpoints) == 1 {
+		heap.Remove(&s.order, l.at)
+		delete(s.lines, l.namespace)
+		e.at = -1
+		return
+	}
+	heap.Remove(&l.endpoints, e.at)
+	heap.Fix(&s.order, l.at)
 }
 
 // start removes and returns the endpoint to probe: that of the namespace with the fewest probes, and
 // among these the one that is overdue for the longest time. Nil if there is none. The caller calls
 // finish after the probe.
 func (s *schedule) start(now time.Time) *endpoint {
-	var e *endpoint
-	for n, q := range s.queues {
-		first := (*q)[0]
-		if first.next.After(now) || !s.slots.Allows(n) {
-			continue
+	var first *line
+	s.order.each(func(l *line) bool {
+		if l.next().After(now) {
+			return false
 		}
-		if e == nil || s.slots.Held(n) < s.slots.Held(e.check.Namespace) ||
-			s.slots.Held(n) == s.slots.Held(e.check.Namespace) && first.next.Before(e.next) {
-			e = first
+		if s.slots.Allows(l.namespace) && (first == nil || s.before(l, first)) {
+			first = l
 		}
-	}
-	if e == nil {
+		return true
+	})
+	if first == nil {
 		return nil
 	}
+	e := first.endpoints[0]
 	s.remove(e)
-	s.slots.Take(e.check.Namespace)
+	s.slots.Take(first.namespace)
 	return e
+}
+
+// before reports whether a line's probe comes before another's, if both are due.
+func (s *schedule) before(a, b *line) bool {
+	x, y := s.slots.Held(a.namespace), s.slots.Held(b.namespace)
+	return x < y || x == y && a.next().Before(b.next())
 }
 
 // finish releases the slot of a probe.
@@ -70,37 +100,76 @@ func (s *schedule) finish(e *endpoint) { s.slots.Release(e.check.Namespace) }
 // next returns the time of the next probe that may begin before any other ends, or the limit if that
 // is earlier.
 func (s *schedule) next(limit time.Time) time.Time {
-	for n, q := range s.queues {
-		if first := (*q)[0]; first.next.Before(limit) && s.slots.Allows(n) {
-			limit = first.next
+	s.order.each(func(l *line) bool {
+		if !l.next().Before(limit) {
+			return false
 		}
-	}
+		if s.slots.Allows(l.namespace) {
+			limit = l.next()
+		}
+		return true
+	})
 	return limit
 }
 
 // overdue returns the delay of the most overdue probe.
 func (s *schedule) overdue(now time.Time) time.Duration {
-	out := time.Duration(0)
-	for _, q := range s.queues {
-		out = max(out, now.Sub((*q)[0].next))
+	if len(s.order) == 0 {
+		return 0
 	}
-	return out
+	return max(now.Sub(s.order[0].next()), 0)
 }
 
 // size returns the number of endpoints.
 func (s *schedule) size() int {
 	n := 0
-	for _, q := range s.queues {
-		n += q.Len()
+	for _, l := range s.order {
+		n += len(l.endpoints)
 	}
 	return n
 }
 
-// tidy removes the queue of a namespace without endpoints.
-func (s *schedule) tidy(namespace string) {
-	if s.queues[namespace].Len() == 0 {
-		delete(s.queues, namespace)
+// lines are in the order of their next probes. They are a heap.Interface.
+type lines []*line
+
+// each calls fn with lines, each before all that are later and below it in the heap. If fn returns
+// false, those are left out.
+func (ls lines) each(fn func(*line) bool) { ls.below(0, fn) }
+
+func (ls lines) below(i int, fn func(*line) bool) {
+	if i < len(ls) && fn(ls[i]) {
+		ls.below(2*i+1, fn)
+		ls.below(2*i+2, fn)
 	}
+}
+
+// Len implements heap.Interface.
+func (ls lines) Len() int { return len(ls) }
+
+// Less implements heap.Interface.
+func (ls lines) Less(i, j int) bool { return ls[i].next().Before(ls[j].next()) }
+
+// Swap implements heap.Interface.
+func (ls lines) Swap(i, j int) {
+	ls[i], ls[j] = ls[j], ls[i]
+	ls[i].at, ls[j].at = i, j
+}
+
+// Push implements heap.Interface.
+func (ls *lines) Push(x any) {
+	if l, ok := x.(*line); ok {
+		l.at = len(*ls)
+		*ls = append(*ls, l)
+	}
+}
+
+// Pop implements heap.Interface.
+func (ls *lines) Pop() any {
+	last := len(*ls) - 1
+	l := (*ls)[last]
+	(*ls)[last] = nil
+	*ls = (*ls)[:last]
+	return l
 }
 
 // A queue holds endpoints in the order of their next probe. It is a heap.Interface.
