@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -188,7 +189,7 @@ func TestReport(t *testing.T) {
 	w.create(t, shared)
 	r := w.waitForRoutes(t, 1)
 	want := []tailnetv1alpha1.ReportedRoute{{Kind: "HTTPRoute", Namespace: "shop", Name: "app", Ports: []int32{80}, Backends: []tailnetv1alpha1.ReportedBackend{{Namespace: "shop", Name: "app", Port: 80}}}}
-	if diff := cmp.Diff(want, r.Spec.Routes); diff != "" {
+	if diff := cmp.Diff(want, r.Spec.Routes, cmpopts.IgnoreFields(tailnetv1alpha1.ReportedRoute{}, "UID", "Created")); diff != "" {
 		t.Errorf("-want, +got:\n%s", diff)
 	}
 	if o := r.OwnerReferences; len(o) != 1 || o[0].UID != shared.GetUID() {

@@ -38,19 +38,29 @@ func TestOmitted(t *testing.T) {
 	many := func(n int) []*route {
 		var out []*route
 		for i := range n {
-			out = append(out, wide(fmt.Sprint("r", i), 1, 1, 1))
+			r := wide(fmt.Sprint("r", i), 1, 1, 1)
+			r.Key.Namespace = fmt.Sprint("team", i%8)
+			out = append(out, r)
+		}
+		return out
+	}
+	reportOf := func(routes ...*route) earlier {
+		out := earlier{routes: map[routeName]tailnetv1alpha1.ReportedRoute{}}
+		for _, r := range routes {
+			out.routes[routeName{r.kind, r.Key.Namespace, r.Key.Name}] = tailnetv1alpha1.ReportedRoute{}
 		}
 		return out
 	}
 	cases := map[string]struct {
 		reason     string
 		routes     []*route
+		before     earlier
 		hosts      bool
 		routesWant int
 		want       omitted
 	}{
-		"Full":        {reason: "A report at its limit omits nothing.", routes: many(maxRoutes), routesWant: maxRoutes},
-		"Routes":      {reason: "Routes beyond the limit are counted.", routes: many(maxRoutes + 3), routesWant: maxRoutes, want: omitted{Routes: 3}},
+		"Full":        {reason: "A report at its limit omits nothing.", routes: many(maxRoutes), before: reportOf(many(maxRoutes)...), routesWant: maxRoutes},
+		"Routes":      {reason: "Routes beyond the limit are counted.", routes: many(maxRoutes + 3), before: reportOf(many(maxRoutes)...), routesWant: maxRoutes, want: omitted{Routes: 3}},
 		"Wide":        {reason: "A route at its limits is complete.", routes: []*route{wide("a", maxPorts, maxHosts, maxBackends)}, hosts: true, routesWant: 1},
 		"Ports":       {reason: "Routes with too many ports are counted.", routes: []*route{wide("a", maxPorts+1, 1, 1), wide("b", 1, 1, 1)}, routesWant: 2, want: omitted{TruncatedRoutes: 1}},
 		"Hostnames":   {reason: "Routes with too many host names are counted.", routes: []*route{wide("a", 1, maxHosts+1, 1)}, hosts: true, routesWant: 1, want: omitted{TruncatedRoutes: 1}},
@@ -59,7 +69,7 @@ func TestOmitted(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			routes, got := reportRoutes(tc.routes, func(ir.RouteKey, ir.BackendRef) bool { return true }, tc.hosts)
+			routes, got := reportRoutes(tc.routes, func(ir.RouteKey, ir.BackendRef) bool { return true }, tc.hosts, tc.before)
 			if len(routes) != tc.routesWant {
 				t.Errorf("\n%s\nreportRoutes(...): %d routes, want %d", tc.reason, len(routes), tc.routesWant)
 			}
@@ -110,7 +120,7 @@ func TestReportSize(t *testing.T) {
 	userRoutes := func(n, backends int) []tailnetv1alpha1.ReportedRoute {
 		var out []tailnetv1alpha1.ReportedRoute
 		for i := range n {
-			r := tailnetv1alpha1.ReportedRoute{Kind: kindHTTPRoute, Namespace: long, Name: fmt.Sprintf("%s%04d", long, i), Ports: []int32{80, 443}, Hostnames: []string{long + ".example.com"}}
+			r := tailnetv1alpha1.ReportedRoute{Kind: kindHTTPRoute, Namespace: fmt.Sprintf("%s%04d", long, i%8), Name: fmt.Sprintf("%s%04d", long, i), Ports: []int32{80, 443}, Hostnames: []string{long + ".example.com"}}
 			for b := range backends {
 				r.Backends = append(r.Backends, tailnetv1alpha1.ReportedBackend{Namespace: long, Name: fmt.Sprintf("%s%03d", long, b), Port: 65535, ProtectedBy: "SecurityPolicy " + long + "/" + long})
 			}

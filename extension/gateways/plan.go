@@ -5,7 +5,6 @@ package gateways
 
 import (
 	"cmp"
-	"encoding/json"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -61,6 +60,9 @@ type input struct {
 	guards        []*guard
 	policiesKnown bool
 
+	// report is the existing report. Nil if there is none.
+	report *tailnetv1alpha1.GatewayReport
+
 	// extension is the part of the report about this extension.
 	extension tailnetv1alpha1.ReportedExtension
 }
@@ -88,6 +90,9 @@ type result struct {
 	// out.
 	userRoutes []tailnetv1alpha1.ReportedRoute
 	omitted    tailnetv1alpha1.ReportedOmissions
+
+	// before is what the existing report contains.
+	before earlier
 }
 
 // plan returns the desired objects for a TailscaleGateway with tailnets. The result does not
@@ -95,7 +100,7 @@ type result struct {
 func plan(in input) result {
 	ls := listenersOf(in.gateway, in.sets)
 	userRoutes := accepted(in.routes, ls)
-	out := result{}
+	out := result{before: earlierOf(in.report)}
 	if in.granted() {
 		out.routes = generated(in, userRoutes)
 	} else {
@@ -113,54 +118,10 @@ func plan(in input) result {
 		}
 	}
 	out.report = tailnetv1alpha1.GatewayReportSpec{Gateway: in.object.Name, Extension: in.extension, ListenersWithoutIdentity: unverifiedListeners(in), PoliciesKnown: in.policiesKnown}
-	out.userRoutes, out.omitted = reportRoutes(userRoutes, in.permitted, needsHostnames(in.object))
+	out.userRoutes, out.omitted = reportRoutes(userRoutes, in.permitted, needsHostnames(in.object), out.before)
 	protect(out.userRoutes, in.protected(userRoutes, ls))
 	out.fillReport()
 	return out
-}
-
-// fillReport adds the routes of users and the generated routes to the report, up to its maximum
-// size.
-func (r *result) fillReport() {
-	of := r.generated()
-	left := r.omitted
-	n := min(len(of), maxRoutes)
-	worst := slices.SortedStableFunc(slices.Values(of), func(a, b tailnetv1alpha1.ReportedGeneratedRoute) int {
-		return cmp.Compare(slices.Index(worstFirst, a.State), slices.Index(worstFirst, b.State))
-	})
-	// Each of the two lists may use the space that the other leaves.
-	_, size := fits(r.userRoutes, maxBytes)
-	n, size = fits(worst[:n], max(maxBytes/2, maxBytes-size))
-	if n < len(of) {
-		left.GeneratedRoutes = int32(len(of) - n)
-		of = worst[:n]
-		slices.SortStableFunc(of, compareGenerated)
-	}
-	n, _ = fits(r.userRoutes, maxBytes-size)
-	left.Routes += int32(len(r.userRoutes) - n)
-	r.report.Routes, r.report.GeneratedRoutes, r.report.Omitted = r.userRoutes[:n:n], of, nil
-	if left != (tailnetv1alpha1.ReportedOmissions{}) {
-		r.report.Omitted = &left
-	}
-}
-
-// fits returns how many of the first items fit into a number of bytes, and the size of these
-// items.
-func fits[T any](of []T, room int) (n, size int) {
-	for i := range of {
-		b, err := json.Marshal(of[i])
-		if err != nil || size+len(b)+1 > room {
-			return i, size
-		}
-		size += len(b) + 1
-	}
-	return len(of), size
-}
-
-// worstFirst is the order in which generated routes are reported if not all of them fit.
-var worstFirst = []tailnetv1alpha1.GeneratedRouteState{
-	tailnetv1alpha1.GeneratedRouteConflict, tailnetv1alpha1.GeneratedRouteRefused,
-	tailnetv1alpha1.GeneratedRoutePending, tailnetv1alpha1.GeneratedRouteAccepted,
 }
 
 // generated returns the reports of the desired routes, sorted.

@@ -55,9 +55,6 @@ type view struct {
 
 	// policies are the existing generated BackendTLSPolicies.
 	policies []*gwapiv1.BackendTLSPolicy
-
-	// report is the existing report. Nil if there is none.
-	report *tailnetv1alpha1.GatewayReport
 }
 
 // read reads all objects that concern one TailscaleGateway.

@@ -9,26 +9,15 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
-	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
-)
-
-const (
-	// The maximum numbers of reported routes, and of parts of a route, in the schema.
-	maxRoutes   = 2048
-	maxBackends = 256
-	maxPorts    = 64
-	maxHosts    = 64
-
-	// maxBytes limits all routes as JSON: the default limit of etcd for an object is 1.5 MiB.
-	maxBytes = 5 << 18
 )
 
 // A route that a Gateway has accepted.
@@ -39,6 +28,9 @@ type route struct {
 	kind string
 
 	labels map[string]string
+
+	// uid is the UID of the object.
+	uid types.UID
 
 	// listeners that the route is attached to.
 	listeners []listener
@@ -78,7 +70,7 @@ func accepted(of []client.Object, ls []listener) []*route {
 		if status == nil {
 			continue
 		}
-		r := &route{Route: parse.ParseRoute(o), kind: kind, labels: o.GetLabels()}
+		r := &route{Route: parse.ParseRoute(o), kind: kind, labels: o.GetLabels(), uid: o.GetUID()}
 		if r.attach(status.Parents, ls) {
 			out = append(out, r)
 		}
@@ -168,36 +160,4 @@ func narrower(a, b string) string {
 // Otherwise the report has no host names, because each change of the report runs a function.
 func needsHostnames(o *gatewayv1alpha1.TailscaleGateway) bool {
 	return slices.ContainsFunc(o.Spec.Tailnets, func(t gatewayv1alpha1.GatewayTailnet) bool { return t.SplitDNS != nil })
-}
-
-// reportRoutes returns the reports of routes, and the numbers of routes that exceed the limits.
-func reportRoutes(of []*route, permitted func(ir.RouteKey, ir.BackendRef) bool, hosts bool) ([]tailnetv1alpha1.ReportedRoute, tailnetv1alpha1.ReportedOmissions) {
-	var out []tailnetv1alpha1.ReportedRoute
-	omitted := tailnetv1alpha1.ReportedOmissions{Routes: int32(max(len(of)-maxRoutes, 0))}
-	for _, r := range of[:min(len(of), maxRoutes)] {
-		to := tailnetv1alpha1.ReportedRoute{Kind: r.kind, Namespace: r.Key.Namespace, Name: r.Key.Name}
-		for _, l := range r.listeners {
-			to.Ports = append(to.Ports, l.port)
-		}
-		slices.Sort(to.Ports)
-		to.Ports = slices.Compact(to.Ports)
-		if hosts {
-			to.Hostnames = r.hostnames()
-		}
-		for _, b := range r.backends(permitted) {
-			to.Backends = append(to.Backends, tailnetv1alpha1.ReportedBackend{Namespace: b.Namespace, Name: b.Name, Port: b.Port})
-		}
-		slices.SortFunc(to.Backends, func(a, b tailnetv1alpha1.ReportedBackend) int {
-			return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Port, b.Port))
-		})
-		to.Backends = slices.Compact(to.Backends)
-		if len(to.Ports) > maxPorts || len(to.Hostnames) > maxHosts || len(to.Backends) > maxBackends {
-			omitted.TruncatedRoutes++
-		}
-		to.Ports = to.Ports[:min(len(to.Ports), maxPorts)]
-		to.Hostnames = to.Hostnames[:min(len(to.Hostnames), maxHosts)]
-		to.Backends = to.Backends[:min(len(to.Backends), maxBackends)]
-		out = append(out, to)
-	}
-	return out, omitted
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
@@ -110,7 +111,7 @@ func TestReported(t *testing.T) {
 			of := append([]string{tailscaleGateway, gateway, listenerSet}, tc.routes...)
 			got := plan(inputOf(t, objects(t, of...)...)).report
 			want := tailnetv1alpha1.GatewayReportSpec{Gateway: "web", Extension: tailnetv1alpha1.ReportedExtension{Version: "v1"}, Routes: tc.want}
-			if diff := cmp.Diff(want, got); diff != "" {
+			if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(tailnetv1alpha1.ReportedRoute{}, "UID")); diff != "" {
 				t.Errorf("\n%s\nplan(...): -want, +got:\n%s", tc.reason, diff)
 			}
 		})

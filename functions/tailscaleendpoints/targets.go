@@ -21,6 +21,7 @@ import (
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/address"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/egress"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/quota"
 )
 
 // maxTargets is the maximum number of targets of a ProxySet.
@@ -63,29 +64,51 @@ type target struct {
 
 // targets returns the targets of the spec, of discovery and of attachments, by name. If several
 // have the same name, the first is used: endpoints of the spec come before discovered ones, and
-// those before attachments. The others are refused, as are targets beyond maxTargets.
+// those before attachments. The others are refused, as are targets beyond maxTargets. Those of the
+// observed ProxySet stay.
 func (e *endpoints) targets() (all []target, refused []string) {
-	names := map[string]bool{}
-	add := func(ts []target) {
+	claims := map[string]quota.Claim{}
+	add := func(ts []target, c quota.Claim) {
 		for _, t := range ts {
-			if names[t.name] || len(all) == maxTargets {
+			if _, ok := claims[t.name]; ok {
 				refused = append(refused, t.name)
 				continue
 			}
-			names[t.name] = true
+			claims[t.name] = c
 			all = append(all, t)
 		}
 	}
 	for _, ep := range e.spec.Endpoints {
-		add(e.endpointTargets(ep, e.spec.Ports))
+		add(e.endpointTargets(ep, e.spec.Ports), quota.Claim{})
 	}
 	for _, ep := range e.discoveredEndpoints() {
-		add(e.endpointTargets(ep.Endpoint, ep.ports))
+		add(e.endpointTargets(ep.Endpoint, ep.ports), quota.Claim{Rank: 1})
 	}
 	attachments := slices.Clone(e.attachments)
 	slices.SortFunc(attachments, func(a, b tailnetv1alpha1.ServiceAttachment) int { return cmp.Compare(a.Name, b.Name) })
 	for _, a := range attachments {
-		add(attachmentTargets(a))
+		add(attachmentTargets(a), quota.Claim{Rank: 2, Created: a.CreationTimestamp.Time, UID: string(a.UID)})
+	}
+	if e.proxySet != nil {
+		for _, t := range e.proxySet.Spec.Targets {
+			if c, ok := claims[t.Name]; ok {
+				c.Held = 1
+				claims[t.Name] = c
+			}
+		}
+	}
+	wanted := all
+	all, _ = quota.Admit(maxTargets, wanted, func(t target) quota.Claim { return claims[t.name] })
+	if len(all) < len(wanted) {
+		admitted := map[string]bool{}
+		for _, t := range all {
+			admitted[t.name] = true
+		}
+		for _, t := range wanted {
+			if !admitted[t.name] {
+				refused = append(refused, t.name)
+			}
+		}
 	}
 	slices.SortFunc(all, func(a, b target) int { return cmp.Compare(a.name, b.name) })
 	return all, refused

@@ -146,6 +146,10 @@ func (gp *gatewayPlan) servicesReady() compose.Condition {
 		c.Message = "No backend is published, for the extension does not know the SecurityPolicies that protect them: it is older than this, or may not read them, or the cluster has no such kind; apply the definitions and rights of this version, or set publishBackends All to publish protected ones, too, or None"
 		return c
 	}
+	if slices.ContainsFunc(gp.services, func(v *service) bool { return v.full }) {
+		c.Reason, c.Message = meta.ReasonTooManyRoutes, fullServices()+"; status.services lists those that are omitted"
+		return c
+	}
 	if l := gp.omitted(); gp.servesRoutes() && l.Routes+l.TruncatedRoutes > 0 {
 		c.Reason, c.Message = meta.ReasonTooManyRoutes, gp.tooManyRoutes()
 		return c

@@ -13,6 +13,7 @@ import (
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/quota"
 )
 
 // Kinds of services' targets, in addition to those of routes.
@@ -149,14 +150,18 @@ func (gp *gatewayPlan) recordedRoutes(v *service) []string {
 		}
 		return v.observed.Spec.VIPService.Routes
 	}
-	var out []string
+	var out, before []string
 	for _, r := range gp.report.Routes {
 		if r.Kind != kindUDPRoute && v.answersFor(r) {
 			out = append(out, routeTarget(r))
 		}
 	}
+	if v.observed != nil {
+		before = v.observed.Spec.VIPService.Routes
+	}
 	slices.Sort(out)
-	return out[:min(len(out), maxRecorded)]
+	out, _ = quota.Keep(maxRecorded, out, before)
+	return out
 }
 
 // answersFor reports whether requests to a service reach a route, or its backend directly.

@@ -73,6 +73,9 @@ type service struct {
 	// mistake is the reason why there can be no service. It is for the user.
 	mistake string
 
+	// full means that it is omitted because there are too many services.
+	full bool
+
 	// keep means that the observed service stays unchanged, because its desired state is unknown.
 	keep bool
 
@@ -160,15 +163,13 @@ func (gp *gatewayPlan) planServices() []*service {
 		}
 		out = append(out, gp.keptServices(t)...)
 	}
-	for i, v := range out {
+	for _, v := range out {
 		v.observe(gp.observed.services)
 		if v.lost && v.observed != nil {
 			v.omitted, v.keep = "", true
 		}
-		if i >= maxServices {
-			v.omitted = fmt.Sprintf("A TailscaleGateway has no more than %d services; split its routes over several Gateways", maxServices)
-		}
 	}
+	gp.limitServices(out)
 	gp.nameServices(out)
 	return out
 }

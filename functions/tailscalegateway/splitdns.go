@@ -23,6 +23,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/quota"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/zone"
 )
 
@@ -113,7 +114,7 @@ func (gp *gatewayPlan) newResolver(t *tailnet) *resolver {
 		config:  gp.observed.zones[prefixZone+t.Name], split: gp.observed.splits[prefixSplitDNS+t.Name],
 	}
 	if !v.unknown {
-		v.plan(gp.hostnames(t))
+		v.plan(gp.hostnames(t), gp.hostnameClaims())
 	}
 	return v
 }
@@ -216,7 +217,7 @@ func (gp *gatewayPlan) gatewayHosts(t *tailnet) []string {
 }
 
 // plan sets the zone. A hostname is in it once its service has an address.
-func (v *resolver) plan(hosts map[string][]*service) {
+func (v *resolver) plan(hosts map[string][]*service, claims map[string]quota.Claim) {
 	var domains []string
 	for i, d := range v.tailnet.SplitDNS.Domains {
 		if v.granted(fmt.Sprintf("splitDNS.domains[%d]", i), string(d)) {
@@ -246,10 +247,9 @@ func (v *resolver) plan(hosts map[string][]*service) {
 		v.zone.Names = append(v.zone.Names, zone.Name{Name: h, Addresses: addresses})
 	}
 	slices.Sort(domains)
-	v.full = len(domains) > maxDomains || len(v.zone.Names) > maxNames
-	v.zone.Names = v.zone.Names[:min(len(v.zone.Names), maxNames)]
+	domains = v.limit(domains, claims)
 	shared := v.sharedDomains()
-	for _, d := range domains[:min(len(domains), maxDomains)] {
+	for _, d := range domains {
 		v.zone.Domains = append(v.zone.Domains, zone.Domain{Name: d, Shared: shared[d]})
 	}
 }

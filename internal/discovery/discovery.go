@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/quota"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
@@ -37,6 +38,9 @@ type Tailnet struct {
 
 	// Domain of the tailnet. Empty if unknown.
 	Domain string
+
+	// Listed are the results of the last search. They stay while they match.
+	Listed []v1alpha1.Discovered
 }
 
 // Looks reports whether a source is searched.
@@ -44,13 +48,14 @@ func Looks(p *v1alpha1.DiscoveryParameters, source v1alpha1.DiscoverySource) boo
 	return len(p.Sources) == 0 || slices.Contains(p.Sources, source)
 }
 
-// Find returns the matches by name, services first, cut to the limit, and their total number.
-// Services come first because users can add any number of devices, which must not displace
-// services.
+// Find returns the matches by name, services first, cut to the limit, and their total number. Of
+// those that were not listed before, services come first, because users can add any number of
+// devices, and devices of one user leave places to others.
 func Find(p *v1alpha1.DiscoveryParameters, t Tailnet) ([]v1alpha1.Discovered, int) {
 	var out []v1alpha1.Discovered
+	claims := map[string]quota.Claim{}
 	include, exclude := patterns(p.Include), patterns(p.Exclude)
-	take := func(d v1alpha1.Discovered) {
+	take := func(d v1alpha1.Discovered, c quota.Claim) {
 		names := []string{d.Name, strings.TrimPrefix(d.Name, "svc:"), d.FQDN}
 		if include != nil && !anyMatch(include, names) || exclude != nil && anyMatch(exclude, names) {
 			return
@@ -61,17 +66,18 @@ func Find(p *v1alpha1.DiscoveryParameters, t Tailnet) ([]v1alpha1.Discovered, in
 			}
 		}
 		out = append(out, d)
+		claims[key(d)] = c
 	}
 	if Looks(p, v1alpha1.DiscoverDevices) {
 		for i := range t.Devices {
 			if d := &t.Devices[i]; (d.ConnectedToControl || !p.OnlineOnly) && owned(d, p.Users) {
-				take(device(d))
+				take(device(d), claimOf(d))
 			}
 		}
 	}
 	if Looks(p, v1alpha1.DiscoverServices) && len(p.Users) == 0 {
 		for i := range t.Services {
-			take(service(&t.Services[i], t.Domain))
+			take(service(&t.Services[i], t.Domain), quota.Claim{})
 		}
 	}
 	slices.SortFunc(out, func(a, b v1alpha1.Discovered) int {
@@ -81,7 +87,28 @@ func Find(p *v1alpha1.DiscoveryParameters, t Tailnet) ([]v1alpha1.Discovered, in
 	if limit <= 0 {
 		limit = DefaultMaxResults
 	}
-	return out[:min(len(out), limit)], len(out)
+	for _, d := range t.Listed {
+		if c, ok := claims[key(d)]; ok {
+			c.Held = 1
+			claims[key(d)] = c
+		}
+	}
+	found, _ := quota.Admit(limit, out, func(d v1alpha1.Discovered) quota.Claim { return claims[key(d)] })
+	return found, len(out)
+}
+
+// key identifies a result: a device by its node, which may change its name.
+func key(d v1alpha1.Discovered) string {
+	return string(d.Source) + "/" + cmp.Or(d.NodeID, d.Name)
+}
+
+// claimOf returns the claim of a device. Devices with tags have no owner.
+func claimOf(d *tailscale.Device) quota.Claim {
+	c := quota.Claim{Rank: 1, Created: d.Created.Time, UID: d.NodeID}
+	if len(d.Tags) == 0 {
+		c.Owner = d.User
+	}
+	return c
 }
 
 // owned reports whether one of the users owns the device. An empty list matches any owner.

@@ -102,8 +102,9 @@ type DiscoveryParameters struct {
 	// +optional
 	Interval *metav1.Duration `json:"interval,omitempty"`
 
-	// MaxResults is the maximum number of entries in the status: the first ones by source and
-	// name.
+	// MaxResults is the maximum number of entries in the status. Listed ones stay while they
+	// match. Services come before devices, and the oldest devices before others. New devices of one
+	// user get at most three quarters of the places that others leave.
 	// +kubebuilder:default=100
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=512

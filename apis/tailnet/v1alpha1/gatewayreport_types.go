@@ -27,6 +27,16 @@ type ReportedRoute struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 
+	// Created is the creation time of the route. Where routes exceed a limit, those that serve
+	// and then the oldest stay.
+	// +optional
+	Created *metav1.Time `json:"created,omitempty"`
+
+	// UID of the route.
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	UID string `json:"uid,omitempty"`
+
 	// Ports of the listeners that the route is attached to, in ascending order.
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
@@ -124,17 +134,17 @@ type ReportedExtension struct {
 
 // ReportedOmissions counts the entries that exceed the size limits of a report.
 type ReportedOmissions struct {
-	// Routes is the number of omitted routes, the last by kind, namespace and name.
+	// Routes is the number of omitted routes: the newest that were not reported before.
 	// +optional
 	Routes int32 `json:"routes,omitempty"`
 
-	// TruncatedRoutes is the number of listed routes with only the first of their ports, hostnames
-	// or backends.
+	// TruncatedRoutes is the number of listed routes without some of their ports, hostnames or
+	// backends: those that were not reported before.
 	// +optional
 	TruncatedRoutes int32 `json:"truncatedRoutes,omitempty"`
 
-	// GeneratedRoutes is the number of omitted generated routes. Those that do not work are
-	// listed first.
+	// GeneratedRoutes is the number of omitted generated routes. Those that were reported before,
+	// and then those that do not work, are listed first.
 	// +optional
 	GeneratedRoutes int32 `json:"generatedRoutes,omitempty"`
 }

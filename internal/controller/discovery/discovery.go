@@ -75,6 +75,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Discovery) (managed
 		}
 		return fine, nil
 	}
+	t.Listed = mg.Status.AtProvider.Discovered
 	found, count := discovery.Find(&mg.Spec.ForProvider, t)
 	e.recordChange(mg, found)
 	n := int32(count)

@@ -1,0 +1,127 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tailscalegateway
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/quota"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/zone"
+)
+
+// fullServices returns why a service is omitted.
+func fullServices() string {
+	return fmt.Sprintf("A TailscaleGateway has no more than %d services, of which those of one namespace get three quarters; split its routes over several Gateways", maxServices)
+}
+
+// limitServices omits the services that exceed the maximum. Existing ones stay.
+func (gp *gatewayPlan) limitServices(services []*service) {
+	var wanted []*service
+	for _, v := range services {
+		if v.omitted == "" && (v.mistake == "" || v.observed != nil) {
+			wanted = append(wanted, v)
+			v.full = true
+		}
+	}
+	claims := gp.serviceClaims()
+	admitted, _ := quota.Admit(maxServices, wanted, func(v *service) quota.Claim {
+		c := claims[v.target]
+		c.Held = held(v.observed != nil)
+		return c
+	})
+	for _, v := range admitted {
+		v.full = false
+	}
+	for _, v := range wanted {
+		if v.full {
+			v.omitted = fullServices()
+		}
+	}
+}
+
+// held returns the held part of a claim whose cost is one.
+func held(serves bool) int {
+	if serves {
+		return 1
+	}
+	return 0
+}
+
+// serviceClaims returns the claims of routes and of the Services behind them, by their service's
+// target. The Gateway's own services belong to the TailscaleGateway.
+func (gp *gatewayPlan) serviceClaims() map[string]quota.Claim {
+	out := map[string]quota.Claim{}
+	if gp.report == nil {
+		return out
+	}
+	for _, r := range gp.report.Routes {
+		c := claimOf(r)
+		out[routeTarget(r)] = c
+		for _, b := range r.Backends {
+			older(out, backendTarget(b), c)
+		}
+	}
+	return out
+}
+
+// claimOf returns the claim of a route.
+func claimOf(r tailnetv1alpha1.ReportedRoute) quota.Claim {
+	c := quota.Claim{Owner: r.Namespace, UID: cmp.Or(r.UID, routeTarget(r))}
+	if r.Created != nil {
+		c.Created = r.Created.Time
+	}
+	return c
+}
+
+// older sets a claim, unless there is an older one.
+func older(claims map[string]quota.Claim, key string, c quota.Claim) {
+	before, ok := claims[key]
+	if !ok || cmp.Or(c.Created.Compare(before.Created), cmp.Compare(c.UID, before.UID)) < 0 {
+		claims[key] = c
+	}
+}
+
+// hostnameClaims returns the claims of the hostnames of routes, each by the oldest route that has
+// it. Other names are of the TailscaleGateway or of the Gateway.
+func (gp *gatewayPlan) hostnameClaims() map[string]quota.Claim {
+	out := map[string]quota.Claim{}
+	if gp.report == nil {
+		return out
+	}
+	for _, r := range gp.report.Routes {
+		for _, h := range r.Hostnames {
+			older(out, strings.ToLower(h), claimOf(r))
+		}
+	}
+	return out
+}
+
+// limit returns the domains within the maximum, and limits the zone's names. The ones that are
+// resolved stay.
+func (v *resolver) limit(domains []string, claims map[string]quota.Claim) []string {
+	before := v.observedZone()
+	resolved, asked := map[string]bool{}, map[string]bool{}
+	for _, n := range before.Names {
+		resolved[n.Name] = true
+	}
+	for _, d := range before.Domains {
+		asked[d.Name] = true
+	}
+	names, omitted := quota.Admit(maxNames, v.zone.Names, func(n zone.Name) quota.Claim {
+		c := claims[n.Name]
+		c.Held = held(resolved[n.Name])
+		return c
+	})
+	v.zone.Names, v.full = names, omitted > 0
+	domains, omitted = quota.Admit(maxDomains, domains, func(d string) quota.Claim {
+		c := claims[d]
+		c.Held = held(asked[d])
+		return c
+	})
+	v.full = v.full || omitted > 0
+	return domains
+}

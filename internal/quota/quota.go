@@ -1,0 +1,127 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Package quota decides what stays where there is more than a limit allows. It is pure: callers
+// that know the same objects decide alike. Every list that is cut at a limit uses it, except lists
+// that only people read, which TestCuts names.
+//
+// What serves stays, and is never removed for a newcomer. Newcomers, and then the growth of what
+// serves, get what is left: the oldest first. They leave a quarter of it to other owners, so that no
+// namespace alone uses up a limit.
+package quota
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// A newcomer's owner may use shareOfOwner/shareOfAll of what the other owners do not use.
+const (
+	shareOfOwner = 3
+	shareOfAll   = 4
+)
+
+// A Claim is what an item asks of a limit.
+type Claim struct {
+	// Owner is who shares the limit with others, such as a namespace. An empty owner is the one that
+	// the limit belongs to: it may use all that is left.
+	Owner string
+
+	// Cost is the item's part of the limit. Held is the part that it already has, which is zero for
+	// a newcomer. Less than the cost means that the item has grown.
+	Cost, Held int
+
+	// Rank orders newcomers before their age does. The lowest rank comes first.
+	Rank int
+
+	// Created is the item's age. Items without one are the oldest.
+	Created time.Time
+
+	// UID orders items of the same age. Its default is the order of the items.
+	UID string
+}
+
+// compare compares claims by rank, age and UID.
+func compare(a, b Claim) int {
+	return cmp.Or(cmp.Compare(a.Rank, b.Rank), a.Created.Compare(b.Created), cmp.Compare(a.UID, b.UID))
+}
+
+// Allocate divides a limit among claims. It returns the part that each gets: its cost, what it held
+// before, or zero.
+func Allocate(limit int, claims []Claim) []int {
+	order := make([]int, len(claims))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return compare(claims[a], claims[b]) })
+	a := allocation{limit: limit, parts: make([]int, len(claims)), owners: map[string]int{}}
+	for _, i := range order {
+		if c := claims[i]; c.Held > 0 && a.used+min(c.Held, c.Cost) <= limit {
+			a.give(i, c.Owner, min(c.Held, c.Cost))
+		}
+	}
+	for _, i := range order {
+		if c := claims[i]; c.Held == 0 && a.allows(c.Owner, c.Cost) {
+			a.give(i, c.Owner, c.Cost)
+		}
+	}
+	for _, i := range order {
+		if c := claims[i]; c.Held > 0 && a.parts[i] == c.Held && a.allows(c.Owner, c.Cost-c.Held) {
+			a.give(i, c.Owner, c.Cost-c.Held)
+		}
+	}
+	return a.parts
+}
+
+// An allocation is a limit that is partly used.
+type allocation struct {
+	limit, used int
+
+	// parts are those of the claims, and owners those of their owners.
+	parts  []int
+	owners map[string]int
+}
+
+// allows reports whether an owner may use more.
+func (a *allocation) allows(owner string, more int) bool {
+	if a.used+more > a.limit {
+		return false
+	}
+	own := a.owners[owner]
+	left := a.limit - (a.used - own)
+	return owner == "" || more <= 0 || (own+more)*shareOfAll <= left*shareOfOwner
+}
+
+// give adds to the part of a claim.
+func (a *allocation) give(i int, owner string, more int) {
+	a.parts[i] += more
+	a.owners[owner] += more
+	a.used += more
+}
+
+// Admit returns the items that stay if there may be no more than a limit, in their order, and
+// how many do not. An item's cost is one.
+func Admit[T any](limit int, items []T, claim func(T) Claim) (admitted []T, omitted int) {
+	claims := make([]Claim, len(items))
+	for i, item := range items {
+		claims[i] = claim(item)
+		claims[i].Cost, claims[i].Held = 1, min(claims[i].Held, 1)
+	}
+	for i, part := range Allocate(limit, claims) {
+		if part > 0 {
+			admitted = append(admitted, items[i])
+		}
+	}
+	return admitted, len(items) - len(admitted)
+}
+
+// Keep admits the items of a list that belongs to one owner: those that were in it before come
+// first, and the others in their order.
+func Keep[T comparable](limit int, items, before []T) (admitted []T, omitted int) {
+	held := make(map[T]int, len(before))
+	for _, item := range before {
+		held[item] = 1
+	}
+	return Admit(limit, items, func(item T) Claim { return Claim{Held: held[item]} })
+}
