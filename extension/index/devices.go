@@ -24,8 +24,12 @@ func (all *objects) putDiscovery(o *tailnetv1alpha1.Discovery, n types.Namespace
 	}
 }
 
+// deniesUnknown says what a Deny rule does while not all devices of a match are known.
+const deniesUnknown = "until all are known, the rule denies every client that meets its other conditions"
+
 // findDevices sets the clients of the policy's matches to the addresses of the devices that
-// they select.
+// they select. While not all of these are known, a Deny rule denies whoever meets the other
+// conditions: a client may be one of the devices.
 func (all *objects) findDevices(p *ir.RoutePolicy) {
 	p.Notices, p.Devices = map[string]string{}, map[string]int32{}
 	for i, r := range p.Rules {
@@ -43,10 +47,16 @@ func (all *objects) findDevices(p *ir.RoutePolicy) {
 			if f == nil {
 				f = &parse.Discovered{Problem: "Devices are not known yet"}
 			}
-			m.Clients = inRanges(f.Addresses, m.Clients)
+			closed := r.Deny && !f.Complete
+			if !closed {
+				m.Clients = inRanges(f.Addresses, m.Clients)
+			}
 			p.Devices[r.Name] += f.Devices
 			if !strings.Contains(p.Notices[r.Name], f.Problem) {
 				p.Notices[r.Name] = join(p.Notices[r.Name], f.Problem)
+			}
+			if closed && !strings.Contains(p.Notices[r.Name], deniesUnknown) {
+				p.Notices[r.Name] = join(p.Notices[r.Name], deniesUnknown)
 			}
 		}
 		p.Rules[i] = &now

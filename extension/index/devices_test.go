@@ -18,7 +18,7 @@ import (
 // TestDevices checks how results of a Discovery change the rules of a policy and the digest
 // of its Gateway.
 func TestDevices(t *testing.T) {
-	const rule = `{name: a, actions: [{type: Deny}], matches: [{tailnetDevice: {tailnet: corp, tags: ["tag:b", "tag:a"], addresses: [100.64.0.0/24, "fd7a::/16"]}}]}`
+	const rule = `{name: a, actions: [{type: Redirect, redirect: {hostname: a.example.com}}], matches: [{tailnetDevice: {tailnet: corp, tags: ["tag:b", "tag:a"], addresses: [100.64.0.0/24, "fd7a::/16"]}}]}`
 	gw := types.NamespacedName{Namespace: "infra", Name: "gw"}
 	s := NewStore()
 	apply(t, s, false, routeToWeb, policyOf("p", rule), gatewayOf("gw"))
@@ -123,8 +123,50 @@ func TestDevicesOfSeveralMatches(t *testing.T) {
 		apply(t, s, false, "apiVersion: tailnet.gateway.tailscale.com/v1alpha1\nkind: Discovery\nmetadata: {name: "+n.Name+", namespace: "+n.Namespace+
 			", labels: {"+ir.RoutePolicyLabel+": \"\"}}\nspec: {forProvider: {}}\nstatus: {atProvider: {count: 9, truncated: true, discovered: [{addresses: [100.64.0.7]}]}}\n")
 	}
-	const want = "9 devices match, and only 1 count; ask for fewer; Devices are not known yet"
+	const want = "9 devices match, and only 1 count; ask for fewer; until all are known, the rule denies every client that meets its other conditions; Devices are not known yet"
 	if got := s.Snapshot().Edit().Policies.Get(name("p")).Notices["a"]; got != want {
 		t.Errorf("The notice should list the problems of all matches: want %q, got %q", want, got)
+	}
+}
+
+// TestDenyUnknownDevices checks that a Deny rule denies whoever may be one of its devices while
+// not all of them are known.
+func TestDenyUnknownDevices(t *testing.T) {
+	ranges := []netip.Prefix{netip.MustParsePrefix("100.64.0.0/24")}
+	found := []netip.Prefix{netip.MustParsePrefix("100.64.0.7/32")}
+	const device = "discovered: [{source: Devices, name: a, addresses: [100.64.0.7, 100.99.0.7]}]"
+	cases := map[string]struct {
+		reason    string
+		addresses string
+		status    string
+		want      []netip.Prefix
+		denies    bool
+	}{
+		"NotYet":       {reason: "Before the tailnet was searched, every client is denied.", want: nil, denies: true},
+		"Searching":    {reason: "While the first search fails, every client is denied.", status: "{}", want: nil, denies: true},
+		"InRanges":     {reason: "Clients that other conditions exclude are not denied.", addresses: ", addresses: [100.64.0.0/24]", want: ranges, denies: true},
+		"Truncated":    {reason: "A device beyond the limit is denied.", status: "{atProvider: {count: 2, truncated: true, " + device + "}}", want: nil, denies: true},
+		"LookedNoMore": {reason: "A device that appears after the last search is denied.", status: "{atProvider: {count: 1, " + device + "}, conditions: [{type: Ready, status: 'False', reason: NamespaceNotAllowed, message: not here, lastTransitionTime: null}]}", want: nil, denies: true},
+		"Known":        {reason: "Once all devices are known, only these are denied.", addresses: ", addresses: [100.64.0.0/24]", status: "{atProvider: {count: 1, " + device + "}}", want: found},
+		"None":         {reason: "If no device matches, none is denied.", status: "{atProvider: {count: 0}}", want: []netip.Prefix{}},
+	}
+	for title, tc := range cases {
+		t.Run(title, func(t *testing.T) {
+			s := directStore()
+			apply(t, s, false, routeToWeb, policyOf("p", `{name: a, actions: [{type: Deny}], matches: [{tailnetDevice: {tailnet: corp, tags: ["tag:a"]`+tc.addresses+`}}]}`))
+			if tc.status != "" {
+				for n := range s.Snapshot().Edit().Policies.Get(name("p")).Discoveries() {
+					apply(t, s, false, "apiVersion: tailnet.gateway.tailscale.com/v1alpha1\nkind: Discovery\nmetadata: {name: "+n.Name+", namespace: "+n.Namespace+
+						", labels: {"+ir.RoutePolicyLabel+": \"\"}}\nspec: {forProvider: {}}\nstatus: "+tc.status+"\n")
+				}
+			}
+			got := s.Snapshot().AttachedRules(ir.PolicyTarget{Route: ir.KindHTTPRoute, NamespacedName: name("web")})[0].Matches[0].Clients
+			if diff := cmp.Diff(tc.want, got, cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
+				t.Errorf("\n%s\nClients: -want, +got:\n%s", tc.reason, diff)
+			}
+			if says := strings.Contains(s.Snapshot().Edit().Policies.Get(name("p")).Notices["a"], deniesUnknown); says != tc.denies {
+				t.Errorf("\n%s\nThe notice says so: want %t, got %t", tc.reason, tc.denies, says)
+			}
+		})
 	}
 }

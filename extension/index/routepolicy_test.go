@@ -137,8 +137,8 @@ func TestParseRoutePolicy(t *testing.T) {
 			reason: "Names together with users or tags should narrow these.",
 			rule:   `{name: a, actions: [{type: Deny}], matches: [{tailnetDevice: {tailnet: corp, hostnames: ["b-*"], users: [amelie@example.com]}}, {tailnetDevice: {tailnet: corp, hostnames: ["b-*"], tags: ["tag:ci"]}}]}`,
 			want: ir.PolicyRule{Name: "a", Deny: true, Matches: []ir.PolicyMatch{
-				{Devices: &ir.DeviceQuery{Tailnet: "corp", Hostnames: []string{"b-*"}, Users: []string{"amelie@example.com"}}, Clients: []netip.Prefix{}},
-				{Devices: &ir.DeviceQuery{Tailnet: "corp", Hostnames: []string{"b-*"}, Tags: []string{"tag:ci"}}, Clients: []netip.Prefix{}},
+				{Devices: &ir.DeviceQuery{Tailnet: "corp", Hostnames: []string{"b-*"}, Users: []string{"amelie@example.com"}}},
+				{Devices: &ir.DeviceQuery{Tailnet: "corp", Hostnames: []string{"b-*"}, Tags: []string{"tag:ci"}}},
 			}},
 		},
 		"NoAddress": {

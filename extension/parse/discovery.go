@@ -41,6 +41,9 @@ type Discovered struct {
 	Addresses []netip.Prefix
 	Devices   int32
 
+	// Complete reports that no other device matches, as far as the tailnet was searched.
+	Complete bool
+
 	// Problem says why devices are missing in Addresses. It is shown to people.
 	Problem string
 }
@@ -65,6 +68,7 @@ func ParseDiscovery(o *tailnetv1alpha1.Discovery) *Discovered {
 	slices.SortFunc(out.Addresses, netip.Prefix.Compare)
 	ready := o.GetCondition(xpv2.TypeReady)
 	refused := ready.Status == corev1.ConditionFalse && (ready.Reason == meta.ReasonNamespaceNotAllowed || ready.Reason == meta.ReasonInvalidSelector)
+	out.Complete = at.Count != nil && !at.Truncated && !refused
 	switch {
 	case refused && at.Count != nil:
 		out.Problem = "Devices are looked for no more, and those count that were found last: " + ready.Message

@@ -141,7 +141,7 @@ func stateOf(snapshot *ir.Snapshot, p *ir.RoutePolicy, idle map[ir.PolicyTarget]
 func (s *state) reportWithoutDiscovery() {
 	for i := range s.rules {
 		if r := &s.rules[i]; r.Active && r.Devices != nil && *r.Devices == 0 {
-			r.Message = "Devices are not discovered: the extension is installed without discoveries"
+			r.Message = "Devices are not discovered: the extension is installed without discoveries. A Deny rule denies every client that meets its other conditions"
 		}
 	}
 }

@@ -31,7 +31,7 @@ func TestDiscover(t *testing.T) {
 		message  string
 	}{
 		"Discover": {reason: "A Discovery for the devices is written.", discover: true, written: 1},
-		"Not":      {reason: "No Discovery is written, and the status has a message.", message: "Devices are not discovered: the extension is installed without discoveries"},
+		"Not":      {reason: "No Discovery is written, and the status has a message.", message: "Devices are not discovered: the extension is installed without discoveries. A Deny rule denies every client that meets its other conditions"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
