@@ -134,7 +134,7 @@ func TestDevicesOfSeveralMatches(t *testing.T) {
 func TestDenyUnknownDevices(t *testing.T) {
 	ranges := []netip.Prefix{netip.MustParsePrefix("100.64.0.0/24")}
 	found := []netip.Prefix{netip.MustParsePrefix("100.64.0.7/32")}
-	const device = "discovered: [{source: Devices, name: a, addresses: [100.64.0.7, 100.99.0.7]}]"
+	const device = "discovered: [{source: Devices, name: a, addresses: ['::ffff:100.64.0.7', 100.99.0.7]}]"
 	cases := map[string]struct {
 		reason    string
 		addresses string

@@ -61,7 +61,7 @@ func ParseDiscovery(o *tailnetv1alpha1.Discovery) *Discovered {
 		for _, s := range d.Addresses {
 			// A string that is not an address belongs to no device.
 			if a, err := netip.ParseAddr(s); err == nil {
-				out.Addresses = append(out.Addresses, netip.PrefixFrom(a, a.BitLen()))
+				out.Addresses = append(out.Addresses, netip.PrefixFrom(a.Unmap(), a.Unmap().BitLen()))
 			}
 		}
 	}

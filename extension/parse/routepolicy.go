@@ -181,10 +181,27 @@ func parseClients(in []string) ([]netip.Prefix, error) {
 		if err != nil {
 			return nil, errors.Errorf("%q is neither an IP address nor a range", s)
 		}
-		out = append(out, p.Masked())
+		if p, err = unmapped(p); err != nil {
+			return nil, err
+		}
+		out = append(out, p)
 	}
 	slices.SortFunc(out, netip.Prefix.Compare)
 	return slices.Compact(out), nil
+}
+
+// unmapped returns a range in canonical form: Envoy compares the address of an IPv4 client with
+// ranges of IPv4 addresses only (envoyproxy/envoy source/common/network/cidr_range.cc, isInRange),
+// also where a range is written in the form of IPv4-mapped addresses.
+func unmapped(p netip.Prefix) (netip.Prefix, error) {
+	const mapped = 96 // The length of ::ffff:0:0/96, in which all these addresses are.
+	if !p.Addr().Is4In6() {
+		return p.Masked(), nil
+	}
+	if p.Bits() < mapped {
+		return p, errors.Errorf("%q contains more than IPv4-mapped addresses; write ranges of IPv4 addresses as such", p)
+	}
+	return netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-mapped).Masked(), nil
 }
 
 // rateUnits are the periods of rate limits.
