@@ -33,16 +33,26 @@ func Headers() []string {
 	return []string{Login, Name, Picture, Info, DeviceName, DeviceTags, "Tailscale-Funnel-Request", "Tailscale-App-Capabilities"}
 }
 
-// Is reports whether a backend may read a header as one of Headers. Case and underscores do not
-// matter, because CGI and its descendants, such as WSGI, have the same variable for
-// Tailscale-User-Login and Tailscale_User_Login.
+// Is reports whether a backend may read a header as one of Headers. Case does not matter, and any
+// other character than a letter or digit stands for a dash: backends map names of headers to names of
+// variables, and so to the same one. CGI and its descendants, such as WSGI, do so with underscores,
+// PHP with dots (php/php-src main/php_variables.c, php_register_variable_ex), and Apache's mod_fcgid
+// with all of them (modules/fcgid/fcgid_bridge.c, http2env).
 func Is(name string) bool {
-	name = strings.ReplaceAll(name, "_", "-")
+	name = strings.Map(separator, name)
 	return slices.ContainsFunc(Headers(), func(h string) bool { return strings.EqualFold(h, name) })
+}
+
+// separator replaces all characters except ASCII letters and digits by dashes.
+func separator(r rune) rune {
+	if 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' {
+		return r
+	}
+	return '-'
 }
 
 // Pattern returns a regular expression for the whole name of a header, in lower case. It
 // matches the headers for which Is returns true.
 func Pattern() string {
-	return strings.ReplaceAll(strings.ToLower(strings.Join(Headers(), "|")), "-", "[-_]")
+	return strings.ReplaceAll(strings.ToLower(strings.Join(Headers(), "|")), "-", "[^a-z0-9]")
 }

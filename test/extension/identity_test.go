@@ -47,6 +47,7 @@ func TestIdentity(t *testing.T) {
 	dropped := http.Header{"X-Other": {"kept"}}
 	made := maps.Clone(sent)
 	made["tailscale_user_login"], made["Tailscale_Device-Tags"] = []string{"ann"}, []string{"tag:ci"}
+	made["tailscale.user.login"] = []string{"ann"}
 
 	// No TailscaleGateway requires identities.
 	for _, url := range []string{gateway, fromTailnet, fromSet} {

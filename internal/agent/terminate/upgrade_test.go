@@ -50,7 +50,9 @@ func (w *witness) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	}
 	for _, fields := range []http.Header{r.Header, r.Trailer} {
 		for name, values := range fields {
-			if identity.Is(name) && name != identity.Info {
+			// PHP and CGI read these characters as one.
+			variable := strings.NewReplacer(".", "-", "_", "-").Replace(strings.ToLower(name))
+			if strings.HasPrefix(variable, "tailscale-") && name != identity.Info {
 				h.Logins = append(h.Logins, values...)
 			}
 		}
@@ -105,7 +107,7 @@ func secondRequest(t *testing.T) string {
 	e := hpack.NewEncoder(fields)
 	for _, h := range [][2]string{
 		{":method", "GET"}, {":scheme", "http"}, {":authority", host}, {":path", "/second"},
-		{"tailscale-user-login", "mallory"}, {"tailscale_user_login", "mallory"},
+		{"tailscale-user-login", "mallory"}, {"tailscale_user_login", "mallory"}, {"tailscale.user.login", "mallory"},
 	} {
 		if err := e.WriteField(hpack.HeaderField{Name: h[0], Value: h[1]}); err != nil {
 			t.Fatal(err)
@@ -166,7 +168,7 @@ func TestUpgrade(t *testing.T) {
 		},
 		"WebSocket": {
 			reason:   "An upgrade to WebSocket is passed on with the caller's identity.",
-			request:  "GET /first HTTP/1.1\r\nHost: web\r\nConnection: Upgrade, Tailscale-User-Login\r\nUpgrade: WebSocket\r\nTailscale-User-Login: mallory\r\nTailscale_User_Login: mallory\r\n\r\n",
+			request:  "GET /first HTTP/1.1\r\nHost: web\r\nConnection: Upgrade, Tailscale-User-Login\r\nUpgrade: WebSocket\r\nTailscale-User-Login: mallory\r\nTailscale_User_Login: mallory\r\nTailscale.User.Login: mallory\r\n\r\n",
 			then:     "ping",
 			switched: true,
 			want:     []heard{{Path: "/first", Logins: ann, Upgrade: "websocket"}},
