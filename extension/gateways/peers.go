@@ -35,11 +35,12 @@ type peerRoute struct {
 }
 
 // precedingRoutes returns the generated routes of TailscaleGateways with higher precedence, in
-// their order. It ignores routes whose TailscaleGateway is gone, because they will be deleted.
+// their order. It ignores routes whose TailscaleGateway is gone, or may not share the Gateway,
+// because they will be deleted.
 func (in input) precedingRoutes(ls []listener) []peerRoute {
 	rank := map[types.NamespacedName]int{}
 	for i, p := range slices.SortedFunc(slices.Values(in.peers), comparePeers) {
-		if comparePeers(p, in.object) < 0 {
+		if comparePeers(p, in.object) < 0 && in.grants.PermitGateway(p.Namespace, gatewayOf(p)) {
 			rank[client.ObjectKeyFromObject(p)] = i
 		}
 	}

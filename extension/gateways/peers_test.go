@@ -13,6 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/refgrant"
 )
 
 // manifestFor changes a manifest of TailscaleGateway shop/web to another namespace, name and
@@ -85,6 +87,25 @@ func byKey(of []client.Object) map[string]client.Object {
 		out[client.ObjectKeyFromObject(o).String()] = o
 	}
 	return out
+}
+
+// TestUngrantedPeer checks that a TailscaleGateway that may not share the Gateway takes no host and
+// path, whatever routes are labelled as its own.
+func TestUngrantedPeer(t *testing.T) {
+	egress := joins(discovers("prod", "HTTP", defaultEgress))
+	theirs := types.NamespacedName{Namespace: "team", Name: "web"}
+	all := objects(t, gateway, manifestFor(egress, "shop", "web", 9), found("prod", "True", "nas"), manifestFor(egress, "team", "web", 1), manifestFor(found("prod", "True", "nas"), "team", "web", 0))
+	granted := inputFor(t, theirs, all...)
+	routes := generatedObjects(t, granted, plan(granted).routes)
+	in := inputFor(t, types.NamespacedName{Namespace: "shop", Name: "web"}, append(routes, all...)...)
+	ls := listenersOf(in.gateway, in.sets)
+	if got := len(in.precedingRoutes(ls)); got != 1 {
+		t.Fatalf("with a grant: want the route of the older TailscaleGateway first, got %d", got)
+	}
+	in.grants = refgrant.Grants{}
+	if got := in.precedingRoutes(ls); len(got) != 0 {
+		t.Errorf("without a grant: want no route first, got %v", got)
+	}
 }
 
 // TestPeers checks which of several TailscaleGateways of one Gateway gets a host and a path,

@@ -87,17 +87,18 @@ func (all *objects) serveIdentities(p *pending) {
 }
 
 // identityListeners returns the HTTP listeners of a Gateway that a TailscaleGateway requests
-// as identity listeners. It returns nil if no TailscaleGateway requests any, and an empty
-// list if the requested listeners do not exist or are not permitted: an identity listener
-// trusts every client that reaches it.
+// as identity listeners. It returns nil if no TailscaleGateway that may share the Gateway
+// requests any, and an empty list if the requested listeners do not exist: an identity listener
+// trusts every client that reaches it. A TailscaleGateway without permission changes nothing at a
+// Gateway of another namespace, and nothing of it reaches the Gateway.
 func (all *objects) identityListeners(gateway types.NamespacedName) []ir.IdentityListener {
 	var out []ir.IdentityListener
 	for _, of := range all.identities.sorted(gateway) {
-		if out == nil {
-			out = []ir.IdentityListener{}
-		}
 		if !all.grants.PermitGateway(of.namespace, gateway) {
 			continue
+		}
+		if out == nil {
+			out = []ir.IdentityListener{}
 		}
 		for _, n := range of.listeners {
 			l := ir.IdentityListener{Name: n}

@@ -68,8 +68,8 @@ func TestIdentity(t *testing.T) {
 		w.until(t, w.passes(url, made, dropped))
 	}
 
-	// A TailscaleGateway of another namespace makes no listener trust headers, and does not end the
-	// trust of another, unless a ReferenceGrant permits it.
+	// A TailscaleGateway of another namespace changes no listener, and does not end the trust of
+	// another, unless a ReferenceGrant permits it.
 	theirs := joins(`[{"name": "corp", "listeners": [{"name": "tailnet", "identity": "Headers"}]}]`)
 	theirs.SetNamespace("elsewhere")
 	if err := unstructured.SetNestedField(theirs.Object, "default", "spec", "gatewayRef", "namespace"); err != nil {
@@ -82,7 +82,7 @@ func TestIdentity(t *testing.T) {
 	}
 	w.remove(t, public)
 	for _, url := range []string{gateway, fromTailnet, fromSet} {
-		w.until(t, w.passes(url, sent, dropped))
+		w.until(t, w.passes(url, sent, passed))
 	}
 	w.create(t, identityGrant())
 	w.rejected(t)
@@ -91,7 +91,7 @@ func TestIdentity(t *testing.T) {
 	}
 	w.remove(t, identityGrant())
 	w.rejected(t, "tailnet")
-	w.until(t, w.passes(fromTailnet, sent, dropped))
+	w.until(t, w.passes(gateway, sent, passed))
 	w.remove(t, theirs)
 	for _, url := range []string{gateway, fromTailnet, fromSet} {
 		w.until(t, w.passes(url, sent, passed))
