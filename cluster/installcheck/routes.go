@@ -259,6 +259,7 @@ func compare(has, want *egv1a1.ExtensionManager, gatewayNamespace, extensionName
 			ok:   has.MaxMessageSize != nil && has.MaxMessageSize.Cmp(*want.MaxMessageSize) >= 0,
 			what: fmt.Sprintf("Envoy Gateway's maxMessageSize is %s or more", want.MaxMessageSize),
 		},
+		comparison{ok: !has.FailOpen, what: "Envoy Gateway's failOpen is false: true drops every Deny and lets clients forge identity headers when the extension returns an error"},
 		comparison{
 			ok:   trusts(has.Service.TLS, gatewayNamespace, extensionNamespace),
 			what: fmt.Sprintf("Envoy Gateway checks the extension's certificate by the Secret %s/%s-ca", extensionNamespace, charts.Extension),

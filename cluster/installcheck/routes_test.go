@@ -200,6 +200,7 @@ func TestCheckRoutes(t *testing.T) {
 				return []runtime.Object{ca, tls, client, envoy, deployment(charts.Extension, 2), deployment(envoyGateway, 2), config(t, func(m map[string]any) {
 					m["backendResources"] = m["backendResources"].([]any)[1:]
 					m["maxMessageSize"] = "4Mi"
+					m["failOpen"] = true
 					m["hooks"] = map[string]any{"xdsTranslator": map[string]any{"post": []any{"Translation"}}}
 					m["service"].(map[string]any)["tls"] = map[string]any{"certificateRef": map[string]any{"name": "mine"}}
 				})}
@@ -208,6 +209,7 @@ func TestCheckRoutes(t *testing.T) {
 				"missing  Envoy Gateway knows TailscaleServices as a kind of backends",
 				"missing  Envoy Gateway's hook Translation includes all listeners, routes, clusters and secrets",
 				"missing  Envoy Gateway's maxMessageSize is 256Mi or more",
+				"missing  Envoy Gateway's failOpen is false: true drops every Deny and lets clients forge identity headers when the extension returns an error",
 				"missing  Envoy Gateway checks the extension's certificate by the Secret envoy-gateway-system/tailscale-gateway-extension-ca",
 				"missing  Envoy Gateway presents the certificate of the Secret envoy-gateway-system/tailscale-gateway-extension-client",
 			}, fix: "--values cluster/envoy-gateway/values.yaml"},

@@ -33,6 +33,9 @@ type bootstrapObjects struct {
 	// the EnvoyProxy in it, or nil.
 	config       types.NamespacedName
 	defaultProxy *parse.EnvoyProxy
+
+	// failOpen reports that Envoy Gateway's configuration has failOpen for the extension.
+	failOpen bool
 }
 
 func newBootstrapObjects() bootstrapObjects {
@@ -111,16 +114,17 @@ func (all *objects) putEnvoyProxy(o *unstructured.Unstructured, n types.Namespac
 
 // putConfig stores the default EnvoyProxy of Envoy Gateway.
 func (all *objects) putConfig(o *corev1.ConfigMap, gone bool, p *pending) error {
-	all.defaultProxy = nil
+	all.defaultProxy, all.failOpen = nil, false
 	all.markBootstraps(p)
+	all.servePolicies(p)
 	if gone {
 		return nil
 	}
-	proxy, err := parse.ParseEnvoyGatewayConfig(o)
+	c, err := parse.ParseEnvoyGatewayConfig(o)
 	if err != nil {
 		return errors.Wrapf(err, "cannot read %s of ConfigMap %s/%s", parse.ConfigKey, o.Namespace, o.Name)
 	}
-	all.defaultProxy = proxy
+	all.defaultProxy, all.failOpen = c.EnvoyProxy, c.FailOpen
 	return nil
 }
 

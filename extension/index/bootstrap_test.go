@@ -173,3 +173,47 @@ func TestBootstrapDigest(t *testing.T) {
 		}
 	}
 }
+
+// TestFailOpen checks that policies know whether Envoy Gateway drops them after an error, whatever
+// the order of the objects is.
+func TestFailOpen(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		config string
+		want   bool
+	}{
+		"Closed":   {reason: "The default is false.", config: "extensionManager: {backendResources: [{group: gateway.tailscale.com, kind: TailscaleServices, version: v1alpha1}]}"},
+		"Open":     {reason: "The setting of our extension counts.", config: "extensionManager: {failOpen: true, backendResources: [{group: gateway.tailscale.com, kind: TailscaleServices, version: v1alpha1}]}", want: true},
+		"OneOfAll": {reason: "Envoy Gateway may have several extensions.", config: "extensionManagers: [{failOpen: false}, {failOpen: true, backendResources: [{group: gateway.tailscale.com}]}]", want: true},
+		"Other":    {reason: "The setting of another extension does not count.", config: "extensionManagers: [{failOpen: true}, {failOpen: false, backendResources: [{group: gateway.tailscale.com}]}]"},
+	}
+	for title, tc := range cases {
+		t.Run(title, func(t *testing.T) {
+			config := Change{Object: &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: "config"}, Data: map[string]string{parse.ConfigKey: tc.config}}}
+			for _, first := range []bool{true, false} {
+				s := NewStore()
+				s.EnvoyGatewayConfig(types.NamespacedName{Namespace: "system", Name: "config"})
+				if first {
+					if err := s.Apply(config); err != nil {
+						t.Fatal(err)
+					}
+				}
+				apply(t, s, false, routeToWeb, policyOf("p", `{name: a, actions: [{type: Deny}]}`))
+				if err := s.Apply(config); err != nil {
+					t.Fatal(err)
+				}
+				if got := s.Snapshot().Edit().Policies.Get(name("p")).FailOpen; got != tc.want {
+					t.Errorf("%s: FailOpen: want %t, got %t", tc.reason, tc.want, got)
+				}
+				config.Gone = true
+				if err := s.Apply(config); err != nil {
+					t.Fatal(err)
+				}
+				if s.Snapshot().Edit().Policies.Get(name("p")).FailOpen {
+					t.Error("FailOpen: want false without a configuration")
+				}
+				config.Gone = false
+			}
+		})
+	}
+}

@@ -40,7 +40,7 @@ func ofEveryKind(t *testing.T) []client.Object {
 			"  parametersRef: {group: gateway.envoyproxy.io, kind: EnvoyProxy, namespace: infra, name: class}\n",
 		strings.Replace(gatewayOf("gw3"), "{gatewayClassName: envoy", "{gatewayClassName: envoy, infrastructure: {parametersRef: {group: gateway.envoyproxy.io, kind: EnvoyProxy, name: own}}", 1),
 		strings.NewReplacer("name: web, generation: 1", "name: third, generation: 1", "name: gw,", "name: gw3,").Replace(routeToWeb),
-		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: config, namespace: system}\ndata: {"+parse.ConfigKey+": 'envoyProxy: {bootstrap: "+withAuthority+"}'}\n",
+		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: config, namespace: system}\ndata: {"+parse.ConfigKey+": '{envoyProxy: {bootstrap: "+withAuthority+"}, extensionManager: {failOpen: true, backendResources: [{group: gateway.tailscale.com}]}}'}\n",
 	)
 	for n := range snapshotOf(t, routeToWeb, devices).Edit().Policies.Get(name("devices")).Discoveries() {
 		docs = append(docs, "apiVersion: tailnet.gateway.tailscale.com/v1alpha1\nkind: Discovery\nmetadata: {name: "+n.Name+", namespace: "+n.Namespace+", labels: {"+ir.RoutePolicyLabel+

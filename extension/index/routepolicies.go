@@ -200,7 +200,7 @@ func (s *Store) recomputePolicy(e *edit, c contributor) {
 	if p := s.objects.policies[n]; p != nil {
 		now = &ir.RoutePolicy{}
 		*now = *p
-		now.Targets = nil
+		now.Targets, now.FailOpen = nil, s.objects.failOpen
 		for _, t := range p.Targets {
 			at := s.objects.attachment(t.PolicyTarget)
 			now.Targets = append(now.Targets, at)
@@ -234,7 +234,7 @@ func policySum(p *ir.RoutePolicy) any {
 		return nil
 	}
 	out := *p
-	out.Generation, out.Notices, out.Devices = 0, nil, nil
+	out.Generation, out.Notices, out.Devices, out.FailOpen = 0, nil, nil, false
 	return out
 }
 

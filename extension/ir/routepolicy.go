@@ -65,6 +65,10 @@ type RoutePolicy struct {
 	// serves.
 	Served []types.NamespacedName
 
+	// FailOpen reports that Envoy Gateway publishes Gateways without the policy when the extension
+	// returns an error. It is shown to people.
+	FailOpen bool
+
 	// Rules in order, including those that cannot be used.
 	Rules []*PolicyRule
 

@@ -13,6 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 )
 
 // An Envoy subscribes to all endpoint lists over one stream if its bootstrap has the authority
@@ -163,17 +165,44 @@ func MergeType(proxies ...*EnvoyProxy) string {
 	return mergeReplace
 }
 
-// ParseEnvoyGatewayConfig returns the default EnvoyProxy in Envoy Gateway's configuration,
-// or nil if there is none.
-func ParseEnvoyGatewayConfig(o *corev1.ConfigMap) (*EnvoyProxy, error) {
+// An EnvoyGatewayConfig is the part of Envoy Gateway's configuration that the extension reads.
+type EnvoyGatewayConfig struct {
+	// EnvoyProxy is the default EnvoyProxy, or nil.
+	EnvoyProxy *EnvoyProxy
+
+	// FailOpen reports that Envoy Gateway publishes Gateways without the extension's changes when
+	// the extension returns an error.
+	FailOpen bool
+}
+
+// An extensionManager is an extension in Envoy Gateway's configuration.
+type extensionManager struct {
+	FailOpen         bool           `json:"failOpen"`
+	BackendResources []groupVersion `json:"backendResources"`
+}
+
+type groupVersion struct {
+	Group string `json:"group"`
+}
+
+// failsOpen reports whether an extension with backends of our kinds fails open.
+func (m extensionManager) failsOpen() bool {
+	return m.FailOpen && slices.ContainsFunc(m.BackendResources, func(g groupVersion) bool { return g.Group == gatewayv1alpha1.Group })
+}
+
+// ParseEnvoyGatewayConfig parses Envoy Gateway's configuration.
+func ParseEnvoyGatewayConfig(o *corev1.ConfigMap) (EnvoyGatewayConfig, error) {
 	var c struct {
-		EnvoyProxy *EnvoyProxy `json:"envoyProxy"`
+		EnvoyProxy        *EnvoyProxy        `json:"envoyProxy"`
+		ExtensionManager  extensionManager   `json:"extensionManager"`
+		ExtensionManagers []extensionManager `json:"extensionManagers"`
 	}
 	if err := yaml.Unmarshal([]byte(o.Data[ConfigKey]), &c); err != nil {
-		return nil, err
+		return EnvoyGatewayConfig{}, err
 	}
 	if c.EnvoyProxy != nil {
 		c.EnvoyProxy.reduce()
 	}
-	return c.EnvoyProxy, nil
+	failOpen := slices.ContainsFunc(append(c.ExtensionManagers, c.ExtensionManager), extensionManager.failsOpen)
+	return EnvoyGatewayConfig{EnvoyProxy: c.EnvoyProxy, FailOpen: failOpen}, nil
 }

@@ -171,6 +171,8 @@ func ancestorsOf(p *ir.RoutePolicy, acts map[string]bool) []ancestor {
 				a.reason, a.message = gwapiv1.PolicyReasonInvalid, "No rule can be used; see status.rules"
 			case closed != "":
 				a.reason, a.message = gwapiv1.PolicyReasonInvalid, closed
+			case p.FailOpen && deniesRequests(p):
+				a.reason, a.message = gwapiv1.PolicyReasonInvalid, failsOpen
 			case !acts[g.String()]:
 				a.reason, a.message = gwapiv1.PolicyReasonConflicted, "Rules of other policies match all requests first; see status.policyConflicts"
 			}
@@ -180,6 +182,14 @@ func ancestorsOf(p *ir.RoutePolicy, acts map[string]bool) []ancestor {
 	}
 	slices.SortFunc(out, compareAncestors)
 	return out
+}
+
+// failsOpen is the message about a policy that Envoy Gateway may drop.
+const failsOpen = "Envoy Gateway's configuration has failOpen: true for the extension. When the extension returns an error, Envoy Gateway publishes the Gateway without this policy, and denied clients are let in: set failOpen: false"
+
+// deniesRequests reports whether a rule of the policy denies requests.
+func deniesRequests(p *ir.RoutePolicy) bool {
+	return slices.ContainsFunc(p.Rules, func(r *ir.PolicyRule) bool { return r.Deny && r.Problem == "" })
 }
 
 // closedRule returns a message about the first rule that does not admit the clients in its

@@ -258,6 +258,27 @@ func TestNamesAlone(t *testing.T) {
 	}
 }
 
+// TestFailsOpen checks that a policy that Envoy Gateway may drop is not accepted if it denies
+// requests.
+func TestFailsOpen(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		rule   *ir.PolicyRule
+		want   gwapiv1.PolicyConditionReason
+	}{
+		"Denies":    {reason: "Dropping the policy would let denied clients in.", rule: denies("x"), want: gwapiv1.PolicyReasonInvalid},
+		"Redirects": {reason: "A policy without such a rule admits nobody when it is dropped.", rule: redirects("x"), want: gwapiv1.PolicyReasonAccepted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := policy("a", "web", tc.rule)
+			p.FailOpen = true
+			if a := stateOf(&ir.Snapshot{}, p, nil).ancestors; len(a) != 1 || a[0].reason != tc.want {
+				t.Errorf("%s\nancestors: %+v", tc.reason, a)
+			}
+		})
+	}
+}
+
 func TestCovers(t *testing.T) {
 	from := func(ps ...string) ir.PolicyMatch {
 		m := ir.PolicyMatch{Clients: []netip.Prefix{}}
