@@ -87,9 +87,9 @@ func TestProblems(t *testing.T) {
 		want     []string
 	}{
 		"Filter": {
-			reason:   "The problem names a filter that is ignored.",
+			reason:   "The problem names a filter that cannot be applied.",
 			snapshot: filtered("RequestMirror"),
-			want:     []string{"Rule 0: a filter of the reference to shop/web is ignored: RequestMirror; Envoy does not support it for one of several backends, so set it on the rule"},
+			want:     []string{"Rule 0: requests to shop/web get a 500 response because of a filter of the reference: RequestMirror; Envoy does not support it for one of several backends, so set it on the rule"},
 		},
 		"None":        {reason: "A route that is served has no problems.", snapshot: snapshot("", "")},
 		"NoEndpoints": {reason: "The problem names the rule.", snapshot: snapshot("asleep"), want: []string{`Rule "first": port 80 is not served: asleep`}},

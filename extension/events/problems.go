@@ -38,7 +38,7 @@ func problems(s *ir.Snapshot, unchanged map[string][]hooks.LeftRule) map[problem
 				}
 				if b.Changes != nil {
 					for _, refused := range b.Changes.Refused {
-						out[problem{route: r.Key, message: fmt.Sprintf("%s: a filter of the reference to %s is ignored: %s; Envoy does not support it for one of several backends, so set it on the rule", rule(r, i), b.NamespacedName, refused)}] = struct{}{}
+						out[problem{route: r.Key, message: fmt.Sprintf("%s: requests to %s get a 500 response because of a filter of the reference: %s; Envoy does not support it for one of several backends, so set it on the rule", rule(r, i), b.NamespacedName, refused)}] = struct{}{}
 					}
 				}
 				t := s.Target(b.Target(r.Key.Kind))

@@ -94,6 +94,11 @@ type decision struct {
 	// Gateway resolves, and unresolved the weight of the Tailscale backends that cannot be
 	// resolved.
 	total, siblings, unresolved uint64
+
+	// refused are Envoy Gateway's clusters for references with a filter that is not applied. Their
+	// requests are answered 500, because Gateway API forbids to skip a filter. Their weight counts as
+	// unresolved.
+	refused map[string]bool
 }
 
 // decide returns the decision for a rule. Without a decision the rule stays as it is, for the
@@ -137,18 +142,29 @@ func decide(s *ir.Snapshot, clusters map[string]*clusterv3.Cluster, u *use) (*de
 	default:
 		d.outcome = split
 	}
+	d.planParts(s, clusters, refs)
+	if d.outcome == single && len(d.parts)+len(d.refused) == 0 {
+		return nil, Unresolved
+	}
+	return d, ""
+}
+
+// planParts adds the plans of the Tailscale backends, each with a cluster.
+func (d *decision) planParts(s *ir.Snapshot, clusters map[string]*clusterv3.Cluster, refs []ir.BackendRef) {
+	d.refused = map[string]bool{}
 	for _, b := range refs {
-		switch p := newPlan(s, clusters, u, b); {
+		if b.Ours() && b.Changes != nil && len(b.Changes.Refused) > 0 {
+			d.refused[d.use.key.backend(b.Index)] = true
+			d.unresolved += uint64(b.Weight)
+			continue
+		}
+		switch p := newPlan(s, clusters, d.use, b); {
 		case p != nil:
 			d.parts = append(d.parts, p)
 		case b.Ours():
 			d.unresolved += uint64(b.Weight)
 		}
 	}
-	if d.outcome == single && len(d.parts) == 0 {
-		return nil, Unresolved
-	}
-	return d, ""
 }
 
 // whole returns the message's cluster for all backends of the rule.

@@ -79,6 +79,9 @@ func (d *decision) known(cluster string) bool {
 // ours reports whether a cluster belongs to one of the rule's Tailscale backends, before or after
 // the change.
 func (d *decision) ours(cluster string) bool {
+	if d.refused[cluster] {
+		return true
+	}
 	for _, p := range d.parts {
 		if isNth(cluster, p.own) || cluster == p.key.ClusterName() || isVariant(cluster, p.key) || cluster == p.template.GetName() && !d.pools(cluster) {
 			return true
@@ -216,7 +219,7 @@ func (d *decision) splitAction(a *routev3.RouteAction) {
 		// Envoy Gateway does the same: otherwise Envoy would choose the cluster at random.
 		w.RandomValueSpecifier = &routev3.WeightedCluster_UseHashPolicy{UseHashPolicy: wrapperspb.Bool(true)}
 	}
-	if was == nil && to[0].name == invalidCluster {
+	if invalid == 0 && to[0].name == invalidCluster {
 		// Gateway API requires this code for a reference that cannot be resolved. A code that Envoy
 		// Gateway has set stays.
 		a.ClusterNotFoundResponseCode = routev3.RouteAction_INTERNAL_SERVER_ERROR

@@ -97,7 +97,30 @@ func splitCases() map[string]translateCase {
 func keptCases() map[string]translateCase {
 	filtered := ours(1, "web", 1)
 	filtered.Changes = &ir.Changes{Request: ir.HeaderChange{Set: []ir.Header{{Name: "X-To", Value: "100%"}}}, Hostname: "web.example.com"}
+	refused := ours(1, "web", 1)
+	refused.Changes = &ir.Changes{Refused: []string{"RequestRedirect"}}
 	cases := map[string]translateCase{
+		"FilterRefusedAlone": oneCase("Requests to a reference with a filter that is not applied should fail, as Gateway API requires.",
+			rule(refused), to(rule0), egClusters(rule0),
+			view{Clusters: []string{rule0}, Sends: []string{match0 + " > invalid-backend-cluster=1 else INTERNAL_SERVER_ERROR"}}),
+		"FilterRefusedBeside": oneCase("Requests to other references of the rule should not fail.",
+			rule(refused, ours(2, "web", 3)), to(rule0), egClusters(rule0),
+			view{
+				Clusters: []string{webHTTP + " < " + webHTTP},
+				Sends:    []string{match0 + " > invalid-backend-cluster=1 " + webHTTP + "=3 else INTERNAL_SERVER_ERROR"},
+			}),
+		"FilterRefusedSplit": oneCase("Envoy Gateway's cluster for such a reference should not be used.",
+			rule(svc(0, 3), refused), to(rule0+"/backend/0=3", rule0+"/backend/1=1"), egClusters(rule0+"/backend/0", rule0+"/backend/1"),
+			view{
+				Clusters: []string{rule0 + "/backend/0", rule0 + "/backend/1"},
+				Sends:    []string{match0 + " > invalid-backend-cluster=1 " + rule0 + "/backend/0=3 else INTERNAL_SERVER_ERROR"},
+			}),
+		"FilterRefusedMirror": oneCase("A rule with such a reference should still mirror.",
+			withMirrors(rule(refused), ours(2, "web", 1)), mirrorTo(to(rule0), rule0+"-mirror-2"), egClusters(rule0, rule0+"-mirror-2"),
+			view{
+				Clusters: []string{rule0, webHTTP + " < " + webHTTP},
+				Sends:    []string{match0 + " > invalid-backend-cluster=1 else INTERNAL_SERVER_ERROR mirror " + webHTTP},
+			}),
 		"SessionPersistence": oneCase("A rule with session persistence should have one cluster for all backends.",
 			owned(rule(ours(0, "web", 1), svc(1, 1))), to(rule0), egClusters(rule0),
 			view{Clusters: []string{ruleOwn + " < " + ruleOwn}, Sends: []string{match0 + " > " + ruleOwn}}),

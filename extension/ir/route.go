@@ -21,7 +21,8 @@ type Changes struct {
 	// Hostname that requests carry. Empty keeps that of the request.
 	Hostname string
 
-	// Refused are the filters that are not applied. They are shown to people.
+	// Refused are the filters that cannot be applied: requests to the backend get a 500 response.
+	// They are shown to people.
 	Refused []string
 }
 
