@@ -10,6 +10,8 @@ import (
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 	"github.com/crossplane/function-sdk-go/response"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/text"
 )
 
 // A Condition is a condition of the object that the user wrote. It has no time, because Crossplane
@@ -33,7 +35,8 @@ const (
 	False
 )
 
-// SetCondition sets a condition on the composite and on its claim.
+// SetCondition sets a condition on the composite and on its claim. Its message may contain what
+// agents or users of the tailnet wrote, and is cleaned.
 func (r *Run) SetCondition(c Condition) {
 	set := map[Status]func() *response.ConditionOption{
 		Unknown: func() *response.ConditionOption {
@@ -46,7 +49,7 @@ func (r *Run) SetCondition(c Condition) {
 			return response.ConditionFalse(r.rsp, r.conditionType(c.Type), string(c.Reason))
 		},
 	}
-	set[c.Status]().WithMessage(c.Message).TargetCompositeAndClaim()
+	set[c.Status]().WithMessage(text.Clean(c.Message)).TargetCompositeAndClaim()
 }
 
 // listLimit is how many names a message lists.

@@ -246,6 +246,15 @@ func TestSteps(t *testing.T) {
 	}
 }
 
+// TestSetConditionCleans verifies that a condition has no characters that an agent chose.
+func TestSetConditionCleans(t *testing.T) {
+	r := newStepRun(t, "{spec: {tailnet: example}}", nil)
+	r.SetCondition(Condition{Type: "MachinesReady", Reason: "No", Message: "a\x1b[31m\u202eb\nc"})
+	if got := r.Response().GetConditions()[0].GetMessage(); got != "a [31mb c" {
+		t.Errorf("SetCondition(...): got %q", got)
+	}
+}
+
 func TestTwoStepsOfOneName(t *testing.T) {
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
 	first := newStepRun(t, "{name: edge, spec: {tailnet: example}}", nil)

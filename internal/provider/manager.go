@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/selection"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,6 +25,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/customresourcesgate"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/kinds"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
@@ -57,6 +59,13 @@ func newManager(o Options) (ctrl.Manager, error) {
 		Scheme: s,
 		Cache:  co,
 		// Secrets are read from the API server: a stale key or node ID would be used.
+		NewClient: func(c *rest.Config, o client.Options) (client.Client, error) {
+			kube, err := client.New(c, o)
+			if err != nil {
+				return nil, err
+			}
+			return kinds.CleanStatuses(kube), nil
+		},
 		Client:                        client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}}}},
 		Metrics:                       metricsserver.Options{BindAddress: o.MetricsAddress},
 		HealthProbeBindAddress:        o.HealthAddress,

@@ -17,6 +17,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/redact"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/text"
 )
 
 // A Class is the kind of an API error. It determines how a caller can react.
@@ -262,6 +263,6 @@ func scrub(msg string) string {
 	if len(msg) > maxReply {
 		msg = msg[:maxReply]
 	}
-	msg = redact.Keys(strings.Join(strings.Fields(visible(msg)), " "))
-	return strings.TrimRight(cut(msg, maxMessage), ".")
+	msg = redact.Keys(strings.Join(strings.Fields(text.Visible(msg)), " "))
+	return strings.TrimRight(text.Cut(msg, maxMessage), ".")
 }

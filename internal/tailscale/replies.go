@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"unicode"
 )
 
 const (
@@ -103,35 +102,4 @@ func endOfComment(b []byte, from int) int {
 		return len(b)
 	}
 	return from + 2 + i + len(end) - 1
-}
-
-// visible replaces characters that are invisible or change how text is displayed: control
-// characters, characters that change the direction of text, and invalid UTF-8.
-func visible(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == unicode.ReplacementChar, unicode.Is(unicode.Cf, r):
-			return -1
-		case unicode.IsControl(r), unicode.IsSpace(r):
-			return ' '
-		}
-		return r
-	}, s)
-}
-
-// maxText limits a text from the tailnet that is written to a status, in bytes.
-const maxText = 4096
-
-// Text returns a text from the tailnet in a form for a status: limited in length, and without
-// control characters.
-func Text(s string) string {
-	return cut(visible(s), maxText)
-}
-
-// cut returns the text, shortened to at most limit bytes.
-func cut(s string, limit int) string {
-	if len(s) <= limit {
-		return s
-	}
-	return strings.ToValidUTF8(s[:limit], "") + "..."
 }

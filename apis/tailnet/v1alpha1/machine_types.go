@@ -99,6 +99,7 @@ const (
 // reports it.
 type HostedService struct {
 	// Name of the Tailscale Service.
+	// +kubebuilder:validation:MaxLength=128
 	Name string `json:"name"`
 
 	// Advertised reports whether the agent advertises the service to the control server. It
@@ -129,10 +130,12 @@ type HostedService struct {
 
 	// Reason why the service is not advertised, if the cause is its certificate: HTTPSDisabled,
 	// CertificateNotIssued, CertificateLimited, CertificateNoSpace or CertificateNotUsable.
+	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	Reason string `json:"reason,omitempty"`
 
 	// Message describes why the service is not advertised or not accepted.
+	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	Message string `json:"message,omitempty"`
 }
@@ -149,6 +152,7 @@ type EgressPort struct {
 
 	// Target of the port, by its key in the egress ConfigMap. The port cannot be given to
 	// another target while a machine reports it.
+	// +kubebuilder:validation:MaxLength=512
 	Target string `json:"target"`
 
 	// Ready reports whether a device of the tailnet has the target's address, and the target
@@ -157,6 +161,7 @@ type EgressPort struct {
 
 	// Message describes why the port is not ready, or a warning about a ready port. It is
 	// truncated if there are many.
+	// +kubebuilder:validation:MaxLength=4096
 	// +optional
 	Message string `json:"message,omitempty"`
 }
@@ -176,6 +181,7 @@ type NetworkProblem struct {
 // probes.
 type MachineAgentStatus struct {
 	// PodIP of the pod that runs the machine.
+	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	PodIP string `json:"podIP,omitempty"`
 
@@ -208,6 +214,7 @@ type MachineAgentStatus struct {
 	// Services that the machine should host, by name.
 	// +listType=map
 	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=4096
 	// +optional
 	Services []HostedService `json:"services,omitempty"`
 
@@ -222,6 +229,7 @@ type MachineAgentStatus struct {
 	Paths *MachinePaths `json:"paths,omitempty"`
 
 	// EgressConfig is the revision of the egress ConfigMap that the ports belong to.
+	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	EgressConfig string `json:"egressConfig,omitempty"`
 
@@ -229,6 +237,7 @@ type MachineAgentStatus struct {
 	// protocol. The list is atomic, because the field ownership of each entry would be as long
 	// as the entry.
 	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=4096
 	// +optional
 	Egress []EgressPort `json:"egress,omitempty"`
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/text"
 )
 
 // A Tailnet is the state of the pod's tailscaled in its tailnet.
@@ -49,7 +50,7 @@ func Status(podIP string, services []Service, tn Tailnet) *v1alpha1.MachineAgent
 			HealthyBackends:  int32(s.Healthy),
 			TotalBackends:    int32(len(s.Targets)),
 			Reason:           string(s.Reason),
-			Message:          message(s, tn),
+			Message:          text.Cut(message(s, tn), maxMessage),
 		})
 	}
 	return out
@@ -69,6 +70,9 @@ func message(s Service, tn Tailnet) string {
 		return ""
 	}
 }
+
+// maxMessage bounds the message of a service, in bytes. The schema allows some more.
+const maxMessage = 4000
 
 // maxVersion bounds the reported part of a version.
 const maxVersion = 64

@@ -12,9 +12,8 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
-	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
-	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/text"
 )
 
 // sanitizing wraps a connector. Users of the tailnet, or the server that answers for its API, can
@@ -64,12 +63,8 @@ func (c *sanitizingClient[T]) Delete(ctx context.Context, mg T) (managed.Externa
 	return o, err
 }
 
-// sanitize cleans an object's observation of the tailnet, and its Ready condition.
+// sanitize cleans an object's observation of the tailnet. CleanStatuses cleans its conditions.
 func sanitize(mg resource.ModernManaged) {
-	if c := mg.GetCondition(xpv2.TypeReady); c.Message != tailscale.Text(c.Message) {
-		c.Message = tailscale.Text(c.Message)
-		mg.SetConditions(c)
-	}
 	o := observation(mg)
 	if !o.IsValid() || !walk(o, false) {
 		return
@@ -97,7 +92,7 @@ func walk(v reflect.Value, set bool) bool {
 	dirty := false
 	switch v.Kind() {
 	case reflect.String:
-		if s := tailscale.Text(v.String()); s != v.String() {
+		if s := text.Clean(v.String()); s != v.String() {
 			dirty = true
 			if set {
 				v.SetString(s)
@@ -130,8 +125,8 @@ func walkMap(v reflect.Value, set bool) bool {
 	dirty := false
 	for _, k := range v.MapKeys() {
 		s := v.MapIndex(k).String()
-		text, key := tailscale.Text(s), tailscale.Text(k.String())
-		if text == s && key == k.String() {
+		value, key := text.Clean(s), text.Clean(k.String())
+		if value == s && key == k.String() {
 			continue
 		}
 		dirty = true
@@ -140,7 +135,7 @@ func walkMap(v reflect.Value, set bool) bool {
 		case key != k.String():
 			v.SetMapIndex(k, reflect.Value{})
 		default:
-			v.SetMapIndex(k, reflect.ValueOf(text).Convert(v.Type().Elem()))
+			v.SetMapIndex(k, reflect.ValueOf(value).Convert(v.Type().Elem()))
 		}
 	}
 	return dirty
@@ -151,7 +146,7 @@ type sanitizingRecorder struct{ event.Recorder }
 
 // Event records an event with a clean message.
 func (r sanitizingRecorder) Event(o runtime.Object, e event.Event) {
-	e.Message = tailscale.Text(e.Message)
+	e.Message = text.Clean(e.Message)
 	r.Recorder.Event(o, e)
 }
 
