@@ -5,6 +5,7 @@ package index
 
 import (
 	"reflect"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -16,11 +17,19 @@ import (
 
 // certificateObjects are the client certificates that Gateways present.
 type certificateObjects struct {
-	certificates map[types.NamespacedName]*ir.ClientCertificate
+	certificates map[types.NamespacedName]*gatewayCertificate
+}
+
+// A gatewayCertificate is the client certificate of a Gateway.
+type gatewayCertificate struct {
+	ir.ClientCertificate
+
+	// created is when the Gateway was.
+	created time.Time
 }
 
 func newCertificateObjects() certificateObjects {
-	return certificateObjects{certificates: map[types.NamespacedName]*ir.ClientCertificate{}}
+	return certificateObjects{certificates: map[types.NamespacedName]*gatewayCertificate{}}
 }
 
 // putCertificate stores the client certificate of a Gateway (Gateway API's
@@ -44,7 +53,7 @@ func (all *objects) putCertificate(in *input, p *pending) (bool, error) {
 		if !parse.IsSecret(r) {
 			c.Reason, c.Problem = ir.ReasonInvalidCertificate, "spec.tls.backend.clientCertificateRef names no Secret"
 		}
-		all.certificates[in.name] = c
+		all.certificates[in.name] = &gatewayCertificate{ClientCertificate: *c, created: o.CreationTimestamp.Time}
 	default:
 		return false, nil
 	}
@@ -58,23 +67,25 @@ func (all *objects) serveCertificates(p *pending) {
 	}
 }
 
-// recomputeCertificates updates the client certificates of the marked Gateways.
+// recomputeCertificates updates the client certificates of the marked Gateways, and of those whose
+// Secrets are read now and were not before, or the reverse.
 func (s *Store) recomputeCertificates(e *edit) {
+	for c := range e.marked(certificateSection) {
+		s.readSecrets(c, s.objects.gatewaySecrets, s.objects.gatewaySecret(c.NamespacedName))
+	}
+	for c := range s.objects.gatewaySecrets.settle() {
+		e.pending.mark(c)
+	}
 	for c := range e.marked(certificateSection) {
 		gateway := c.NamespacedName
 		var now *ir.ClientCertificate
-		var secrets []types.NamespacedName
 		if was := s.objects.certificates[gateway]; was != nil && s.objects.serves(gateway) {
-			copied := *was
+			copied := was.ClientCertificate
 			now = &copied
 			if now.Problem == "" {
-				s.objects.checkCertificate(now, gatewaysOf(gateway.Namespace), true)
-				if now.Reason != ir.ReasonNotPermitted {
-					secrets = append(secrets, now.Secret)
-				}
+				s.objects.checkCertificate(now, gatewaysOf(gateway.Namespace), true, s.objects.gatewaySecrets)
 			}
 		}
-		s.readSecrets(c, secrets)
 		old := e.next.Certificates.Get(gateway)
 		if reflect.DeepEqual(old, now) {
 			continue
@@ -82,6 +93,15 @@ func (s *Store) recomputeCertificates(e *edit) {
 		e.digest(c, certificateSum(gateway, old), certificateSum(gateway, now))
 		e.next.Certificates.Put(e.next, gateway, now, now == nil)
 	}
+}
+
+// gatewaySecret returns the Secret that may be read for a Gateway.
+func (all *objects) gatewaySecret(gateway types.NamespacedName) secretWant {
+	c := all.certificates[gateway]
+	if c == nil || c.Problem != "" || !all.serves(gateway) || !all.permits(gatewaysOf(gateway.Namespace), c.Secret) {
+		return secretWant{}
+	}
+	return secretWant{created: c.created, secrets: []types.NamespacedName{c.Secret}}
 }
 
 // certificateSum returns the part of a Gateway's client certificate in digests.

@@ -181,11 +181,26 @@ func (all *objects) attachment(t ir.PolicyTarget) ir.Attachment {
 	return out
 }
 
-// recomputePolicies updates the marked policies. If one changed, it attaches the rules of
-// all policies again.
+// recomputePolicies updates the marked policies, and those whose Secrets are read now and were not
+// before, or the reverse. If one changed, it attaches the rules of all policies again.
 func (s *Store) recomputePolicies(e *edit) {
+	built := map[contributor]*ir.RoutePolicy{}
 	for c := range e.marked(policySection) {
-		s.recomputePolicy(e, c)
+		now := s.objects.buildPolicy(c.NamespacedName)
+		want := secretWant{secrets: s.objects.readableSecrets(now)}
+		if now != nil {
+			want.created = now.Created
+		}
+		s.readSecrets(c, s.objects.policySecrets, want)
+		built[c] = now
+	}
+	for c := range s.objects.policySecrets.settle() {
+		if _, ok := built[c]; !ok {
+			built[c] = s.objects.buildPolicy(c.NamespacedName)
+		}
+	}
+	for c, now := range built {
+		s.recomputePolicy(e, c, now)
 	}
 	if e.policies {
 		e.next.PolicyRevision++
@@ -193,29 +208,38 @@ func (s *Store) recomputePolicies(e *edit) {
 	}
 }
 
-func (s *Store) recomputePolicy(e *edit, c contributor) {
-	n := c.NamespacedName
-	old := e.next.Policies.Get(n)
-	var now *ir.RoutePolicy
-	if p := s.objects.policies[n]; p != nil {
-		now = &ir.RoutePolicy{}
-		*now = *p
-		now.Targets, now.FailOpen = nil, s.objects.failOpen
-		for _, t := range p.Targets {
-			at := s.objects.attachment(t.PolicyTarget)
-			now.Targets = append(now.Targets, at)
-			for _, g := range at.Gateways {
-				if s.objects.serves(g) && !slices.Contains(now.Served, g) {
-					now.Served = append(now.Served, g)
-				}
+// buildPolicy returns the state of a policy without that of its certificates. Nil if the policy does
+// not exist.
+func (all *objects) buildPolicy(n types.NamespacedName) *ir.RoutePolicy {
+	p := all.policies[n]
+	if p == nil {
+		return nil
+	}
+	now := &ir.RoutePolicy{}
+	*now = *p
+	now.Targets, now.FailOpen = nil, all.failOpen
+	for _, t := range p.Targets {
+		at := all.attachment(t.PolicyTarget)
+		now.Targets = append(now.Targets, at)
+		for _, g := range at.Gateways {
+			if all.serves(g) && !slices.Contains(now.Served, g) {
+				now.Served = append(now.Served, g)
 			}
 		}
-		now.Rules = slices.Clone(p.Rules)
-		s.objects.findDevices(now)
-		s.objects.findNamedRules(now)
+	}
+	now.Rules = slices.Clone(p.Rules)
+	all.findDevices(now)
+	all.findNamedRules(now)
+	return now
+}
+
+// recomputePolicy updates a policy to a new state.
+func (s *Store) recomputePolicy(e *edit, c contributor, now *ir.RoutePolicy) {
+	n := c.NamespacedName
+	old := e.next.Policies.Get(n)
+	if now != nil {
 		s.objects.checkCertificates(now)
 	}
-	s.readSecrets(c, s.objects.readableSecrets(now))
 	if reflect.DeepEqual(old, now) {
 		if now != nil {
 			s.readmit(e, c, s.objects.admitting(now.Served, n.Namespace))

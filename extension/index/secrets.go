@@ -5,6 +5,7 @@ package index
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"time"
@@ -13,17 +14,20 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/limits"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/refgrant"
 )
 
-// secretObjects are the states of Secrets with client certificates.
+// secretObjects are the states of Secrets with client certificates, and the shares of policies and of
+// Gateways in the Secrets that are watched.
 type secretObjects struct {
-	clientSecrets map[types.NamespacedName]*ir.CertificateSecret
+	clientSecrets                 map[types.NamespacedName]*ir.CertificateSecret
+	policySecrets, gatewaySecrets *secretShares
 }
 
 func newSecretObjects() secretObjects {
-	return secretObjects{clientSecrets: map[types.NamespacedName]*ir.CertificateSecret{}}
+	return secretObjects{clientSecrets: map[types.NamespacedName]*ir.CertificateSecret{}, policySecrets: newSecretShares(), gatewaySecrets: newSecretShares()}
 }
 
 // checkCertificates sets the states of the client certificates of a policy's rules. The
@@ -39,20 +43,23 @@ func (all *objects) checkCertificates(p *ir.RoutePolicy) {
 		if len(p.Served) > 0 {
 			h = all.clientSecrets[c.Secret]
 		}
-		all.checkCertificate(&c, policiesOf(p.Name.Namespace), len(p.Served) > 0)
+		all.checkCertificate(&c, policiesOf(p.Name.Namespace), len(p.Served) > 0, all.policySecrets)
 		p.Notices[r.Name] = join(p.Notices[r.Name], notice(&c, h))
 	}
 }
 
 // checkCertificate sets the state of a client certificate. If read is false, another
-// extension reads the Secret, and its state is not known.
-func (all *objects) checkCertificate(c *ir.ClientCertificate, by refgrant.Referrer, read bool) {
+// extension reads the Secret, and its state is not known. The Secret needs one of the shares.
+func (all *objects) checkCertificate(c *ir.ClientCertificate, by refgrant.Referrer, read bool, of *secretShares) {
 	h := all.clientSecrets[c.Secret]
 	switch {
 	case !all.permits(by, c.Secret):
 		c.Reason = ir.ReasonNotPermitted
 		c.Problem = fmt.Sprintf("No ReferenceGrant in namespace %s lets a %s of namespace %s name Secret %s", c.Secret.Namespace, by.Kind, by.Namespace, c.Secret.Name)
 	case !read:
+	case !of.admits(by.Namespace, c.Secret):
+		c.Reason = ir.ReasonTooManySecrets
+		c.Problem = fmt.Sprintf("Secret %s is not read: %s objects of namespace %s name more than %d Secrets, or all namespaces more than %d, and this one belongs to the newest; name fewer Secrets", c.Secret, by.Kind, by.Namespace, limits.NamespaceSecrets, limits.Secrets)
 	case h == nil:
 		c.Reason, c.Problem = ir.ReasonPending, fmt.Sprintf("Secret %s is not known yet", c.Secret)
 	default:
@@ -97,24 +104,25 @@ func (all *objects) readableSecrets(p *ir.RoutePolicy) []types.NamespacedName {
 }
 
 // readSecrets replaces the Secrets that may be read for a policy or Gateway.
-func (s *Store) readSecrets(by contributor, now []types.NamespacedName) {
+func (s *Store) readSecrets(by contributor, of *secretShares, now secretWant) {
 	changed := false
-	for n, of := range s.readers {
-		if _, ok := of[by]; !ok || slices.Contains(now, n) {
+	for _, n := range of.wants[by.Namespace][by].secrets {
+		if slices.Contains(now.secrets, n) {
 			continue
 		}
-		if delete(of, by); len(of) == 0 {
+		if delete(s.readers[n], by); len(s.readers[n]) == 0 {
 			delete(s.readers, n)
 			changed = true
 		}
 	}
-	for _, n := range now {
+	for _, n := range now.secrets {
 		if s.readers[n] == nil {
 			s.readers[n] = map[contributor]struct{}{}
 			changed = true
 		}
 		s.readers[n][by] = struct{}{}
 	}
+	of.set(by, now)
 	if changed {
 		notify(s.secrets)
 	}
@@ -125,12 +133,14 @@ func (s *Store) readSecrets(by contributor, now []types.NamespacedName) {
 func (s *Store) Secrets() []types.NamespacedName {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out := make([]types.NamespacedName, 0, len(s.readers))
-	for n := range s.readers {
-		out = append(out, n)
+	out := []types.NamespacedName{}
+	for _, of := range []*secretShares{s.objects.policySecrets, s.objects.gatewaySecrets} {
+		for _, share := range of.shares {
+			out = slices.AppendSeq(out, maps.Keys(share.admitted))
+		}
 	}
 	slices.SortFunc(out, ir.CompareNames)
-	return out
+	return slices.Compact(out)
 }
 
 // SecretsChanged returns a channel that receives a value when Secrets may have changed. It

@@ -4,6 +4,8 @@
 package index
 
 import (
+	"cmp"
+
 	"k8s.io/apimachinery/pkg/types"
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -78,6 +80,11 @@ type contributor struct {
 
 func routeContributor(k ir.RouteKey) contributor {
 	return contributor{section: routeSection, kind: k.Kind, NamespacedName: k.NamespacedName}
+}
+
+// compareContributors orders contributors.
+func compareContributors(a, b contributor) int {
+	return cmp.Or(cmp.Compare(a.section, b.section), cmp.Compare(a.kind, b.kind), ir.CompareNames(a.NamespacedName, b.NamespacedName))
 }
 
 // route returns the key of a route.

@@ -69,6 +69,8 @@ const (
 	ReasonNotReadable = "ClientCertificateNotReadable"
 	// ReasonNotPermitted is for a Secret of another namespace without a ReferenceGrant.
 	ReasonNotPermitted = string(gwapiv1.RouteReasonRefNotPermitted)
+	// ReasonTooManySecrets is for a Secret beyond the limit of its namespace.
+	ReasonTooManySecrets = "TooManyClientCertificates"
 
 	// ReasonPending is for a Secret that has not been read yet.
 	ReasonPending = string(gwapiv1.GatewayReasonPending)

@@ -7,6 +7,7 @@ package limits
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 )
 
@@ -23,6 +24,12 @@ const (
 
 	// LookupSlots is the number of concurrent DNS lookups, which namespaces share (fair.Slots).
 	LookupSlots = 64
+
+	// Secrets is the number of Secrets with client certificates that are watched for policies, and
+	// again for Gateways. NamespaceSecrets is the part of it that the policies, or the Gateways, of one
+	// namespace may name.
+	Secrets          = 1024
+	NamespaceSecrets = 64
 )
 
 // A Limit is one limit, for people and for the tests.
@@ -67,6 +74,16 @@ func Table() []Limit {
 			Name: "LookupSlots", What: "concurrent DNS lookups", Value: shared(LookupSlots),
 			Beyond: "lookups of the namespace wait, and those of others do not",
 			Test:   "TestLookupSlots", Package: "extension/dns",
+		},
+		{
+			Name: "NamespaceSecrets", What: "Secrets with client certificates that the policies of a namespace name, and that its Gateways name", Value: strconv.Itoa(NamespaceSecrets),
+			Beyond: "those of the oldest objects are presented. Requests that need another are answered 503, and the status has the reason `TooManyClientCertificates`",
+			Test:   "TestSecretShares", Package: "extension/index",
+		},
+		{
+			Name: "Secrets", What: "such Secrets in all namespaces", Value: strconv.Itoa(Secrets),
+			Beyond: "the limit of all namespaces falls alike",
+			Test:   "TestSecretShares", Package: "extension/index",
 		},
 	}
 }

@@ -12,12 +12,14 @@ import (
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	informers "k8s.io/client-go/informers/core/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	kwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
@@ -68,9 +70,7 @@ func (w *Watcher) Run(ctx context.Context, settled func()) error {
 				continue
 			}
 			of := &watch{Watcher: w, name: n, known: make(chan struct{}), ended: make(chan struct{})}
-			if err := of.start(ctx, &g); err != nil {
-				return err
-			}
+			of.start(ctx, &g)
 			running[n] = of
 		}
 		for n, of := range running {
@@ -101,7 +101,8 @@ func (w *Watcher) Run(ctx context.Context, settled func()) error {
 	}
 }
 
-// A watch of one Secret.
+// A watch of one Secret. It is the store of a reflector: an informer would need twice as many
+// goroutines, and there is one object alone.
 type watch struct {
 	*Watcher
 	name   types.NamespacedName
@@ -117,57 +118,95 @@ type watch struct {
 	due    *time.Timer
 }
 
-func (w *watch) start(ctx context.Context, g *sync.WaitGroup) error {
+func (w *watch) start(ctx context.Context, g *sync.WaitGroup) {
 	ctx, w.cancel = context.WithCancel(ctx)
-	i := informers.NewFilteredSecretInformer(w.kube, w.name.Namespace, 0, cache.Indexers{}, func(o *metav1.ListOptions) {
-		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, w.name.Name).String()
-	})
-	r, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(now any) { w.changed(ctx, now) },
-		UpdateFunc: func(_, now any) { w.changed(ctx, now) },
-		DeleteFunc: func(any) { w.changed(ctx, nil) },
-	})
-	err = errors.Join(err, i.SetTransform(strip), i.SetWatchErrorHandlerWithContext(w.failed))
-	if err != nil {
-		w.cancel()
-		return errors.Wrapf(err, "cannot watch Secret %s", w.name)
+	secrets := w.kube.CoreV1().Secrets(w.name.Namespace)
+	name := fields.OneTermEqualSelector(metav1.ObjectNameField, w.name.Name).String()
+	lw := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			o.FieldSelector = name
+			return secrets.List(ctx, o)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (kwatch.Interface, error) {
+			o.FieldSelector = name
+			return secrets.Watch(ctx, o)
+		},
 	}
+	r := cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(lw, w.kube), &corev1.Secret{}, &held{watch: w, ctx: ctx}, cache.ReflectorOptions{Name: "secret"})
 	g.Go(func() {
 		defer close(w.ended)
-		i.RunWithContext(ctx)
+		// The context's end is the only error.
+		_ = retryDelay().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
+			if err := r.ListAndWatchWithContext(ctx); err != nil {
+				w.failed(ctx, err)
+			}
+			return false, nil
+		})
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if w.due != nil {
 			w.due.Stop()
 		}
 	})
-	g.Go(func() {
-		select {
-		case <-ctx.Done():
-		case <-r.HasSyncedChecker().Done():
-			// Informers send no event for a Secret that does not exist.
-			w.publish(ctx)
-		}
-	})
+}
+
+// retryDelay returns the delays between two watches, which are those of a reflector's RunWithContext.
+// That one cannot be used: it hands errors to nobody (k8s.io/client-go v0.36.3,
+// tools/cache/reflector.go).
+func retryDelay() wait.DelayFunc {
+	b := wait.Backoff{Duration: 800 * time.Millisecond, Cap: 30 * time.Second, Steps: 38, Factor: 2, Jitter: 1}
+	return b.DelayWithReset(clock.RealClock{}, 2*time.Minute)
+}
+
+// A held is the cache.ReflectorStore of a watch.
+type held struct {
+	*watch
+
+	ctx context.Context //nolint:containedctx // The methods of the interface have none.
+}
+
+// Add implements cache.ReflectorStore.
+func (h *held) Add(o any) error { return h.Update(o) }
+
+// Update implements cache.ReflectorStore.
+func (h *held) Update(o any) error {
+	s, _ := o.(*corev1.Secret)
+	h.changed(h.ctx, s)
 	return nil
 }
 
-// strip removes everything but the certificate from a Secret.
-func strip(in any) (any, error) {
-	s, ok := in.(*corev1.Secret)
-	if !ok {
-		return in, nil
+// Delete implements cache.ReflectorStore.
+func (h *held) Delete(any) error {
+	h.changed(h.ctx, nil)
+	return nil
+}
+
+// Replace implements cache.ReflectorStore. An empty list says that the Secret does not exist.
+func (h *held) Replace(all []any, _ string) error {
+	if len(all) == 0 {
+		return h.Delete(nil)
+	}
+	return h.Update(all[0])
+}
+
+// Resync implements cache.ReflectorStore.
+func (h *held) Resync() error { return nil }
+
+// strip returns the certificate of a Secret, and nothing else of it.
+func strip(s *corev1.Secret) *corev1.Secret {
+	if s == nil {
+		return nil
 	}
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Namespace: s.Namespace, Name: s.Name, UID: s.UID, ResourceVersion: s.ResourceVersion},
 		Type:       s.Type,
 		Data:       map[string][]byte{corev1.TLSCertKey: s.Data[corev1.TLSCertKey], corev1.TLSPrivateKeyKey: s.Data[corev1.TLSPrivateKeyKey]},
-	}, nil
+	}
 }
 
-func (w *watch) changed(ctx context.Context, now any) {
+func (w *watch) changed(ctx context.Context, now *corev1.Secret) {
 	w.mu.Lock()
-	w.secret, _ = now.(*corev1.Secret)
+	w.secret = strip(now)
 	w.mu.Unlock()
 	w.publish(ctx)
 }
@@ -197,9 +236,9 @@ func (w *watch) set(h ir.CertificateSecret) {
 	w.once.Do(func() { close(w.known) })
 }
 
-// failed handles a failed list or watch, which the informer retries. A known certificate stays: a
+// failed handles a failed list or watch, which is retried. A known certificate stays: a
 // starting API server may refuse permitted requests for a moment.
-func (w *watch) failed(ctx context.Context, _ *cache.Reflector, err error) {
+func (w *watch) failed(ctx context.Context, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if ctx.Err() != nil {

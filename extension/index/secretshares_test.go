@@ -1,0 +1,129 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/limits"
+)
+
+// TestSecretShares checks how many Secrets of each namespace are admitted.
+func TestSecretShares(t *testing.T) {
+	const per, all = limits.NamespaceSecrets, limits.Secrets
+	cases := map[string]struct {
+		reason string
+		// wanted are the numbers of Secrets by namespace. Each policy names 16.
+		wanted map[string]int
+		want   map[string]int
+	}{
+		"Hostile": {
+			reason: "A namespace beyond its limit should keep its oldest Secrets, and take none from others.",
+			wanted: map[string]int{"hostile": 2000, "shop": 3},
+			want:   map[string]int{"hostile": per, "shop": 3},
+		},
+		"All": {
+			reason: "Beyond the limit in all, the limit of all namespaces should fall, and namespaces below should keep theirs.",
+			wanted: func() map[string]int {
+				out := map[string]int{"shop": 3}
+				for i := range 2 * all / per {
+					out[fmt.Sprintf("hostile-%d", i)] = per
+				}
+				return out
+			}(),
+			want: func() map[string]int {
+				out := map[string]int{"shop": 3}
+				for i := range 2 * all / per {
+					// (all - 3) / (2 * all / per), rounded down.
+					out[fmt.Sprintf("hostile-%d", i)] = per/2 - 1
+				}
+				return out
+			}(),
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := newSecretShares()
+			want := func(namespace string, at, first, last int) {
+				w := secretWant{created: time.Unix(int64(at), 0)}
+				for i := first; i < last; i++ {
+					w.secrets = append(w.secrets, types.NamespacedName{Namespace: namespace, Name: fmt.Sprint(i)})
+				}
+				c := contributor{section: policySection, NamespacedName: types.NamespacedName{Namespace: namespace, Name: fmt.Sprint(-at)}}
+				s.set(c, w)
+				// A state in between should leave no trace.
+				s.settle()
+			}
+			for n, count := range tc.wanted {
+				for i := (count - 1) / 16; i >= 0; i-- {
+					want(n, i, 16*i, min(16*(i+1), count))
+				}
+			}
+			got := map[string]int{}
+			for n, share := range s.shares {
+				got[n] = len(share.admitted)
+				for i := range got[n] {
+					if !s.admits(n, types.NamespacedName{Namespace: n, Name: fmt.Sprint(i)}) {
+						t.Errorf("%s: Secret %d of an older policy is not admitted", n, i)
+					}
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+			for n, count := range tc.wanted {
+				for i := range (count-1)/16 + 1 {
+					want(n, i, 0, 0)
+				}
+			}
+			if len(s.wants)+len(s.shares) > 0 {
+				t.Errorf("%d wants and %d shares stay after all policies are gone", len(s.wants), len(s.shares))
+			}
+		})
+	}
+}
+
+// TestTooManySecrets names more Secrets than a namespace may, and removes its oldest policy.
+func TestTooManySecrets(t *testing.T) {
+	s := NewStore()
+	apply(t, s, false, routeToWeb)
+	policy := func(i int) string {
+		var rules []string
+		for j := range 16 {
+			rules = append(rules, strings.NewReplacer("name: a", fmt.Sprintf("name: r%d", j), "name: client", fmt.Sprintf("name: client-%d-%d", i, j)).Replace(presentsClient))
+		}
+		doc := policyOf(fmt.Sprintf("p%d", i), strings.Join(rules, ", "))
+		return strings.Replace(doc, "metadata: {", fmt.Sprintf("metadata: {creationTimestamp: %q, ", time.Unix(int64(i), 0).UTC().Format(time.RFC3339)), 1)
+	}
+	const count = limits.NamespaceSecrets/16 + 1
+	for i := count - 1; i >= 0; i-- {
+		apply(t, s, false, policy(i))
+	}
+	if got := len(s.Secrets()); got != limits.NamespaceSecrets {
+		t.Errorf("%d Secrets are read, want %d", got, limits.NamespaceSecrets)
+	}
+	reason := func(i int) string {
+		return s.Snapshot().Edit().Policies.Get(name(fmt.Sprintf("p%d", i))).Rules[0].Certificate.Reason
+	}
+	for i := range count {
+		want := ir.ReasonPending
+		if i == count-1 {
+			want = ir.ReasonTooManySecrets
+		}
+		if got := reason(i); got != want {
+			t.Errorf("policy %d: want %q, got %q", i, want, got)
+		}
+	}
+	apply(t, s, true, policy(0))
+	if got := reason(count - 1); got != ir.ReasonPending {
+		t.Errorf("after an older policy is gone: want %q, got %q", ir.ReasonPending, got)
+	}
+}
