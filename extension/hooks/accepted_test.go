@@ -30,6 +30,7 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/cluster/charts"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
 )
 
@@ -92,7 +93,7 @@ func TestEnvoyAcceptsPolicies(t *testing.T) {
 		}
 		matches := list(list(p, "spec", "rules")[0], "matches")
 		for j := range max(len(matches), 1) {
-			r := made[fmt.Sprintf("%sdefault/p-%d/a/%d/%s", policyPrefix, i, j, routes[i].GetName())]
+			r := made[fmt.Sprintf("%sdefault/p-%d/a/%d/%s", policyPrefix, i, firstOf(rule, j), routes[i].GetName())]
 			switch {
 			case r == nil:
 				t.Errorf("matches[%d] has no route, and no problem explains why: %v", j, p["spec"])
@@ -108,6 +109,17 @@ func TestEnvoyAcceptsPolicies(t *testing.T) {
 	b := &staticConfig{t: t, out: &bootstrapv3.Bootstrap_StaticResources{}, runtime: map[string]any{"re2.max_program_size.error_level": 4294967295}}
 	b.add("policies", in, out)
 	b.validate(envoy)
+}
+
+// firstOf returns the index of the first match that shares a route with a match.
+func firstOf(rule *ir.PolicyRule, match int) int {
+	first := 0
+	for _, a := range parse.Alternatives(rule) {
+		if a.First <= match {
+			first = a.First
+		}
+	}
+	return first
 }
 
 func onlyRule(t *testing.T, s *ir.Snapshot, i int) *ir.PolicyRule {

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 )
 
@@ -33,7 +34,7 @@ func (t *translation) applyPolicies(r Resources) Resources {
 	}
 	e := &policyApplier{
 		translation: t, message: r.Clusters, clusters: map[string]*clusterv3.Cluster{}, policyClusters: map[string]*clusterv3.Cluster{},
-		clientConfigs: map[string]bool{}, rateLimited: map[string]bool{},
+		clientConfigs: map[string]bool{}, rateLimited: map[string]bool{}, alternatives: map[*ir.PolicyRule][]parse.Alternative{},
 	}
 	for _, c := range r.Routes {
 		e.config, e.rules = c, nil
@@ -55,6 +56,9 @@ type policyApplier struct {
 	// needed.
 	config *routev3.RouteConfiguration
 	rules  map[ruleName]*routev3.Route
+
+	// alternatives are the matches of rules.
+	alternatives map[*ir.PolicyRule][]parse.Alternative
 
 	// message holds all clusters except those of policies, and byName the same by name, once
 	// needed.
@@ -105,10 +109,10 @@ func (e *policyApplier) policyRoutes(gateway types.NamespacedName, listener stri
 	var out []*routev3.Route
 	for _, rule := range e.snapshot.PolicyRules(k.route, section, gateway, listener) {
 		to, as := e.weightedClusters(k.route.Kind, rule), e.namedRoute(gateway, listener, rule.Named)
-		for i := range max(len(rule.Matches), 1) {
-			var m *ir.PolicyMatch
-			if i < len(rule.Matches) {
-				m = &rule.Matches[i]
+		for _, of := range e.alternativesOf(rule) {
+			m, i := &of.PolicyMatch, of.First
+			if len(rule.Matches) == 0 {
+				m = nil
 			}
 			made, err := xds.PolicyRoute(r, rule, m, to, as)
 			if rule.Named != nil && (err != nil || made.ValidateAll() != nil) {
@@ -133,6 +137,18 @@ func (e *policyApplier) policyRoutes(gateway types.NamespacedName, listener stri
 			// This rule matches all requests.
 			break
 		}
+	}
+	return out
+}
+
+// alternativesOf returns the matches of a rule, at least one.
+func (e *policyApplier) alternativesOf(rule *ir.PolicyRule) []parse.Alternative {
+	out, ok := e.alternatives[rule]
+	if !ok {
+		if out = parse.Alternatives(rule); len(out) == 0 {
+			out = []parse.Alternative{{}}
+		}
+		e.alternatives[rule] = out
 	}
 	return out
 }
