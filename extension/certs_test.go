@@ -38,6 +38,7 @@ func TestValidate(t *testing.T) {
 		// want is part of the error. Empty means no error.
 		want string
 	}{
+		"Message":       {reason: "gRPC has no larger messages.", cli: CLI{HooksAddress: "unix:/h", EDSAddress: "unix:/e", HooksMaxMessage: 2048}, want: "--hooks-max-message-mib"},
 		"Sockets":       {reason: "Only this machine reaches a socket.", cli: CLI{HooksAddress: "unix:/h", EDSAddress: "unix:/e"}},
 		"Loopback":      {reason: "So is loopback.", cli: CLI{HooksAddress: "127.0.0.1:5005", EDSAddress: "[::1]:5006"}},
 		"Hooks":         {reason: "Hooks without TLS would reveal private keys.", cli: CLI{HooksAddress: ":5005", EDSAddress: "unix:/e"}, want: "--hooks-client-ca"},

@@ -105,7 +105,7 @@ var variants = map[string][]string{
 	"cert-manager": {"certificates.mode=CertManager"},
 	"everything": {
 		"certificates.mode=Existing", "eds.mode=XDSTP", "networkPolicy.envoyNamespaces.matchLabels.gateways=yes",
-		"hooks.trafficPolicy=Cluster", "replicas=3", "debug=true", "pprof=true", "drainSeconds=20", "directTargets=true", "image.digest=" + digest, "extraArgs[0]=--drain=7s",
+		"hooks.trafficPolicy=Cluster", "hooks.maxMessageMiB=512", "replicas=3", "debug=true", "pprof=true", "drainSeconds=20", "directTargets=true", "image.digest=" + digest, "extraArgs[0]=--drain=7s",
 		"envoyGateway.namespace=gateways", "networkPolicy.extraEnvoys[0].ipBlock.cidr=10.0.0.0/8", "podAnnotations.team=edge",
 		"podLabels.team=edge", "priorityClassName=system-cluster-critical", "imagePullSecrets[0].name=registry", "nodeSelector.zone=a",
 		"tolerations[0].operator=Exists", "fullnameOverride=ts", "metrics.podMonitor.enabled=true", "metrics.podMonitor.labels.release=prometheus",

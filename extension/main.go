@@ -58,6 +58,8 @@ type CLI struct {
 	HooksClientName string `help:"DNS name that Envoy Gateway's certificate must have, because the authority may have signed others. Empty permits any." name:"hooks-client-name" env:"HOOKS_CLIENT_NAME" placeholder:"NAME" group:"Hooks"`
 	InsecureHooks   bool   `help:"Answer hooks of any client that reaches the address, with --hooks-tls or without TLS. Answers contain the certificates of Gateways, with their keys. Without this flag clients need a certificate, unless only this machine reaches the address." env:"INSECURE_HOOKS" group:"Hooks"`
 
+	HooksMaxMessage int `help:"Greatest size of a hook's message, in MiB. A Gateway has some 0.8 KiB for each route, and what policies insert. Envoy Gateway's extensionManager.maxMessageSize must be as large; a Gateway beyond either limit is not updated." name:"hooks-max-message-mib" default:"256" env:"HOOKS_MAX_MESSAGE_MIB" placeholder:"MIB" group:"Hooks"`
+
 	EDSAddress    string `help:"Address to serve endpoints to Envoys on: HOST:PORT, or unix:PATH for Envoys of the same machine." name:"eds-address" default:":5006" env:"EDS_ADDRESS" group:"Endpoints"`
 	EDSTLS        string `help:"Folder with tls.crt and tls.key of the endpoint server, and their authority in ca.crt, the only one that Envoys trust." name:"eds-tls" env:"EDS_TLS" placeholder:"DIR" group:"Endpoints"`
 	EDSClientCA   string `help:"File with the authorities of Envoys' client certificates." name:"eds-client-ca" env:"EDS_CLIENT_CA" placeholder:"FILE" group:"Endpoints"`
@@ -125,6 +127,9 @@ func (c *CLI) Validate() error {
 		if ns, name, ok := strings.Cut(v, "/"); v != "" && (!ok || ns == "" || name == "" || strings.Contains(name, "/")) {
 			return errors.Errorf("--%s %q is not NAMESPACE/NAME", flag, v)
 		}
+	}
+	if most := 2047; c.HooksMaxMessage < 0 || c.HooksMaxMessage > most {
+		return errors.Errorf("--hooks-max-message-mib %d is not from 0, the default, to %d", c.HooksMaxMessage, most)
 	}
 	if c.XDSMode == modeAuto && c.OnlyGateway != "" {
 		return errors.New("--xds-mode Auto reads EnvoyProxies and GatewayClasses, and --only-gateway permits no reads outside of its namespace: choose GoogleGRPC or XDSTP")

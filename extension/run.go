@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"net/http"
@@ -133,7 +134,7 @@ func run(ctx context.Context, c *CLI, log logging.Logger) error {
 
 	hooksServer := serve.NewServer(serve.Options{
 		Credentials: serve.Credentials(certs.hooks, certs.hooksClients),
-		MaxMessage:  serve.HookMessage,
+		MaxMessage:  cmp.Or(c.HooksMaxMessage<<20, serve.HookMessage),
 		Interceptor: obs.Interceptor,
 		Stats:       traces.Calls(),
 		// Envoy Gateway has neither keepalive nor deadline.

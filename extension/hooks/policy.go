@@ -14,6 +14,7 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -34,6 +35,7 @@ func (t *translation) applyPolicies(r Resources) Resources {
 	}
 	e := &policyApplier{
 		translation: t, message: r.Clusters, clusters: map[string]*clusterv3.Cluster{}, policyClusters: map[string]*clusterv3.Cluster{},
+		inserted:      inserted{namespaces: map[string]int{}},
 		clientConfigs: map[string]bool{}, rateLimited: map[string]bool{}, alternatives: map[*ir.PolicyRule][]parse.Alternative{},
 	}
 	for _, c := range r.Routes {
@@ -59,6 +61,9 @@ type policyApplier struct {
 
 	// alternatives are the matches of rules.
 	alternatives map[*ir.PolicyRule][]parse.Alternative
+
+	// inserted are the bytes of the inserted routes.
+	inserted inserted
 
 	// message holds all clusters except those of policies, and byName the same by name, once
 	// needed.
@@ -107,7 +112,16 @@ func (e *policyApplier) policyRoutes(gateway types.NamespacedName, listener stri
 	_, section := resourceOf(r.GetMetadata())
 	config := e.config.GetName()
 	var out []*routev3.Route
-	for _, rule := range e.snapshot.PolicyRules(k.route, section, gateway, listener) {
+	rules := e.snapshot.PolicyRules(k.route, section, gateway, listener)
+	if len(rules) == 0 {
+		return nil
+	}
+	if e.snapshot.Refuses(rules[0].Policy, k.route) {
+		e.summary.Refused++
+		return []*routev3.Route{refuse(r)}
+	}
+	size := 0
+	for _, rule := range rules {
 		to, as := e.weightedClusters(k.route.Kind, rule), e.namedRoute(gateway, listener, rule.Named)
 		for _, of := range e.alternativesOf(rule) {
 			m, i := &of.PolicyMatch, of.First
@@ -128,16 +142,21 @@ func (e *policyApplier) policyRoutes(gateway types.NamespacedName, listener stri
 				continue
 			}
 			made.Name = policyPrefix + strings.Join([]string{rule.Policy.Namespace, rule.Policy.Name, rule.Name, strconv.Itoa(i), r.GetName()}, "/")
+			if size += proto.Size(made); !e.inserted.admits(k.route.Namespace, size) {
+				e.summary.Refused++
+				return []*routev3.Route{refuse(r)}
+			}
 			out = append(out, made)
 			e.clientConfigs[config] = e.clientConfigs[config] || m != nil && m.Clients != nil
 			e.rateLimited[config] = e.rateLimited[config] || rule.RateLimit != nil
-			e.summary.Enforced++
 		}
 		if len(rule.Matches) == 0 {
 			// This rule matches all requests.
 			break
 		}
 	}
+	e.inserted.add(k.route.Namespace, size)
+	e.summary.Enforced += len(out)
 	return out
 }
 

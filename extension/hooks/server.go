@@ -118,6 +118,9 @@ func (s *Server) PostTranslateModify(ctx context.Context, req *pb.PostTranslateM
 	}
 	s.recorder.RecordTranslation(t)
 	describe(trace.SpanFromContext(ctx), t)
+	if t.Refused > 0 {
+		s.log.Info("Denied requests of routes that policies insert too many routes for; the status of the policies may say which", "gateway", t.Gateway, "routes", t.Refused)
+	}
 	s.log.Debug("Translated", "hook", "PostTranslateModify", "gateway", t.Gateway, "duration", t.Duration,
 		"revision", t.Revision, "rules", t.Rules, "shared", t.Shared, "own", t.Own, "dropped", t.Dropped, "left", t.Left)
 	return &pb.PostTranslateModifyResponse{

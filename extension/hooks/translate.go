@@ -40,6 +40,10 @@ type Summary struct {
 	// Enforced counts the routes that TailscaleRoutePolicies insert before Envoy Gateway's.
 	Enforced int
 
+	// Refused counts the routes of Envoy Gateway whose requests are denied, because policies would
+	// insert too many routes before them.
+	Refused int
+
 	// Left counts the rules that stay as Envoy Gateway made them, and LeftRules lists those
 	// of them that are in the snapshot.
 	Left      map[Reason]int

@@ -49,7 +49,7 @@ func newObjects() *objects {
 func everyGateway(types.NamespacedName) bool { return true }
 
 // put stores an object under its name, or removes a deleted object.
-func put[T any](m map[types.NamespacedName]T, n types.NamespacedName, v T, gone bool) {
+func put[K comparable, T any](m map[K]T, n K, v T, gone bool) {
 	if gone {
 		delete(m, n)
 		return

@@ -6,6 +6,7 @@ package index
 import (
 	"reflect"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -21,10 +22,21 @@ import (
 // which need not name one of our kinds. So the section reads the attachments of every
 // HTTPRoute and GRPCRoute.
 
-// A site holds the attachments of a route, with the names of its rules.
+// A site holds the attachments of a route, with the names of its rules, and what Envoy Gateway makes
+// routes of.
 type site struct {
 	parents []parse.Parent
 	rules   []string
+
+	created time.Time
+	hosts   int
+	made    []madeRule
+}
+
+// A madeRule is a rule of a route with the number of its matches.
+type madeRule struct {
+	name    string
+	matches int
 }
 
 // policyObjects are the TailscaleRoutePolicies, and the objects that their state depends on.
@@ -41,6 +53,9 @@ type policyObjects struct {
 	discovered  map[types.NamespacedName]*parse.Discovered
 	discoverers map[types.NamespacedName]types.NamespacedName
 
+	// insertions are what policies add to Envoy's configuration.
+	insertions *insertions
+
 	// checkRule returns an error for a rule that Envoy refuses. It may be nil.
 	checkRule func(*ir.PolicyRule) error
 }
@@ -52,6 +67,7 @@ func newPolicyObjects() policyObjects {
 		sites:            map[ir.RouteKey]*site{},
 		discovered:       map[types.NamespacedName]*parse.Discovered{},
 		discoverers:      map[types.NamespacedName]types.NamespacedName{},
+		insertions:       newInsertions(),
 	}
 }
 
@@ -63,8 +79,10 @@ func (all *objects) putPolicy(in *input, p *pending) (bool, error) {
 	case *tailnetv1alpha1.Discovery:
 		all.putDiscovery(o, in.name, in.Gone, p)
 	case *gwapiv1.Gateway:
+		all.insertions.all = true
 		all.markDependents(ir.PolicyTarget{NamespacedName: in.name}, p)
 	case *gwapiv1.ListenerSet:
+		all.insertions.all = true
 		all.markAttached(in.name, p)
 	case *gwapiv1beta1.ReferenceGrant:
 		for n, of := range all.policies {
@@ -129,14 +147,16 @@ func (all *objects) putSite(p *parse.RouteObject, gone bool, d *pending) {
 	if gone {
 		delete(all.sites, k)
 	} else {
-		of := &site{parents: p.Parents}
+		of := &site{parents: p.Parents, created: p.Route.Info.Created, hosts: max(len(p.Route.Info.Hostnames), 1)}
 		for _, r := range p.Route.Rules {
+			of.made = append(of.made, madeRule{name: r.Name, matches: max(len(r.Matches), 1)})
 			if r.Name != "" {
 				of.rules = append(of.rules, r.Name)
 			}
 		}
 		all.sites[k] = of
 	}
+	all.insertions.dirty[k] = struct{}{}
 	all.markDependents(ir.PolicyTarget{Route: k.Kind, NamespacedName: k.NamespacedName}, d)
 }
 
@@ -202,6 +222,7 @@ func (s *Store) recomputePolicies(e *edit) {
 	for c, now := range built {
 		s.recomputePolicy(e, c, now)
 	}
+	s.refuseInsertions(e)
 	if e.policies {
 		e.next.PolicyRevision++
 		e.next.Attached.Replace(e.next, ir.AttachRules(e.next.Policies.Values()))
@@ -239,6 +260,9 @@ func (s *Store) recomputePolicy(e *edit, c contributor, now *ir.RoutePolicy) {
 	old := e.next.Policies.Get(n)
 	if now != nil {
 		s.objects.checkCertificates(now)
+		if old != nil {
+			now.Refused = old.Refused
+		}
 	}
 	if reflect.DeepEqual(old, now) {
 		if now != nil {
@@ -246,6 +270,7 @@ func (s *Store) recomputePolicy(e *edit, c contributor, now *ir.RoutePolicy) {
 		}
 		return
 	}
+	s.objects.insertions.setPolicy(n, now)
 	e.digest(c, policySum(old), policySum(now))
 	e.policies = true
 	e.next.Policies.Put(e.next, n, now, now == nil)

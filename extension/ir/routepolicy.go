@@ -76,6 +76,10 @@ type RoutePolicy struct {
 	// certificate. Devices are the numbers of known devices. Both are shown to people.
 	Notices map[string]string
 	Devices map[string]int32
+
+	// Refused are routes that policies would insert too many routes for, with the reasons, which
+	// are shown to people. All of their requests that the policy applies to are denied.
+	Refused map[RouteKey]string
 }
 
 // Discoveries returns the device queries of the rules, by the names of the Discoveries.
@@ -292,6 +296,12 @@ func (s *Snapshot) PolicyRules(route RouteKey, rule string, gateway types.Namesp
 		}
 	}
 	return out
+}
+
+// Refuses reports whether policies would insert too many routes for a route that a policy applies to.
+func (s *Snapshot) Refuses(policy types.NamespacedName, route RouteKey) bool {
+	p := s.tables.Policies.Get(policy)
+	return p != nil && p.Refused[route] != ""
 }
 
 // AttachedRules returns the rules that are attached to exactly this target, in order of

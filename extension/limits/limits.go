@@ -30,7 +30,16 @@ const (
 	// namespace may name.
 	Secrets          = 1024
 	NamespaceSecrets = 64
+
+	// RouteInsertions, NamespaceInsertions and GatewayInsertions are the estimated bytes of the routes
+	// that policies insert before those of an HTTPRoute or GRPCRoute, of a namespace, and of a Gateway.
+	RouteInsertions     = 2 << 20
+	NamespaceInsertions = 16 << 20
+	GatewayInsertions   = 64 << 20
 )
+
+// Bytes returns a number of bytes for people.
+func Bytes(n int) string { return fmt.Sprintf("%d MiB", n>>20) }
 
 // A Limit is one limit, for people and for the tests.
 type Limit struct {
@@ -84,6 +93,21 @@ func Table() []Limit {
 			Name: "Secrets", What: "such Secrets in all namespaces", Value: strconv.Itoa(Secrets),
 			Beyond: "the limit of all namespaces falls alike",
 			Test:   "TestSecretShares", Package: "extension/index",
+		},
+		{
+			Name: "RouteInsertions", What: "estimated bytes of the Envoy routes that policies insert before those of an HTTPRoute or GRPCRoute", Value: Bytes(RouteInsertions),
+			Beyond: "requests of the route that a policy applies to are answered 403, and the policy's status says so",
+			Test:   "TestInsertions", Package: "extension/index",
+		},
+		{
+			Name: "NamespaceInsertions", What: "the same for all routes of a namespace", Value: Bytes(NamespaceInsertions),
+			Beyond: "the same for its newest routes",
+			Test:   "TestInsertions", Package: "extension/index",
+		},
+		{
+			Name: "GatewayInsertions", What: "the same for all routes of a Gateway", Value: Bytes(GatewayInsertions),
+			Beyond: "the same for the newest routes of the namespaces with the most",
+			Test:   "TestInsertions", Package: "extension/index",
 		},
 	}
 }

@@ -6,6 +6,7 @@ package policies
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -151,6 +152,7 @@ func (s *state) reportWithoutDiscovery() {
 func ancestorsOf(p *ir.RoutePolicy, acts map[string]bool) []ancestor {
 	usable := slices.ContainsFunc(p.Rules, func(r *ir.PolicyRule) bool { return r.Problem == "" })
 	closed := closedRule(p)
+	refused, own := refusedRoutes(p)
 	var out []ancestor
 	add := func(a ancestor) {
 		if !slices.ContainsFunc(out, func(o ancestor) bool { return refString(o.ref) == refString(a.ref) }) {
@@ -169,6 +171,11 @@ func ancestorsOf(p *ir.RoutePolicy, acts map[string]bool) []ancestor {
 			switch {
 			case !usable:
 				a.reason, a.message = gwapiv1.PolicyReasonInvalid, "No rule can be used; see status.rules"
+			case refused != "" && own:
+				a.reason, a.message = gwapiv1.PolicyReasonInvalid, refused
+			case refused != "" && acts[g.String()] && closed == "":
+				// The routes of others do not make the policy invalid.
+				a.message += ". " + refused
 			case closed != "":
 				a.reason, a.message = gwapiv1.PolicyReasonInvalid, closed
 			case p.FailOpen && deniesRequests(p):
@@ -201,6 +208,30 @@ func closedRule(p *ir.RoutePolicy) string {
 		}
 	}
 	return ""
+}
+
+// maxRefused is the number of routes in a message.
+const maxRefused = 3
+
+// refusedRoutes returns a message about the routes that policies insert too many routes for, and
+// whether one is of the policy's namespace. The message is empty if there are none.
+func refusedRoutes(p *ir.RoutePolicy) (message string, own bool) {
+	if len(p.Refused) == 0 {
+		return "", false
+	}
+	routes := slices.SortedFunc(maps.Keys(p.Refused), func(a, b ir.RouteKey) int {
+		return cmp.Or(ir.CompareNames(a.NamespacedName, b.NamespacedName), cmp.Compare(a.Kind, b.Kind))
+	})
+	names := make([]string, 0, maxRefused)
+	for _, k := range routes[:min(len(routes), maxRefused)] {
+		names = append(names, k.NamespacedName.String())
+	}
+	more := ""
+	if n := len(routes) - len(names); n > 0 {
+		more = fmt.Sprintf(" and %d more", n)
+	}
+	return fmt.Sprintf("Requests of %s%s are answered 403: %s; use fewer matches, hostnames, rules or routes", strings.Join(names, ", "), more, p.Refused[routes[0]]),
+		slices.ContainsFunc(routes, func(k ir.RouteKey) bool { return k.Namespace == p.Name.Namespace })
 }
 
 // compareAncestors compares by reference.

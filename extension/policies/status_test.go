@@ -407,3 +407,37 @@ func TestWidened(t *testing.T) {
 		}
 	}
 }
+
+// TestRefused checks the status of a policy whose routes policies insert too many routes for.
+func TestRefused(t *testing.T) {
+	key := func(ns string) ir.RouteKey {
+		return ir.RouteKey{Kind: ir.KindHTTPRoute, NamespacedName: types.NamespacedName{Namespace: ns, Name: "web"}}
+	}
+	cases := map[string]struct {
+		reason  string
+		refused map[ir.RouteKey]string
+		want    ancestor
+	}{
+		"Own": {
+			reason:  "A policy with a refused route of its namespace should be invalid.",
+			refused: map[ir.RouteKey]string{key("default"): "too many"},
+			want:    ancestor{reason: gwapiv1.PolicyReasonInvalid, message: "Requests of default/web are answered 403: too many; use fewer matches, hostnames, rules or routes"},
+		},
+		"Others": {
+			reason:  "A Gateway's policy should stay accepted if routes of others are refused.",
+			refused: map[ir.RouteKey]string{key("b"): "too many", key("a"): "too large", key("c"): "x", key("d"): "x"},
+			want:    ancestor{reason: gwapiv1.PolicyReasonAccepted, message: "The policy has been accepted. Requests of a/web, b/web, c/web and 1 more are answered 403: too large; use fewer matches, hostnames, rules or routes"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			p := policy("p", "", denies("x", under("/1")))
+			p.Refused = tc.refused
+			got := states(ir.NewSnapshot(ir.Contents{Policies: []*ir.RoutePolicy{p}}))[p.Name].ancestors[0]
+			got.ref = gwapiv1.ParentReference{}
+			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(ancestor{})); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}

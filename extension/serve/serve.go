@@ -26,7 +26,7 @@ import (
 )
 
 const (
-	// HookMessage is the greatest size of a hook's message, in bytes: a Gateway has some 800 for
+	// HookMessage is the default limit of a hook's message, in bytes: a Gateway has some 800 for
 	// each route, and its certificates. Envoy Gateway's counterpart is its
 	// extensionManager.maxMessageSize.
 	HookMessage = 256 << 20
@@ -104,7 +104,7 @@ func NewServer(o Options) *Server {
 	opts := []grpc.ServerOption{
 		grpc.Creds(o.Credentials),
 		grpc.MaxRecvMsgSize(cmp.Or(o.MaxMessage, maxMessage)),
-		grpc.MaxSendMsgSize(HookMessage),
+		grpc.MaxSendMsgSize(max(o.MaxMessage, HookMessage)),
 		grpc.MaxHeaderListSize(maxHeaders),
 		grpc.ConnectionTimeout(handshakeTimeout),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing, PermitWithoutStream: true}),

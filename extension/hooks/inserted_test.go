@@ -1,0 +1,92 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package hooks
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/limits"
+)
+
+// TestInserted translates routes of a hostile tenant, whose policy matches 128 headers, and one of
+// another tenant.
+func TestInserted(t *testing.T) {
+	var matches []ir.PolicyMatch
+	for i := range 128 {
+		matches = append(matches, ir.PolicyMatch{Match: ir.Match{Headers: []string{fmt.Sprintf("x=%d", i)}}})
+	}
+	key := ir.RouteKey{Kind: ir.KindHTTPRoute, NamespacedName: nn("hostile", "app")}
+	hostile := policy("p", []ir.PolicyTarget{{Route: ir.KindHTTPRoute, NamespacedName: key.NamespacedName}}, denies("a", matches...))
+	refused := *hostile
+	refused.Refused = map[ir.RouteKey]string{key: "too many"}
+	cases := map[string]struct {
+		reason  string
+		policy  *ir.RoutePolicy
+		routes  int
+		config  int
+		refused int
+	}{
+		"Refused": {
+			reason: "All requests of a route that the index refuses should be denied.",
+			policy: &refused, routes: 3, refused: 3,
+		},
+		"Measured": {
+			reason: "So should those beyond the limit by measure, such as of routes to which much is attached.",
+			policy: hostile, routes: 20, config: 64 << 10, refused: 17,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			in := policed()
+			var routes []*routev3.Route
+			for i := range tc.routes {
+				r := egRoute(fmt.Sprintf("httproute/hostile/app/rule/%d/match/0/www_example_com", i), prefix("/"), to(rule0))
+				r.TypedPerFilterConfig = map[string]*anypb.Any{"large": toAny(wrapperspb.String(strings.Repeat("x", tc.config)))}
+				routes = append(routes, r)
+			}
+			in.Routes[0].VirtualHosts[0].Routes = append(routes, in.Routes[0].GetVirtualHosts()[0].GetRoutes()...)
+			before := proto.Size(in.Routes[0])
+			s := ir.NewSnapshot(ir.Contents{Policies: []*ir.RoutePolicy{tc.policy, policy("victim", toRoute(""), denies("a", under("/admin")))}})
+			out, summary := Translate(s, testSource, in)
+			if summary.Refused != tc.refused {
+				t.Errorf("%s: %d routes are refused, want %d", tc.reason, summary.Refused, tc.refused)
+			}
+			if grown := proto.Size(out.Routes[0]) - before; grown > measured*limits.NamespaceInsertions+64<<10 {
+				t.Errorf("%s: the message grew by %d bytes", tc.reason, grown)
+			}
+			before = 0
+			denied := false
+			for _, r := range out.Routes[0].GetVirtualHosts()[0].GetRoutes() {
+				switch {
+				case strings.HasPrefix(r.GetName(), policyPrefix+"refused/"):
+					before++
+					if r.GetDirectResponse().GetStatus() != 403 || !proto.Equal(r.GetMatch(), prefix("/")) {
+						t.Errorf("%s: %v", tc.reason, r)
+					}
+				case strings.HasPrefix(r.GetName(), policyPrefix+"default/victim/"):
+					denied = true
+				}
+			}
+			if before != tc.refused || !denied {
+				t.Errorf("%s: %d routes deny, want %d; the policy of another tenant applies: %t", tc.reason, before, tc.refused, denied)
+			}
+			if err := validate(out); err != nil {
+				t.Error(err)
+			}
+			want := marshal(t, out)
+			if again, _ := Translate(s, testSource, clone(out)); !slices.Equal(marshal(t, again), want) {
+				t.Errorf("%s: a second translation changes the routes", tc.reason)
+			}
+		})
+	}
+}

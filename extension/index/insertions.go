@@ -1,0 +1,367 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/limits"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
+)
+
+// Policies insert routes into Envoy's configuration: for each match of their rules one before each
+// route that Envoy Gateway makes. So one policy and one route can make a configuration that neither
+// Envoy Gateway nor an Envoy can hold. The insertions estimate the bytes of each HTTPRoute's and
+// GRPCRoute's inserted routes, and refuse routes beyond the limits: package hooks denies all of their
+// requests that policies apply to. The decisions depend on the objects alone, so that all replicas
+// decide alike, and the bytes count for the namespace of the route, whoever wrote the policy.
+
+// Estimates of bytes in Envoy's configuration. A deny has some 200 bytes, and a route of Envoy Gateway
+// some 800.
+const (
+	insertedRoute  = 512
+	insertedClient = 48
+)
+
+// insertions are the estimates, and the refused routes.
+type insertions struct {
+	// policies are the bytes that a policy's rules add to each route, and costs the same by target.
+	policies map[types.NamespacedName]policyCost
+	costs    map[ir.PolicyTarget]int
+
+	routes     map[ir.RouteKey]routeCost
+	namespaces map[string]int
+	gateways   map[types.NamespacedName]int
+
+	// large are the routes beyond the limit of a route.
+	large map[ir.RouteKey]struct{}
+
+	// dirty are the routes whose estimates may have changed; all reports that all may have.
+	dirty map[ir.RouteKey]struct{}
+	all   bool
+
+	// refused are the refused routes with the reasons, and told the policies that have them.
+	refused map[ir.RouteKey]string
+	told    map[types.NamespacedName]struct{}
+}
+
+// A policyCost is what a policy adds to each route of its targets.
+type policyCost struct {
+	targets []ir.PolicyTarget
+	bytes   int
+}
+
+// A routeCost is the estimate of a route, in all and by Gateway.
+type routeCost struct {
+	created  time.Time
+	bytes    int
+	gateways map[types.NamespacedName]int
+}
+
+func newInsertions() *insertions {
+	return &insertions{
+		policies: map[types.NamespacedName]policyCost{}, costs: map[ir.PolicyTarget]int{},
+		routes: map[ir.RouteKey]routeCost{}, namespaces: map[string]int{}, gateways: map[types.NamespacedName]int{},
+		large: map[ir.RouteKey]struct{}{}, dirty: map[ir.RouteKey]struct{}{}, refused: map[ir.RouteKey]string{}, told: map[types.NamespacedName]struct{}{},
+	}
+}
+
+// setPolicy replaces a policy. Nil means that it is gone.
+func (in *insertions) setPolicy(n types.NamespacedName, p *ir.RoutePolicy) {
+	now := policyCost{}
+	if p != nil {
+		for _, t := range p.Targets {
+			now.targets = append(now.targets, t.PolicyTarget)
+		}
+		for _, r := range p.Rules {
+			now.bytes += ruleCost(r)
+		}
+	}
+	was := in.policies[n]
+	if was.bytes == now.bytes && slices.Equal(was.targets, now.targets) {
+		return
+	}
+	in.addPolicy(was, -1)
+	in.addPolicy(now, 1)
+	put(in.policies, n, now, now.bytes == 0)
+}
+
+// addPolicy adds the bytes of a policy to its targets, or removes them.
+func (in *insertions) addPolicy(c policyCost, sign int) {
+	for _, t := range c.targets {
+		if in.costs[t] += sign * c.bytes; in.costs[t] == 0 {
+			delete(in.costs, t)
+		}
+		if t.Route == "" {
+			in.all = true
+			continue
+		}
+		in.dirty[t.RouteKey()] = struct{}{}
+	}
+}
+
+// ruleCost estimates the bytes that a rule adds to each route.
+func ruleCost(r *ir.PolicyRule) int {
+	if r.Problem != "" {
+		return 0
+	}
+	action := insertedRoute
+	for _, c := range []ir.HeaderChange{r.Request, r.Response} {
+		for _, h := range slices.Concat(c.Set, c.Add) {
+			action += len(h.Name) + len(h.Value)
+		}
+		for _, n := range c.Remove {
+			action += len(n)
+		}
+	}
+	out := 0
+	for _, m := range parse.Alternatives(r) {
+		out += action + len(m.Path) + len(m.Method) + insertedClient*len(m.Clients)
+		for _, h := range m.Headers {
+			out += len(h)
+		}
+	}
+	if len(r.Matches) == 0 {
+		return action
+	}
+	return out
+}
+
+// cost estimates the bytes of a route's inserted routes. Envoy Gateway makes a route for each match,
+// hostname and listener; some hostnames are not those of the listener, and none are known of a
+// ListenerSet. Package hooks measures what is inserted.
+func (all *objects) cost(k ir.RouteKey, of *site) routeCost {
+	in := all.insertions
+	out := routeCost{created: of.created, gateways: map[types.NamespacedName]int{}}
+	at := ir.PolicyTarget{Route: k.Kind, NamespacedName: k.NamespacedName}
+	own, count := 0, 0
+	for _, r := range of.made {
+		n := r.matches * of.hosts
+		count += n
+		own += n * in.costs[at]
+		if r.name != "" {
+			named := at
+			named.Section = r.name
+			own += n * in.costs[named]
+		}
+	}
+	for _, p := range of.parents {
+		gateway, listeners := p.NamespacedName, []string{p.Section}
+		g := all.gatewayInfo[gateway]
+		switch {
+		case p.ListenerSet:
+			gateway, listeners = all.listenerSets[gateway], []string{""}
+		case p.Section == "" && g != nil:
+			listeners = g.Sections
+		}
+		whole := ir.PolicyTarget{NamespacedName: gateway}
+		for _, l := range listeners {
+			bytes := own + count*in.costs[whole]
+			if l != "" {
+				bytes += count * in.costs[ir.PolicyTarget{NamespacedName: gateway, Section: l}]
+			}
+			if bytes > 0 {
+				out.gateways[gateway] += bytes
+				out.bytes += bytes
+			}
+		}
+	}
+	return out
+}
+
+// settleInsertions updates the estimates and the refused routes, and reports whether they may have
+// changed.
+func (all *objects) settleInsertions() bool {
+	in := all.insertions
+	if len(in.costs)+len(in.routes) == 0 {
+		clear(in.dirty)
+		in.all = false
+		return false
+	}
+	if in.all {
+		for k := range in.routes {
+			in.dirty[k] = struct{}{}
+		}
+		for k := range all.sites {
+			in.dirty[k] = struct{}{}
+		}
+	}
+	if len(in.dirty) == 0 {
+		return false
+	}
+	for k := range in.dirty {
+		now := routeCost{}
+		if of := all.sites[k]; of != nil {
+			now = all.cost(k, of)
+		}
+		in.setRoute(k, now)
+	}
+	clear(in.dirty)
+	in.all = false
+	in.refused = in.refuse()
+	return true
+}
+
+// setRoute replaces the estimate of a route.
+func (in *insertions) setRoute(k ir.RouteKey, now routeCost) {
+	was := in.routes[k]
+	add(in.namespaces, k.Namespace, now.bytes-was.bytes)
+	for g, n := range was.gateways {
+		add(in.gateways, g, -n)
+	}
+	for g, n := range now.gateways {
+		add(in.gateways, g, n)
+	}
+	put(in.routes, k, now, now.bytes == 0)
+	put(in.large, k, struct{}{}, now.bytes <= limits.RouteInsertions)
+}
+
+// add adds to a sum, and removes one that is zero.
+func add[K comparable](to map[K]int, k K, n int) {
+	if to[k] += n; to[k] == 0 {
+		delete(to, k)
+	}
+}
+
+// refuse returns the routes beyond a limit with the reasons.
+func (in *insertions) refuse() map[ir.RouteKey]string {
+	out := map[ir.RouteKey]string{}
+	for k := range in.large {
+		out[k] = fmt.Sprintf("policies insert more than %s before its routes", limits.Bytes(limits.RouteInsertions))
+	}
+	for n, bytes := range in.namespaces {
+		if bytes > limits.NamespaceInsertions {
+			in.refuseNewest(out, in.routesOf(n), limits.NamespaceInsertions, func(c routeCost) int { return c.bytes },
+				fmt.Sprintf("policies insert more than %s before the routes of namespace %s, and it is among the newest", limits.Bytes(limits.NamespaceInsertions), n))
+		}
+	}
+	for _, g := range slices.SortedFunc(maps.Keys(in.gateways), ir.CompareNames) {
+		if in.gateways[g] > limits.GatewayInsertions {
+			in.refuseAt(out, g)
+		}
+	}
+	return out
+}
+
+// routesOf returns the routes of a namespace, the oldest first.
+func (in *insertions) routesOf(namespace string) []ir.RouteKey {
+	var out []ir.RouteKey
+	for k := range in.routes {
+		if k.Namespace == namespace {
+			out = append(out, k)
+		}
+	}
+	slices.SortFunc(out, func(a, b ir.RouteKey) int {
+		return cmp.Or(in.routes[a].created.Compare(in.routes[b].created), cmp.Compare(a.String(), b.String()), cmp.Compare(a.Kind, b.Kind))
+	})
+	return out
+}
+
+// refuseNewest refuses those routes that exceed a limit together with the ones before them.
+func (in *insertions) refuseNewest(out map[ir.RouteKey]string, routes []ir.RouteKey, limit int, bytesOf func(routeCost) int, reason string) {
+	sum := 0
+	for _, k := range routes {
+		if out[k] != "" {
+			continue
+		}
+		n := bytesOf(in.routes[k])
+		if n > 0 && sum+n > limit {
+			out[k] = reason
+			continue
+		}
+		sum += n
+	}
+}
+
+// refuseAt refuses routes of a Gateway, of the namespaces with the most.
+func (in *insertions) refuseAt(out map[ir.RouteKey]string, g types.NamespacedName) {
+	at := func(c routeCost) int { return c.gateways[g] }
+	sums, total := map[string]int{}, 0
+	for k, c := range in.routes {
+		if out[k] == "" {
+			sums[k.Namespace] += at(c)
+			total += at(c)
+		}
+	}
+	if total <= limits.GatewayInsertions {
+		return
+	}
+	share := shareOf(slices.Sorted(maps.Values(sums)), limits.GatewayInsertions)
+	for n, sum := range sums {
+		if sum > share {
+			in.refuseNewest(out, in.routesOf(n), share, at, fmt.Sprintf("policies insert more than %s before the routes of Gateway %s, namespace %s has the most of it, and it is among the newest there", limits.Bytes(limits.GatewayInsertions), g, n))
+		}
+	}
+}
+
+// shareOf returns the greatest part that each of the sums may have of a limit, so that those below
+// it keep theirs. The sums are sorted.
+func shareOf(sums []int, limit int) int {
+	for i, n := range sums {
+		if share := limit / (len(sums) - i); n > share {
+			return share
+		}
+		limit -= n
+	}
+	return limit
+}
+
+// refuseInsertions sets the refused routes of each policy that applies to them.
+func (s *Store) refuseInsertions(e *edit) {
+	changed, in := s.objects.settleInsertions(), s.objects.insertions
+	if !changed && !e.policies || len(in.refused)+len(in.told) == 0 {
+		return
+	}
+	byGateway := map[types.NamespacedName][]ir.RouteKey{}
+	for k := range in.refused {
+		for g := range in.routes[k].gateways {
+			byGateway[g] = append(byGateway[g], k)
+		}
+	}
+	told := map[types.NamespacedName]struct{}{}
+	for n, of := range in.policies {
+		now := map[ir.RouteKey]string{}
+		for _, t := range of.targets {
+			routes := []ir.RouteKey{t.RouteKey()}
+			if t.Route == "" {
+				routes = byGateway[t.NamespacedName]
+			}
+			for _, k := range routes {
+				if why := in.refused[k]; why != "" {
+					now[k] = why
+				}
+			}
+		}
+		if len(now) > 0 {
+			told[n] = struct{}{}
+			s.tell(e, n, now)
+		}
+	}
+	for n := range in.told {
+		if _, ok := told[n]; !ok {
+			s.tell(e, n, nil)
+		}
+	}
+	in.told = told
+}
+
+// tell sets the refused routes of a policy.
+func (s *Store) tell(e *edit, n types.NamespacedName, refused map[ir.RouteKey]string) {
+	old := e.next.Policies.Get(n)
+	if old == nil || maps.Equal(old.Refused, refused) {
+		return
+	}
+	now := *old
+	now.Refused = refused
+	e.digest(contributor{section: policySection, NamespacedName: n}, policySum(old), policySum(&now))
+	e.policies = true
+	e.next.Policies.Put(e.next, n, &now, false)
+}

@@ -1,0 +1,167 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package index
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/limits"
+)
+
+// denying returns a policy of a target with one rule of so many matches, which need a route each.
+func denying(namespace, name string, target gwapiv1.LocalPolicyTargetReference, matches int) *gatewayv1alpha1.TailscaleRoutePolicy {
+	r := gatewayv1alpha1.RoutePolicyRule{Name: "a", Actions: []gatewayv1alpha1.RoutePolicyAction{{Type: gatewayv1alpha1.ActionDeny}}}
+	for i := range matches {
+		r.Matches = append(r.Matches, gatewayv1alpha1.RoutePolicyMatch{Headers: []gwapiv1.HTTPHeaderMatch{{Name: "x", Value: fmt.Sprintf("%04d", i)}}})
+	}
+	p := &gatewayv1alpha1.TailscaleRoutePolicy{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	p.Spec.TargetRefs = []gwapiv1.LocalPolicyTargetReferenceWithSectionName{{LocalPolicyTargetReference: target}}
+	p.Spec.Rules = []gatewayv1alpha1.RoutePolicyRule{r}
+	return p
+}
+
+func toHTTPRoute(name string) gwapiv1.LocalPolicyTargetReference {
+	return gwapiv1.LocalPolicyTargetReference{Group: gwapiv1.GroupName, Kind: "HTTPRoute", Name: gwapiv1.ObjectName(name)}
+}
+
+// wide returns a route of the Gateway infra/gw of so many rules.
+func wide(namespace string, i, rules int) *gwapiv1.HTTPRoute {
+	r := &gwapiv1.HTTPRoute{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("r%d", i), CreationTimestamp: metav1.NewTime(time.Unix(int64(i), 0))}}
+	ns := gwapiv1.Namespace("infra")
+	r.Spec.ParentRefs = []gwapiv1.ParentReference{{Namespace: &ns, Name: "gw"}}
+	r.Spec.Rules = make([]gwapiv1.HTTPRouteRule, rules)
+	return r
+}
+
+// TestInsertions checks which routes policies may insert routes for, whatever the order of changes.
+func TestInsertions(t *testing.T) {
+	const rules = 16
+	// costs are the estimated bytes for one wide route.
+	const cost = rules * 128 * (insertedRoute + len("x=0000"))
+	tenant := func(namespace string, routes int) []client.Object {
+		var out []client.Object
+		for i := range routes {
+			r := wide(namespace, i, rules)
+			out = append(out, r, denying(namespace, r.Name, toHTTPRoute(r.Name), 128))
+		}
+		return out
+	}
+	tooWide := wide("hostile", 0, 2*rules)
+	cases := map[string]struct {
+		reason string
+		in     []client.Object
+		// want are the numbers of routes by namespace that are served, and refused.
+		want, refused map[string]int
+	}{
+		"Fine": {
+			reason: "Routes within the limits should be served.",
+			in:     tenant("shop", 2),
+			want:   map[string]int{"shop": 2},
+		},
+		"Route": {
+			reason:  "A route beyond its limit should be refused, and no other.",
+			in:      append(tenant("shop", 1), tooWide, denying("hostile", tooWide.Name, toHTTPRoute(tooWide.Name), 128)),
+			want:    map[string]int{"shop": 1},
+			refused: map[string]int{"hostile": 1},
+		},
+		"Namespace": {
+			reason:  "The newest routes of a namespace beyond its limit should be refused.",
+			in:      append(tenant("hostile", 40), tenant("shop", 1)...),
+			want:    map[string]int{"hostile": limits.NamespaceInsertions / cost, "shop": 1},
+			refused: map[string]int{"hostile": 40 - limits.NamespaceInsertions/cost},
+		},
+		"Gateway": {
+			reason: "Beyond the limit of a Gateway, the namespaces with the most should have equal parts.",
+			in: func() []client.Object {
+				out := tenant("shop", 1)
+				for i := range 8 {
+					out = append(out, tenant(fmt.Sprintf("hostile-%d", i), 12)...)
+				}
+				return out
+			}(),
+			want: func() map[string]int {
+				out := map[string]int{"shop": 1}
+				for i := range 8 {
+					out[fmt.Sprintf("hostile-%d", i)] = (limits.GatewayInsertions - cost) / 8 / cost
+				}
+				return out
+			}(),
+			refused: func() map[string]int {
+				out := map[string]int{}
+				for i := range 8 {
+					out[fmt.Sprintf("hostile-%d", i)] = 12 - (limits.GatewayInsertions-cost)/8/cost
+				}
+				return out
+			}(),
+		},
+		"GatewayPolicy": {
+			reason: "The routes of a policy of a Gateway should count for the namespaces of its routes.",
+			in: func() []client.Object {
+				out := []client.Object{denying("infra", "all", gwapiv1.LocalPolicyTargetReference{Group: gwapiv1.GroupName, Kind: "Gateway", Name: "gw"}, 128), wide("shop", 0, 1)}
+				for i := range 40 {
+					out = append(out, wide("hostile", i, rules))
+				}
+				return out
+			}(),
+			want:    map[string]int{"hostile": limits.NamespaceInsertions / cost, "shop": 1},
+			refused: map[string]int{"hostile": 40 - limits.NamespaceInsertions/cost},
+		},
+	}
+	gateway := decode(t, gatewayOf("gw"))[0]
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := NewStore()
+			// The newest routes come first.
+			for i := len(tc.in) - 1; i >= 0; i-- {
+				if err := s.Apply(Change{Object: tc.in[i]}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := s.Apply(Change{Object: gateway}); err != nil {
+				t.Fatal(err)
+			}
+			want, refused := map[string]int{}, map[string]int{}
+			at := types.NamespacedName{Namespace: "infra", Name: "gw"}
+			for _, o := range tc.in {
+				r, ok := o.(*gwapiv1.HTTPRoute)
+				if !ok {
+					continue
+				}
+				k := ir.RouteKey{Kind: ir.KindHTTPRoute, NamespacedName: client.ObjectKeyFromObject(r)}
+				of := want
+				for _, rule := range s.Snapshot().PolicyRules(k, "", at, "http") {
+					if s.Snapshot().Refuses(rule.Policy, k) {
+						of = refused
+					}
+				}
+				of[r.Namespace]++
+			}
+			if tc.refused == nil {
+				tc.refused = map[string]int{}
+			}
+			if diff := cmp.Diff(tc.want, want) + cmp.Diff(tc.refused, refused); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+			for _, o := range tc.in {
+				if err := s.Apply(Change{Object: o, Gone: true}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			in := s.objects.insertions
+			if n := len(in.policies) + len(in.costs) + len(in.routes) + len(in.namespaces) + len(in.gateways) + len(in.large) + len(in.refused) + len(in.told); n > 0 {
+				t.Errorf("%d entries stay after all objects are gone", n)
+			}
+		})
+	}
+}
