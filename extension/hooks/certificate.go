@@ -5,6 +5,7 @@ package hooks
 
 import (
 	"cmp"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -126,19 +127,26 @@ func (t *translation) certificateOf(r Resources) (*ir.ClientCertificate, bool) {
 	return c, c != nil && t.snapshot.KeyPair(c) == nil
 }
 
-// withSecrets appends the secrets that clusters present, sorted by name, after all others. A secret
-// that an earlier run added stays while a cluster presents it.
+// withSecrets appends the secrets that clusters present or trust, sorted by name, after all others. A
+// secret that an earlier run added stays while a cluster uses it.
 func (t *translation) withSecrets(r Resources) Resources {
-	was := slices.IndexFunc(r.Secrets, func(s *tlsv3.Secret) bool { return xds.IsCertificate(s.GetName()) })
+	was := slices.IndexFunc(r.Secrets, func(s *tlsv3.Secret) bool { return xds.IsSecret(s.GetName()) })
 	if was < 0 && len(t.secrets) == 0 {
 		return r
 	}
+	used := map[string]bool{}
+	for _, c := range r.Clusters {
+		for _, n := range xds.SecretsOf(c) {
+			used[n] = true
+		}
+	}
+	maps.DeleteFunc(t.secrets, func(n string, _ *tlsv3.Secret) bool { return !used[n] })
 	out := make([]*tlsv3.Secret, 0, len(r.Secrets)+len(t.secrets))
 	for _, s := range r.Secrets {
 		switch {
-		case !xds.IsCertificate(s.GetName()):
+		case !xds.IsSecret(s.GetName()):
 			out = append(out, s)
-		case t.secrets[s.GetName()] == nil && slices.ContainsFunc(r.Clusters, func(c *clusterv3.Cluster) bool { return xds.Presents(c, s.GetName()) }):
+		case t.secrets[s.GetName()] == nil && used[s.GetName()]:
 			t.secrets[s.GetName()] = s
 		}
 	}
@@ -149,6 +157,13 @@ func (t *translation) withSecrets(r Resources) Resources {
 	slices.SortFunc(out[first:], func(a, b *tlsv3.Secret) int { return cmp.Compare(a.GetName(), b.GetName()) })
 	r.Secrets = out
 	return r
+}
+
+// trust adds the secrets with the authorities of a target's certificates.
+func (t *translation) trust(s *ir.Shape) {
+	for _, a := range xds.Authorities(s) {
+		t.secrets[a.GetName()] = a
+	}
 }
 
 // find returns the extension's cluster of a name.

@@ -14,11 +14,14 @@ import (
 	"testing"
 
 	pb "github.com/envoyproxy/gateway/proto/extension"
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	tcpproxyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
 	udpproxyv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/udp/udp_proxy/v3"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 )
 
 // An inputCheck compares a message with the answer of a replica.
@@ -100,6 +103,11 @@ func messagesOf(r *pb.PostTranslateModifyRequest) []named {
 	return out
 }
 
+// used reports whether it is the name of a secret of the extension that a cluster of the answer uses.
+func (c *inputCheck) used(name string) bool {
+	return xds.IsSecret(name) && slices.ContainsFunc(c.after.GetClusters(), func(of *clusterv3.Cluster) bool { return slices.Contains(xds.SecretsOf(of), name) })
+}
+
 // echo checks that messages that may not change are returned unchanged and in order. Some listeners
 // of a message share a name.
 func echo[T named](c *inputCheck, kind string, before, after []T, may func(name string) bool) {
@@ -111,7 +119,7 @@ func echo[T named](c *inputCheck, kind string, before, after []T, may func(name 
 		now[n] = after[i]
 		if slices.Contains(was, n) {
 			order = append(order, n)
-		} else if kind != "cluster" {
+		} else if kind != "cluster" && !c.used(after[i].GetName()) {
 			c.Errorf("%s %s is new", kind, n)
 		}
 	}

@@ -212,6 +212,7 @@ func (e *policyApplier) policyCluster(k ir.TargetKey) *clusterv3.Cluster {
 	if err != nil || c.ValidateAll() != nil {
 		return nil
 	}
+	e.trust(&target.Shape)
 	e.policyClusters[name] = c
 	return c
 }

@@ -299,8 +299,11 @@ func (t *translation) candidate(d *decision, p *backendPlan) *candidate {
 		return c
 	}
 	c, err := sharedCluster(t.source, p, d.use.hosts)
-	if err != nil {
+	switch {
+	case err != nil:
 		c = nil
+	case p.target != nil:
+		t.trust(&p.target.Shape)
 	}
 	if cached {
 		t.candidates[v] = c

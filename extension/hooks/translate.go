@@ -113,7 +113,7 @@ type translation struct {
 	// idle clusters are removed, unless another route uses them.
 	idle map[string]bool
 
-	// secrets that clusters present, by name.
+	// secrets that clusters present or trust, by name.
 	secrets map[string]*tlsv3.Secret
 
 	summary Summary
@@ -186,6 +186,9 @@ func (t *translation) own(d *decision) error {
 		c, err := ownCluster(t.source, p)
 		if err != nil {
 			return err
+		}
+		if p.target != nil {
+			t.trust(&p.target.Shape)
 		}
 		made[p] = c
 	}

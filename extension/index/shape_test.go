@@ -30,11 +30,27 @@ spec:
   targetRefs: [{group: gateway.tailscale.com, kind: TailscaleServices, name: web, sectionName: "80"}]
   validation: {hostname: port.example.com, caCertificateRefs: [{group: "", kind: ConfigMap, name: ca}]}
 `
-	configMapCA = `
+	// certificateCA is the certificate of an authority, whose key nobody has.
+	certificateCA = `-----BEGIN CERTIFICATE-----
+MIIBQTCB56ADAgECAgEBMAoGCCqGSM49BAMCMA8xDTALBgNVBAMTBHRlc3QwIBcN
+NzAwMTAxMDAwMDAwWhgPMjA5NjEwMDIwNzA2NDBaMA8xDTALBgNVBAMTBHRlc3Qw
+WTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAATUEcFgsDLWHpa0TC3DM3bHFuQriHYw
+LJvFbIQmgiLIpDamWBTmS2DIE2q3JWAM71n+8WmXFO86FLVh/ZGdTv6BozIwMDAP
+BgNVHRMBAf8EBTADAQH/MB0GA1UdDgQWBBTzYscgQOxCck7GVBMXHAIA3NPluTAK
+BggqhkjOPQQDAgNJADBGAiEA8BuEhNNmYJZKK0PqxnLSNHybZ3lszFf0bsl2PT0N
+JVwCIQDa/rqWY9Tml8vdKD8ZiDDPTCp8G5CaAihAWmTnsSNpLA==
+-----END CERTIFICATE-----
+`
+)
+
+// configMapCA is a ConfigMap with the certificate.
+var (
+	certificateInYAML = strings.ReplaceAll(certificateCA, "\n", `\n`)
+	configMapCA       = `
 apiVersion: v1
 kind: ConfigMap
 metadata: {name: ca}
-data: {ca.crt: PEM}
+data: {ca.crt: "` + certificateInYAML + `"}
 `
 )
 
@@ -101,7 +117,7 @@ func TestServicesShape(t *testing.T) {
 		"TLSOfPort": {
 			reason:  "A policy for the port should take precedence over an older one for all ports.",
 			objects: []string{servicesWeb, serviceApp, sliceApp, tlsPolicy, tlsPolicyOfPort, configMapCA},
-			want:    ir.Shape{HealthThreshold: 70, HealthCheck: connect, OutlierDetection: outliers, TLS: &ir.UpstreamTLS{ServerName: "port.example.com", CA: "PEM\n"}},
+			want:    ir.Shape{HealthThreshold: 70, HealthCheck: connect, OutlierDetection: outliers, TLS: &ir.UpstreamTLS{ServerName: "port.example.com", CA: certificateCA}},
 		},
 		"TLSOlder": {
 			reason:  "The older of two policies for all ports should apply.",
@@ -130,6 +146,12 @@ func TestServicesShape(t *testing.T) {
 				strings.ReplaceAll(attachmentWeb, "  ports:", "  dnsName: web.example.ts.net.\n  ports:"), tlsPolicy,
 			},
 			want: ir.Shape{HealthThreshold: 70, HealthCheck: connect, OutlierDetection: outliers, TLS: &ir.UpstreamTLS{ServerName: "web.example.com"}},
+		},
+		"TLSLargeCA": {
+			reason:  "With more certificates than the limit nothing should be sent.",
+			objects: []string{servicesWeb, serviceApp, sliceApp, tlsPolicyOfPort, strings.Replace(configMapCA, certificateInYAML, strings.Repeat("x", 1<<19), 1)},
+			want:    ir.Shape{HealthThreshold: 70, HealthCheck: connect, OutlierDetection: outliers},
+			problem: "names ConfigMap ca, which cannot be used, under ca.crt: it has more than 64 KiB of certificates",
 		},
 		"TLSWithoutCA": {
 			reason:  "Without the CA certificate nothing should be sent, instead of plain text.",

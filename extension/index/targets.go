@@ -28,7 +28,7 @@ type targetObjects struct {
 	kubeServices map[types.NamespacedName]*parse.Service
 	slices       group[*parse.EndpointSlice]
 	tls          [2]group[*gwapiv1.BackendTLSPolicy]
-	configMaps   map[types.NamespacedName]string
+	configMaps   map[types.NamespacedName]parse.Authorities
 
 	// hosts are the addresses of DNS names.
 	hosts map[string][]string
@@ -64,7 +64,7 @@ func newTargetObjects() targetObjects {
 		kubeServices: map[types.NamespacedName]*parse.Service{},
 		slices:       group[*parse.EndpointSlice]{},
 		tls:          [2]group[*gwapiv1.BackendTLSPolicy]{{}, {}},
-		configMaps:   map[types.NamespacedName]string{},
+		configMaps:   map[types.NamespacedName]parse.Authorities{},
 		hosts:        map[string][]string{},
 		offline:      map[types.NamespacedName]map[string]bool{},
 		owners:       newOwners(),
@@ -101,7 +101,7 @@ func (all *objects) putTarget(in *input, p *pending) (bool, error) {
 		putGrouped(all, p, all.slices, refSlices, n, parse.ParseEndpointSlice(o, refused), in.Gone || s == "", ir.Sibling(n, s))
 		all.claim(grouped{kind: refSlices, NamespacedName: n}, ir.Sibling(n, s), unlessGone(in.Gone, addressesOfSlice(o)), p)
 	case *corev1.ConfigMap:
-		put(all.configMaps, n, o.Data[parse.CAKey], in.Gone)
+		put(all.configMaps, n, parse.ParseAuthorities(o.Data[parse.CAKey]), in.Gone)
 		p.ref(refConfigMap, n)
 	case *gwapiv1.BackendTLSPolicy:
 		all.putTLSPolicy(o, in, p)

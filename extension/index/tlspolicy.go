@@ -79,18 +79,23 @@ func (v *view) upstreamTLS(p *gwapiv1.BackendTLSPolicy) (*ir.UpstreamTLS, string
 		}
 		out.AltNames = append(out.AltNames, ir.AltName{Value: string(n.Hostname)})
 	}
+	var trusted []parse.Authorities
 	for _, r := range val.CACertificateRefs {
 		if r.Group != "" || r.Kind != parse.KindConfigMap {
 			return nil, name + " has a certificate that is not in a ConfigMap; put it into one, with the key " + parse.CAKey
 		}
-		ca := v.configMaps[v.lookup(refConfigMap, types.NamespacedName{Namespace: p.Namespace, Name: string(r.Name)})]
-		if ca == "" {
-			return nil, name + " names ConfigMap " + string(r.Name) + ", which has no key " + parse.CAKey + "; add it"
+		ca, ok := v.configMaps[v.lookup(refConfigMap, types.NamespacedName{Namespace: p.Namespace, Name: string(r.Name)})]
+		if !ok {
+			ca = parse.ParseAuthorities("")
 		}
-		out.CA += ca
-		if ca[len(ca)-1] != '\n' {
-			out.CA += "\n"
+		if ca.Problem != "" {
+			return nil, name + " names ConfigMap " + string(r.Name) + ", which " + ca.Problem
 		}
+		trusted = append(trusted, ca)
+	}
+	var problem string
+	if out.CA, problem = parse.JoinAuthorities(trusted...); problem != "" {
+		return nil, name + " names ConfigMaps that cannot be used " + problem
 	}
 	if out.CA == "" && ptr.Deref(val.WellKnownCACertificates, "") != gwapiv1.WellKnownCACertificatesSystem {
 		return nil, name + " has neither caCertificateRefs nor wellKnownCACertificates System; set one"

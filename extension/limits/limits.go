@@ -36,6 +36,9 @@ const (
 	RouteInsertions     = 2 << 20
 	NamespaceInsertions = 16 << 20
 	GatewayInsertions   = 64 << 20
+
+	// Authorities are the bytes of the certificates that a BackendTLSPolicy trusts.
+	Authorities = 64 << 10
 )
 
 // Bytes returns a number of bytes for people.
@@ -108,6 +111,11 @@ func Table() []Limit {
 			Name: "GatewayInsertions", What: "the same for all routes of a Gateway", Value: Bytes(GatewayInsertions),
 			Beyond: "the same for the newest routes of the namespaces with the most",
 			Test:   "TestInsertions", Package: "extension/index",
+		},
+		{
+			Name: "Authorities", What: "bytes of the certificates that a BackendTLSPolicy for one of our kinds trusts", Value: fmt.Sprintf("%d KiB", Authorities>>10),
+			Beyond: "requests are answered 503, and the target's problem says why",
+			Test:   "TestAuthorities", Package: "extension/parse",
 		},
 	}
 }

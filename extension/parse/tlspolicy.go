@@ -3,8 +3,102 @@
 
 package parse
 
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"strings"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/limits"
+)
+
 // Keys of a BackendTLSPolicy's certificates.
 const (
 	CAKey         = "ca.crt"
 	KindConfigMap = "ConfigMap"
 )
+
+// maxText is the number of times by which a bundle may exceed the limit of its certificates, by
+// comments and by duplicates.
+const maxText = 4
+
+// An Authorities are the certificates of a ConfigMap that Envoy trusts.
+type Authorities struct {
+	// Certificates in PEM, each once, in their order.
+	Certificates []string
+
+	// Problem says why they cannot be used, and is empty if they can. It is shown to people.
+	Problem string
+}
+
+// ParseAuthorities parses the certificates of a ConfigMap. Envoy would refuse clusters of others
+// together with one that has invalid certificates, and a copy goes to each Envoy: it gets nothing
+// that was not parsed.
+func ParseAuthorities(text string) Authorities {
+	if text == "" {
+		return Authorities{Problem: "has no key " + CAKey + "; add it"}
+	}
+	all, err := certificates(text)
+	if err != nil {
+		return Authorities{Problem: "cannot be used, under " + CAKey + ": " + err.Error()}
+	}
+	return Authorities{Certificates: all}
+}
+
+func certificates(text string) ([]string, error) {
+	if len(text) > maxText*limits.Authorities {
+		return nil, errTooLarge()
+	}
+	var out []string
+	seen, size := map[string]bool{}, 0
+	for b, rest := pem.Decode([]byte(text)); b != nil; b, rest = pem.Decode(rest) {
+		if b.Type != "CERTIFICATE" {
+			continue
+		}
+		if _, err := x509.ParseCertificate(b.Bytes); err != nil {
+			return nil, errors.New("it has a certificate that cannot be parsed; correct or remove it")
+		}
+		c := string(pem.EncodeToMemory(&pem.Block{Type: b.Type, Bytes: b.Bytes}))
+		if seen[c] {
+			continue
+		}
+		seen[c] = true
+		if size += len(c); size > limits.Authorities {
+			return nil, errTooLarge()
+		}
+		out = append(out, c)
+	}
+	if len(out) == 0 {
+		return nil, errors.New("it has no certificate in PEM; add one")
+	}
+	return out, nil
+}
+
+// errTooLarge returns the error for more certificates than the limit.
+func errTooLarge() error {
+	return errors.Errorf("it has more than %d KiB of certificates; leave only the authorities that sign the backends' certificates, or use wellKnownCACertificates System", limits.Authorities>>10)
+}
+
+// JoinAuthorities returns the certificates of several ConfigMaps, each once, or the reason why they
+// are too many.
+func JoinAuthorities(all ...Authorities) (ca, problem string) {
+	if len(all) == 1 && len(all[0].Certificates) == 1 {
+		return all[0].Certificates[0], ""
+	}
+	var out strings.Builder
+	seen := map[string]bool{}
+	for _, a := range all {
+		for _, c := range a.Certificates {
+			if seen[c] {
+				continue
+			}
+			seen[c] = true
+			out.WriteString(c)
+		}
+	}
+	if out.Len() > limits.Authorities {
+		return "", "together: " + errTooLarge().Error()
+	}
+	return out.String(), ""
+}

@@ -4,9 +4,6 @@
 package xds
 
 import (
-	"slices"
-	"strings"
-
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
@@ -27,9 +24,6 @@ const (
 	withheldKey = "tailscale-gateway.withheld"
 )
 
-// IsCertificate reports whether a secret has the name of a client certificate of this package.
-func IsCertificate(name string) bool { return strings.HasPrefix(name, certificatePrefix) }
-
 // CertificateName returns the name of Envoy's secret for a Kubernetes Secret.
 func CertificateName(n types.NamespacedName) string {
 	return certificatePrefix + n.Namespace + "/" + n.Name
@@ -46,13 +40,29 @@ func Certificate(n types.NamespacedName, p *ir.KeyPair) *tlsv3.Secret {
 	}}}
 }
 
-// Presents reports whether a cluster presents the certificate of a secret.
-func Presents(c *clusterv3.Cluster, secret string) bool {
-	presents := false
-	_, err := editTLS(proto.CloneOf(c.GetTransportSocket()), func(t *tlsv3.UpstreamTlsContext) {
-		presents = slices.ContainsFunc(t.GetCommonTlsContext().GetTlsCertificateSdsSecretConfigs(), func(s *tlsv3.SdsSecretConfig) bool { return s.GetName() == secret })
-	})
-	return presents && err == nil
+// SecretsOf returns the names of the secrets whose certificates a cluster presents or trusts.
+func SecretsOf(c *clusterv3.Cluster) []string {
+	sockets := []*corev3.TransportSocket{c.GetTransportSocket()}
+	for _, m := range c.GetTransportSocketMatches() {
+		sockets = append(sockets, m.GetTransportSocket())
+	}
+	var out []string
+	for _, s := range sockets {
+		if s == nil {
+			continue
+		}
+		// A socket that cannot be read names no secret of this package.
+		_, _ = editTLS(proto.CloneOf(s), func(t *tlsv3.UpstreamTlsContext) {
+			of := t.GetCommonTlsContext()
+			if n := of.GetCombinedValidationContext().GetValidationContextSdsSecretConfig().GetName(); n != "" {
+				out = append(out, n)
+			}
+			for _, s := range of.GetTlsCertificateSdsSecretConfigs() {
+				out = append(out, s.GetName())
+			}
+		})
+	}
+	return out
 }
 
 // Withhold returns a cluster without endpoints, whose requests are answered with 503. The original
@@ -95,13 +105,7 @@ func Present(c *clusterv3.Cluster, name, secret string) (*clusterv3.Cluster, err
 				t.CommonTlsContext = &tlsv3.CommonTlsContext{}
 			}
 			t.CommonTlsContext.TlsCertificates = nil
-			t.CommonTlsContext.TlsCertificateSdsSecretConfigs = []*tlsv3.SdsSecretConfig{{
-				Name: secret,
-				SdsConfig: &corev3.ConfigSource{
-					ResourceApiVersion:    corev3.ApiVersion_V3,
-					ConfigSourceSpecifier: &corev3.ConfigSource_Ads{Ads: &corev3.AggregatedConfigSource{}},
-				},
-			}}
+			t.CommonTlsContext.TlsCertificateSdsSecretConfigs = []*tlsv3.SdsSecretConfig{sdsSecret(secret)}
 		})
 		if !ok || err != nil {
 			return nil, err

@@ -4,6 +4,7 @@
 package xds
 
 import (
+	"slices"
 	"testing"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -89,7 +90,7 @@ transportSocket:
 			if err != nil {
 				t.Fatal(err)
 			}
-			if presents := made != nil && Presents(made, "secret"); presents == tc.plain {
+			if presents := made != nil && slices.Contains(SecretsOf(made), "secret"); presents == tc.plain {
 				t.Errorf("\n%s\nPresent(...): presents a certificate: %t", tc.reason, presents)
 			}
 		})

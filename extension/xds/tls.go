@@ -64,25 +64,25 @@ func remoteMark() *structpb.Struct {
 
 // tlsSocket returns a socket with these TLS settings.
 func tlsSocket(t *ir.UpstreamTLS) (*corev3.TransportSocket, error) {
-	validation := &tlsv3.CertificateValidationContext{
-		TrustedCa:                 &corev3.DataSource{Specifier: &corev3.DataSource_Filename{Filename: systemRoots}},
-		MatchTypedSubjectAltNames: altNames(t),
-	}
-	if t.CA != "" {
-		validation.TrustedCa = &corev3.DataSource{Specifier: &corev3.DataSource_InlineString{InlineString: t.CA}}
-	}
-	a, err := packAny(&tlsv3.UpstreamTlsContext{
-		Sni: t.ServerName,
-		CommonTlsContext: &tlsv3.CommonTlsContext{
-			// Envoy's default for clients ends at 1.2. These are Envoy Gateway's
-			// (envoyproxy/gateway internal/gatewayapi/backendtlspolicy.go).
-			TlsParams: &tlsv3.TlsParameters{
-				TlsMinimumProtocolVersion: tlsv3.TlsParameters_TLSv1_2,
-				TlsMaximumProtocolVersion: tlsv3.TlsParameters_TLSv1_3,
-			},
-			ValidationContextType: &tlsv3.CommonTlsContext_ValidationContext{ValidationContext: validation},
+	validation := &tlsv3.CertificateValidationContext{MatchTypedSubjectAltNames: altNames(t)}
+	common := &tlsv3.CommonTlsContext{
+		// Envoy's default for clients ends at 1.2. These are Envoy Gateway's
+		// (envoyproxy/gateway internal/gatewayapi/backendtlspolicy.go).
+		TlsParams: &tlsv3.TlsParameters{
+			TlsMinimumProtocolVersion: tlsv3.TlsParameters_TLSv1_2,
+			TlsMaximumProtocolVersion: tlsv3.TlsParameters_TLSv1_3,
 		},
-	})
+	}
+	if t.CA == "" {
+		validation.TrustedCa = &corev3.DataSource{Specifier: &corev3.DataSource_Filename{Filename: systemRoots}}
+		common.ValidationContextType = &tlsv3.CommonTlsContext_ValidationContext{ValidationContext: validation}
+	} else {
+		common.ValidationContextType = &tlsv3.CommonTlsContext_CombinedValidationContext{CombinedValidationContext: &tlsv3.CommonTlsContext_CombinedCertificateValidationContext{
+			DefaultValidationContext:         validation,
+			ValidationContextSdsSecretConfig: sdsSecret(authorityName(t.CA)),
+		}}
+	}
+	a, err := packAny(&tlsv3.UpstreamTlsContext{Sni: t.ServerName, CommonTlsContext: common})
 	return &corev3.TransportSocket{
 		Name:       "envoy.transport_sockets.tls",
 		ConfigType: &corev3.TransportSocket_TypedConfig{TypedConfig: a},

@@ -4,6 +4,7 @@
 package xds
 
 import (
+	"slices"
 	"testing"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -31,6 +32,9 @@ func TestSpeakTLS(t *testing.T) {
 		ca     *corev3.DataSource
 		names  []string
 		http   *httpv3.HttpProtocolOptions
+
+		// secret reports that the authorities are in a secret.
+		secret bool
 	}{
 		"Name": {
 			reason: "Envoy should request the server's name, and verify it by the system's authorities.",
@@ -43,7 +47,7 @@ func TestSpeakTLS(t *testing.T) {
 			reason: "A bundle should replace the system's authorities.",
 			tls:    &ir.UpstreamTLS{ServerName: "api.example.com", CA: "PEM"},
 			sni:    "api.example.com",
-			ca:     &corev3.DataSource{Specifier: &corev3.DataSource_InlineString{InlineString: "PEM"}},
+			secret: true,
 			names:  []string{"DNS api.example.com"},
 		},
 		"AltNames": {
@@ -74,6 +78,13 @@ func TestSpeakTLS(t *testing.T) {
 				t.Fatal(err)
 			}
 			v := got.GetCommonTlsContext().GetValidationContext()
+			if of := got.GetCommonTlsContext().GetCombinedValidationContext(); of != nil {
+				v = of.GetDefaultValidationContext()
+			}
+			secrets := Authorities(&ir.Shape{TLS: tc.tls})
+			if (len(secrets) == 1) != tc.secret || len(secrets) == 1 && (!slices.Contains(SecretsOf(c), secrets[0].GetName()) || secrets[0].GetValidationContext().GetTrustedCa().GetInlineString() != tc.tls.CA) {
+				t.Errorf("%s\nsecrets: %v, of cluster %v", tc.reason, secrets, c)
+			}
 			if diff := cmp.Diff(tc.ca, v.GetTrustedCa(), protocmp.Transform()); diff != "" {
 				t.Errorf("%s\ncertificates: -want, +got\n%s", tc.reason, diff)
 			}
