@@ -44,7 +44,7 @@ func TestReportKeeps(t *testing.T) {
 		want    []tailnetv1alpha1.ReportedRoute
 		omitted tailnetv1alpha1.ReportedOmissions
 	}{
-		"Same":     {reason: "What was reported fits.", routes: served, want: served},
+		"Same":     {reason: "An earlier report fits.", routes: served, want: served},
 		"Newcomer": {reason: "A newcomer that is first by name removes no other.", routes: append(heavy("a", 1, 12), served...), want: served, omitted: tailnetv1alpha1.ReportedOmissions{Routes: 1}},
 		"Growth":   {reason: "A route that grows too much keeps what it had.", routes: grown, want: served, omitted: tailnetv1alpha1.ReportedOmissions{TruncatedRoutes: 1}},
 	}

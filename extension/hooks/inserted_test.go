@@ -54,7 +54,7 @@ func TestInserted(t *testing.T) {
 				r.TypedPerFilterConfig = map[string]*anypb.Any{"large": toAny(wrapperspb.String(strings.Repeat("x", tc.config)))}
 				routes = append(routes, r)
 			}
-			in.Routes[0].VirtualHosts[0].Routes = append(routes, in.Routes[0].GetVirtualHosts()[0].GetRoutes()...)
+			in.Routes[0].VirtualHosts[0].Routes = slices.Concat(routes, in.Routes[0].GetVirtualHosts()[0].GetRoutes())
 			before := proto.Size(in.Routes[0])
 			s := ir.NewSnapshot(ir.Contents{Policies: []*ir.RoutePolicy{tc.policy, policy("victim", toRoute(""), denies("a", under("/admin")))}})
 			out, summary := Translate(s, testSource, in)

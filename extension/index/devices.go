@@ -28,8 +28,8 @@ func (all *objects) putDiscovery(o *tailnetv1alpha1.Discovery, n types.Namespace
 const deniesUnknown = "until all are known, the rule denies every client that meets its other conditions"
 
 // findDevices sets the clients of the policy's matches to the addresses of the devices that
-// they select. While not all of these are known, a Deny rule denies whoever meets the other
-// conditions: a client may be one of the devices.
+// they select. While not all of these are known, a Deny rule denies every client that meets
+// the other conditions: the client may be one of the devices.
 func (all *objects) findDevices(p *ir.RoutePolicy) {
 	p.Notices, p.Devices = map[string]string{}, map[string]int32{}
 	for i, r := range p.Rules {

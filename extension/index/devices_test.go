@@ -129,8 +129,8 @@ func TestDevicesOfSeveralMatches(t *testing.T) {
 	}
 }
 
-// TestDenyUnknownDevices checks that a Deny rule denies whoever may be one of its devices while
-// not all of them are known.
+// TestDenyUnknownDevices checks that a Deny rule denies every client that may be one of its
+// devices while not all of them are known.
 func TestDenyUnknownDevices(t *testing.T) {
 	ranges := []netip.Prefix{netip.MustParsePrefix("100.64.0.0/24")}
 	found := []netip.Prefix{netip.MustParsePrefix("100.64.0.7/32")}

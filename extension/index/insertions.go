@@ -22,7 +22,7 @@ import (
 // Envoy Gateway nor an Envoy can hold. The insertions estimate the bytes of each HTTPRoute's and
 // GRPCRoute's inserted routes, and refuse routes beyond the limits: package hooks denies all of their
 // requests that policies apply to. The decisions depend on the objects alone, so that all replicas
-// decide alike, and the bytes count for the namespace of the route, whoever wrote the policy.
+// decide alike, and the bytes count for the namespace of the route, not of the policy.
 
 // Estimates of bytes in Envoy's configuration. A deny has some 200 bytes, and a route of Envoy Gateway
 // some 800.
@@ -48,9 +48,9 @@ type insertions struct {
 	dirty map[ir.RouteKey]struct{}
 	all   bool
 
-	// refused are the refused routes with the reasons, and told the policies that have them.
-	refused map[ir.RouteKey]string
-	told    map[types.NamespacedName]struct{}
+	// refused are the refused routes with the reasons, and reported the policies that report them.
+	refused  map[ir.RouteKey]string
+	reported map[types.NamespacedName]struct{}
 }
 
 // A policyCost is what a policy adds to each route of its targets.
@@ -70,7 +70,7 @@ func newInsertions() *insertions {
 	return &insertions{
 		policies: map[types.NamespacedName]policyCost{}, costs: map[ir.PolicyTarget]int{},
 		routes: map[ir.RouteKey]routeCost{}, namespaces: map[string]int{}, gateways: map[types.NamespacedName]int{},
-		large: map[ir.RouteKey]struct{}{}, dirty: map[ir.RouteKey]struct{}{}, refused: map[ir.RouteKey]string{}, told: map[types.NamespacedName]struct{}{},
+		large: map[ir.RouteKey]struct{}{}, dirty: map[ir.RouteKey]struct{}{}, refused: map[ir.RouteKey]string{}, reported: map[types.NamespacedName]struct{}{},
 	}
 }
 
@@ -317,7 +317,7 @@ func shareOf(sums []int, limit int) int {
 // refuseInsertions sets the refused routes of each policy that applies to them.
 func (s *Store) refuseInsertions(e *edit) {
 	changed, in := s.objects.settleInsertions(), s.objects.insertions
-	if !changed && !e.policies || len(in.refused)+len(in.told) == 0 {
+	if !changed && !e.policies || len(in.refused)+len(in.reported) == 0 {
 		return
 	}
 	byGateway := map[types.NamespacedName][]ir.RouteKey{}
@@ -326,7 +326,7 @@ func (s *Store) refuseInsertions(e *edit) {
 			byGateway[g] = append(byGateway[g], k)
 		}
 	}
-	told := map[types.NamespacedName]struct{}{}
+	reported := map[types.NamespacedName]struct{}{}
 	for n, of := range in.policies {
 		now := map[ir.RouteKey]string{}
 		for _, t := range of.targets {
@@ -341,20 +341,20 @@ func (s *Store) refuseInsertions(e *edit) {
 			}
 		}
 		if len(now) > 0 {
-			told[n] = struct{}{}
-			s.tell(e, n, now)
+			reported[n] = struct{}{}
+			s.reportRefused(e, n, now)
 		}
 	}
-	for n := range in.told {
-		if _, ok := told[n]; !ok {
-			s.tell(e, n, nil)
+	for n := range in.reported {
+		if _, ok := reported[n]; !ok {
+			s.reportRefused(e, n, nil)
 		}
 	}
-	in.told = told
+	in.reported = reported
 }
 
-// tell sets the refused routes of a policy.
-func (s *Store) tell(e *edit, n types.NamespacedName, refused map[ir.RouteKey]string) {
+// reportRefused sets the refused routes of a policy.
+func (s *Store) reportRefused(e *edit, n types.NamespacedName, refused map[ir.RouteKey]string) {
 	old := e.next.Policies.Get(n)
 	if old == nil || maps.Equal(old.Refused, refused) {
 		return

@@ -159,7 +159,7 @@ func TestInsertions(t *testing.T) {
 				}
 			}
 			in := s.objects.insertions
-			if n := len(in.policies) + len(in.costs) + len(in.routes) + len(in.namespaces) + len(in.gateways) + len(in.large) + len(in.refused) + len(in.told); n > 0 {
+			if n := len(in.policies) + len(in.costs) + len(in.routes) + len(in.namespaces) + len(in.gateways) + len(in.large) + len(in.refused) + len(in.reported); n > 0 {
 				t.Errorf("%d entries stay after all objects are gone", n)
 			}
 		})

@@ -5,6 +5,7 @@ package index
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -55,9 +56,9 @@ func TestSecretShares(t *testing.T) {
 			want := func(namespace string, at, first, last int) {
 				w := secretWant{created: time.Unix(int64(at), 0)}
 				for i := first; i < last; i++ {
-					w.secrets = append(w.secrets, types.NamespacedName{Namespace: namespace, Name: fmt.Sprint(i)})
+					w.secrets = append(w.secrets, types.NamespacedName{Namespace: namespace, Name: strconv.Itoa(i)})
 				}
-				c := contributor{section: policySection, NamespacedName: types.NamespacedName{Namespace: namespace, Name: fmt.Sprint(-at)}}
+				c := contributor{section: policySection, NamespacedName: types.NamespacedName{Namespace: namespace, Name: strconv.Itoa(-at)}}
 				s.set(c, w)
 				// A state in between should leave no trace.
 				s.settle()
@@ -71,7 +72,7 @@ func TestSecretShares(t *testing.T) {
 			for n, share := range s.shares {
 				got[n] = len(share.admitted)
 				for i := range got[n] {
-					if !s.admits(n, types.NamespacedName{Namespace: n, Name: fmt.Sprint(i)}) {
+					if !s.admits(n, types.NamespacedName{Namespace: n, Name: strconv.Itoa(i)}) {
 						t.Errorf("%s: Secret %d of an older policy is not admitted", n, i)
 					}
 				}

@@ -26,16 +26,22 @@ const (
 	LookupSlots = 64
 
 	// Secrets is the number of Secrets with client certificates that are watched for policies, and
-	// again for Gateways. NamespaceSecrets is the part of it that the policies, or the Gateways, of one
-	// namespace may name.
-	Secrets          = 1024
+	// again for Gateways.
+	Secrets = 1024
+
+	// NamespaceSecrets is the part of Secrets that the policies, or the Gateways, of one namespace may
+	// name.
 	NamespaceSecrets = 64
 
-	// RouteInsertions, NamespaceInsertions and GatewayInsertions are the estimated bytes of the routes
-	// that policies insert before those of an HTTPRoute or GRPCRoute, of a namespace, and of a Gateway.
-	RouteInsertions     = 2 << 20
+	// RouteInsertions are the estimated bytes of the routes that policies insert before those of an
+	// HTTPRoute or GRPCRoute.
+	RouteInsertions = 2 << 20
+
+	// NamespaceInsertions are the estimated bytes of inserted routes for the routes of a namespace.
 	NamespaceInsertions = 16 << 20
-	GatewayInsertions   = 64 << 20
+
+	// GatewayInsertions are the estimated bytes of inserted routes for the routes of a Gateway.
+	GatewayInsertions = 64 << 20
 
 	// Authorities are the bytes of the certificates that a BackendTLSPolicy trusts.
 	Authorities = 64 << 10

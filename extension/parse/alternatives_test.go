@@ -23,7 +23,7 @@ func TestAlternatives(t *testing.T) {
 		fn(&m)
 		return m
 	}
-	admin, root, any := path("PathPrefix", "/admin"), path("Exact", "/root"), path("PathPrefix", "/")
+	admin, root, every := path("PathPrefix", "/admin"), path("Exact", "/root"), path("PathPrefix", "/")
 	post := with(root, func(m *ir.PolicyMatch) { m.Method = "POST" })
 	nobody := with(root, func(m *ir.PolicyMatch) { m.Clients = []netip.Prefix{} })
 	named := with(root, func(m *ir.PolicyMatch) { m.NamesOnly = true })
@@ -38,7 +38,7 @@ func TestAlternatives(t *testing.T) {
 	}{
 		"None":  {reason: "A rule without matches should keep none.", want: nil},
 		"Paths": {reason: "Matches that differ in their paths should become one.", matches: []ir.PolicyMatch{admin, root, path("RegularExpression", "/[0-9]+|/x")}, want: []int{0}, yes: []string{"/admin", "/admin/x", "/admin?a=b", "/root", "/root?a", "/12", "/x?y"}, no: []string{"/administrator", "/root/x", "/rootx", "/12/", "/xy", "/"}},
-		"All":   {reason: "One of all paths should match all.", matches: []ir.PolicyMatch{admin, any}, want: []int{0}, yes: []string{"/", "/x"}},
+		"All":   {reason: "One of all paths should match all.", matches: []ir.PolicyMatch{admin, every}, want: []int{0}, yes: []string{"/", "/x"}},
 		"Other": {reason: "Matches with other conditions should stay.", matches: []ir.PolicyMatch{admin, post, nobody, named, root}, want: []int{0, 1, 2, 3, 4}, yes: []string{"/admin"}, no: []string{"/root"}},
 		"Runs":  {reason: "Only matches that follow each other should become one: the order may matter.", matches: []ir.PolicyMatch{admin, root, post, admin}, want: []int{0, 2, 3}, yes: []string{"/root"}},
 		"Limit": {reason: "A rate limit should count the requests of each match.", matches: []ir.PolicyMatch{admin, root}, limit: &ir.RateLimit{Requests: 1, Per: time.Second}, want: []int{0, 1}},

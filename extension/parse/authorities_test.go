@@ -61,13 +61,14 @@ func TestAuthorities(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			var all []Authorities
-			problem := ""
+			var problems strings.Builder
 			for _, text := range tc.texts {
 				a := ParseAuthorities(text)
-				problem += a.Problem
+				problems.WriteString(a.Problem)
 				all = append(all, a)
 			}
 			got := ""
+			problem := problems.String()
 			if problem == "" {
 				got, problem = JoinAuthorities(all...)
 			}

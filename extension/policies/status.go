@@ -224,7 +224,7 @@ func refusedRoutes(p *ir.RoutePolicy) (message string, own bool) {
 	})
 	names := make([]string, 0, maxRefused)
 	for _, k := range routes[:min(len(routes), maxRefused)] {
-		names = append(names, k.NamespacedName.String())
+		names = append(names, k.String())
 	}
 	more := ""
 	if n := len(routes) - len(names); n > 0 {

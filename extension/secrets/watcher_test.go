@@ -5,8 +5,8 @@ package secrets
 
 import (
 	"context"
-	"fmt"
 	"runtime"
+	"strconv"
 	"sync"
 	"testing"
 
@@ -40,7 +40,7 @@ func TestWatchCost(t *testing.T) {
 	const count, most = 200, 2
 	a := &absent{known: map[types.NamespacedName]bool{}}
 	for i := range count {
-		a.wanted = append(a.wanted, types.NamespacedName{Namespace: "shop", Name: fmt.Sprint(i)})
+		a.wanted = append(a.wanted, types.NamespacedName{Namespace: "shop", Name: strconv.Itoa(i)})
 	}
 	kube := fake.NewClientset()
 	before := runtime.NumGoroutine()

@@ -19,7 +19,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/zone"
 )
 
-// reported returns the report of a route with a port, hostnames and a creation time.
+// reportedRoute returns the report of a route with a port, hostnames and a creation time.
 func reportedRoute(namespace, name string, hour int, hosts ...string) tailnetv1alpha1.ReportedRoute {
 	at := metav1.Date(2026, 11, 1+hour/24, hour%24, 0, 0, 0, time.UTC)
 	return tailnetv1alpha1.ReportedRoute{Kind: "HTTPRoute", Namespace: namespace, Name: name, Created: &at, Ports: []int32{80}, Hostnames: hosts}

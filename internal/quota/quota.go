@@ -5,9 +5,9 @@
 // that know the same objects decide alike. Every list that is cut at a limit uses it, except lists
 // that only people read, which TestCuts names.
 //
-// What serves stays, and is never removed for a newcomer. Newcomers, and then the growth of what
-// serves, get what is left: the oldest first. They leave a quarter of it to other owners, so that no
-// namespace alone uses up a limit.
+// Items that serve stay, and are never removed for a newcomer. Newcomers, and then the growth of
+// items that serve, get the rest: the oldest first. They leave a quarter of it to other owners, so
+// that no namespace alone uses up a limit.
 package quota
 
 import (

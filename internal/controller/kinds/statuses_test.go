@@ -48,7 +48,7 @@ func TestCleanStatuses(t *testing.T) {
 		patch  bool
 	}{
 		"Machine": {reason: "All conditions of a managed resource are cleaned.", o: machine, set: func(at metav1.Time) { machine.Status.Conditions = conditionsAt(dirty, at) }, get: func() []xpv2.Condition { return machine.Status.Conditions }},
-		"Config":  {reason: "So are those of a kind with a controller of its own.", o: config, set: func(at metav1.Time) { config.Status.Conditions = conditionsAt(dirty, at) }, get: func() []xpv2.Condition { return config.Status.Conditions }},
+		"Config":  {reason: "So are those of a kind with a separate controller.", o: config, set: func(at metav1.Time) { config.Status.Conditions = conditionsAt(dirty, at) }, get: func() []xpv2.Condition { return config.Status.Conditions }},
 		"Patch":   {reason: "A patch is cleaned as well.", o: machine, patch: true, set: func(at metav1.Time) { machine.Status.Conditions = conditionsAt(dirty, at) }, get: func() []xpv2.Condition { return machine.Status.Conditions }},
 	} {
 		t.Run(name, func(t *testing.T) {
