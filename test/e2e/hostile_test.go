@@ -77,6 +77,18 @@ kind: RoleBinding
 metadata: {name: slices, namespace: mallory}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: slices}
 subjects: [{kind: User, name: edit-tenant}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: client, namespace: mallory}
+rules:
+- {apiGroups: [""], resources: [secrets], resourceNames: [client], verbs: [get, list, watch]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: client, namespace: mallory}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: client}
+subjects: [{kind: ServiceAccount, name: tailscale-gateway-extension, namespace: envoy-gateway-system}]
 `
 
 // An attack is what a tenant does. It has an effect that the tenant alone sees, and which shows that
