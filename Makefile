@@ -52,7 +52,7 @@ demo-down: ## Take the demo down, without a trace beside the cache.
 	$(DEMO) down
 
 .PHONY: test
-test: lint check-generate check-platforms check-docs test-unit test-integration test-e2e ## Run all that CI runs.
+test: lint check-generate check-platforms check-docs test-unit test-race test-integration test-e2e ## Run all that CI runs.
 
 ##@ Develop
 
@@ -146,11 +146,23 @@ test-unit: ## Run unit tests.
 	$(GO_TEST) ./...
 	cd hack/xpkg && $(GO_TEST) ./...
 
-# The registry's interleavings are many: short is enough under the detector, which slows
-# them down.
+# Packages that hold locks: Go's race detector finds what they forget to lock.
+LOCKED = $(sort $(dir $(shell grep -rlE 'sync\.(RW)?Mutex' --include=*.go --exclude=*_test.go cluster extension functions internal)))
+
+# The race detector needs a C compiler, which a package of Python contains.
+ZIG := $(abspath $(OUT)/zig)
+
+$(ZIG)/installed: hack/tools/zig/requirements.txt
+	rm -rf $(ZIG)
+	python3 -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --require-hashes --no-deps --target=$(ZIG) -r $<
+	touch $@
+
+# Some tests repeat what the detector sees the first time: short leaves that out.
 .PHONY: test-race
-test-race: ## Run unit tests of what runs concurrently with Go's race detector; needs a C compiler.
-	CGO_ENABLED=1 $(GO_TEST) -race -short -timeout=30m ./internal/agent/... ./internal/tailscale/... ./internal/controller/... ./internal/registry/... ./internal/tailnetsim/... ./extension/...
+test-race: $(ZIG)/installed ## Run unit tests of the packages that hold locks with Go's race detector. RACE=./... for all packages.
+	CGO_ENABLED=1 CC="$(ZIG)/ziglang/zig cc" $(GO_TEST) -race -short -timeout=30m $(RACE)
+
+RACE = $(addprefix ./,$(LOCKED))
 
 .PHONY: test-mutants
 test-mutants: ## Lay one fault after the other over functions and the proxies' objects: a unit test must notice each. Takes five minutes.
