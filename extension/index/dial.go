@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -16,7 +15,6 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/address"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/refgrant"
 )
@@ -66,11 +64,6 @@ func (d DialPolicy) refusedHost(host string) string {
 		return ""
 	}
 	return why
-}
-
-// servicesOf returns the referrer for TailscaleServices of a namespace.
-func servicesOf(namespace string) refgrant.Referrer {
-	return refgrant.Referrer{Group: gatewayv1alpha1.Group, Kind: gatewayv1alpha1.TailscaleServicesKind, Namespace: namespace}
 }
 
 // endpointsOf returns the referrer for TailscaleEndpoints of a namespace.
@@ -216,7 +209,7 @@ func (v *view) refuseName(by refgrant.Referrer, host string) refusal {
 	if why := v.dialPolicy.refusedHost(host); why != "" {
 		return refusal(fmt.Sprintf("%s is refused: it is %s, which Envoy must not connect to; name another host", host, why))
 	}
-	if n, ok := serviceOf(host); ok && !v.mayName(by, n) {
+	if n, ok := refgrant.ServiceOf(host); ok && !v.mayName(by, n) {
 		return ungranted(host, by, n)
 	}
 	return ""
@@ -227,7 +220,7 @@ func (v *view) mayName(by refgrant.Referrer, n types.NamespacedName) bool {
 	if n.Namespace != by.Namespace {
 		v.lookup(refGrants, types.NamespacedName{Namespace: n.Namespace})
 	}
-	return v.grants.Permit(by, corev1.GroupName, parse.KindService, n)
+	return v.grants.PermitService(by, n)
 }
 
 // ungranted returns the refusal of a host that belongs to a Service of another namespace.
@@ -238,24 +231,6 @@ func ungranted(host string, by refgrant.Referrer, n types.NamespacedName) refusa
 	}
 	return refusal(fmt.Sprintf("%s is refused: it is of %s; add a ReferenceGrant to namespace %s, from kind %s (group %s) of namespace %s to kind Service (group \"\")%s",
 		host, of, n.Namespace, by.Kind, by.Group, by.Namespace, name))
-}
-
-// clusterDomain is the default domain of clusters. In a cluster with another domain, full
-// names of Services are recognized by their addresses.
-const clusterDomain = ".cluster.local"
-
-// serviceOf returns the Service that a DNS name of a Service or of one of its pods belongs
-// to: [...]SERVICE.NAMESPACE.svc[.cluster.local].
-func serviceOf(host string) (types.NamespacedName, bool) {
-	rest, ok := strings.CutSuffix(strings.TrimSuffix(host, clusterDomain), ".svc")
-	if !ok {
-		return types.NamespacedName{}, false
-	}
-	labels := strings.Split(rest, ".")
-	if len(labels) < 2 {
-		return types.NamespacedName{}, false
-	}
-	return types.NamespacedName{Namespace: labels[len(labels)-1], Name: labels[len(labels)-2]}, true
 }
 
 // direct returns the endpoints of a host for a target, and records refused addresses in the

@@ -18,6 +18,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/namesake"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/refgrant"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/service"
 )
 
@@ -150,7 +151,7 @@ func (v *view) localSources(t *ir.Target, ns string, spec *gatewayv1alpha1.Tails
 		case b.ProxyProtocol != "":
 			wrong = fmt.Sprintf("backend %s expects the PROXY protocol, which a Gateway does not send; remove proxyProtocol", b.Name)
 		case b.Kind == gatewayv1alpha1.BackendKindExternal:
-			s.endpoints, wrong = v.direct(t, servicesOf(ns), b.Host, b.Port)
+			s.endpoints, wrong = v.direct(t, refgrant.TailscaleServices(ns), b.Host, b.Port)
 		default:
 			s.endpoints, h2, wrong = v.serviceEndpoints(types.NamespacedName{Namespace: ns, Name: b.Name}, b.Port, protocolOf(t.Key))
 		}

@@ -5,6 +5,7 @@ package tailscalegateway
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -12,7 +13,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
-	gwapiv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
@@ -20,6 +20,7 @@ import (
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/refgrant"
 	"github.com/tailscale-gateway/tailscale-gateway/package/function/input"
@@ -28,17 +29,10 @@ import (
 // inputs is the schema of this function's input, in pipelines of other composites.
 var inputs = compose.NewInputSchema(input.TailscaleGateway)
 
-// Labels of the Services that Envoy Gateway creates, wherever it runs its proxies
-// (envoyproxy/gateway v1.9 internal/gatewayapi/translator.go and
-// internal/infrastructure/kubernetes/proxy/resource.go). A Service that several Gateways of a class
-// share has only the label of the class.
+// Labels of the Services that Envoy Gateway creates, in addition to those of their owners.
 const (
-	labelManagedBy        = "app.kubernetes.io/managed-by"
-	labelGatewayNamespace = "gateway.envoyproxy.io/owning-gateway-namespace"
-	labelGatewayName      = "gateway.envoyproxy.io/owning-gateway-name"
-	labelGatewayClass     = "gateway.envoyproxy.io/owning-gatewayclass"
-
-	managedBy = "envoy-gateway"
+	labelManagedBy = "app.kubernetes.io/managed-by"
+	managedBy      = "envoy-gateway"
 )
 
 // settings are the flags of the function.
@@ -84,6 +78,10 @@ type facts struct {
 
 	// report is the extension's report, or nil if there is none.
 	report *tailnetv1alpha1.GatewayReportSpec
+
+	// grants are the ReferenceGrants of the namespaces of backends to publish, other than the
+	// object's.
+	grants refgrant.Grants
 
 	// waiting is a message for the user about objects that Crossplane has not read yet. The facts
 	// above are incomplete until it is empty.
@@ -167,6 +165,28 @@ func readExtension(r *compose.Run, f facts) (facts, error) {
 	}
 	if len(found) > 0 && found[0].Spec.Gateway == f.owner.Name {
 		f.report = &found[0].Spec
+	}
+	return readGrants(r, f)
+}
+
+// readGrants adds the ReferenceGrants that decide which backends of other namespaces are published.
+func readGrants(r *compose.Run, f facts) (facts, error) {
+	if f.report == nil || !outline(f).publishes() {
+		return f, nil
+	}
+	f.grants = refgrant.Grants{}
+	for _, b := range reportedBackends(f.report.Routes) {
+		if b.Namespace == f.owner.Namespace {
+			continue
+		}
+		found, looked, err := r.Grants(b.Namespace)
+		if err != nil {
+			return f, err
+		}
+		if !looked {
+			f.waiting = cmp.Or(f.waiting, "Waiting for Crossplane to read the ReferenceGrants for backends of other namespaces")
+		}
+		maps.Copy(f.grants, found)
 	}
 	return f, nil
 }
@@ -275,7 +295,7 @@ func requireServices(ref gatewayv1alpha1.GatewayRef) compose.Requirement {
 		Key:        "services",
 		APIVersion: corev1.SchemeGroupVersion.String(),
 		Kind:       "Service",
-		Labels:     map[string]string{labelManagedBy: managedBy, labelGatewayNamespace: ref.Namespace, labelGatewayName: ref.Name},
+		Labels:     map[string]string{labelManagedBy: managedBy, meta.LabelOwningGatewayNamespace: ref.Namespace, meta.LabelOwningGatewayName: ref.Name},
 	}
 }
 
@@ -285,17 +305,7 @@ func requireMerged(class gwapiv1.ObjectName) compose.Requirement {
 		Key:        "merged-services",
 		APIVersion: corev1.SchemeGroupVersion.String(),
 		Kind:       "Service",
-		Labels:     map[string]string{labelManagedBy: managedBy, labelGatewayClass: string(class)},
-	}
-}
-
-// requireGrants returns the requirement of the ReferenceGrants of the Gateway's namespace.
-func requireGrants(ref gatewayv1alpha1.GatewayRef) compose.Requirement {
-	return compose.Requirement{
-		Key:        "grants",
-		APIVersion: gwapiv1beta1.GroupVersion.String(),
-		Kind:       "ReferenceGrant",
-		Namespace:  ref.Namespace,
+		Labels:     map[string]string{labelManagedBy: managedBy, meta.LabelOwningGatewayClass: string(class)},
 	}
 }
 
@@ -331,13 +341,9 @@ func permitted(r *compose.Run, ref gatewayv1alpha1.GatewayRef, namespace string)
 	if ref.Namespace == namespace {
 		return true, true, nil
 	}
-	found, looked, err := compose.Lookup[gwapiv1beta1.ReferenceGrant](r, requireGrants(ref))
+	grants, looked, err := r.Grants(ref.Namespace)
 	if err != nil || !looked {
 		return false, false, err
-	}
-	grants := refgrant.Grants{}
-	for i := range found {
-		grants[types.NamespacedName{Namespace: found[i].GetNamespace(), Name: found[i].GetName()}] = &found[i].Spec
 	}
 	return grants.PermitGateway(namespace, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}), true, nil
 }

@@ -5,15 +5,18 @@ package tailscalegateway
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/quota"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/refgrant"
 )
 
 // Kinds of services' targets, in addition to those of routes.
@@ -70,9 +73,9 @@ func (gp *gatewayPlan) routeService(t *tailnet, r tailnetv1alpha1.ReportedRoute)
 	return v
 }
 
-// backendServices returns the services of the Services behind routes, by namespace and name.
-// Each has the ports to which any route sends requests.
-func (gp *gatewayPlan) backendServices(t *tailnet, routes []tailnetv1alpha1.ReportedRoute) []*service {
+// reportedBackends returns the ports to which routes send requests, each once, by namespace, name and
+// port of the Service.
+func reportedBackends(routes []tailnetv1alpha1.ReportedRoute) []tailnetv1alpha1.ReportedBackend {
 	var backends []tailnetv1alpha1.ReportedBackend
 	for _, r := range routes {
 		if r.Kind == kindUDPRoute {
@@ -86,11 +89,17 @@ func (gp *gatewayPlan) backendServices(t *tailnet, routes []tailnetv1alpha1.Repo
 	slices.SortFunc(backends, func(a, b tailnetv1alpha1.ReportedBackend) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Port, b.Port))
 	})
+	return slices.Compact(backends)
+}
+
+// backendServices returns the services of the Services behind routes, by namespace and name.
+// Each has the ports to which any route sends requests.
+func (gp *gatewayPlan) backendServices(t *tailnet, routes []tailnetv1alpha1.ReportedRoute) []*service {
 	var out []*service
-	for _, b := range slices.Compact(backends) {
+	for _, b := range reportedBackends(routes) {
 		target := backendTarget(b)
 		if len(out) == 0 || out[len(out)-1].target != target {
-			out = append(out, &service{tailnet: t, target: target, parts: []string{b.Name, b.Namespace}})
+			out = append(out, &service{tailnet: t, target: target, parts: []string{b.Name, b.Namespace}, omitted: gp.ungranted(b)})
 		}
 		v := out[len(out)-1]
 		v.backends = append(v.backends, gp.published(b))
@@ -98,7 +107,7 @@ func (gp *gatewayPlan) backendServices(t *tailnet, routes []tailnetv1alpha1.Repo
 	by := protectingPolicies(routes)
 	for _, v := range out {
 		v.limit()
-		if v.omitted = gp.unpublished(by[v.target]); v.omitted != "" {
+		if v.omitted = cmp.Or(gp.unpublished(by[v.target]), v.omitted); v.omitted != "" {
 			v.mistake = ""
 		}
 	}
@@ -130,6 +139,18 @@ func (gp *gatewayPlan) unpublished(policy string) string {
 		return "Whether a policy protects it is not known; " + string(meta.TypeServicesReady) + " says why"
 	}
 	return ""
+}
+
+// ungranted returns that no ReferenceGrant lets the proxies connect to a Service of another namespace.
+// The function of the composed TailscaleServices would refuse the Service. It is empty for one that
+// they may connect to.
+func (gp *gatewayPlan) ungranted(b tailnetv1alpha1.ReportedBackend) string {
+	by := refgrant.TailscaleServices(gp.owner.Namespace)
+	if gp.grants.PermitService(by, types.NamespacedName{Namespace: b.Namespace, Name: b.Name}) {
+		return ""
+	}
+	return fmt.Sprintf("No ReferenceGrant in namespace %s permits it. Make one there, from group %s, kind %s, namespace %s, to group \"\", kind Service, name %s",
+		b.Namespace, by.Group, by.Kind, by.Namespace, b.Name)
 }
 
 // hidesAll reports whether backends are omitted because the policies that protect them are unknown.

@@ -17,7 +17,7 @@ import (
 
 // wantedAttachments returns the services that each selected endpoints serves, and the other
 // clusters' services that it reaches, by resource name. Existing attachments stay unchanged while
-// the spec is invalid.
+// the spec is invalid, unless proxies may no longer connect to a host.
 //
 // Attachments are created together with the VIPService, before it has an address: a child that
 // Crossplane adds in a later run costs four writes of the composite. Crossplane then writes the
@@ -27,7 +27,9 @@ func (s *service) wantedAttachments() map[string]*tailnetv1alpha1.ServiceAttachm
 	out := map[string]*tailnetv1alpha1.ServiceAttachment{}
 	if s.sel.err != nil || s.severalTailnets() {
 		for name, a := range s.attachments {
-			out[name] = s.copyAttachment(a)
+			if s.permitsAttachment(a) {
+				out[name] = s.copyAttachment(a)
+			}
 		}
 		return out
 	}
@@ -71,7 +73,7 @@ func (s *service) want(out map[string]*tailnetv1alpha1.ServiceAttachment, name s
 		out[name] = build()
 		return
 	}
-	if old := s.attachments[name]; old != nil {
+	if old := s.attachments[name]; old != nil && s.permitsAttachment(old) {
 		out[name] = s.copyAttachment(old)
 	}
 }

@@ -25,6 +25,9 @@ func (f facts) locate(ports []assignment) *specError {
 		b := a.backend
 		switch b.Kind {
 		case gatewayv1alpha1.BackendKindExternal:
+			if err := f.checkHost(b); err != nil {
+				return err
+			}
 			a.at = tailnetv1alpha1.AttachmentBackend{Host: b.Host, Port: b.Port}
 		case gatewayv1alpha1.BackendKindGateway:
 			at, err := f.locateGateway(b, cmp.Or(b.Port, a.port))
@@ -49,7 +52,7 @@ func serviceHost(namespace, name string) string { return name + "." + namespace 
 func (f facts) locateGateway(b gatewayv1alpha1.Backend, port int32) (tailnetv1alpha1.AttachmentBackend, *specError) {
 	none := tailnetv1alpha1.AttachmentBackend{}
 	if b.Host != "" {
-		return tailnetv1alpha1.AttachmentBackend{Host: b.Host, Port: port}, nil
+		return tailnetv1alpha1.AttachmentBackend{Host: b.Host, Port: port}, f.checkHost(b)
 	}
 	g := f.gateways[b.Name]
 	if g == nil {

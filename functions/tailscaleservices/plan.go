@@ -24,7 +24,7 @@ func plan(f facts) compose.Plan {
 	p := compose.Plan{Conditions: s.conditions(), Status: s.status(), NotReady: s.problem() || !s.answers()}
 	if s.verdict.Reason == meta.ReasonNotGranted {
 		// The new spec cannot be applied, so the existing children stay.
-		p.KeepExisting = true
+		p.KeepExisting, p.Except = true, s.forbidden()
 		return p
 	}
 	p.Children = s.children()

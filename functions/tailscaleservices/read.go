@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/ptr"
 
@@ -67,6 +68,9 @@ type facts struct {
 
 	// gateways are the TailscaleGateways that are backends, by name. Missing ones are omitted.
 	gateways map[string]*gatewayv1alpha1.TailscaleGateway
+
+	// permitted are the Services of other namespaces that proxies may connect to.
+	permitted map[types.NamespacedName]bool
 
 	// sets are the ProxySets of the namespace.
 	sets []tailnetv1alpha1.ProxySet
@@ -154,11 +158,19 @@ func readTailnet(r *compose.Run, f facts, filled bool) (facts, error) {
 	if err != nil {
 		return f, err
 	}
+	f.sets, f.gateways = sets, gateways
+	permitted, granted, err := readPermitted(r, f)
+	if err != nil {
+		return f, err
+	}
 	if !resolved || !looked || !filled {
 		f.waiting = "Waiting for Crossplane to read the ProxySets, TailscaleGateways and the Service"
 		return f, nil
 	}
-	f.sets, f.gateways = sets, gateways
+	f.permitted = permitted
+	if !granted {
+		f.waiting = "Waiting for Crossplane to read the ReferenceGrants for backends of other namespaces"
+	}
 
 	selected := selectFor(f)
 	if selected.needsTemplateUsers() {
@@ -174,7 +186,7 @@ func readTailnet(r *compose.Run, f facts, filled bool) (facts, error) {
 	if err != nil {
 		return f, err
 	}
-	f.access, f.waiting = v, waiting
+	f.access, f.waiting = v, cmp.Or(f.waiting, waiting)
 	if config != nil {
 		f.tailnetTags = config.Spec.Tags
 	}

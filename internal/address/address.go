@@ -156,6 +156,25 @@ func RefusedHost(host string) string {
 	return ""
 }
 
+// suffixService ends the names of Services, NAME.NAMESPACE.svc, to which a pod's search list adds the
+// cluster's domain.
+const suffixService = ".svc"
+
+// Absolute returns a host that a pod looks up without its search list: a name with a trailing dot.
+// The list completes NAME.NAMESPACE to the name of a Service of any namespace, which who looks at the
+// host does not recognize. The exceptions lead to no other namespace than the one they name: the
+// names of Services without the cluster's domain, and a name without a dot, which is that of a
+// Service of the pod's namespace.
+func Absolute(host string) string {
+	if _, err := netip.ParseAddr(host); err == nil || !strings.Contains(host, ".") || strings.HasSuffix(host, ".") {
+		return host
+	}
+	if strings.HasSuffix(strings.ToLower(host), suffixService) && strings.Count(host, ".") > 1 {
+		return host
+	}
+	return host + "."
+}
+
 // Public reports whether an address is on the Internet: not private (RFC 1918, RFC 4193), not
 // shared by a provider's customers (RFC 6598), such as those of tailnets, and not refused.
 func Public(a netip.Addr) bool {

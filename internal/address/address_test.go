@@ -151,3 +151,25 @@ func TestPublic(t *testing.T) {
 		}
 	}
 }
+
+func TestAbsolute(t *testing.T) {
+	cases := map[string]string{
+		"web":                        "web",
+		"web.shop":                   "web.shop.",
+		"web.shop.":                  "web.shop.",
+		"web-0.web.shop":             "web-0.web.shop.",
+		"web.shop.svc":               "web.shop.svc",
+		"WEB.SHOP.SVC":               "WEB.SHOP.SVC",
+		"shop.svc":                   "shop.svc.",
+		"web.shop.svc.cluster.local": "web.shop.svc.cluster.local.",
+		"db.example.com":             "db.example.com.",
+		"192.0.2.1":                  "192.0.2.1",
+		"2001:db8::1":                "2001:db8::1",
+		"::ffff:192.0.2.1":           "::ffff:192.0.2.1",
+	}
+	for in, want := range cases {
+		if got := Absolute(in); got != want {
+			t.Errorf("Absolute(%q): want %q, got %q", in, want, got)
+		}
+	}
+}

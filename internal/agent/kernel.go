@@ -116,7 +116,7 @@ func (k *kernelLoop) lookup(fn resolver.Lookup) resolver.Lookup {
 			network string
 			had     bool
 		}{{"ip4", had.IPv4}, {"ip6", had.IPv6}} {
-			addrs, err := fn(ctx, family.network, host)
+			addrs, err := fn(ctx, family.network, address.Absolute(host))
 			var dns *net.DNSError
 			if err != nil && (!errors.As(err, &dns) || !dns.IsNotFound) {
 				if family.had {

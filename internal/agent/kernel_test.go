@@ -291,14 +291,17 @@ func TestLookupFamilies(t *testing.T) {
 			k.resolver = resolver.New(resolver.Options{Interval: time.Hour, Retry: time.Hour, Lookup: func(context.Context, string, string) ([]netip.Addr, error) {
 				return slices.Clone(tc.before), nil
 			}}, func(string) { ready <- struct{}{} })
-			k.resolver.Set(t.Context(), []string{"web"})
+			k.resolver.Set(t.Context(), []string{"web.shop"})
 			<-ready
-			got, err := k.lookup(func(_ context.Context, network, _ string) ([]netip.Addr, error) {
+			got, err := k.lookup(func(_ context.Context, network, host string) ([]netip.Addr, error) {
+				if host != "web.shop." {
+					t.Errorf("the pod's search list must not complete the name, looked up %s", host)
+				}
 				if network == "ip4" {
 					return tc.v4.addrs, tc.v4.err
 				}
 				return tc.v6.addrs, tc.v6.err
-			})(t.Context(), "ip", "web")
+			})(t.Context(), "ip", "web.shop")
 			if diff := cmp.Diff(tc.err, err, cmpopts.EquateErrors()); diff != "" {
 				t.Errorf("\n%s\nlookup(...): -want error, +got error:\n%s", tc.reason, diff)
 			}

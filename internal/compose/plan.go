@@ -30,6 +30,9 @@ type Plan struct {
 	// KeepExisting composes the observed children unchanged instead of Children.
 	KeepExisting bool
 
+	// Except are the resource names of observed children that KeepExisting omits.
+	Except []string
+
 	// Children are the desired children. Crossplane deletes observed children that are missing
 	// here.
 	Children []Child
@@ -71,7 +74,7 @@ func (p Plan) Render(r *Run) error {
 		r.RequeueAfter(p.RequeueAfter)
 	}
 	if p.KeepExisting {
-		return r.KeepExisting()
+		return r.KeepExisting(p.Except...)
 	}
 	for _, c := range p.Children {
 		if err := r.Desire(c.Name, c.Object, c.Ready); err != nil {

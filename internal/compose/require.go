@@ -4,8 +4,13 @@
 package compose
 
 import (
+	"k8s.io/apimachinery/pkg/types"
+	gwapiv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
+
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/refgrant"
 )
 
 // A Requirement selects other objects that a function reads. Crossplane supplies them and calls the
@@ -68,4 +73,28 @@ func Required[T any](r *Run, q Requirement) ([]T, bool, error) {
 func Lookup[T any](r *Run, q Requirement) ([]T, bool, error) {
 	r.Require(q)
 	return Required[T](r, q)
+}
+
+// requireGrants returns the requirement of the ReferenceGrants of a namespace.
+func requireGrants(namespace string) Requirement {
+	return Requirement{
+		Key:        "grants-" + namespace,
+		APIVersion: gwapiv1beta1.GroupVersion.String(),
+		Kind:       "ReferenceGrant",
+		Namespace:  namespace,
+	}
+}
+
+// Grants requires the ReferenceGrants of a namespace and returns them. It returns false if
+// Crossplane has not read them yet.
+func (r *Run) Grants(namespace string) (refgrant.Grants, bool, error) {
+	found, looked, err := Lookup[gwapiv1beta1.ReferenceGrant](r, requireGrants(namespace))
+	if err != nil || !looked {
+		return nil, false, err
+	}
+	out := refgrant.Grants{}
+	for i := range found {
+		out[types.NamespacedName{Namespace: found[i].GetNamespace(), Name: found[i].GetName()}] = &found[i].Spec
+	}
+	return out, true, nil
 }

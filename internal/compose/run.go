@@ -168,10 +168,13 @@ func (r *Run) desire(name string, s *structpb.Struct, ready bool) {
 	r.rsp.Desired.Resources[r.resource(name)] = &fnv1.Resource{Resource: s, Ready: rdy}
 }
 
-// KeepExisting composes every observed child unchanged and not ready. It is for a run that lacks an
-// input: Crossplane deletes a child that a function omits.
-func (r *Run) KeepExisting() error {
+// KeepExisting composes every observed child unchanged and not ready, except those of some resource
+// names. It is for a run that lacks an input: Crossplane deletes a child that a function omits.
+func (r *Run) KeepExisting(except ...string) error {
 	for _, name := range r.ObservedNames() {
+		if slices.Contains(except, name) {
+			continue
+		}
 		o := r.req.GetObserved().GetResources()[r.resource(name)].GetResource().AsMap()
 		delete(o, "status")
 		carryMetadata(o)

@@ -7,6 +7,16 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 )
 
+// Labels of the Services that Envoy Gateway creates for Gateways, wherever it runs its proxies
+// (envoyproxy/gateway v1.9 internal/gatewayapi/translator.go and
+// internal/infrastructure/kubernetes/proxy/resource.go). A Service that several Gateways of a class
+// share has only the label of the class.
+const (
+	LabelOwningGatewayNamespace = "gateway.envoyproxy.io/owning-gateway-namespace"
+	LabelOwningGatewayName      = "gateway.envoyproxy.io/owning-gateway-name"
+	LabelOwningGatewayClass     = "gateway.envoyproxy.io/owning-gatewayclass"
+)
+
 // Condition types of a TailscaleGateway, in addition to TypeGatewayValid.
 const (
 	// TypeTailnetsValid reports whether the object may use all its tailnets.
@@ -59,7 +69,8 @@ const (
 
 	// ReasonRefNotPermitted means that no ReferenceGrant permits the object to share the
 	// Gateway, or that the extension has not seen it yet. It is also a reason of GatewayValid,
-	// RoutesReady and SplitDNSReady.
+	// RoutesReady and SplitDNSReady, and of Accepted of a TailscaleServices with a backend that is
+	// a Service of another namespace.
 	ReasonRefNotPermitted xpv2.ConditionReason = "RefNotPermitted"
 
 	// ReasonGatewayVIPHosted means that proxies host the Gateway's Tailscale Service.

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -85,7 +86,9 @@ func newNetChecker(d *net.Dialer) Checker {
 			return found[0], nil
 		}
 		if !single(found) {
-			return netip.Addr{}, probe(ctx, d.DialContext, t)
+			return netip.Addr{}, probe(ctx, func(ctx context.Context, network, _ string) (net.Conn, error) {
+				return d.DialContext(ctx, network, net.JoinHostPort(address.Absolute(t.Host), strconv.Itoa(int(t.Port))))
+			}, t)
 		}
 		var used netip.Addr
 		err = probe(ctx, func(ctx context.Context, network, _ string) (conn net.Conn, err error) {
@@ -118,7 +121,7 @@ func single(addrs []netip.Addr) bool {
 // runs the dialer's check on each: who controls a name could hide a refused address behind another
 // one.
 func lookup(ctx context.Context, d *net.Dialer, t Target) ([]netip.Addr, error) {
-	found, err := d.Resolver.LookupNetIP(ctx, "ip", t.Host)
+	found, err := d.Resolver.LookupNetIP(ctx, "ip", address.Absolute(t.Host))
 	if err != nil {
 		return nil, errors.Wrapf(err, "cannot look up %q", t.Host)
 	}

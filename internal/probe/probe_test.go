@@ -319,6 +319,16 @@ func TestNames(t *testing.T) {
 	}
 }
 
+// TestSearchList checks that the pod's search list does not complete a name to that of a Service of
+// another namespace.
+func TestSearchList(t *testing.T) {
+	_, err := newNetChecker(&net.Dialer{Resolver: resolvertest.Serve(t, nil)}).Check(t.Context(), Target{Host: "web.shop", Port: 80})
+	var dns *net.DNSError
+	if !errors.As(err, &dns) || dns.Name != "web.shop." {
+		t.Errorf("want a lookup of web.shop. that fails, got %v", err)
+	}
+}
+
 // timeoutOr returns d, or a long timeout if d is zero.
 func timeoutOr(d time.Duration) time.Duration {
 	if d > 0 {

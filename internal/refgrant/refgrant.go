@@ -6,6 +6,9 @@
 package refgrant
 
 import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gwapiv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
@@ -53,4 +56,35 @@ func (gs Grants) PermitGateway(namespace string, gateway types.NamespacedName) b
 	return gs.Permit(Referrer{
 		Group: gatewayv1alpha1.Group, Kind: gatewayv1alpha1.TailscaleGatewayKind, Namespace: namespace,
 	}, gwapiv1.GroupName, "Gateway", gateway)
+}
+
+// PermitService reports whether objects of a kind may name a Service.
+func (gs Grants) PermitService(by Referrer, service types.NamespacedName) bool {
+	return gs.Permit(by, corev1.GroupName, kindService, service)
+}
+
+// TailscaleServices returns the referrer for TailscaleServices of a namespace.
+func TailscaleServices(namespace string) Referrer {
+	return Referrer{Group: gatewayv1alpha1.Group, Kind: gatewayv1alpha1.TailscaleServicesKind, Namespace: namespace}
+}
+
+const (
+	kindService = "Service"
+
+	// labelServices is the label in DNS names that follows the namespace of a Service
+	// (https://github.com/kubernetes/dns/blob/master/docs/specification.md).
+	labelServices = "svc"
+)
+
+// ServiceOf returns the Service that a DNS name of a Service or of one of its pods belongs to:
+// [...]SERVICE.NAMESPACE.svc, with or without the cluster's domain. Clusters choose their domain,
+// so any domain may be the cluster's.
+func ServiceOf(host string) (types.NamespacedName, bool) {
+	labels := strings.Split(strings.ToLower(strings.TrimSuffix(host, ".")), ".")
+	for i := len(labels) - 1; i > 1; i-- {
+		if labels[i] == labelServices {
+			return types.NamespacedName{Namespace: labels[i-1], Name: labels[i-2]}, true
+		}
+	}
+	return types.NamespacedName{}, false
 }

@@ -45,3 +45,29 @@ func TestPermitGateway(t *testing.T) {
 		})
 	}
 }
+
+func TestServiceOf(t *testing.T) {
+	cases := map[string]types.NamespacedName{
+		"api.shop.svc":                      {Namespace: "shop", Name: "api"},
+		"api.shop.svc.":                     {Namespace: "shop", Name: "api"},
+		"API.Shop.SVC":                      {Namespace: "shop", Name: "api"},
+		"api.shop.svc.cluster.local":        {Namespace: "shop", Name: "api"},
+		"api.shop.svc.corp.example.com.":    {Namespace: "shop", Name: "api"},
+		"api-0.api.shop.svc":                {Namespace: "shop", Name: "api"},
+		"_http._tcp.api.shop.svc":           {Namespace: "shop", Name: "api"},
+		"other.else.svc.shop.svc":           {Namespace: "shop", Name: "svc"},
+		"api.shop.svc.other.svc.corp.local": {Namespace: "other", Name: "svc"},
+		"shop.svc":                          {},
+		"api.shop":                          {},
+		"svc.example.com":                   {},
+		"api":                               {},
+		"192.0.2.1":                         {},
+		"2001:db8::1":                       {},
+	}
+	for host, want := range cases {
+		got, ok := ServiceOf(host)
+		if got != want || ok != (want.Name != "") {
+			t.Errorf("ServiceOf(%q): want %v, got %v, %t", host, want, got, ok)
+		}
+	}
+}

@@ -60,13 +60,14 @@ type Backend struct {
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`
 	Name string `json:"name"`
 
-	// Host of a backend of kind External: a DNS name or an address, which the proxy pods
-	// resolve. Hosts of the tailnet are not reachable this way. A Gateway whose route
-	// references the object connects to the host directly, if the value directTargets of the
-	// extension's chart permits it; a Service of another namespace, by name or by address,
-	// needs a ReferenceGrant in that namespace, from TailscaleServices to Service. For a
-	// TailscaleGateway, host is the Service in front of its Envoy proxies; absent means the
-	// Service in its status.
+	// Host of a backend of kind External: a DNS name or an address. The proxy pods look up
+	// names with a dot without their search list, except NAME.NAMESPACE.svc. Hosts of the
+	// tailnet are not reachable this way. A Gateway whose route references the object connects
+	// to the host directly, if the value directTargets of the extension's chart permits it. A
+	// Service of another namespace needs a ReferenceGrant in that namespace, from
+	// TailscaleServices to Service; Gateways require it for its addresses, too. For a
+	// TailscaleGateway, host is the Service in front of its Envoy proxies, which needs the
+	// permission to share the Gateway instead; absent means the Service in its status.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:XValidation:rule="isIP(self) || self.matches('^[a-zA-Z0-9_]([a-zA-Z0-9_-]{0,61}[a-zA-Z0-9])?([.][a-zA-Z0-9_]([a-zA-Z0-9_-]{0,61}[a-zA-Z0-9])?)*[.]?$')",message="must be a DNS name or an address, without a port"

@@ -198,7 +198,7 @@ func TestServices(t *testing.T) {
 // TestBackends checks what tailscaled forwards connections to: addresses alone.
 func TestBackends(t *testing.T) {
 	const listen = "127.36.0.1:16464"
-	byName := map[string][]Termination{"svc:web": {{Listen: netip.MustParseAddrPort(listen), Backend: "web.example.com:8080"}}}
+	byName := map[string][]Termination{"svc:web": {{Listen: netip.MustParseAddrPort(listen), Backend: "web.example.com.:8080"}}}
 	cases := map[string]struct {
 		reason       string
 		status       probe.Status

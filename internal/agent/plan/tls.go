@@ -8,8 +8,10 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/fnv"
+	"net"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -18,6 +20,7 @@ import (
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/address"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/probe"
 )
@@ -177,7 +180,7 @@ func handler(spec v1alpha1.ServiceAttachmentSpec, p v1alpha1.AttachmentPort, t p
 	if at, ok := addressOf(t, in.Health[t], served); ok && !http && p.TLS == nil {
 		return &Handler{Forward: at.String(), ProxyProtocol: int(p.ProxyProtocol)}, nil
 	}
-	end := &Termination{Listen: loopback(spec, uint16(p.Port)), Backend: t.Address(), HTTP: http, Anonymous: in.Anonymous}
+	end := &Termination{Listen: loopback(spec, uint16(p.Port)), Backend: net.JoinHostPort(address.Absolute(t.Host), strconv.Itoa(int(t.Port))), HTTP: http, Anonymous: in.Anonymous}
 	if !http {
 		end.ProxyProtocol = int(p.ProxyProtocol)
 	}
