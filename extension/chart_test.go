@@ -218,7 +218,10 @@ func TestChartRoles(t *testing.T) {
 		"tailscalerevisions/write.gateway.tailscale.com":    {"create", "delete", "update"},
 		"healthreports/write.tailnet.gateway.tailscale.com": {"create", "delete", "update"},
 		// Kinds that reports describe beside backends (package gateways).
-		"securitypolicies.gateway.envoyproxy.io": {"get", "list", "watch"},
+		"clienttrafficpolicies.gateway.envoyproxy.io":  {"get", "list", "watch"},
+		"envoyextensionpolicies.gateway.envoyproxy.io": {"get", "list", "watch"},
+		"envoypatchpolicies.gateway.envoyproxy.io":     {"get", "list", "watch"},
+		"securitypolicies.gateway.envoyproxy.io":       {"get", "list", "watch"},
 	}
 	for _, o := range parse.Kinds() {
 		gvk, err := apiutil.GVKForObject(o, s)

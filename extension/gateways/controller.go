@@ -78,10 +78,10 @@ type Controller struct {
 	mu      sync.Mutex
 	watched map[string]bool
 
-	// securityPolicies is the informer of SecurityPolicies, and synced reports whether it had
-	// all of them at the last check. The informer is nil while the kind does not exist.
-	securityPolicies cache.Informer
-	synced           bool
+	// policies are the informers of Envoy Gateway's policies, by kind, and synced reports whether
+	// they had all of them at the last check. A kind that does not exist has no informer.
+	policies map[string]cache.Informer
+	synced   bool
 
 	// dedicated holds the last argument of Options.Dedicated.
 	dedicated map[types.NamespacedName]bool
@@ -103,6 +103,8 @@ func NewController(from cache.Cache, to client.Client, o Options) *Controller {
 		metrics: newMetrics(),
 		ready:   make(chan struct{}),
 		watched: map[string]bool{},
+
+		policies: map[string]cache.Informer{},
 	}
 	c.markReady = sync.OnceFunc(func() { close(c.ready) })
 	return c

@@ -14,7 +14,6 @@ import (
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 )
 
 // Kinds that the Controller looks up by name.
@@ -28,7 +27,7 @@ const (
 	kindGRPCRoute        = "GRPCRoute"
 	kindTLSPolicy        = "BackendTLSPolicy"
 	kindRoutePolicy      = gatewayv1alpha1.TailscaleRoutePolicyKind
-	kindSecurityPolicy   = parse.KindSecurityPolicy
+	kindGatewayClass     = "GatewayClass"
 	kindEndpoints        = "TailscaleEndpoints"
 	kindServices         = "TailscaleServices"
 )

@@ -24,9 +24,6 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/refgrant"
 )
 
-// groupEnvoyGateway is the API group of SecurityPolicies.
-const groupEnvoyGateway = "gateway.envoyproxy.io"
-
 // A guard describes which requests a policy applies to. The actions of the policy do not
 // matter, nor does its effect: a policy that Envoy Gateway refuses, or that a more specific one
 // replaces, was also meant to protect a backend.
@@ -36,6 +33,10 @@ type guard struct {
 
 	targets   []guardTarget
 	selectors []guardSelector
+
+	// elsewhere means that the policy has a target of a kind that is unknown here. It counts for all
+	// objects of the policy's namespace.
+	elsewhere bool
 }
 
 // String returns the kind, namespace and name.
@@ -64,15 +65,15 @@ func routePolicyGuard(p *gatewayv1alpha1.TailscaleRoutePolicy) *guard {
 	return g
 }
 
-// securityPolicyGuard returns the guard for a SecurityPolicy (envoyproxy/gateway v1.9
+// policyGuard returns the guard for a policy of Envoy Gateway (envoyproxy/gateway v1.9
 // api/v1alpha1/policy_helpers.go and internal/gatewayapi/helpers.go).
-func securityPolicyGuard(o *unstructured.Unstructured) (*guard, error) {
+func policyGuard(o *unstructured.Unstructured) (*guard, error) {
 	t := parse.PolicyTargets{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &t); err != nil {
-		return nil, errors.Wrapf(err, "cannot decode SecurityPolicy %s/%s", o.GetNamespace(), o.GetName())
+		return nil, errors.Wrapf(err, "cannot decode %s %s/%s", o.GetKind(), o.GetNamespace(), o.GetName())
 	}
 	g := &guard{
-		group: groupEnvoyGateway, kind: parse.KindSecurityPolicy,
+		group: parse.GroupEnvoyGateway, kind: o.GetKind(),
 		NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()},
 	}
 	if t.Spec.TargetRef != nil {
@@ -84,6 +85,7 @@ func securityPolicyGuard(o *unstructured.Unstructured) (*guard, error) {
 		if err != nil {
 			l = labels.Everything()
 		}
+		g.elsewhere = g.elsewhere || !targetKinds[string(s.Kind)]
 		g.selectors = append(g.selectors, guardSelector{
 			kind: string(s.Kind), labels: l, anywhere: s.Namespaces != nil && s.Namespaces.From != "" && s.Namespaces.From != "Same",
 		})
@@ -91,10 +93,18 @@ func securityPolicyGuard(o *unstructured.Unstructured) (*guard, error) {
 	return g, nil
 }
 
-// addTargets adds references to objects of Gateway API.
+// targetKinds are the kinds of Gateway API that a policy may target and that are read here.
+var targetKinds = map[string]bool{
+	kindGatewayClass: true, kindGateway: true, kindListenerSet: true,
+	kindHTTPRoute: true, kindGRPCRoute: true, "TCPRoute": true, "TLSRoute": true, "UDPRoute": true,
+}
+
+// addTargets adds references.
 func (g *guard) addTargets(refs []gwapiv1.LocalPolicyTargetReferenceWithSectionName) {
 	for _, r := range refs {
-		if r.Group == gwapiv1.GroupName {
+		if r.Group != gwapiv1.GroupName || !targetKinds[string(r.Kind)] {
+			g.elsewhere = true
+		} else {
 			g.targets = append(g.targets, guardTarget{kind: string(r.Kind), name: string(r.Name), section: string(ptr.Deref(r.SectionName, ""))})
 		}
 	}
@@ -112,6 +122,9 @@ type guarded struct {
 // applies to. An unknown section counts as the whole object, because the policy was meant to
 // protect a part of it.
 func (g *guard) covers(o guarded, known []string, grants refgrant.Grants) (whole bool, sections []string) {
+	if g.elsewhere && g.Namespace == o.Namespace {
+		return true, nil
+	}
 	for _, t := range g.targets {
 		if t.kind != o.kind || t.name != o.Name || g.Namespace != o.Namespace {
 			continue
@@ -131,9 +144,15 @@ func (g *guard) covers(o guarded, known []string, grants refgrant.Grants) (whole
 	return false, sections
 }
 
-// protected returns the Services behind routes with a policy, each with the first policy by
-// kind, namespace and name. The ports of a Service are not distinguished, because several ports
-// may lead to the same port of a pod.
+// coversClass reports whether a policy applies to all Gateways of a class. A class has no namespace.
+func (g *guard) coversClass(class gwapiv1.ObjectName) bool {
+	return slices.ContainsFunc(g.targets, func(t guardTarget) bool { return t.kind == kindGatewayClass && t.name == string(class) })
+}
+
+// protected returns what protects the Services behind routes: the first policy by kind, namespace
+// and name, or else the client certificates that a listener requires, or a filter of a rule. The
+// ports of a Service are not distinguished, because several ports may lead to the same port of a
+// pod.
 func (in input) protected(of []*route, ls []listener) map[types.NamespacedName]string {
 	guards := slices.SortedFunc(slices.Values(in.guards), func(a, b *guard) int { return cmp.Compare(a.String(), b.String()) })
 	out := map[types.NamespacedName]string{}
@@ -144,14 +163,42 @@ func (in input) protected(of []*route, ls []listener) map[types.NamespacedName]s
 			if slices.ContainsFunc(r.listeners, func(l listener) bool { return at[l.key()] }) {
 				behind = r.backends(in.permitted)
 			}
-			for _, b := range behind {
-				if _, ok := out[b.NamespacedName]; !ok {
-					out[b.NamespacedName] = g.String()
-				}
-			}
+			protectAll(out, behind, g.String())
+		}
+	}
+	for _, r := range of {
+		if slices.ContainsFunc(r.listeners, in.validatesClients) {
+			protectAll(out, r.backends(in.permitted), "tls.frontend of Gateway "+in.gateway.Namespace+"/"+in.gateway.Name)
+		}
+		for i, filter := range r.filters {
+			protectAll(out, r.backendsOf(in.permitted, func(rule int) bool { return rule == i }), "Filter "+filter+" of "+r.kind+" "+r.Key.NamespacedName.String())
 		}
 	}
 	return out
+}
+
+// protectAll adds what protects backends, except those with an earlier entry.
+func protectAll(out map[types.NamespacedName]string, backends []ir.BackendRef, by string) {
+	for _, b := range backends {
+		if out[b.NamespacedName] == "" {
+			out[b.NamespacedName] = by
+		}
+	}
+}
+
+// validatesClients reports whether the Gateway requires certificates of the clients of a listener
+// (envoyproxy/gateway v1.9 internal/gatewayapi/listener.go).
+func (in input) validatesClients(l listener) bool {
+	tls := in.gateway.Spec.TLS
+	if tls == nil || tls.Frontend == nil || l.protocol != gwapiv1.HTTPSProtocolType {
+		return false
+	}
+	for _, p := range tls.Frontend.PerPort {
+		if p.Port == l.port {
+			return p.TLS.Validation != nil
+		}
+	}
+	return tls.Frontend.Default.Validation != nil
 }
 
 // protect sets the policy that protects each backend of a report's routes.
@@ -190,6 +237,11 @@ func (in input) guardedListeners(g *guard, ls []listener) map[listenerKey]bool {
 		})
 	}
 	out := map[listenerKey]bool{}
+	if g.coversClass(in.gateway.Spec.GatewayClassName) {
+		for _, l := range ls {
+			out[l.key()] = true
+		}
+	}
 	for _, p := range parents {
 		var names []string
 		for _, l := range ls {
@@ -221,5 +273,5 @@ func (in input) guardedBackends(g *guard, r *route) []ir.BackendRef {
 	if len(sections) == 0 {
 		return nil
 	}
-	return r.backendsOf(in.permitted, func(rule *ir.Rule) bool { return slices.Contains(sections, rule.Name) })
+	return r.backendsOf(in.permitted, func(rule int) bool { return slices.Contains(sections, names[rule]) })
 }

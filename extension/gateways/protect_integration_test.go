@@ -7,30 +7,28 @@ package gateways
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 )
 
 const (
-	// securityPolicyCRD is the relevant part of Envoy Gateway's CRD.
-	securityPolicyCRD = `
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: securitypolicies.gateway.envoyproxy.io}
+	certificates = `
+apiVersion: gateway.envoyproxy.io/v1alpha1
+kind: ClientTrafficPolicy
+metadata: {name: certificates, namespace: shop}
 spec:
-  group: gateway.envoyproxy.io
-  scope: Namespaced
-  names: {kind: SecurityPolicy, listKind: SecurityPolicyList, plural: securitypolicies, singular: securitypolicy}
-  versions:
-  - name: v1alpha1
-    served: true
-    storage: true
-    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+  targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: web}]
+  tls: {clientValidation: {caCertificateRefs: [{name: ca}]}}
 `
 	jwt = `
 apiVersion: gateway.envoyproxy.io/v1alpha1
@@ -42,6 +40,25 @@ spec:
 `
 )
 
+// policyCRD returns the relevant part of the CRD of one of Envoy Gateway's policies.
+func policyCRD(kind string) string {
+	plural := strings.ToLower(strings.TrimSuffix(kind, "y")) + "ies"
+	return fmt.Sprintf(`
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: %[1]s.gateway.envoyproxy.io}
+spec:
+  group: gateway.envoyproxy.io
+  scope: Namespaced
+  names: {kind: %[2]s, listKind: %[2]sList, plural: %[1]s, singular: %[3]s}
+  versions:
+  - name: v1alpha1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+`, plural, kind, strings.ToLower(kind))
+}
+
 func untyped(t *testing.T, manifest string) client.Object {
 	t.Helper()
 	o := &unstructured.Unstructured{}
@@ -51,8 +68,8 @@ func untyped(t *testing.T, manifest string) client.Object {
 	return o
 }
 
-// TestReportsProtection checks how a report follows SecurityPolicies, starting before their CRD
-// is installed.
+// TestReportsProtection checks how a report follows policies, starting before their CRDs are
+// installed.
 func TestReportsProtection(t *testing.T) {
 	w := newEnvironment(t, false)
 	w.start(t, Options{})
@@ -70,11 +87,18 @@ func TestReportsProtection(t *testing.T) {
 			return nil
 		})
 	}
-	expect("Without the kind the policies are unknown.", false, "")
-	if err := w.kube.Create(t.Context(), untyped(t, securityPolicyCRD)); err != nil {
+	for _, kind := range parse.PolicyKinds() {
+		expect("Without a kind the policies are unknown.", false, "")
+		if err := w.kube.Create(t.Context(), untyped(t, policyCRD(kind))); err != nil && !kerrors.IsAlreadyExists(err) {
+			t.Fatal(err)
+		}
+	}
+	expect("Once all kinds exist, the report has all policies, which are none.", true, "")
+	w.waitFor(t, func(ctx context.Context) error { return w.kube.Create(ctx, untyped(t, certificates)) })
+	expect("A new policy protects the backend.", true, "ClientTrafficPolicy shop/certificates")
+	if err := w.kube.Delete(t.Context(), untyped(t, certificates)); err != nil {
 		t.Fatal(err)
 	}
-	expect("Once the kind exists, the report has all policies, which are none.", true, "")
 	w.waitFor(t, func(ctx context.Context) error { return w.kube.Create(ctx, untyped(t, jwt)) })
 	expect("A new policy protects the backend.", true, "SecurityPolicy shop/jwt")
 	if err := w.kube.Delete(t.Context(), untyped(t, jwt)); err != nil {

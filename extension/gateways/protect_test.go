@@ -11,7 +11,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -22,21 +21,28 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 )
 
-// securityPolicyIn returns the guard of a SecurityPolicy in a namespace with targets in its
-// spec.
-func securityPolicyIn(t *testing.T, namespace, spec string) *guard {
+// policyIn returns the guard of a policy of Envoy Gateway in a namespace with targets in its spec.
+func policyIn(t *testing.T, kind, namespace, spec string) *guard {
 	t.Helper()
-	o := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal([]byte("apiVersion: gateway.envoyproxy.io/v1alpha1\nkind: SecurityPolicy\nmetadata: {name: jwt, namespace: "+namespace+"}\nspec: "+spec), &o.Object); err != nil {
+	o := parse.NewPolicy(kind)
+	if err := yaml.Unmarshal([]byte("metadata: {name: jwt, namespace: "+namespace+"}\nspec: "+spec), &o.Object); err != nil {
 		t.Fatal(err)
 	}
-	g, err := securityPolicyGuard(o)
+	o.SetGroupVersionKind(parse.NewPolicy(kind).GroupVersionKind())
+	g, err := policyGuard(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return g
+}
+
+// securityPolicyIn returns the guard of a SecurityPolicy.
+func securityPolicyIn(t *testing.T, namespace, spec string) *guard {
+	t.Helper()
+	return policyIn(t, "SecurityPolicy", namespace, spec)
 }
 
 // routePolicyIn returns the guard of a TailscaleRoutePolicy in a namespace with a target.
@@ -105,6 +111,10 @@ func TestProtected(t *testing.T) {
 		"ElsewhereGranted": {reason: "Policies with a ReferenceGrant apply.", guards: []*guard{securityPolicyIn(t, "edge", "{targetSelectors: [{kind: HTTPRoute, namespaces: {from: All}}]}")}, objects: []string{policyGrant("edge", "shop")}, want: map[string]string{"shop/app:80": "SecurityPolicy edge/jwt", "shop/app:81": "SecurityPolicy edge/jwt", "shop/api:80": "SecurityPolicy edge/jwt"}},
 		"ElsewhereSame":    {reason: "A policy that selects in the same namespace applies only there.", guards: []*guard{securityPolicyIn(t, "edge", "{targetSelectors: [{kind: HTTPRoute, namespaces: {from: Same}}]}")}, objects: []string{policyGrant("edge", "shop")}},
 		"Ours":             {reason: "A TailscaleRoutePolicy protects, too.", guards: []*guard{routePolicyIn(t, "shop", "{"+group+", kind: HTTPRoute, name: app, sectionName: closed}")}, want: map[string]string{"shop/app:80": ours, "shop/app:81": ours, "shop/api:80": ours}},
+		"Unknown":          {reason: "A target of an unknown kind counts for the policy's namespace.", guards: []*guard{securityPolicyIn(t, "team", "{targetRefs: [{group: gateway.networking.x-k8s.io, kind: XListenerSet, name: extra}]}")}, want: map[string]string{"team/extra:80": "SecurityPolicy team/jwt"}},
+		"UnknownSelector":  {reason: "So does a selector of an unknown kind.", guards: []*guard{securityPolicyIn(t, "team", "{targetSelectors: [{kind: XListenerSet}]}")}, want: map[string]string{"team/extra:80": "SecurityPolicy team/jwt"}},
+		"Class":            {reason: "A patch of a class is for all its Gateways, from any namespace.", guards: []*guard{policyIn(t, "EnvoyPatchPolicy", "edge", "{targetRef: {"+group+", kind: GatewayClass, name: eg}}")}, want: map[string]string{"shop/app:80": "EnvoyPatchPolicy edge/jwt", "shop/app:81": "EnvoyPatchPolicy edge/jwt", "shop/api:80": "EnvoyPatchPolicy edge/jwt", "shop/db:5432": "EnvoyPatchPolicy edge/jwt", "team/extra:80": "EnvoyPatchPolicy edge/jwt"}},
+		"OtherClass":       {reason: "A patch of another class does not apply.", guards: []*guard{policyIn(t, "EnvoyPatchPolicy", "shop", "{targetRef: {"+group+", kind: GatewayClass, name: other}}")}},
 		"First":            {reason: "Of several policies, the first is reported.", guards: []*guard{routePolicyIn(t, "shop", "{"+group+", kind: HTTPRoute, name: app}"), securityPolicyIn(t, "shop", "{targetRefs: [{"+group+", kind: HTTPRoute, name: app}]}")}, want: all},
 	}
 	for name, tc := range cases {
@@ -145,10 +155,10 @@ type syncs struct {
 
 func (s syncs) HasSynced() bool { return s.all }
 
-// TestHasSecurityPolicies checks that backends count as unprotected only if all policies could
+// TestHasPolicies checks that backends count as unprotected only if all policies could
 // be read, and that no backend is withdrawn while the cache is filling.
-func TestHasSecurityPolicies(t *testing.T) {
-	forbidden := kerrors.NewForbidden(schema.GroupResource{Group: groupEnvoyGateway, Resource: "securitypolicies"}, "", errors.New("no"))
+func TestHasPolicies(t *testing.T) {
+	forbidden := kerrors.NewForbidden(schema.GroupResource{Group: parse.GroupEnvoyGateway, Resource: "securitypolicies"}, "", errors.New("no"))
 	cases := map[string]struct {
 		reason  string
 		watched bool
@@ -170,10 +180,10 @@ func TestHasSecurityPolicies(t *testing.T) {
 			})
 			c := NewController(nil, kube, Options{})
 			if tc.watched {
-				c.setWatched(kindSecurityPolicy)
-				c.securityPolicies = syncs{all: tc.synced}
+				c.setWatched("SecurityPolicy")
+				c.policies["SecurityPolicy"] = syncs{all: tc.synced}
 			}
-			got, err := c.hasSecurityPolicies(t.Context())
+			got, err := c.hasPolicies(t.Context(), "SecurityPolicy")
 			if got != tc.want || (err != nil) != tc.err {
 				t.Errorf("%s\nwant %t, error %t; got %t, %v", tc.reason, tc.want, tc.err, got, err)
 			}

@@ -5,6 +5,7 @@ package gateways
 
 import (
 	"context"
+	"slices"
 
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -36,36 +37,51 @@ func (c *Controller) readPolicies(ctx context.Context, v *view) error {
 			v.guards = append(v.guards, routePolicyGuard(&l.Items[i]))
 		}
 	}
-	known, err := c.hasSecurityPolicies(ctx)
-	if err != nil || !known {
-		return err
-	}
-	l := parse.SecurityPolicies()
-	if err := c.list(ctx, l); err != nil {
-		return errors.Wrap(err, "cannot list SecurityPolicies")
-	}
-	for i := range l.Items {
-		g, err := securityPolicyGuard(&l.Items[i])
-		if err != nil {
-			// The targets of the policy are unknown, so no backend is known to be unprotected.
-			c.log.Info("Cannot read a policy; no backends are published", "error", err)
-			return nil
+	for _, kind := range parse.PolicyKinds() {
+		known, err := c.readPolicyKind(ctx, v, kind)
+		if err != nil || !known {
+			return err
 		}
-		v.guards = append(v.guards, g)
 	}
 	v.policiesKnown = true
 	return nil
 }
 
-// hasSecurityPolicies reports whether the cache has all SecurityPolicies. It returns false if
-// the kind does not exist or the extension may not read it, because the cache would never be
-// complete. While the cache is still filling it returns an error, so that no backend is
+// readPolicyKind reads the policies of Envoy Gateway of a kind. It returns false if they are not
+// known.
+func (c *Controller) readPolicyKind(ctx context.Context, v *view, kind string) (bool, error) {
+	known, err := c.hasPolicies(ctx, kind)
+	if err != nil || !known {
+		return false, err
+	}
+	l := parse.NewPolicies(kind)
+	if err := c.list(ctx, l); err != nil {
+		return false, errors.Wrapf(err, "cannot list objects of kind %s", kind)
+	}
+	for i := range l.Items {
+		if !parse.Protects(&l.Items[i]) {
+			continue
+		}
+		g, err := policyGuard(&l.Items[i])
+		if err != nil {
+			// The targets of the policy are unknown, so no backend is known to be unprotected.
+			c.log.Info("Cannot read a policy; no backends are published", "error", err)
+			return false, nil
+		}
+		v.guards = append(v.guards, g)
+	}
+	return true, nil
+}
+
+// hasPolicies reports whether the cache has all policies of Envoy Gateway of a kind. It returns
+// false if the kind does not exist or the extension may not read it, because the cache would never
+// be complete. While the cache is still filling it returns an error, so that no backend is
 // withdrawn.
-func (c *Controller) hasSecurityPolicies(ctx context.Context) (bool, error) {
-	if !c.has(kindSecurityPolicy) {
+func (c *Controller) hasPolicies(ctx context.Context, kind string) (bool, error) {
+	if !c.has(kind) {
 		return false, nil
 	}
-	if c.securityPoliciesSynced() {
+	if c.policiesSynced(kind) {
 		return true, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -74,27 +90,30 @@ func (c *Controller) hasSecurityPolicies(ctx context.Context) (bool, error) {
 	if c.options.Only != nil {
 		o = append(o, client.InNamespace(c.options.Only.Namespace))
 	}
-	err := c.client.List(ctx, parse.SecurityPolicies(), o...)
+	err := c.client.List(ctx, parse.NewPolicies(kind), o...)
 	switch {
 	case kerrors.IsForbidden(err):
 		return false, nil
 	case err != nil:
-		return false, errors.Wrap(err, "cannot list SecurityPolicies")
+		return false, errors.Wrapf(err, "cannot list objects of kind %s", kind)
 	}
-	return false, errors.New("the SecurityPolicies have not been read yet")
+	return false, errors.Errorf("the objects of kind %s have not been read yet", kind)
 }
 
-// securityPoliciesSynced reports whether the cache has all SecurityPolicies.
-func (c *Controller) securityPoliciesSynced() bool {
+// policiesSynced reports whether the cache has all policies of Envoy Gateway of some kinds.
+func (c *Controller) policiesSynced(kinds ...string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.securityPolicies != nil && c.securityPolicies.HasSynced()
+	return !slices.ContainsFunc(kinds, func(kind string) bool {
+		i := c.policies[kind]
+		return i == nil || !i.HasSynced()
+	})
 }
 
-// checkSynced enqueues all TailscaleGateways once the cache has all SecurityPolicies. If there
-// are none, no event does so.
+// checkSynced enqueues all TailscaleGateways once the cache has all policies of Envoy Gateway. If
+// there are none, no event does so.
 func (c *Controller) checkSynced(ctx context.Context) {
-	synced := c.securityPoliciesSynced()
+	synced := c.policiesSynced(parse.PolicyKinds()...)
 	c.mu.Lock()
 	completed := synced && !c.synced
 	c.synced = synced

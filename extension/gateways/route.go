@@ -34,6 +34,9 @@ type route struct {
 
 	// listeners that the route is attached to.
 	listeners []listener
+
+	// filters that may protect the backends of rules, by the index of the rule.
+	filters map[int]string
 }
 
 // statusOf returns the kind and the status of a route, and a nil status for other objects.
@@ -70,7 +73,7 @@ func accepted(of []client.Object, ls []listener) []*route {
 		if status == nil {
 			continue
 		}
-		r := &route{Route: parse.ParseRoute(o), kind: kind, labels: o.GetLabels(), uid: o.GetUID()}
+		r := &route{Route: parse.ParseRoute(o), kind: kind, labels: o.GetLabels(), uid: o.GetUID(), filters: protectingFilters(o)}
 		if r.attach(status.Parents, ls) {
 			out = append(out, r)
 		}
@@ -117,14 +120,14 @@ func conditionIs(of []metav1.Condition, t gwapiv1.RouteConditionType, s metav1.C
 
 // backends returns the backends of a route that are permitted Services.
 func (r *route) backends(permitted func(ir.RouteKey, ir.BackendRef) bool) []ir.BackendRef {
-	return r.backendsOf(permitted, func(*ir.Rule) bool { return true })
+	return r.backendsOf(permitted, func(int) bool { return true })
 }
 
-// backendsOf returns the backends of the rules that match a filter.
-func (r *route) backendsOf(permitted func(ir.RouteKey, ir.BackendRef) bool, matches func(*ir.Rule) bool) []ir.BackendRef {
+// backendsOf returns the backends of the rules that match a filter, by their index.
+func (r *route) backendsOf(permitted func(ir.RouteKey, ir.BackendRef) bool, matches func(rule int) bool) []ir.BackendRef {
 	var out []ir.BackendRef
 	for i := range r.Rules {
-		if !matches(&r.Rules[i]) {
+		if !matches(i) {
 			continue
 		}
 		for _, b := range r.Rules[i].Backends {
@@ -160,4 +163,51 @@ func narrower(a, b string) string {
 // Otherwise the report has no host names, because each change of the report runs a function.
 func needsHostnames(o *gatewayv1alpha1.TailscaleGateway) bool {
 	return slices.ContainsFunc(o.Spec.Tailnets, func(t gatewayv1alpha1.GatewayTailnet) bool { return t.SplitDNS != nil })
+}
+
+// openFilters are the types of filters that protect nothing. Others do, such as ExternalAuth, and
+// those of other API groups, which ExtensionRef names.
+var openFilters = map[string]bool{
+	string(gwapiv1.HTTPRouteFilterRequestHeaderModifier):  true,
+	string(gwapiv1.HTTPRouteFilterResponseHeaderModifier): true,
+	string(gwapiv1.HTTPRouteFilterRequestRedirect):        true,
+	string(gwapiv1.HTTPRouteFilterURLRewrite):             true,
+	string(gwapiv1.HTTPRouteFilterRequestMirror):          true,
+	string(gwapiv1.HTTPRouteFilterCORS):                   true,
+}
+
+// protectingFilters returns the first filter of each rule of a route, or of one of its backendRefs,
+// that may protect the rule's backends.
+func protectingFilters(o client.Object) map[int]string {
+	out := map[int]string{}
+	add := func(rule int, filter string) {
+		if !openFilters[filter] && out[rule] == "" {
+			out[rule] = filter
+		}
+	}
+	switch o := o.(type) {
+	case *gwapiv1.HTTPRoute:
+		for i, rule := range o.Spec.Rules {
+			for _, f := range rule.Filters {
+				add(i, string(f.Type))
+			}
+			for _, b := range rule.BackendRefs {
+				for _, f := range b.Filters {
+					add(i, string(f.Type))
+				}
+			}
+		}
+	case *gwapiv1.GRPCRoute:
+		for i, rule := range o.Spec.Rules {
+			for _, f := range rule.Filters {
+				add(i, string(f.Type))
+			}
+			for _, b := range rule.BackendRefs {
+				for _, f := range b.Filters {
+					add(i, string(f.Type))
+				}
+			}
+		}
+	}
+	return out
 }

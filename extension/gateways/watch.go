@@ -13,7 +13,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,6 +23,7 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/reconcile"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/watch"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
@@ -64,11 +64,13 @@ func (c *Controller) kinds() map[string]watched {
 		kindReferenceGrant:   {object: &gwapiv1beta1.ReferenceGrant{}, affected: allOf(c)},
 		kindTailscaleGateway: {object: &gatewayv1alpha1.TailscaleGateway{}, indexes: map[string]client.IndexerFunc{byParent: parents}, onChange: c.notifyDedicated, affected: c.affectedPeers},
 		kindRoutePolicy:      {object: &gatewayv1alpha1.TailscaleRoutePolicy{}, affected: allOf(c)},
-		kindSecurityPolicy:   {object: securityPolicy(), affected: allOf(c)},
 		kindReport:           {object: &tailnetv1alpha1.GatewayReport{}, affected: owner},
 		kindEndpoints:        {object: &gatewayv1alpha1.TailscaleEndpoints{}, indexes: map[string]client.IndexerFunc{byOwner: byLabels}, affected: c.affectedByEndpoints},
 		kindServices:         {object: &gatewayv1alpha1.TailscaleServices{}, indexes: map[string]client.IndexerFunc{byOwner: byLabels, byBackend: gatewayBackend}, affected: c.affectedByServices},
 		kindTLSPolicy:        {object: &gwapiv1.BackendTLSPolicy{}, indexes: map[string]client.IndexerFunc{byOwner: byLabels}, affected: ownerByLabel},
+	}
+	for _, kind := range parse.PolicyKinds() {
+		out[kind] = watched{object: parse.NewPolicy(kind), affected: allOf(c)}
 	}
 	for kind, o := range routeKinds() {
 		out[kind] = watched{object: o, indexes: map[string]client.IndexerFunc{byParent: parents}, affected: c.attached}
@@ -81,13 +83,6 @@ func (c *Controller) kinds() map[string]watched {
 // allOf returns a function that returns all TailscaleGateways.
 func allOf(c *Controller) func(context.Context, client.Object) []types.NamespacedName {
 	return func(ctx context.Context, _ client.Object) []types.NamespacedName { return c.all(ctx) }
-}
-
-// securityPolicy returns an empty SecurityPolicy.
-func securityPolicy() *unstructured.Unstructured {
-	o := &unstructured.Unstructured{}
-	o.SetGroupVersionKind(schema.GroupVersionKind{Group: groupEnvoyGateway, Version: "v1alpha1", Kind: kindSecurityPolicy})
-	return o
 }
 
 func routeKinds() map[string]client.Object {
@@ -345,9 +340,9 @@ func (c *Controller) watch(ctx context.Context, k watched, i cache.Informer) err
 			c.enqueue(k.affected(ctx, o)...)
 		}
 	}
-	if _, ok := k.object.(*unstructured.Unstructured); ok {
+	if o, ok := k.object.(*unstructured.Unstructured); ok {
 		c.mu.Lock()
-		c.securityPolicies = i
+		c.policies[o.GetKind()] = i
 		c.mu.Unlock()
 	}
 	_, err := i.AddEventHandler(watch.Handler(func(old, now client.Object) {

@@ -6,9 +6,7 @@ package parse
 import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gwapiv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
@@ -28,9 +26,7 @@ const (
 // BootstrapKinds returns the kinds that decide on the bootstrap of a Gateway's Envoys, in
 // addition to Kinds.
 func BootstrapKinds() map[string]client.Object {
-	p := &unstructured.Unstructured{}
-	p.SetGroupVersionKind(schema.GroupVersionKind{Group: GroupEnvoyGateway, Version: "v1alpha1", Kind: KindEnvoyProxy})
-	return map[string]client.Object{kindGatewayClass: &gwapiv1.GatewayClass{}, KindEnvoyProxy: p}
+	return map[string]client.Object{kindGatewayClass: &gwapiv1.GatewayClass{}, KindEnvoyProxy: NewPolicy(KindEnvoyProxy)}
 }
 
 // Kinds and groups that references name.
@@ -62,8 +58,6 @@ func Scheme() (*runtime.Scheme, error) {
 
 // Kinds returns the kinds of objects that a Store of package index accepts, by their names.
 func Kinds() map[string]client.Object {
-	p := &unstructured.Unstructured{}
-	p.SetGroupVersionKind(schema.GroupVersionKind{Group: GroupEnvoyGateway, Version: "v1alpha1", Kind: KindTrafficPolicy})
 	return map[string]client.Object{
 		"HTTPRoute":            &gwapiv1.HTTPRoute{},
 		"GRPCRoute":            &gwapiv1.GRPCRoute{},
@@ -74,7 +68,7 @@ func Kinds() map[string]client.Object {
 		kindListenerSet:        &gwapiv1.ListenerSet{},
 		"ReferenceGrant":       &gwapiv1beta1.ReferenceGrant{},
 		"BackendTLSPolicy":     &gwapiv1.BackendTLSPolicy{},
-		KindTrafficPolicy:      p,
+		KindTrafficPolicy:      NewPolicy(KindTrafficPolicy),
 		KindTailscaleServices:  &gatewayv1alpha1.TailscaleServices{},
 		KindTailscaleEndpoints: &gatewayv1alpha1.TailscaleEndpoints{},
 		kindRoutePolicy:        &gatewayv1alpha1.TailscaleRoutePolicy{},
@@ -86,14 +80,4 @@ func Kinds() map[string]client.Object {
 		"EndpointSlice":        &discoveryv1.EndpointSlice{},
 		KindConfigMap:          &corev1.ConfigMap{},
 	}
-}
-
-// KindSecurityPolicy is the kind of Envoy Gateway's policies for authorization.
-const KindSecurityPolicy = "SecurityPolicy"
-
-// SecurityPolicies returns an empty list that has the type of its items.
-func SecurityPolicies() *unstructured.UnstructuredList {
-	l := &unstructured.UnstructuredList{}
-	l.SetGroupVersionKind(schema.GroupVersionKind{Group: GroupEnvoyGateway, Version: "v1alpha1", Kind: KindSecurityPolicy + "List"})
-	return l
 }

@@ -151,23 +151,21 @@ func Strip(in any) (any, error) {
 	return o, nil
 }
 
-// stripPolicy removes the fields of Envoy Gateway's policies that are not read. Of a
-// SecurityPolicy it keeps only the targets.
+// stripPolicy removes the fields of Envoy Gateway's policies that are not read. Of a policy that
+// protects whatever it contains it keeps only the targets.
 func stripPolicy(o *unstructured.Unstructured) {
 	unstructured.RemoveNestedField(o.Object, "status")
 	spec, ok := o.Object["spec"].(map[string]any)
 	if !ok {
 		return
 	}
-	switch o.GetKind() {
-	case KindEnvoyProxy:
+	if o.GetKind() == KindEnvoyProxy {
 		stripEnvoyProxy(spec)
 		return
-	case KindSecurityPolicy:
-	default:
-		return
 	}
-	maps.DeleteFunc(spec, func(k string, _ any) bool { return k != "targetRef" && k != "targetRefs" && k != "targetSelectors" })
+	if open, known := policyKinds[o.GetKind()]; known && open == nil {
+		stripTargets(spec)
+	}
 }
 
 // stripRouteStatus keeps only the conditions Accepted and ResolvedRefs of each parent, with

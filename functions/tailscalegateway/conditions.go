@@ -143,7 +143,7 @@ func (gp *gatewayPlan) servicesReady() compose.Condition {
 	}
 	if gp.hidesAll() {
 		c.Reason = meta.ReasonPoliciesUnknown
-		c.Message = "No backend is published, for the extension does not know the SecurityPolicies that protect them: it is older than this, or may not read them, or the cluster has no such kind; apply the definitions and rights of this version, or set publishBackends All to publish protected ones, too, or None"
+		c.Message = "No backend is published, for the extension does not know all policies of Envoy Gateway that may protect them: it is older than this, or may not read them, or the cluster lacks one of their kinds; apply the definitions and rights of this version, or set publishBackends All to publish protected ones, too, or None"
 		return c
 	}
 	if slices.ContainsFunc(gp.services, func(v *service) bool { return v.full }) {

@@ -128,10 +128,14 @@ type TailscaleGatewaySpec struct {
 	// PublishBackends selects the Services behind the Gateway's routes that become Tailscale
 	// Services, too. They are called svc:SERVICE-NAMESPACE and have the ports that routes
 	// reference. Requests to them do not pass through the Gateway and bypass its policies.
-	// Unprotected therefore excludes each Service that a SecurityPolicy or a
-	// TailscaleRoutePolicy protects: by a policy of any route to it, of that route's rule, or
-	// of the route's listener or Gateway. status.services lists the excluded Services. All
-	// excludes none. If routeSharing is None, no Services are published.
+	// Unprotected therefore excludes each Service that something protects there: a
+	// TailscaleRoutePolicy, a SecurityPolicy, an EnvoyExtensionPolicy, an EnvoyPatchPolicy, a
+	// ClientTrafficPolicy or BackendTrafficPolicy with settings that check or limit clients, of
+	// any route to it, of that route's rule, or of the route's listener or Gateway; client
+	// certificates that the Gateway requires; or a filter ExternalAuth or ExtensionRef.
+	// status.services lists the excluded Services. All excludes none. Services of other
+	// namespaces also need a ReferenceGrant there, from TailscaleServices to Service. If
+	// routeSharing is None, no Services are published.
 	// +kubebuilder:default=Unprotected
 	// +optional
 	PublishBackends PublishBackends `json:"publishBackends,omitempty"`

@@ -14,7 +14,8 @@ type ReportedBackend struct {
 	Port      int32  `json:"port"`
 
 	// ProtectedBy is the first policy, as kind, namespace and name, that applies to requests to
-	// the Service by any route of the Gateway. Empty if there is none.
+	// the Service by any route of the Gateway, or what else of the Gateway or of a route protects
+	// it. Empty if there is none.
 	// +optional
 	ProtectedBy string `json:"protectedBy,omitempty"`
 }
@@ -173,8 +174,9 @@ type GatewayReportSpec struct {
 	// +optional
 	Omitted *ReportedOmissions `json:"omitted,omitempty"`
 
-	// PoliciesKnown reports whether SecurityPolicies could be read, so that backends without
-	// protection are known. The extension reads them only if the TailscaleGateway needs them.
+	// PoliciesKnown reports whether all policies of Envoy Gateway could be read, so that backends
+	// without protection are known. The extension reads them only if the TailscaleGateway needs
+	// them.
 	// +optional
 	PoliciesKnown bool `json:"policiesKnown,omitempty"`
 

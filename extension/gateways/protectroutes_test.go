@@ -1,0 +1,69 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gateways
+
+import (
+	"cmp"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+)
+
+// TestProtectedWithoutPolicy checks that the Gateway and the routes themselves protect backends.
+func TestProtectedWithoutPolicy(t *testing.T) {
+	const (
+		certificates = "tls.frontend of Gateway shop/web"
+		validation   = "validation: {caCertificateRefs: [{group: '', kind: ConfigMap, name: ca}]}"
+		secret       = "Filter ExtensionRef of HTTPRoute shop/app"
+	)
+	with := func(tls string) string { return gateway + "  tls: {frontend: " + tls + "}\n" }
+	rule := func(filters string) string {
+		return "rules: [{filters: [" + filters + "], backendRefs: [{name: app, port: 80}]}, {backendRefs: [{name: open, port: 80}]}]"
+	}
+	cases := map[string]struct {
+		reason  string
+		gateway string
+		kind    string
+		section string
+		rules   string
+		want    map[string]string
+	}{
+		"None":         {reason: "Nothing protects.", gateway: gateway},
+		"Default":      {reason: "Clients of the listener need a certificate.", gateway: with("{default: {" + validation + "}}"), want: map[string]string{"app": certificates, "open": certificates}},
+		"Fallback":     {reason: "Also if invalid ones are admitted.", gateway: with("{default: {validation: {mode: AllowInsecureFallback, caCertificateRefs: [{group: '', kind: ConfigMap, name: ca}]}}}"), want: map[string]string{"app": certificates, "open": certificates}},
+		"Port":         {reason: "Those of the port need one.", gateway: with("{default: {}, perPort: [{port: 443, tls: {" + validation + "}}]}"), want: map[string]string{"app": certificates, "open": certificates}},
+		"OtherPort":    {reason: "Those of another port need one.", gateway: with("{default: {}, perPort: [{port: 444, tls: {" + validation + "}}]}")},
+		"PortWithout":  {reason: "The port is an exception.", gateway: with("{default: {" + validation + "}, perPort: [{port: 443, tls: {}}]}")},
+		"HTTP":         {reason: "A listener without TLS asks for no certificate.", gateway: with("{default: {" + validation + "}}"), section: "http"},
+		"ExternalAuth": {reason: "A filter may ask a server.", gateway: gateway, rules: rule("{type: ExternalAuth, externalAuth: {protocol: HTTP, backendRef: {name: auth, port: 80}}}"), want: map[string]string{"app": "Filter ExternalAuth of HTTPRoute shop/app"}},
+		"ExtensionRef": {reason: "A filter of another API group may do anything.", gateway: gateway, rules: rule("{type: ExtensionRef, extensionRef: {group: gateway.envoyproxy.io, kind: HTTPRouteFilter, name: f}}"), want: map[string]string{"app": secret}},
+		"New":          {reason: "So may a type of filters that is newer than this.", gateway: gateway, rules: rule("{type: Quota}"), want: map[string]string{"app": "Filter Quota of HTTPRoute shop/app"}},
+		"Open":         {reason: "Filters that change requests protect nothing.", gateway: gateway, rules: rule("{type: CORS, cors: {}}, {type: URLRewrite, urlRewrite: {hostname: a.example.com}}, {type: RequestHeaderModifier, requestHeaderModifier: {}}")},
+		"Backend":      {reason: "A filter of a backendRef counts for the rule.", gateway: gateway, rules: "rules: [{backendRefs: [{name: app, port: 80, filters: [{type: ExtensionRef, extensionRef: {group: gateway.envoyproxy.io, kind: HTTPRouteFilter, name: f}}]}]}, {backendRefs: [{name: open, port: 80}]}]", want: map[string]string{"app": secret}},
+		"GRPC":         {reason: "GRPCRoutes have such filters, too.", gateway: gateway, kind: "GRPCRoute", rules: rule("{type: ExtensionRef, extensionRef: {group: gateway.envoyproxy.io, kind: Filter, name: f}}"), want: map[string]string{"app": "Filter ExtensionRef of GRPCRoute shop/app"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			kind, section, rules := cmp.Or(tc.kind, "HTTPRoute"), cmp.Or(tc.section, "https"), cmp.Or(tc.rules, rule(""))
+			in := inputOf(t, objects(t, tailscaleGateway, tc.gateway, routeTo(kind, "shop", "app", "{name: web, sectionName: "+section+"}", "True", rules))...)
+			in.policiesKnown = true
+			got := map[string]string{}
+			routes := plan(in).report.Routes
+			if len(routes) != 1 || len(routes[0].Backends) != 2 {
+				t.Fatalf("want a route with two backends, got %+v", routes)
+			}
+			for _, b := range routes[0].Backends {
+				if b.ProtectedBy != "" {
+					got[b.Name] = b.ProtectedBy
+				}
+			}
+			if tc.want == nil {
+				tc.want = map[string]string{}
+			}
+			if diff := gocmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
