@@ -4,17 +4,21 @@
 package provider
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/selection"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,7 +29,9 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/customresourcesgate"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/clients"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/kinds"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/secrets"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
@@ -90,9 +96,35 @@ func stripNode(o any) (any, error) {
 	return n, nil
 }
 
+// maxOwners is the maximum number of owners that are kept. Objects of the provider have one.
+const maxOwners = 4
+
+// stripMetadata keeps of an object what event handlers read. Their number and size are limited for
+// each object, because a tenant may write a megabyte of any metadata.
+func stripMetadata(o any) (any, error) {
+	m, ok := o.(*metav1.PartialObjectMetadata)
+	if !ok {
+		return o, nil
+	}
+	m.ManagedFields, m.Annotations = nil, nil
+	maps.DeleteFunc(m.Labels, func(k, _ string) bool {
+		return k != meta.LabelSecretType && k != meta.LabelMachine && k != meta.LabelExtension
+	})
+	m.Finalizers = slices.DeleteFunc(m.Finalizers, func(f string) bool { return f != secrets.FinalizerState && f != clients.Finalizer })
+	// Objects have at most one controller.
+	controller := metav1.GetControllerOf(m)
+	m.OwnerReferences = slices.DeleteFunc(m.OwnerReferences, func(r metav1.OwnerReference) bool { return ptr.Deref(r.Controller, false) })
+	m.OwnerReferences = slices.Clone(m.OwnerReferences[:min(len(m.OwnerReferences), maxOwners)])
+	if controller != nil {
+		m.OwnerReferences = append(m.OwnerReferences, *controller)
+	}
+	return m, nil
+}
+
 func cacheOptions(o Options) (cache.Options, error) {
-	// The cache holds only Secrets of the provider, never all of a cluster.
-	secrets, err := labels.NewRequirement(meta.LabelSecretType, selection.Exists, nil)
+	// The cache holds only Secrets of the provider, never all of a cluster, and only their metadata:
+	// anyone may label Secrets, of any size.
+	owned, err := labels.NewRequirement(meta.LabelSecretType, selection.Exists, nil)
 	if err != nil {
 		return cache.Options{}, errors.Wrap(err, "cannot build label selector")
 	}
@@ -111,11 +143,11 @@ func cacheOptions(o Options) (cache.Options, error) {
 		// No controller reads managed fields, which are half of an object.
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
-			&corev1.Secret{}:                            {Label: labels.NewSelector().Add(*secrets)},
+			&corev1.Secret{}:                            {Label: labels.NewSelector().Add(*owned), Transform: stripMetadata},
 			&appsv1.StatefulSet{}:                       {Label: labels.NewSelector().Add(*pods)},
 			&policyv1.PodDisruptionBudget{}:             {Label: labels.NewSelector().Add(*pods)},
 			&corev1.Service{}:                           {Label: labels.NewSelector().Add(*pods)},
-			&corev1.ServiceAccount{}:                    {Label: labels.NewSelector().Add(*extensions)},
+			&corev1.ServiceAccount{}:                    {Label: labels.NewSelector().Add(*extensions), Transform: stripMetadata},
 			&corev1.Node{}:                              {Transform: stripNode},
 			&apiextensionsv1.CustomResourceDefinition{}: {Transform: customresourcesgate.TransformStripCRDSchema},
 		},

@@ -9,7 +9,9 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"net/http"
 	"os"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -52,6 +54,8 @@ var shared struct {
 	audit *audit
 	// config connects to the API server as an administrator, provider as the provider.
 	config, provider *rest.Config
+	// secretBytes is the number of bytes that the provider has received for its cache of Secrets.
+	secretBytes atomic.Int64
 }
 
 func TestMain(m *testing.M) {
@@ -107,6 +111,9 @@ func startProvider(ctx context.Context, cfg *rest.Config, stopped chan<- error) 
 	if shared.provider, err = asProvider(ctx, kube, cfg); err != nil {
 		return err
 	}
+	shared.provider.Wrap(func(to http.RoundTripper) http.RoundTripper {
+		return secretCounter{RoundTripper: to, bytes: &shared.secretBytes}
+	})
 	ended := make(chan error, 2)
 	go func() { ended <- c.Start(ctx) }()
 	go func() {

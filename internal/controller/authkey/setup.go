@@ -38,7 +38,7 @@ func Kind(_ setup.Options) kinds.Kind[*v1alpha1.AuthKey] {
 		// A deleted connection Secret must be written again immediately.
 		Watch: func(b *builder.Builder, env kinds.Env) *builder.Builder {
 			owner := handler.EnqueueRequestForOwner(env.Kube.Scheme(), env.Kube.RESTMapper(), &v1alpha1.AuthKey{}, handler.OnlyControllerOwner())
-			return b.Watches(&corev1.Secret{}, owner, builder.WithPredicates(secrets.OfType(secretType)))
+			return b.Watches(&corev1.Secret{}, owner, builder.OnlyMetadata, builder.WithPredicates(secrets.OfType(secretType)))
 		},
 	}
 }

@@ -25,7 +25,7 @@ func WatchConnectable(b *builder.Builder, kube client.Reader, list func() resour
 	h := handler.EnqueueRequestsFromMapFunc(unsynced(kube, list))
 	desired := builder.WithPredicates(resource.DesiredStateChanged())
 	return b.
-		Watches(&corev1.Secret{}, h, builder.WithPredicates(secrets.OfType(SecretTypeCredentials))).
+		Watches(&corev1.Secret{}, h, builder.OnlyMetadata, builder.WithPredicates(secrets.OfType(SecretTypeCredentials))).
 		Watches(&v1alpha1.ClusterProviderConfig{}, h, desired).
 		Watches(&v1alpha1.ProviderConfig{}, h, desired)
 }

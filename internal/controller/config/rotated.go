@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -49,12 +50,16 @@ func (r *secretReconciler) Reconcile(ctx context.Context, req reconcile.Request)
 	return reconcile.Result{}, clients.Release(ctx, r.kube, s)
 }
 
+// isHeld reports whether a Secret has the finalizer. Others are not read, because anyone may write the
+// labels of Secrets.
+func isHeld(o client.Object) bool { return controllerutil.ContainsFinalizer(o, clients.Finalizer) }
+
 func setupRotated(mgr ctrl.Manager, o setup.Options) error {
 	const name = "credentials-secrets"
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named(name).
 		WithOptions(o.ForControllerRuntime()).
-		For(&corev1.Secret{}, builder.WithPredicates(secrets.OfType(clients.SecretTypeCredentials))).
+		For(&corev1.Secret{}, builder.OnlyMetadata, builder.WithPredicates(secrets.OfType(clients.SecretTypeCredentials), predicate.NewPredicateFuncs(isHeld))).
 		Watches(&v1alpha1.ClusterProviderConfig{}, secretsBefore()).
 		Watches(&v1alpha1.ProviderConfig{}, secretsBefore()).
 		Complete(o.Limit(name, &secretReconciler{kube: mgr.GetClient()}))

@@ -71,7 +71,7 @@ func setupKind(mgr ctrl.Manager, o setup.Options, kind string, object client.Obj
 		WithOptions(o.ForControllerRuntime()).
 		For(object, builder.WithPredicates(resource.DesiredStateChanged())).
 		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(forSecret(mgr.GetClient(), kind)),
-			builder.WithPredicates(secrets.OfType(clients.SecretTypeCredentials))).
+			builder.OnlyMetadata, builder.WithPredicates(secrets.OfType(clients.SecretTypeCredentials))).
 		Build(o.Limit(name, r))
 	if err != nil {
 		return err

@@ -14,6 +14,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -59,7 +60,7 @@ func Kind(o setup.Options) kinds.Kind[*v1alpha1.Machine] {
 		Poll:      poll,
 		Prepare:   func(mgr ctrl.Manager) error { return setupOrphans(mgr, o, ours) },
 		Watch: func(b *builder.Builder, _ kinds.Env) *builder.Builder {
-			return b.Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(forSecret), builder.WithPredicates(ours))
+			return b.Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(forSecret), builder.OnlyMetadata, builder.WithPredicates(ours))
 		},
 	}
 }
@@ -69,10 +70,16 @@ func setupOrphans(mgr ctrl.Manager, o setup.Options, ours predicate.Predicate) e
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("machine-secrets").
 		WithOptions(o.ForControllerRuntime()).
-		For(&corev1.Secret{}, builder.WithPredicates(ours)).
+		For(&corev1.Secret{}, builder.OnlyMetadata, builder.WithPredicates(ours, predicate.NewPredicateFuncs(isHeld))).
 		Watches(&v1alpha1.Machine{}, handler.EnqueueRequestsFromMapFunc(stateSecretOf)).
 		Complete(o.Limit("machine-secrets", &secretReconciler{kube: mgr.GetClient()}))
 	return errors.Wrap(err, "cannot set up the controller of machines' Secrets")
+}
+
+// isHeld reports whether a Secret is only there for the finalizer. Others are not read, because
+// anyone may write the labels of Secrets.
+func isHeld(o client.Object) bool {
+	return o.GetDeletionTimestamp() != nil && controllerutil.ContainsFinalizer(o, secrets.FinalizerState)
 }
 
 // poll returns when a Machine is observed again.

@@ -62,7 +62,7 @@ func watchCredentials(b *builder.Builder, kube client.Reader) *builder.Builder {
 	desired := builder.WithPredicates(resource.DesiredStateChanged())
 	return b.
 		Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(forSecret(kube)),
-			builder.WithPredicates(secrets.OfType(clients.SecretTypeCredentials))).
+			builder.OnlyMetadata, builder.WithPredicates(secrets.OfType(clients.SecretTypeCredentials))).
 		Watches(&v1alpha1.ClusterProviderConfig{}, handler.EnqueueRequestsFromMapFunc(forConfig(kube, v1alpha1.ClusterProviderConfigKind)), desired).
 		Watches(&v1alpha1.ProviderConfig{}, handler.EnqueueRequestsFromMapFunc(forConfig(kube, v1alpha1.ProviderConfigKind)), desired)
 }
