@@ -19,6 +19,7 @@ import (
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
@@ -112,8 +113,11 @@ func (w *desiredRoute) place(v variables, host gatewayv1alpha1.HostPattern, pref
 // generated returns the desired routes, in their order of precedence for hosts and paths.
 func generated(in input, userRoutes []*route) []*desiredRoute {
 	var out []*desiredRoute
-	looping := in.looping()
+	looping, refused := in.looping(), parse.RefusedTailnets(in.object)
 	for _, t := range in.object.Spec.Tailnets {
+		if refused[t.Name] {
+			continue
+		}
 		of := in.of(t.Name)
 		if g := t.RouteGeneration.Ingress; g != nil {
 			out = append(out, ingress(in, t.Name, g, of, userRoutes)...)

@@ -35,13 +35,14 @@ type peerRoute struct {
 }
 
 // precedingRoutes returns the generated routes of TailscaleGateways with higher precedence, in
-// their order. It ignores routes whose TailscaleGateway is gone, or may not share the Gateway,
-// because they will be deleted.
+// their order. It ignores routes whose TailscaleGateway is gone, may not share the Gateway, or may not
+// use the tailnet, because they will be deleted.
 func (in input) precedingRoutes(ls []listener) []peerRoute {
-	rank := map[types.NamespacedName]int{}
+	rank, refused := map[types.NamespacedName]int{}, map[types.NamespacedName]map[string]bool{}
 	for i, p := range slices.SortedFunc(slices.Values(in.peers), comparePeers) {
 		if comparePeers(p, in.object) < 0 && in.grants.PermitGateway(p.Namespace, gatewayOf(p)) {
 			rank[client.ObjectKeyFromObject(p)] = i
+			refused[client.ObjectKeyFromObject(p)] = parse.RefusedTailnets(p)
 		}
 	}
 	if len(rank) == 0 {
@@ -55,7 +56,7 @@ func (in input) precedingRoutes(ls []listener) []peerRoute {
 			continue
 		}
 		of := ownerByLabels(o)
-		if _, ok := rank[of]; !ok {
+		if _, ok := rank[of]; !ok || refused[of][o.GetLabels()[meta.LabelGatewayTailnet]] {
 			continue
 		}
 		kind, _ := statusOf(o)

@@ -11,9 +11,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/refgrant"
 )
 
@@ -105,6 +110,41 @@ func TestUngrantedPeer(t *testing.T) {
 	in.grants = refgrant.Grants{}
 	if got := in.precedingRoutes(ls); len(got) != 0 {
 		t.Errorf("without a grant: want no route first, got %v", got)
+	}
+}
+
+// TestRefusedTailnet checks that a TailscaleGateway whose tailnet does not allow its namespace
+// generates no routes, and that its routes take no place.
+func TestRefusedTailnet(t *testing.T) {
+	egress := joins(discovers("prod", "HTTP", defaultEgress))
+	theirs := types.NamespacedName{Namespace: "team", Name: "web"}
+	all := objects(t, gateway, manifestFor(egress, "shop", "web", 9), found("prod", "True", "nas"), manifestFor(egress, "team", "web", 1), manifestFor(found("prod", "True", "nas"), "team", "web", 0))
+	allowed := inputFor(t, theirs, all...)
+	routes := generatedObjects(t, allowed, plan(allowed).routes)
+	if len(routes) != 1 {
+		t.Fatalf("want a route where the tailnet allows the namespace, got %v", routes)
+	}
+	refuse := func(o *gatewayv1alpha1.TailscaleGateway) {
+		o.Status.SetConditions(xpv2.Condition{Type: meta.TypeTailnetsValid, Status: corev1.ConditionFalse, Reason: meta.ReasonNamespaceNotAllowed})
+		o.Status.DependencyStatus = []gatewayv1alpha1.DependencyStatus{{Kind: gatewayv1alpha1.TailscaleTailnetKind, Name: "prod"}}
+	}
+	before := allowed.object.DeepCopy()
+	refuse(allowed.object)
+	if got := plan(allowed).routes; len(got) != 0 {
+		t.Errorf("want no route where the tailnet does not allow the namespace, got %v", got)
+	}
+	if same(before, allowed.object) {
+		t.Error("a tailnet that refuses the namespace is a change")
+	}
+
+	in := inputFor(t, types.NamespacedName{Namespace: "shop", Name: "web"}, append(routes, all...)...)
+	for _, p := range in.peers {
+		if p.Namespace == theirs.Namespace {
+			refuse(p)
+		}
+	}
+	if got := in.precedingRoutes(listenersOf(in.gateway, in.sets)); len(got) != 0 {
+		t.Errorf("want no route first, got %v", got)
 	}
 }
 

@@ -368,6 +368,10 @@ func same(a, b client.Object) bool {
 		was, ok := a.(*gatewayv1alpha1.TailscaleEndpoints)
 		return ok && equality.Semantic.DeepEqual(was.Status, e.Status)
 	}
+	if g, ok := b.(*gatewayv1alpha1.TailscaleGateway); ok {
+		was, ok := a.(*gatewayv1alpha1.TailscaleGateway)
+		return ok && maps.Equal(parse.RefusedTailnets(was), parse.RefusedTailnets(g))
+	}
 	if s, ok := b.(*gatewayv1alpha1.TailscaleServices); ok {
 		was, ok := a.(*gatewayv1alpha1.TailscaleServices)
 		return ok && equality.Semantic.DeepEqual(was.Status, s.Status)

@@ -13,6 +13,7 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 )
 
 // identityObjects are the identity listeners that TailscaleGateways ask for, by Gateway, and
@@ -60,7 +61,12 @@ func (all *objects) putTailscaleGateway(o *gatewayv1alpha1.TailscaleGateway, in 
 		delete(all.identityGateway, in.name)
 	}
 	var names []string
+	refused := parse.RefusedTailnets(o)
 	for _, t := range o.Spec.Tailnets {
+		// No proxy of such a tailnet reaches the Gateway, so nothing of it may change the Gateway.
+		if refused[t.Name] {
+			continue
+		}
 		for _, l := range t.Listeners {
 			if l.Identity == gatewayv1alpha1.ClientIdentityHeaders {
 				names = append(names, l.Name)

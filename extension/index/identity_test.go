@@ -46,6 +46,18 @@ spec:
 `
 }
 
+// tailnetStatus adds what the function reports about the tailnet of a TailscaleGateway.
+func tailnetStatus(manifest, status, reason, ready string) string {
+	return manifest + `
+status:
+  conditions: [{type: TailnetsValid, status: "` + status + `", reason: ` + reason + `, lastTransitionTime: "2026-01-01T00:00:00Z"}]
+  dependencyStatus:
+  - {kind: Gateway, namespace: infra, name: gw, ready: false}
+  - {kind: TailscaleTailnet, name: corp, ready: ` + ready + `}
+  - {kind: TailscaleTailnet, name: other, ready: false}
+`
+}
+
 func TestIdentified(t *testing.T) {
 	gw := types.NamespacedName{Namespace: "infra", Name: "gw"}
 	const own = `
@@ -91,6 +103,12 @@ spec: {gatewayRef: {name: gw}, tailnets: [{name: corp, listeners: [{name: http, 
 		"GrantFrom": {reason: "A grant to another kind or namespace should not apply.", docs: []string{gateway, theirs, grantOf("{group: gateway.networking.k8s.io, kind: HTTPRoute, namespace: shop}, {group: gateway.tailscale.com, kind: TailscaleGateway, namespace: blog}", toGateway)}},
 		"GrantAway": {reason: "A grant in another namespace than the Gateway's should not apply.", docs: []string{gateway, theirs, strings.Replace(granted, "namespace: infra", "namespace: shop", 1)}},
 		"Beside":    {reason: "An object without a grant should neither remove nor add listeners of permitted objects.", docs: []string{gateway, identityOf("b", "gw", "http"), strings.Replace(theirs, "{name: other}", "{name: web, identity: Headers}", 1)}, want: found},
+		"Refused":   {reason: "An object whose tailnet does not allow its namespace changes no listener.", docs: []string{gateway, tailnetStatus(identityOf("a", "gw", "http"), "False", "NamespaceNotAllowed", "false")}},
+		"RefusedTo": {reason: "Nor does one that the tailnet no longer allows.", docs: []string{gateway, identityOf("a", "gw", "http"), tailnetStatus(identityOf("a", "gw", "http"), "False", "NamespaceNotAllowed", "false")}},
+		"Allowed":   {reason: "One that the tailnet allows again does.", docs: []string{gateway, tailnetStatus(identityOf("a", "gw", "http"), "False", "NamespaceNotAllowed", "false"), identityOf("a", "gw", "http")}, want: found},
+		"RefusedBy": {reason: "Another tailnet of the object may refuse it.", docs: []string{gateway, tailnetStatus(identityOf("a", "gw", "http"), "False", "NamespaceNotAllowed", "true")}, want: found},
+		"Unknown":   {reason: "While Crossplane reads the tailnet, listeners stay: others would trust forged headers.", docs: []string{gateway, tailnetStatus(identityOf("a", "gw", "http"), "Unknown", "Waiting", "false")}, want: found},
+		"NoTailnet": {reason: "A tailnet that is gone for a while refuses nobody.", docs: []string{gateway, tailnetStatus(identityOf("a", "gw", "http"), "False", "TailnetNotFound", "false")}, want: found},
 		"GoneOf":    {reason: "A deleted Gateway should have no listeners.", docs: []string{gateway, identityOf("a", "gw", "http")}, gone: gateway, want: want{Wanted: true}},
 	}
 	for name, tc := range cases {

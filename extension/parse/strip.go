@@ -136,7 +136,7 @@ func Strip(in any) (any, error) {
 		o.Spec.Proxy = gatewayv1alpha1.Proxy{}
 		stripEndpointsStatus(o)
 	case *gatewayv1alpha1.TailscaleGateway:
-		o.Status = gatewayv1alpha1.TailscaleGatewayStatus{}
+		stripGatewayStatus(o)
 	case *tailnetv1alpha1.Discovery:
 		stripDiscovery(o)
 	case *gatewayv1alpha1.TailscaleRevision:
@@ -207,6 +207,13 @@ func Same(old, now any) bool {
 		// The extension reads the status of a TailscaleEndpoints.
 		was, isOne := old.(*gatewayv1alpha1.TailscaleEndpoints)
 		if !isOne || !maps.Equal(OfflineEndpoints(was), OfflineEndpoints(e)) {
+			return false
+		}
+	}
+	if g, ok := now.(*gatewayv1alpha1.TailscaleGateway); ok {
+		// So it does that of a TailscaleGateway.
+		was, isOne := old.(*gatewayv1alpha1.TailscaleGateway)
+		if !isOne || !maps.Equal(RefusedTailnets(was), RefusedTailnets(g)) {
 			return false
 		}
 	}
