@@ -92,7 +92,7 @@ func TestForeignBackends(t *testing.T) {
 		"GrantElsewhere":    {reason: "A grant in the tenant's namespace is the tenant's.", backend: external(foreign), served: own, cluster: []map[string]any{grant("default", "TailscaleServices", "default", "", "Service")}, want: "RefNotPermitted", hosts: []string{own}},
 		"GrantOtherFrom":    {reason: "A grant to another namespace does not apply.", backend: external(foreign), served: own, cluster: []map[string]any{grant("shop", "TailscaleServices", "other", "", "Service")}, want: "RefNotPermitted", hosts: []string{own}},
 		"GrantOtherKind":    {reason: "A grant to another kind does not apply.", backend: external(foreign), served: own, cluster: []map[string]any{grant("shop", "TailscaleEndpoints", "default", "", "Service")}, want: "RefNotPermitted", hosts: []string{own}},
-		"Revoked":           {reason: "What no grant permits any more is not served.", backend: external(foreign), served: foreign, want: "RefNotPermitted"},
+		"Revoked":           {reason: "A host that no grant permits any more is not served.", backend: external(foreign), served: foreign, want: "RefNotPermitted"},
 		"RevokedMistake":    {reason: "A mistake in the spec does not keep what no grant permits.", backend: mistake, served: foreign, want: "InvalidBackends"},
 		"RevokedNotGranted": {reason: "Neither does a spec beyond the tailnet's grant.", backend: external(own), served: foreign, vip: tailnet, want: "Accepted"},
 		"Mistake":           {reason: "A mistake keeps what is permitted.", backend: mistake, served: own, want: "InvalidBackends", hosts: []string{own}},

@@ -32,7 +32,7 @@ func TestStripMetadata(t *testing.T) {
 		want   metav1.ObjectMeta
 	}{
 		"Own": {
-			reason: "What event handlers read stays.",
+			reason: "Metadata that event handlers read stays.",
 			in: metav1.ObjectMeta{
 				Namespace: "ns", Name: "s", UID: "u", ResourceVersion: "1", Labels: map[string]string{meta.LabelSecretType: "state", meta.LabelMachine: "m"},
 				Finalizers: []string{secrets.FinalizerState, clients.Finalizer}, OwnerReferences: []metav1.OwnerReference{controller},
