@@ -376,19 +376,24 @@ func victimObjects(t *testing.T) map[string]string {
 }
 
 // TestHostileTenant has tenants attack while victims are under load: from the tailnet to a Tailscale
-// Service, and from the cluster through a Gateway. No request is lost, and nothing of theirs changes.
+// Service and to a Gateway by its hostname, and from the cluster through a Gateway. No request is
+// lost, and nothing of theirs changes.
 func TestHostileTenant(t *testing.T) {
 	demo(t)
 	scale(t, 2)
 	answered(t, "web", "web", patience)
 	apply(t, hostileTenants)
-	// The victims' Gateway is one that tenants share: all that they write reaches its Envoy.
-	kubectl(t, "patch", "gateways.gateway.networking.k8s.io", "web", "-n", namespace, "--type=json",
-		`-p=[{"op": "add", "path": "/spec/listeners/0/allowedRoutes", "value": {"namespaces": {"from": "All"}}}]`)
+	answersByHostname(t)
+	// The victims' Gateways are shared by tenants: all that they write reaches the same Envoys.
+	for _, name := range []string{"web", named} {
+		kubectl(t, "patch", "gateways.gateway.networking.k8s.io", name, "-n", namespace, "--type=json",
+			`-p=[{"op": "add", "path": "/spec/listeners/0/allowedRoutes", "value": {"namespaces": {"from": "All"}}}]`)
+	}
 	before := victimObjects(t)
 	var loads []*load.Traffic
 	for _, args := range [][]string{
 		{"--from=tailnet", vipURL(t, "web")},
+		{"--from=tailnet", "http://app." + namedDomain + "/"},
 		{"--from=cluster", "--host=web.example.com", "http://" + addressOfGateway(t, "web") + "/"},
 	} {
 		l, err := load.Start(t.Context(), lab, append([]string{"--new-connections", "--workers=10", "--rate=10", "--for=1h"}, args...)...)

@@ -44,15 +44,15 @@ addressType: IPv4
 ports: [{port: 80, protocol: TCP}]
 endpoints: `
 
-// hostileRoute attaches a route to the Gateway of the victims.
-func hostileRoute(name, hostnames, backend string) string {
+// hostileRoute attaches a route to a Gateway of the victims.
+func hostileRoute(name, gateway, hostnames, backend string) string {
 	return fmt.Sprintf(`apiVersion: gateway.networking.k8s.io/v1
 kind: HTTPRoute
 metadata: {name: %s, namespace: mallory}
 spec:
-  parentRefs: [{name: web, namespace: quickstart}]
+  parentRefs: [{name: %s, namespace: quickstart}]
   hostnames: %s
-  rules: [{backendRefs: [%s]}]`, name, hostnames, backend)
+  rules: [{backendRefs: [%s]}]`, name, gateway, hostnames, backend)
 }
 
 // ownServices is a TailscaleServices of the tenant with a backend.
@@ -167,7 +167,7 @@ spec:
 		{
 			name: "C1HangsProbed", as: routesTenant,
 			manifest: ownServices("hanging", "{name: hanging, port: 80}", "\n  loadBalancing: {healthCheck: {enabled: true, timeout: 1h, interval: 1h}}") +
-				"\n---\n" + hostileRoute("hanging", "[hanging.example.com]", backendOf("hanging")),
+				"\n---\n" + hostileRoute("hanging", "web", "[hanging.example.com]", backendOf("hanging")),
 			missing: shows(routesTenant, "httproute", "hanging", "{.status.parents[*].conditions[*].reason}", "ResolvedRefs"),
 		},
 		{
@@ -180,7 +180,7 @@ spec:
 		{
 			name: "D1Hostnames", as: routesTenant,
 			manifest: repeated(20, func(i int) string {
-				return hostileRoute(fmt.Sprintf("a-%02d", i), list(16, func(j int) string { return fmt.Sprintf("a-%d-%d.shop.example.com", i, j) }), backendOf("zeros"))
+				return hostileRoute(fmt.Sprintf("a-%02d", i), named, list(16, func(j int) string { return fmt.Sprintf("a-%d-%d.shop.example.com", i, j) }), backendOf("zeros"))
 			}),
 			missing: shows(routesTenant, "httproute", "a-19", "{.status.parents[*].conditions[*].reason}", "Accepted"),
 		},
@@ -239,7 +239,7 @@ spec:
 		},
 		{
 			name: "G4Domains", as: routesTenant,
-			manifest: hostileRoute("github", "[github.com]", backendOf("zeros")) + `
+			manifest: hostileRoute("github", "web", "[github.com]", backendOf("zeros")) + `
 ---
 apiVersion: gateway.tailscale.com/v1alpha1
 kind: TailscaleGateway

@@ -1,7 +1,7 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-//go:build e2e && tailnets
+//go:build e2e && (tailnets || hostile)
 
 package e2e
 
