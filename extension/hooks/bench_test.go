@@ -5,7 +5,9 @@ package hooks
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
+	"time"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
@@ -21,6 +23,40 @@ func BenchmarkTranslate(b *testing.B) {
 		b.Run(fmt.Sprintf("Distinct/%d", n), func(b *testing.B) { benchmark(b, n, func(i int) string { return fmt.Sprintf("web-%d", i) }) })
 		b.Run(fmt.Sprintf("None/%d", n), func(b *testing.B) { benchmark(b, n, func(int) string { return "" }) })
 	}
+}
+
+// BenchmarkPolicy measures the time that a TailscaleRoutePolicy of a Gateway with four rules adds.
+func BenchmarkPolicy(b *testing.B) {
+	for _, n := range []int{1000, 5000} {
+		b.Run(strconv.Itoa(n), func(b *testing.B) {
+			s, in := policedRoutes(n)
+			translations(b, s, in)
+		})
+	}
+}
+
+// policedRoutes returns the resources of routes without Tailscale backends, and a snapshot with a
+// policy of their Gateway that has a rule of each kind.
+func policedRoutes(n int) (*ir.Snapshot, Resources) {
+	var clusters []*clusterv3.Cluster
+	var routes []*routev3.Route
+	for i := range n {
+		name := fmt.Sprintf("app-%d", i)
+		cluster := "httproute/default/" + name + "/rule/0"
+		clusters = append(clusters, egCluster(cluster))
+		r := egRoute(cluster+"/match/0/"+name, prefix("/"), to(cluster))
+		r.Metadata = ofResource("HTTPRoute", name, "")
+		routes = append(routes, r)
+	}
+	configs := egRoutes(routes...)
+	configs[0].VirtualHosts[0].Metadata = ofResource("Gateway", "gw", "http")
+	p := policy("p", toGateway(""),
+		denies("deny", under("/admin"), from("100.64.0.0/10")),
+		&ir.PolicyRule{Name: "redirect", Redirect: &ir.PolicyRedirect{Scheme: "https", StatusCode: 301}, Matches: []ir.PolicyMatch{under("/old")}},
+		&ir.PolicyRule{Name: "route", Backends: []ir.BackendRef{ours(0, "web", 1)}, Matches: []ir.PolicyMatch{under("/web")}},
+		&ir.PolicyRule{Name: "limit", RateLimit: &ir.RateLimit{Requests: 3, Per: time.Second}, Matches: []ir.PolicyMatch{under("/slow")}},
+	)
+	return ir.NewSnapshot(ir.Contents{Policies: []*ir.RoutePolicy{p}, Targets: targets("web")}), Resources{Clusters: clusters, Routes: configs}
 }
 
 func benchmark(b *testing.B, n int, target func(i int) string) {
@@ -45,6 +81,11 @@ func benchmark(b *testing.B, n int, target func(i int) string) {
 	}
 	s := ir.NewSnapshot(c)
 	in := Resources{Clusters: clusters, Routes: egRoutes(routes...)}
+	translations(b, s, in)
+}
+
+func translations(b *testing.B, s *ir.Snapshot, in Resources) {
+	b.Helper()
 	b.ReportAllocs()
 	for b.Loop() {
 		b.StopTimer()

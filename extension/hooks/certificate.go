@@ -13,6 +13,7 @@ import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	"google.golang.org/protobuf/proto"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
@@ -26,19 +27,21 @@ const presentingPrefix = policyPrefix + "client-certificate/"
 // presentCertificate presents a rule's certificate to the backends of its route. A cluster that
 // cannot present it gets no requests, and Envoy answers that share of the requests with 503.
 func (e *policyApplier) presentCertificate(r *routev3.Route, c *ir.ClientCertificate) {
-	a := r.GetRoute()
-	if a == nil {
+	if r.GetRoute() == nil {
 		// Envoy answers the request itself.
 		return
 	}
-	w := a.GetWeightedClusters()
-	if w == nil {
+	a := xds.OwnAction(r)
+	if a.GetWeightedClusters() == nil {
 		a.ClusterSpecifier = &routev3.RouteAction_Cluster{Cluster: e.presentingCluster(a.GetCluster(), c)}
 	}
 	served := a.GetCluster() != "" && a.GetCluster() != invalidCluster
-	for _, of := range w.GetClusters() {
-		of.Name = e.presentingCluster(of.GetName(), c)
-		served = served || of.GetName() != invalidCluster
+	if w := proto.CloneOf(a.GetWeightedClusters()); w != nil {
+		a.ClusterSpecifier = &routev3.RouteAction_WeightedClusters{WeightedClusters: w}
+		for _, of := range w.GetClusters() {
+			of.Name = e.presentingCluster(of.GetName(), c)
+			served = served || of.GetName() != invalidCluster
+		}
 	}
 	if !served {
 		r.Action = xds.Answer(http.StatusServiceUnavailable)

@@ -106,9 +106,11 @@ func TestEnvoyAcceptsExpressions(t *testing.T) {
 		if parse.CheckExpression(sent) != nil {
 			continue
 		}
-		r, err := xds.PolicyRoute(
-			&routev3.Route{Match: &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"}}, Action: xds.Answer(200)},
-			&ir.PolicyRule{Deny: true}, &ir.PolicyMatch{Match: ir.Match{PathType: "RegularExpression", Path: e}}, nil, nil)
+		in, err := xds.NewInsertion(&ir.PolicyRule{Deny: true}, &ir.PolicyMatch{Match: ir.Match{PathType: "RegularExpression", Path: e}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := in.Route(&routev3.Route{Match: &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"}}, Action: xds.Answer(200)}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,13 +5,92 @@ package hooks
 
 import (
 	"net/http"
+	"strconv"
+	"strings"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/limits"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 )
+
+// An insertion is what a policy's rule inserts before each route for one of its matches.
+type insertion struct {
+	*xds.Insertion
+	rule *ir.PolicyRule
+
+	// prefix of the names of the inserted routes.
+	prefix string
+
+	// clients reports that the routes match on the client.
+	clients bool
+}
+
+// An insertionKey identifies a rule and the kind of the routes that it inserts routes before.
+type insertionKey struct {
+	rule *ir.PolicyRule
+	kind ir.RouteKind
+}
+
+// insertionsOf returns what a rule inserts before each route of a kind. It omits what Envoy would
+// refuse.
+func (e *policyApplier) insertionsOf(kind ir.RouteKind, rule *ir.PolicyRule) []insertion {
+	k := insertionKey{rule: rule, kind: kind}
+	out, ok := e.insertions[k]
+	if ok {
+		return out
+	}
+	to := e.weightedClusters(kind, rule)
+	alternatives := parse.Alternatives(rule)
+	if len(alternatives) == 0 {
+		alternatives = []parse.Alternative{{}}
+	}
+	for _, of := range alternatives {
+		m := &of.PolicyMatch
+		if len(rule.Matches) == 0 {
+			m = nil
+		}
+		in, err := xds.NewInsertion(rule, m, to)
+		if err != nil || !accepted(in) {
+			continue
+		}
+		out = append(out, insertion{
+			Insertion: in, rule: rule, clients: m != nil && m.Clients != nil,
+			prefix: policyPrefix + strings.Join([]string{rule.Policy.Namespace, rule.Policy.Name, rule.Name, strconv.Itoa(of.First)}, "/") + "/",
+		})
+	}
+	e.insertions[k] = out
+	return out
+}
+
+// accepted reports whether Envoy accepts an insertion, before a route that it accepts.
+func accepted(in *xds.Insertion) bool {
+	made, err := in.Route(&routev3.Route{
+		Match:  &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"}},
+		Action: xds.Answer(http.StatusOK),
+	}, nil)
+	return err == nil && made.ValidateAll() == nil
+}
+
+// A routeSize is the number of bytes of a route: of its action, and of all else.
+type routeSize struct{ action, rest int }
+
+func newRouteSize(r *routev3.Route) routeSize {
+	s := routeSize{action: proto.Size(r.GetRoute())}
+	s.rest = proto.Size(r) - s.action
+	return s
+}
+
+// with returns the number of bytes of the route with an insertion.
+func (s routeSize) with(in *xds.Insertion) int {
+	if in.Answers() {
+		return s.rest + in.Size()
+	}
+	return s.rest + s.action + in.Size()
+}
 
 // measured is the number of times by which inserted routes may exceed the index's estimate. The index
 // does not know what Envoy Gateway attaches to routes, which inserted ones keep, nor the listeners of
@@ -39,7 +118,7 @@ func (in *inserted) add(namespace string, size int) {
 func refuse(r *routev3.Route) *routev3.Route {
 	return &routev3.Route{
 		Name:   policyPrefix + "refused/" + r.GetName(),
-		Match:  proto.CloneOf(r.GetMatch()),
+		Match:  r.GetMatch(),
 		Action: xds.Answer(http.StatusForbidden),
 	}
 }

@@ -22,7 +22,7 @@ type ruleName struct {
 
 // namedRoute returns the first route that Envoy Gateway made of a rule at the listener, or nil. The
 // listener has the filters that this route needs; routes that the extension made for policies are
-// not considered.
+// not considered, nor is a route that Envoy would refuse.
 func (e *policyApplier) namedRoute(gateway types.NamespacedName, listener string, of *ir.NamedRule) *routev3.Route {
 	if of == nil {
 		return nil
@@ -30,10 +30,17 @@ func (e *policyApplier) namedRoute(gateway types.NamespacedName, listener string
 	if e.rules == nil {
 		e.rules = rulesOf(e.config)
 	}
-	return e.rules[ruleName{
+	n := ruleName{
 		gateway: gateway, listener: listener, section: of.Section,
 		route: ir.RouteKey{Kind: of.Route, NamespacedName: of.NamespacedName},
-	}]
+	}
+	r, ok := e.rules[n]
+	if ok && !e.checked[r] && r.ValidateAll() != nil {
+		delete(e.rules, n)
+		return nil
+	}
+	e.checked[r] = true
+	return r
 }
 
 // rulesOf returns the named rules of a route configuration, each with its first route.

@@ -6,7 +6,6 @@ package hooks
 import (
 	"cmp"
 	"slices"
-	"strconv"
 	"strings"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -19,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 )
 
@@ -36,10 +34,10 @@ func (t *translation) applyPolicies(r Resources) Resources {
 	e := &policyApplier{
 		translation: t, message: r.Clusters, clusters: map[string]*clusterv3.Cluster{}, policyClusters: map[string]*clusterv3.Cluster{},
 		inserted:      inserted{namespaces: map[string]int{}},
-		clientConfigs: map[string]bool{}, rateLimited: map[string]bool{}, alternatives: map[*ir.PolicyRule][]parse.Alternative{},
+		clientConfigs: map[string]bool{}, rateLimited: map[string]bool{}, insertions: map[insertionKey][]insertion{},
 	}
 	for _, c := range r.Routes {
-		e.config, e.rules = c, nil
+		e.config, e.rules, e.checked = c, nil, map[*routev3.Route]bool{}
 		for _, v := range c.GetVirtualHosts() {
 			e.virtualHost(v)
 		}
@@ -55,12 +53,13 @@ type policyApplier struct {
 	*translation
 
 	// config is the current route configuration, and rules are the routes of its named rules, once
-	// needed.
-	config *routev3.RouteConfiguration
-	rules  map[ruleName]*routev3.Route
+	// needed. checked are those of them that Envoy accepts.
+	config  *routev3.RouteConfiguration
+	rules   map[ruleName]*routev3.Route
+	checked map[*routev3.Route]bool
 
-	// alternatives are the matches of rules.
-	alternatives map[*ir.PolicyRule][]parse.Alternative
+	// insertions are what rules insert before the routes of a kind.
+	insertions map[insertionKey][]insertion
 
 	// inserted are the bytes of the inserted routes.
 	inserted inserted
@@ -111,7 +110,6 @@ func (e *policyApplier) policyRoutes(gateway types.NamespacedName, listener stri
 	}
 	_, section := resourceOf(r.GetMetadata())
 	config := e.config.GetName()
-	var out []*routev3.Route
 	rules := e.snapshot.PolicyRules(k.route, section, gateway, listener)
 	if len(rules) == 0 {
 		return nil
@@ -120,34 +118,25 @@ func (e *policyApplier) policyRoutes(gateway types.NamespacedName, listener stri
 		e.summary.Refused++
 		return []*routev3.Route{refuse(r)}
 	}
+	out := make([]*routev3.Route, 0, len(rules))
+	base := newRouteSize(r)
 	size := 0
 	for _, rule := range rules {
-		to, as := e.weightedClusters(k.route.Kind, rule), e.namedRoute(gateway, listener, rule.Named)
-		for _, of := range e.alternativesOf(rule) {
-			m, i := &of.PolicyMatch, of.First
-			if len(rule.Matches) == 0 {
-				m = nil
-			}
-			made, err := xds.PolicyRoute(r, rule, m, to, as)
-			if rule.Named != nil && (err != nil || made.ValidateAll() != nil) {
-				// No other route handles such requests.
-				made, err = xds.PolicyRoute(r, rule, m, to, nil)
-			}
-			if err == nil && made != nil && rule.Certificate != nil {
-				e.presentCertificate(made, rule.Certificate)
-			}
-			if err != nil || made == nil || made.ValidateAll() != nil {
-				// The index drops routes that Envoy refuses, so this one was refused because of
-				// Envoy Gateway's part.
+		as := e.namedRoute(gateway, listener, rule.Named)
+		for _, in := range e.insertionsOf(k.route.Kind, rule) {
+			made, n := e.insert(in, r, as)
+			if made == nil {
 				continue
 			}
-			made.Name = policyPrefix + strings.Join([]string{rule.Policy.Namespace, rule.Policy.Name, rule.Name, strconv.Itoa(i), r.GetName()}, "/")
-			if size += proto.Size(made); !e.inserted.admits(k.route.Namespace, size) {
+			if n == 0 {
+				n = base.with(in.Insertion) + len(made.GetName())
+			}
+			if size += n; !e.inserted.admits(k.route.Namespace, size) {
 				e.summary.Refused++
 				return []*routev3.Route{refuse(r)}
 			}
 			out = append(out, made)
-			e.clientConfigs[config] = e.clientConfigs[config] || m != nil && m.Clients != nil
+			e.clientConfigs[config] = e.clientConfigs[config] || in.clients
 			e.rateLimited[config] = e.rateLimited[config] || rule.RateLimit != nil
 		}
 		if len(rule.Matches) == 0 {
@@ -160,16 +149,26 @@ func (e *policyApplier) policyRoutes(gateway types.NamespacedName, listener stri
 	return out
 }
 
-// alternativesOf returns the matches of a rule, at least one.
-func (e *policyApplier) alternativesOf(rule *ir.PolicyRule) []parse.Alternative {
-	out, ok := e.alternatives[rule]
-	if !ok {
-		if out = parse.Alternatives(rule); len(out) == 0 {
-			out = []parse.Alternative{{}}
-		}
-		e.alternatives[rule] = out
+// insert returns the route that an insertion makes of a route, and its size unless that is the one of
+// the route with the insertion. Nil if Envoy would refuse it: the index omits rules that Envoy
+// refuses, so it would be because of Envoy Gateway's part.
+func (e *policyApplier) insert(in insertion, r, as *routev3.Route) (*routev3.Route, int) {
+	made, err := in.Route(r, as)
+	if in.rule.Named != nil && err != nil {
+		// No other route handles such requests.
+		made, err = in.Route(r, nil)
 	}
-	return out
+	if err != nil || made == nil {
+		return nil, 0
+	}
+	made.Name = in.prefix + r.GetName()
+	if in.rule.Certificate != nil {
+		e.presentCertificate(made, in.rule.Certificate)
+	}
+	if in.rule.Certificate != nil || in.rule.Named != nil {
+		return made, proto.Size(made)
+	}
+	return made, 0
 }
 
 // weightedClusters returns the clusters of a rule's backends, and registers the clusters.

@@ -11,9 +11,6 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
-	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/durationpb"
-	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
@@ -36,54 +33,6 @@ type WeightedCluster struct {
 	Missing bool
 }
 
-// PolicyRoute returns a route with the action of a policy's rule, for the requests that also meet the
-// match. It does not change the given route. to are the clusters of the rule's backends, and as is
-// a route of the rule that the policy's rule names.
-func PolicyRoute(r *routev3.Route, rule *ir.PolicyRule, m *ir.PolicyMatch, to []WeightedCluster, as *routev3.Route) (*routev3.Route, error) {
-	if m != nil && m.NamesOnly {
-		rule = &ir.PolicyRule{Deny: true}
-	}
-	from, named := r, rule.Named != nil && canHandle(as, r)
-	if named {
-		from = as
-	}
-	if from == nil || r.GetMatch() == nil {
-		return nil, nil
-	}
-	out := proto.CloneOf(from)
-	if named {
-		out.Match = proto.CloneOf(r.GetMatch())
-	}
-	narrow(out.GetMatch(), m)
-	changeHeaders(&out.RequestHeadersToAdd, &out.RequestHeadersToRemove, rule.Request)
-	changeHeaders(&out.ResponseHeadersToAdd, &out.ResponseHeadersToRemove, rule.Response)
-	switch {
-	case rule.Deny:
-		out.Action = Answer(http.StatusForbidden)
-	case rule.Redirect != nil:
-		out.Action = &routev3.Route_Redirect{Redirect: redirect(rule.Redirect)}
-	case len(rule.Backends) > 0:
-		if err := send(out, to); err != nil {
-			return nil, err
-		}
-	case named:
-		if err := retryUnsafe(out); err != nil {
-			return nil, err
-		}
-	case rule.Named != nil:
-		out.Action = Answer(http.StatusInternalServerError)
-	}
-	if rule.RateLimit != nil {
-		if err := limitRate(out, rule.RateLimit); err != nil {
-			return nil, err
-		}
-	}
-	if a := out.GetRoute(); a != nil && rule.Timeout != nil {
-		a.Timeout = durationpb.New(*rule.Timeout)
-	}
-	return out, nil
-}
-
 // CheckRule returns an error if Envoy would refuse a route made from a policy's rule. Envoy refuses
 // all routes of a listener with one invalid route.
 func CheckRule(rule *ir.PolicyRule) error {
@@ -101,7 +50,11 @@ func CheckRule(rule *ir.PolicyRule) error {
 		if i < len(rule.Matches) {
 			m = &rule.Matches[i]
 		}
-		made, err := PolicyRoute(base, rule, m, to, base)
+		in, err := NewInsertion(rule, m, to)
+		if err != nil {
+			return errors.Wrapf(err, "cannot make a route from matches[%d]", i)
+		}
+		made, err := in.Route(base, base)
 		if err != nil {
 			return errors.Wrapf(err, "cannot make a route from matches[%d]", i)
 		}
@@ -119,11 +72,13 @@ func CheckRule(rule *ir.PolicyRule) error {
 	return nil
 }
 
-// narrow adds a policy's conditions to a route's match. The path stays the route's, because a
-// rewrite may depend on it: the policy's path is a condition on the pseudo-header of the path.
-func narrow(to *routev3.RouteMatch, m *ir.PolicyMatch) {
+// conditions returns the conditions of a policy's match, for the match of a route. The path stays the
+// route's, because a rewrite may depend on it: the policy's path is a condition on the pseudo-header
+// of the path.
+func conditions(m *ir.PolicyMatch) *routev3.RouteMatch {
+	to := &routev3.RouteMatch{}
 	if m == nil {
-		return
+		return to
 	}
 	if e := ir.PathExpression(m.PathType, m.Path); e != "" {
 		to.Headers = append(to.Headers, headerMatcher(pathHeader, matches(e)))
@@ -142,6 +97,7 @@ func narrow(to *routev3.RouteMatch, m *ir.PolicyMatch) {
 	if m.Clients != nil {
 		to.FilterState = append(to.FilterState, clientMatcher(m.Clients))
 	}
+	return to
 }
 
 func headerMatcher(name string, m *matcherv3.StringMatcher) *routev3.HeaderMatcher {
@@ -156,30 +112,44 @@ func matches(expression string) *matcherv3.StringMatcher {
 	return &matcherv3.StringMatcher{MatchPattern: &matcherv3.StringMatcher_SafeRegex{SafeRegex: &matcherv3.RegexMatcher{Regex: expression}}}
 }
 
-// changeHeaders adds header changes after those of the route itself.
-func changeHeaders(add *[]*corev3.HeaderValueOption, remove *[]string, c ir.HeaderChange) {
-	replaced := map[string]bool{}
+// headers are the changes of a header filter, which follow those of the route itself.
+type headers struct {
+	add    []*corev3.HeaderValueOption
+	remove []string
+
+	// replaced are the lower-case names of headers that the route must not add.
+	replaced map[string]bool
+}
+
+func newHeaders(c ir.HeaderChange) headers {
+	out := headers{remove: c.Remove, replaced: map[string]bool{}}
 	for _, h := range c.Set {
-		replaced[strings.ToLower(h.Name)] = true
-	}
-	for _, n := range c.Remove {
-		replaced[strings.ToLower(n)] = true
-		*remove = append(*remove, n)
-	}
-	// Envoy removes headers before it adds others.
-	*add = slices.DeleteFunc(*add, func(o *corev3.HeaderValueOption) bool { return replaced[strings.ToLower(o.GetHeader().GetKey())] })
-	for _, h := range c.Set {
-		*add = append(*add, headerValue(h, corev3.HeaderValueOption_OVERWRITE_IF_EXISTS_OR_ADD))
+		out.replaced[strings.ToLower(h.Name)] = true
+		out.add = append(out.add, headerValue(h, corev3.HeaderValueOption_OVERWRITE_IF_EXISTS_OR_ADD))
 	}
 	for _, h := range c.Add {
-		*add = append(*add, headerValue(h, corev3.HeaderValueOption_APPEND_IF_EXISTS_OR_ADD))
+		out.add = append(out.add, headerValue(h, corev3.HeaderValueOption_APPEND_IF_EXISTS_OR_ADD))
 	}
+	for _, n := range c.Remove {
+		out.replaced[strings.ToLower(n)] = true
+	}
+	return out
+}
+
+// change returns the lists of a route with the changes. It does not change the given lists.
+func (h headers) change(add []*corev3.HeaderValueOption, remove []string) ([]*corev3.HeaderValueOption, []string) {
+	if len(h.add)+len(h.remove) == 0 {
+		return add, remove
+	}
+	// Envoy removes headers before it adds others.
+	kept := slices.DeleteFunc(slices.Clone(add), func(o *corev3.HeaderValueOption) bool { return h.replaced[strings.ToLower(o.GetHeader().GetKey())] })
+	return slices.Concat(kept, h.add), slices.Concat(remove, h.remove)
 }
 
 // Change changes requests to a weighted cluster of a route, and their responses.
 func Change(w *routev3.WeightedCluster_ClusterWeight, c *ir.Changes) {
-	changeHeaders(&w.RequestHeadersToAdd, &w.RequestHeadersToRemove, c.Request)
-	changeHeaders(&w.ResponseHeadersToAdd, &w.ResponseHeadersToRemove, c.Response)
+	w.RequestHeadersToAdd, w.RequestHeadersToRemove = newHeaders(c.Request).change(w.GetRequestHeadersToAdd(), w.GetRequestHeadersToRemove())
+	w.ResponseHeadersToAdd, w.ResponseHeadersToRemove = newHeaders(c.Response).change(w.GetResponseHeadersToAdd(), w.GetResponseHeadersToRemove())
 	if c.Hostname != "" {
 		w.HostRewriteSpecifier = &routev3.WeightedCluster_ClusterWeight_HostRewriteLiteral{HostRewriteLiteral: c.Hostname}
 	}
@@ -212,32 +182,4 @@ func redirect(in *ir.PolicyRedirect) *routev3.RedirectAction {
 		out.PathRewriteSpecifier = &routev3.RedirectAction_PathRedirect{PathRedirect: in.Path}
 	}
 	return out
-}
-
-// send sends a route's requests to clusters. The requests of a missing cluster are answered with
-// 500.
-func send(r *routev3.Route, to []WeightedCluster) error {
-	to = slices.DeleteFunc(slices.Clone(to), func(s WeightedCluster) bool { return s.Weight == 0 })
-	if !slices.ContainsFunc(to, func(s WeightedCluster) bool { return !s.Missing }) {
-		r.Action = Answer(http.StatusInternalServerError)
-		return nil
-	}
-	a := r.GetRoute()
-	if a == nil {
-		a = &routev3.RouteAction{}
-		r.Action = &routev3.Route_Route{Route: a}
-	}
-	if len(to) == 1 {
-		a.ClusterSpecifier = &routev3.RouteAction_Cluster{Cluster: to[0].Cluster}
-		return Retry(a, Safe(r.GetMatch()))
-	}
-	w := &routev3.WeightedCluster{}
-	for _, s := range to {
-		if s.Missing {
-			a.ClusterNotFoundResponseCode = routev3.RouteAction_INTERNAL_SERVER_ERROR
-		}
-		w.Clusters = append(w.Clusters, &routev3.WeightedCluster_ClusterWeight{Name: s.Cluster, Weight: wrapperspb.UInt32(s.Weight)})
-	}
-	a.ClusterSpecifier = &routev3.RouteAction_WeightedClusters{WeightedClusters: w}
-	return Retry(a, Safe(r.GetMatch()))
 }

@@ -84,7 +84,7 @@ func (h hostile) check(t *testing.T) (kept int) {
 			if err := CheckRule(r); err != nil {
 				t.Fatalf("the index accepts an invalid rule: %v", err)
 			}
-			made, err := PolicyRoute(base, r, &r.Matches[i], nil, nil)
+			made, err := routeOf(base, r, &r.Matches[i], nil, nil)
 			if err != nil {
 				t.Fatalf("cannot make the route of %+v: %v", h, err)
 			}
@@ -104,6 +104,15 @@ func (h hostile) check(t *testing.T) (kept int) {
 		}
 	}
 	return kept
+}
+
+// routeOf returns the route that a policy's rule inserts before a route.
+func routeOf(r *routev3.Route, rule *ir.PolicyRule, m *ir.PolicyMatch, to []WeightedCluster, as *routev3.Route) (*routev3.Route, error) {
+	in, err := NewInsertion(rule, m, to)
+	if err != nil {
+		return nil, err
+	}
+	return in.Route(r, as)
 }
 
 func hostiles() map[string]hostile {
@@ -182,7 +191,7 @@ func TestNamesAlone(t *testing.T) {
 		t.Run(n, func(t *testing.T) {
 			tc.rule.Matches = []ir.PolicyMatch{{NamesOnly: true}, {}}
 			for i, denied := range []bool{true, false} {
-				got, err := PolicyRoute(base, &tc.rule, &tc.rule.Matches[i], []WeightedCluster{{Cluster: "d", Weight: 1}}, base)
+				got, err := routeOf(base, &tc.rule, &tc.rule.Matches[i], []WeightedCluster{{Cluster: "d", Weight: 1}}, base)
 				if err != nil {
 					t.Fatal(err)
 				}

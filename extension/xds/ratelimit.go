@@ -5,7 +5,6 @@ package xds
 
 import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	ratelimitv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/local_ratelimit/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
@@ -35,8 +34,8 @@ func LimitRates() (*hcmv3.HttpFilter, error) {
 	return &hcmv3.HttpFilter{Name: RateLimitFilter, ConfigType: &hcmv3.HttpFilter_TypedConfig{TypedConfig: a}}, nil
 }
 
-// limitRate sets the rate limit of a route.
-func limitRate(r *routev3.Route, l *ir.RateLimit) error {
+// limitRate returns the filter's configuration for a route with a rate limit.
+func limitRate(l *ir.RateLimit) (*anypb.Any, error) {
 	always := &corev3.RuntimeFractionalPercent{DefaultValue: &typev3.FractionalPercent{Numerator: 100}}
 	a, err := packAny(&ratelimitv3.LocalRateLimit{
 		StatPrefix: rateLimitStats,
@@ -45,12 +44,5 @@ func limitRate(r *routev3.Route, l *ir.RateLimit) error {
 		},
 		FilterEnabled: always, FilterEnforced: always,
 	})
-	if err != nil {
-		return errors.Wrap(err, "cannot limit the rate of a route")
-	}
-	if r.TypedPerFilterConfig == nil {
-		r.TypedPerFilterConfig = map[string]*anypb.Any{}
-	}
-	r.TypedPerFilterConfig[RateLimitFilter] = a
-	return nil
+	return a, errors.Wrap(err, "cannot limit the rate of a route")
 }

@@ -68,14 +68,14 @@ var policies = sync.OnceValues(func() (map[bool]*routev3.RetryPolicy, error) {
 })
 
 // otherPriority makes each retry use a priority that was not tried yet: until Envoy's checks detect
-// the failure, the failed priority still counts as healthy.
-func otherPriority() (*routev3.RetryPolicy_RetryPriority, error) {
+// the failure, the failed priority still counts as healthy. All routes share it: never change it.
+var otherPriority = sync.OnceValues(func() (*routev3.RetryPolicy_RetryPriority, error) {
 	a, err := packAny(&previousprioritiesv3.PreviousPrioritiesConfig{UpdateFrequency: 1})
 	return &routev3.RetryPolicy_RetryPriority{
 		Name:       "envoy.retry_priorities.previous_priorities",
 		ConfigType: &routev3.RetryPolicy_RetryPriority_TypedConfig{TypedConfig: a},
 	}, errors.Wrap(err, "cannot marshal retry priority")
-}
+})
 
 // Safe reports whether all requests of a match may be retried, because it matches only methods
 // without side effects.
@@ -109,8 +109,8 @@ func Retry(a *routev3.RouteAction, safe bool) error {
 // retryUnsafe removes the retries of safe requests from a route that gets another match.
 func retryUnsafe(r *routev3.Route) error {
 	all, err := policies()
-	if a := r.GetRoute(); err == nil && !Safe(r.GetMatch()) && proto.Equal(a.GetRetryPolicy(), all[true]) {
-		a.RetryPolicy = all[false]
+	if a := r.GetRoute(); err == nil && a != nil && !Safe(r.GetMatch()) && proto.Equal(a.GetRetryPolicy(), all[true]) {
+		OwnAction(r).RetryPolicy = all[false]
 	}
 	return err
 }

@@ -41,6 +41,13 @@ const (
 	maxUpdate         = 5   // ms
 	maxResident       = 150 // MB
 
+	// maxPolicyRatio compares the time that a policy of four rules adds to a translation with the time
+	// that our backends of as many routes add.
+	maxPolicyRatio = 2
+
+	// policyRuns is the number of runs of each of the two benchmarks, which take turns.
+	policyRuns = 5
+
 	// maxStream is the cost of a stream in the library's server that this server replaces, in kB.
 	maxStream = 230
 )
@@ -77,6 +84,8 @@ func (c *cli) withRoutes(ctx context.Context, bin string) ([]Result, error) {
 	}
 	found, err := c.found(ctx, bin)
 	rs, errs = append(rs, found...), append(errs, err)
+	policies, err := policyRatios(ctx)
+	rs, errs = append(rs, policies...), append(errs, err)
 	kb, err := streamKB(ctx)
 	if err == nil {
 		rs = append(rs, plain("extension.stream_kb", kb, "kB", maxStream))
@@ -195,22 +204,50 @@ func translateRatio(ctx context.Context, w *gateway.Environment, name string) ([
 	return []Result{paired(name, ours, nothing, maxTranslateRatio)}, nil
 }
 
+// policyRatios compares the cost of a policy in a translation with that of our backends, from the
+// benchmarks of the hooks.
+func policyRatios(ctx context.Context) ([]Result, error) {
+	var rs []Result
+	for _, n := range []int{fewRoutes, manyRoutes} {
+		var policy, backends []time.Duration
+		for range policyRuns {
+			for bench, to := range map[string]*[]time.Duration{
+				fmt.Sprintf("^BenchmarkPolicy$/^%d$", n): &policy, fmt.Sprintf("^BenchmarkTranslate$/^OneTarget$/^%d$", n): &backends,
+			} {
+				ns, err := benchmark(ctx, "./extension/hooks", bench, "20x", `([0-9.]+) ns/op`)
+				if err != nil {
+					return rs, err
+				}
+				*to = append(*to, time.Duration(ns))
+			}
+		}
+		rs = append(rs, paired(fmt.Sprintf("extension.policy_ratio_%d", n), policy, backends, maxPolicyRatio))
+	}
+	return rs, nil
+}
+
 // streamKB returns the cost of a stream in the server of endpoints, from the server's benchmark.
 func streamKB(ctx context.Context) (float64, error) {
+	return benchmark(ctx, "./extension/eds", "^BenchmarkStreams$", "1x", `([0-9.]+) stream_kb`)
+}
+
+// benchmark runs a benchmark of a package and returns the number that an expression finds in its
+// output.
+func benchmark(ctx context.Context, pkg, name, times, expression string) (float64, error) {
 	root, err := apiserver.Root()
 	if err != nil {
 		return 0, err
 	}
-	cmd := exec.CommandContext(ctx, "go", "test", "-run=^$", "-bench=^BenchmarkStreams$", "-benchtime=1x", "./extension/eds")
+	cmd := exec.CommandContext(ctx, "go", "test", "-run=^$", "-bench="+name, "-benchtime="+times, pkg)
 	cmd.Dir = root
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		return 0, errors.Wrapf(err, "cannot measure streams: %s", bytes.TrimSpace(out))
+		return 0, errors.Wrapf(err, "cannot run %s: %s", name, bytes.TrimSpace(out))
 	}
-	m := regexp.MustCompile(`([0-9.]+) stream_kb`).FindSubmatch(out)
+	m := regexp.MustCompile(expression).FindSubmatch(out)
 	if m == nil {
-		return 0, errors.Errorf("the benchmark of streams has no result: %s", bytes.TrimSpace(out))
+		return 0, errors.Errorf("%s has no result: %s", name, bytes.TrimSpace(out))
 	}
-	kb, err := strconv.ParseFloat(string(m[1]), 64)
-	return kb, errors.Wrap(err, "cannot parse the cost of a stream")
+	v, err := strconv.ParseFloat(string(m[1]), 64)
+	return v, errors.Wrapf(err, "cannot parse the result of %s", name)
 }
