@@ -55,9 +55,6 @@ type policyObjects struct {
 
 	// insertions are what policies add to Envoy's configuration.
 	insertions *insertions
-
-	// checkRule returns an error for a rule that Envoy refuses. It may be nil.
-	checkRule func(*ir.PolicyRule) error
 }
 
 func newPolicyObjects() policyObjects {
@@ -75,7 +72,7 @@ func newPolicyObjects() policyObjects {
 func (all *objects) putPolicy(in *input, p *pending) (bool, error) {
 	switch o := in.Object.(type) {
 	case *gatewayv1alpha1.TailscaleRoutePolicy:
-		all.putRoutePolicy(o, in.name, in.Gone, p)
+		all.putRoutePolicy(in, p)
 	case *tailnetv1alpha1.Discovery:
 		all.putDiscovery(o, in.name, in.Gone, p)
 	case *gwapiv1.Gateway:
@@ -107,7 +104,8 @@ func (all *objects) servePolicies(p *pending) {
 }
 
 // putRoutePolicy stores a policy, and the objects that its state depends on.
-func (all *objects) putRoutePolicy(o *gatewayv1alpha1.TailscaleRoutePolicy, n types.NamespacedName, gone bool, d *pending) {
+func (all *objects) putRoutePolicy(in *input, d *pending) {
+	n, p := in.name, in.policy
 	if old := all.policies[n]; old != nil {
 		for _, t := range old.DependsOn() {
 			delete(all.policyDependents[t], n)
@@ -120,12 +118,10 @@ func (all *objects) putRoutePolicy(o *gatewayv1alpha1.TailscaleRoutePolicy, n ty
 		}
 	}
 	d.markName(policySection, n)
-	if gone {
+	if p == nil {
 		delete(all.policies, n)
 		return
 	}
-	p := parse.ParseRoutePolicy(o)
-	all.checkRules(p)
 	all.policies[n] = p
 	for q := range p.Discoveries() {
 		all.discoverers[q] = n
@@ -327,20 +323,16 @@ func (s *Store) digestPolicy(e *edit, c contributor) contribution {
 // CheckRules sets the function that returns an error for a rule that Envoy refuses. The
 // Store omits such a rule, and applies the others. CheckRules must be called before the
 // first change is applied.
-func (s *Store) CheckRules(fn func(*ir.PolicyRule) error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.objects.checkRule = fn
-}
+func (s *Store) CheckRules(fn func(*ir.PolicyRule) error) { s.checkRule = fn }
 
 // checkRules omits the rules that Envoy refuses. A Deny rule denies more instead: it loses
 // the conditions that Envoy refuses.
-func (all *objects) checkRules(p *ir.RoutePolicy) {
+func (s *Store) checkRules(p *ir.RoutePolicy) {
 	for _, r := range p.Rules {
-		if all.checkRule == nil || r.Problem != "" {
+		if s.checkRule == nil || r.Problem != "" {
 			continue
 		}
-		err := all.checkRule(r)
+		err := s.checkRule(r)
 		if err == nil {
 			continue
 		}
@@ -350,7 +342,7 @@ func (all *objects) checkRules(p *ir.RoutePolicy) {
 		}
 		for i, m := range r.Matches {
 			one := *r
-			if one.Matches = []ir.PolicyMatch{m}; all.checkRule(&one) != nil {
+			if one.Matches = []ir.PolicyMatch{m}; s.checkRule(&one) != nil {
 				r.Matches[i] = ir.PolicyMatch{}
 			}
 		}

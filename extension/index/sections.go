@@ -7,10 +7,8 @@ import (
 	"cmp"
 
 	"k8s.io/apimachinery/pkg/types"
-	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 )
 
 // A section is one kind of content of the Snapshot, with the objects that it is built from.
@@ -95,20 +93,14 @@ func (c contributor) route() ir.RouteKey {
 // An input is a change of an object that is put into sections.
 type input struct {
 	Change
+	reading
 
 	name types.NamespacedName
-
-	// route is the parsed object, if it is a route.
-	route *parse.RouteObject
 }
 
+// newInput returns the input of a change that was read.
 func newInput(c Change) *input {
-	in := &input{Change: c, name: types.NamespacedName{Namespace: c.Object.GetNamespace(), Name: c.Object.GetName()}}
-	switch c.Object.(type) {
-	case *gwapiv1.HTTPRoute, *gwapiv1.GRPCRoute, *gwapiv1.TCPRoute, *gwapiv1.UDPRoute, *gwapiv1.TLSRoute:
-		in.route = parse.ParseRouteObject(c.Object)
-	}
-	return in
+	return &input{Change: c, reading: *c.read, name: types.NamespacedName{Namespace: c.Object.GetNamespace(), Name: c.Object.GetName()}}
 }
 
 // A pending holds the contributors and lookups that a change may affect.

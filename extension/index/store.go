@@ -13,10 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 )
 
 // A Change of an object.
@@ -27,11 +30,44 @@ type Change struct {
 
 	// Gone reports that the object was deleted.
 	Gone bool
+
+	// read is what Read found. Nil if Read was not called.
+	read *reading
+}
+
+// A reading is what parsing a changed object gives.
+type reading struct {
+	// route is set if the object is a route, and policy if it is a TailscaleRoutePolicy that exists.
+	route  *parse.RouteObject
+	policy *ir.RoutePolicy
+}
+
+// Read parses the object of a change, which may take long if a tenant wants it to. It holds no lock, so
+// only the caller waits. Apply reads changes that were not read before.
+func (s *Store) Read(c Change) Change {
+	if c.read != nil {
+		return c
+	}
+	c.read = &reading{}
+	switch o := c.Object.(type) {
+	case *gwapiv1.HTTPRoute, *gwapiv1.GRPCRoute, *gwapiv1.TCPRoute, *gwapiv1.UDPRoute, *gwapiv1.TLSRoute:
+		c.read.route = parse.ParseRouteObject(c.Object)
+	case *gatewayv1alpha1.TailscaleRoutePolicy:
+		if !c.Gone {
+			c.read.policy = parse.ParseRoutePolicy(o)
+			s.checkRules(c.read.policy)
+		}
+	}
+	return c
 }
 
 // A Store holds the newest Snapshot, and builds the next one.
 type Store struct {
 	snapshot atomic.Pointer[ir.Snapshot]
+
+	// checkRule returns an error for a rule that Envoy refuses. It may be nil, and is set before the
+	// first change.
+	checkRule func(*ir.PolicyRule) error
 
 	// mu guards the fields below. Readers of snapshots never lock it.
 	mu      sync.Mutex
@@ -90,13 +126,17 @@ func (s *Store) Snapshot() *ir.Snapshot { return s.snapshot.Load() }
 // Apply applies changes and builds one Snapshot of them. It returns an error for objects
 // that cannot be parsed, and applies the others.
 func (s *Store) Apply(changes ...Change) error {
+	inputs := make([]*input, 0, len(changes))
+	for _, c := range changes {
+		inputs = append(inputs, newInput(s.Read(c)))
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	began := time.Now()
 	p := newPending()
 	var errs []error
-	for _, c := range changes {
-		if err := s.objects.put(newInput(c), p); err != nil {
+	for _, in := range inputs {
+		if err := s.objects.put(in, p); err != nil {
 			errs = append(errs, err)
 		}
 	}

@@ -168,6 +168,9 @@ type PolicyRule struct {
 type PolicyMatch struct {
 	Match
 
+	// PathSize is the estimated number of instructions of the path's compiled expression.
+	PathSize int
+
 	// Devices selects the devices of a tailnet that match. Clients holds their addresses.
 	Devices *DeviceQuery
 

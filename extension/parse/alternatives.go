@@ -52,22 +52,25 @@ func pathsDiffer(a, b ir.PolicyMatch) bool {
 		!a.NamesOnly && !b.NamesOnly && (a.Clients == nil) == (b.Clients == nil) && slices.Equal(a.Clients, b.Clients)
 }
 
-// union returns a match of the paths of all matches, which differ in their paths alone. False if
-// Envoy could refuse it, or if it would be long.
+// union returns a match of the paths of all matches, which differ in their paths alone. False if it
+// would be long, or too large for Envoy. It compiles nothing, because each translation calls it: an
+// alternative of valid expressions is valid, and not larger than these together.
 func union(all []ir.PolicyMatch) (ir.PolicyMatch, bool) {
 	out := all[0]
 	if len(all) == 1 {
 		return out, true
 	}
 	var parts []string
+	out.PathSize = 0
 	for _, m := range all {
+		out.PathSize += m.PathSize
 		e := ir.PathExpression(m.PathType, m.Path)
 		if e == "" {
-			out.PathType, out.Path = "", ""
+			out.PathType, out.Path, out.PathSize = "", "", 0
 			return out, true
 		}
 		parts = append(parts, "(?:"+e+")")
 	}
 	out.PathType, out.Path = string(gwapiv1.PathMatchRegularExpression), strings.Join(parts, "|")
-	return out, len(out.Path) <= maxUnion && checkPathExpression(out.PathType, out.Path) == nil
+	return out, len(out.Path) <= maxUnion && out.PathSize <= maxProgram
 }

@@ -28,6 +28,10 @@ import (
 // Envoy Gateway turns it off (internal/xds/bootstrap/bootstrap.yaml.tpl).
 const maxProgram = 50_000
 
+// maxPolicyPrograms is the limit for all expressions of a policy together. It bounds what a policy
+// costs this process and Envoys, which compile its expressions again for each route.
+const maxPolicyPrograms = 4 * maxProgram
+
 // classes are the names after \p that both RE2 and Go know. Go also knows newer scripts and
 // other spellings.
 var classes = map[string]bool{
@@ -47,42 +51,104 @@ var classes = map[string]bool{
 	"Telugu": true, "Thai": true, "Tibetan": true,
 }
 
-// checkPathExpression returns an error if Envoy may refuse the expression that a path match
-// becomes.
-func checkPathExpression(kind, path string) error {
+// programs are the compiled sizes of a policy's expressions, each of which counts once.
+type programs struct {
+	checked map[string]program
+	total   int
+}
+
+// A program is the result of the check of an expression.
+type program struct {
+	size int
+	err  error
+}
+
+func newPrograms() *programs { return &programs{checked: map[string]program{}} }
+
+// check returns the size of a compiled expression. It returns an error if Envoy may refuse the
+// expression, or if the policy has too many others.
+func (ps *programs) check(e string) (int, error) {
+	if p, ok := ps.checked[e]; ok {
+		return p.size, p.err
+	}
+	if ps.total > maxPolicyPrograms {
+		// Not even the size is known: to compile it is what costs.
+		return 0, errors.Errorf("is beyond the limit of a policy: its expressions together compile to more than about %d instructions", maxPolicyPrograms)
+	}
+	p := program{}
+	p.size, p.err = compiledSize(e)
+	ps.checked[e] = p
+	ps.total += p.size
+	return p.size, p.err
+}
+
+// checkPath returns the size of the expression that a path match becomes. It returns an error if
+// Envoy may refuse the expression.
+func (ps *programs) checkPath(kind, path string) (int, error) {
 	if gwapiv1.PathMatchType(kind) == gwapiv1.PathMatchRegularExpression {
 		// An error in the expression itself means more to its author.
-		if err := CheckExpression(path); err != nil {
-			return err
+		if _, err := ps.check(path); err != nil {
+			return 0, err
 		}
 	}
 	sent := ir.PathExpression(kind, path)
 	if sent == "" {
-		return nil
+		return 0, nil
 	}
-	return errors.Wrapf(CheckExpression(sent), "cannot be used as part of %s, which is what Envoy is sent; close each \\Q by \\E", sent)
+	n, err := ps.check(sent)
+	return n, errors.Wrapf(err, "cannot be used as part of %s, which is what Envoy is sent; close each \\Q by \\E", sent)
 }
 
 // CheckExpression returns an error if Envoy may refuse an expression.
 func CheckExpression(e string) error {
+	_, err := compiledSize(e)
+	return err
+}
+
+// compiledSize returns the estimated number of RE2 instructions of an expression, and an error if
+// Envoy may refuse it. It compiles nothing of which the parts alone are too large.
+func compiledSize(e string) (int, error) {
 	if e == "" {
-		return errors.New("an expression must not be empty")
+		return 0, errors.New("an expression must not be empty")
 	}
 	re, err := syntax.Parse(e, syntax.Perl)
 	if err != nil {
-		return errors.Wrap(err, "cannot be compiled")
+		return 0, errors.Wrap(err, "cannot be compiled")
 	}
 	if err := unknown(e); err != nil {
-		return err
+		return 0, err
 	}
-	p, err := syntax.Compile(re.Simplify())
-	if err != nil {
-		return errors.Wrap(err, "cannot be compiled")
+	n := leaves(re)
+	if n <= maxProgram {
+		p, err := syntax.Compile(re.Simplify())
+		if err != nil {
+			return 0, errors.Wrap(err, "cannot be compiled")
+		}
+		n = programSize(p)
 	}
-	if n := programSize(p); n > maxProgram {
-		return errors.Errorf("is too large for Envoy: it compiles to about %d instructions, of which %d are the most; repeat less, or smaller classes", n, maxProgram)
+	if n > maxProgram {
+		return n, errors.Errorf("is too large for Envoy: it compiles to more than about %d instructions; repeat less, or smaller classes", maxProgram)
 	}
-	return nil
+	return n, nil
+}
+
+// leaves returns the number of characters and classes of an expression, repeated ones as often as
+// they are compiled, or a number beyond maxProgram. Each becomes one instruction or more.
+func leaves(re *syntax.Regexp) int {
+	n := 0
+	switch re.Op {
+	case syntax.OpLiteral:
+		n = len(re.Rune)
+	case syntax.OpCharClass, syntax.OpAnyChar, syntax.OpAnyCharNotNL:
+		n = 1
+	}
+	for _, sub := range re.Sub {
+		n = min(n+leaves(sub), maxProgram+1)
+	}
+	if re.Op == syntax.OpRepeat {
+		n *= max(re.Min, re.Max, 1)
+	}
+	return min(n, maxProgram+1)
 }
 
 // unknown returns an error for the first part of an expression that Envoy may not know. The
@@ -157,11 +223,11 @@ func className(rest string) (name string, written int) {
 
 // programSize estimates the number of RE2 instructions of a Go program. RE2 compares bytes
 // of UTF-8 where Go compares code points. It needs fewer instructions if it compares bytes
-// of Latin-1.
+// of Latin-1. It stops to count beyond maxProgram.
 func programSize(p *syntax.Prog) int {
 	const anything, folded = 12, 4
 	n := 0
-	for i := range p.Inst {
+	for i := 0; i < len(p.Inst) && n <= maxProgram; i++ {
 		in := &p.Inst[i]
 		switch in.Op {
 		case syntax.InstRuneAny, syntax.InstRuneAnyNotNL:

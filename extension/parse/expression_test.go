@@ -51,13 +51,13 @@ func TestCheckPathExpression(t *testing.T) {
 			if tc.kind == "" {
 				tc.kind = "RegularExpression"
 			}
-			err := checkPathExpression(tc.kind, tc.path)
+			_, err := newPrograms().checkPath(tc.kind, tc.path)
 			got := ""
 			if err != nil {
 				got = err.Error()
 			}
 			if (tc.want == "") != (got == "") || !strings.Contains(got, tc.want) {
-				t.Errorf("%s\ncheckPathExpression(%q): want %q, got %q", tc.reason, tc.path, tc.want, got)
+				t.Errorf("%s\ncheckPath(%q): want %q, got %q", tc.reason, tc.path, tc.want, got)
 			}
 		})
 	}

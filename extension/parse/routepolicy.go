@@ -63,12 +63,13 @@ func ParseRoutePolicy(o *gatewayv1alpha1.TailscaleRoutePolicy) *ir.RoutePolicy {
 		}
 		p.Targets = append(p.Targets, ir.Attachment{PolicyTarget: t})
 	}
+	ps := newPrograms()
 	for i := range o.Spec.Rules {
 		r := &ir.PolicyRule{
 			Policy: p.Name, Created: p.Created, Index: i,
 			Name: string(o.Spec.Rules[i].Name), Priority: o.Spec.Rules[i].Priority,
 		}
-		if err := parsePolicyRule(r, &o.Spec.Rules[i]); err != nil {
+		if err := parsePolicyRule(ps, r, &o.Spec.Rules[i]); err != nil {
 			r.Omit(err)
 		}
 		p.Rules = append(p.Rules, r)
@@ -77,13 +78,13 @@ func ParseRoutePolicy(o *gatewayv1alpha1.TailscaleRoutePolicy) *ir.RoutePolicy {
 }
 
 // parsePolicyRule fills a rule from its spec.
-func parsePolicyRule(r *ir.PolicyRule, in *gatewayv1alpha1.RoutePolicyRule) error {
+func parsePolicyRule(ps *programs, r *ir.PolicyRule, in *gatewayv1alpha1.RoutePolicyRule) error {
 	r.Deny = slices.ContainsFunc(in.Actions, func(a gatewayv1alpha1.RoutePolicyAction) bool { return a.Type == gatewayv1alpha1.ActionDeny })
 	for i := range in.Matches {
-		m, err := parsePolicyMatch(&in.Matches[i])
+		m, err := parsePolicyMatch(ps, &in.Matches[i])
 		if err != nil && r.Deny {
 			r.Widened = fmt.Sprintf("matches[%d]: %v", i, err)
-			m, err = parsePolicyMatch(widen(in.Matches[i].DeepCopy()))
+			m, err = parsePolicyMatch(ps, widen(ps, in.Matches[i].DeepCopy()))
 		}
 		if err != nil {
 			return errors.Wrapf(err, "matches[%d]", i)
@@ -100,9 +101,9 @@ func parsePolicyRule(r *ir.PolicyRule, in *gatewayv1alpha1.RoutePolicyRule) erro
 
 // widen drops the conditions of a Deny rule's match that cannot be parsed: the rule must not
 // admit a client that it is meant to deny.
-func widen(m *gatewayv1alpha1.RoutePolicyMatch) *gatewayv1alpha1.RoutePolicyMatch {
+func widen(ps *programs, m *gatewayv1alpha1.RoutePolicyMatch) *gatewayv1alpha1.RoutePolicyMatch {
 	fails := func(m gatewayv1alpha1.RoutePolicyMatch) bool {
-		_, err := parsePolicyMatch(&m)
+		_, err := parsePolicyMatch(ps, &m)
 		return err != nil
 	}
 	if fails(gatewayv1alpha1.RoutePolicyMatch{Path: m.Path}) {
@@ -118,19 +119,20 @@ func widen(m *gatewayv1alpha1.RoutePolicyMatch) *gatewayv1alpha1.RoutePolicyMatc
 }
 
 // parsePolicyMatch parses a match of a policy's rule.
-func parsePolicyMatch(in *gatewayv1alpha1.RoutePolicyMatch) (ir.PolicyMatch, error) {
+func parsePolicyMatch(ps *programs, in *gatewayv1alpha1.RoutePolicyMatch) (ir.PolicyMatch, error) {
 	out := ir.PolicyMatch{Match: ir.Match{Method: string(ptr.Deref(in.Method, ""))}}
 	if in.Path != nil {
 		out.PathType = string(ptr.Deref(in.Path.Type, gwapiv1.PathMatchPathPrefix))
 		out.Path = ptr.Deref(in.Path.Value, "/")
-		if err := checkPathExpression(out.PathType, out.Path); err != nil {
+		var err error
+		if out.PathSize, err = ps.checkPath(out.PathType, out.Path); err != nil {
 			return out, err
 		}
 	}
 	for _, h := range in.Headers {
 		regular := ptr.Deref(h.Type, "") == gwapiv1.HeaderMatchRegularExpression
 		if regular {
-			if err := CheckExpression(h.Value); err != nil {
+			if _, err := ps.check(h.Value); err != nil {
 				return out, err
 			}
 		}

@@ -34,6 +34,14 @@ spec:
   rules:
   - backendRefs: [{group: gateway.tailscale.com, kind: TailscaleEndpoints, name: edge, port: 5432}]
 `
+	slowPolicy = `
+apiVersion: gateway.tailscale.com/v1alpha1
+kind: TailscaleRoutePolicy
+metadata: {name: slow, namespace: hostile}
+spec:
+  targetRefs: [{group: gateway.networking.k8s.io, kind: HTTPRoute, name: web}]
+  rules: [{name: a, actions: [{type: Deny}]}]
+`
 	servicesWeb = `
 apiVersion: gateway.tailscale.com/v1alpha1
 kind: TailscaleServices

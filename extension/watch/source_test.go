@@ -207,3 +207,40 @@ func TestSourceRetries(t *testing.T) {
 		}
 	})
 }
+
+// TestSlowPolicy checks that objects of other kinds take effect while a policy is read that takes
+// arbitrarily long, and that nobody waits for the store.
+func TestSlowPolicy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newInformers()
+		_, st := start(t, f)
+		release := make(chan struct{})
+		st.CheckRules(func(*ir.PolicyRule) error {
+			<-release
+			return nil
+		})
+		for _, i := range f.of {
+			i.Synced()
+		}
+		read := make(chan struct{})
+		go func() {
+			defer close(read)
+			f.of["TailscaleRoutePolicy"].Add(objects(t, slowPolicy)[0])
+		}()
+		synctest.Wait()
+		go f.of["HTTPRoute"].Add(objects(t, routeToWeb)[0])
+		synctest.Wait()
+		if st.Snapshot().Route(ir.RouteKey{Kind: ir.KindHTTPRoute, NamespacedName: name("web")}) == nil {
+			t.Error("a route waits for a policy of another tenant")
+		}
+		if st.Snapshot().HasPolicies() {
+			t.Error("the policy takes effect before it is read")
+		}
+		close(release)
+		<-read
+		synctest.Wait()
+		if !st.Snapshot().HasPolicies() {
+			t.Error("the policy does not take effect")
+		}
+	})
+}
