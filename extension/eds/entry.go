@@ -23,11 +23,13 @@ import (
 const versionLength = 16
 
 // An entry is an endpoint list with at least one subscription. It is marshalled once for all
-// streams. The server's lock guards entries; resources never change.
+// streams. The server's lock guards entries; resources never change. Of the entries in use, one goroutine
+// writes shares, expected and known.
 type entry struct {
-	// name in Envoy's subscription, and list that it stands for, with this tuning.
-	name, list string
-	tuning     ir.Tuning
+	// name in Envoy's subscription, and list that it stands for, with this tuning. owner is the
+	// namespace of the list's target or route.
+	name, list, owner string
+	tuning            ir.Tuning
 
 	// shares from which the resource was made.
 	shares []ir.EndpointShare
@@ -58,6 +60,27 @@ type entry struct {
 	patience *time.Timer
 }
 
+// newEntry returns the entry of a name for a snapshot.
+func newEntry(name string, s *ir.Snapshot) (*entry, error) {
+	if len(name) > maxName {
+		return nil, errors.Errorf("a name has %d bytes, more than the limit of %d", len(name), maxName)
+	}
+	list, tuning, err := listName(name)
+	if err != nil {
+		return nil, err
+	}
+	own := tuning.Name(list)
+	e := &entry{name: name, list: list, owner: ir.ListNamespace(list), tuning: tuning, own: name == own || name == xds.XDSTPName(own)}
+	u := e.compare(s)
+	if u.stale {
+		if err := u.build(); err != nil {
+			return nil, err
+		}
+	}
+	u.apply()
+	return e, nil
+}
+
 // doubtful reports whether a client could have invented the name: no snapshot has the list or the
 // tuning, or the name is one of many for the list. The number of other names is limited by the
 // lists and policies of the snapshot.
@@ -70,27 +93,55 @@ func (e *entry) size() int {
 	return entrySize + 2*len(e.name) + proto.Size(e.resource)
 }
 
-// refresh updates the entry, and reports whether its bytes changed.
-func (e *entry) refresh(s *ir.Snapshot) (bool, error) {
+// An update is what a snapshot changes of an entry.
+type update struct {
+	entry *entry
+
+	expected bool
+
+	// shares from which a new resource is to be made, if stale is set.
+	stale    bool
+	shares   []ir.EndpointShare
+	resource *discovery.Resource
+}
+
+// compare returns what a snapshot changes of the entry, without the resource. It is cheap, because
+// snapshots share unchanged parts. It reads only what the goroutine that applies updates writes, and
+// so needs no lock there.
+func (e *entry) compare(s *ir.Snapshot) update {
 	shares, known := s.Shares(e.list)
 	fits := !slices.ContainsFunc(shares, func(sh ir.EndpointShare) bool { return sh.Transport != e.tuning.Transport })
-	e.expected = s.HasTuning(e.tuning) && fits
+	u := update{entry: e, expected: s.HasTuning(e.tuning) && fits}
 	// An Envoy that comes from another replica keeps its endpoints until this one has looked up all
 	// hosts once.
 	pending := !e.known && slices.ContainsFunc(shares, func(sh ir.EndpointShare) bool { return sh.Pending })
 	if !known || !fits || pending || e.known && slices.EqualFunc(e.shares, shares, sameShare) {
-		return false, nil
+		return u
 	}
-	r, err := newResource(e.name, shares, e.tuning)
-	if err != nil {
-		return false, err
+	u.stale, u.shares = true, shares
+	return u
+}
+
+// build makes the resource of a stale entry, which may take a millisecond or more. It needs no lock.
+func (u *update) build() error {
+	var err error
+	u.resource, err = newResource(u.entry.name, u.shares, u.entry.tuning)
+	return err
+}
+
+// apply changes the entry, and reports whether its bytes changed. The caller holds the lock.
+func (u *update) apply() bool {
+	e := u.entry
+	e.expected = u.expected
+	if u.resource == nil {
+		return false
 	}
-	e.shares, e.known = shares, true
-	if e.resource != nil && e.resource.GetVersion() == r.GetVersion() {
-		return false, nil
+	e.shares, e.known = u.shares, true
+	if e.resource != nil && e.resource.GetVersion() == u.resource.GetVersion() {
+		return false
 	}
-	e.resource = r
-	return true, nil
+	e.resource = u.resource
+	return true
 }
 
 // sameShare compares shares cheaply: snapshots share unchanged parts. A false negative only costs

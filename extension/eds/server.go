@@ -6,6 +6,7 @@ package eds
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -17,11 +18,9 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 	"google.golang.org/grpc"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 )
 
 const (
@@ -33,6 +32,13 @@ const (
 	// Gateway may have called a replica that is ahead of this one. Envoy waits two seconds before
 	// it continues without endpoints.
 	defaultPatience = 500 * time.Millisecond
+
+	// applied is the number of unchanged lists that are updated while the lock is held once.
+	applied = 256
+
+	// turn is the time after which lists are updated to a newer snapshot, if there is one, before the
+	// others are updated to the current one.
+	turn = 20 * time.Millisecond
 )
 
 // Options of a Server.
@@ -143,26 +149,89 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 }
 
-// refresh updates all subscribed lists. A comparison is cheap, because snapshots share unchanged
-// parts. It returns the number of changed lists, and of streams that get them.
+// refresh updates all subscribed lists. It returns the number of changed lists, and of streams that get
+// them. Only one goroutine may call it at a time.
 func (s *Server) refresh() (lists, streams int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	snap := s.snapshot()
-	for _, e := range s.entries {
-		changed, err := e.refresh(snap)
-		if err != nil {
-			s.opts.Log.Info("Cannot serve endpoints", "xds-cluster", e.list, "error", err)
-			continue
-		}
-		s.usage.charge(e)
-		if changed {
-			lists++
-			streams += len(e.streams)
-			s.publish(e)
-		}
+	for done := false; !done; {
+		var l, st int
+		l, st, done = s.update()
+		lists, streams = lists+l, streams+st
 	}
 	return lists, streams
+}
+
+// update updates the lists to the newest snapshot. It holds the lock only to apply what it has built,
+// and the owners of lists take turns, so that no tenant's lists delay those of others. It returns false
+// if there is a newer snapshot before all lists are updated.
+func (s *Server) update() (lists, streams int, done bool) {
+	s.mu.Lock()
+	entries := slices.Collect(maps.Values(s.entries))
+	s.mu.Unlock()
+	// The snapshot is not older than that of any of the entries. Those that are added from here on are
+	// made of it, or of one that is announced afterwards.
+	snap := s.snapshot()
+	began := time.Now()
+	var fresh []update
+	stale := map[string][]update{}
+	for _, e := range entries {
+		u := e.compare(snap)
+		if u.stale {
+			stale[e.owner] = append(stale[e.owner], u)
+			continue
+		}
+		fresh = append(fresh, u)
+	}
+	for part := range slices.Chunk(fresh, applied) {
+		s.mu.Lock()
+		for _, u := range part {
+			s.apply(u)
+		}
+		s.mu.Unlock()
+	}
+	for _, u := range inTurns(stale) {
+		if time.Since(began) > turn && s.snapshot() != snap {
+			return lists, streams, false
+		}
+		if err := u.build(); err != nil {
+			s.opts.Log.Info("Cannot serve endpoints", "xds-cluster", u.entry.list, "error", err)
+			continue
+		}
+		s.mu.Lock()
+		if s.apply(u) {
+			lists++
+			streams += len(u.entry.streams)
+			s.publish(u.entry)
+		}
+		s.mu.Unlock()
+	}
+	return lists, streams, true
+}
+
+// apply applies an update, and reports whether streams must get it. The caller holds the lock.
+func (s *Server) apply(u update) bool {
+	if s.entries[u.entry.name] != u.entry {
+		// The last subscription ended meanwhile.
+		return false
+	}
+	changed := u.apply()
+	s.usage.charge(u.entry)
+	return changed
+}
+
+// inTurns returns the updates of all owners: the first of each owner, then the second of each, and so
+// on.
+func inTurns(of map[string][]update) []update {
+	var out []update
+	for i := 0; len(of) > 0; i++ {
+		for owner, us := range of {
+			if i == len(us) {
+				delete(of, owner)
+				continue
+			}
+			out = append(out, us[i])
+		}
+	}
+	return out
 }
 
 // publish sends the entry to all streams that do not have it. The caller holds the lock.
@@ -238,22 +307,49 @@ func (s *Server) close(st *stream) {
 // opens the cluster without endpoints or keeps those that it has, and ends no stream: an Envoy may
 // have the names of many tenants on one. It returns the error of the first such name.
 func (s *Server) subscribe(st *stream, names []string, versions map[string]string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	var refusal error
 	for _, name := range names {
-		if err := s.add(st, name, versions[name]); err != nil {
+		// Other streams do not wait for a list to be built.
+		made, of, err := s.build(name)
+		s.mu.Lock()
+		for err == nil && made != nil && s.snapshot() != of && s.entries[name] == nil {
+			s.mu.Unlock()
+			made, of, err = s.build(name)
+			s.mu.Lock()
+		}
+		if err == nil {
+			err = s.add(st, name, versions[name], made)
+		}
+		if err != nil {
 			refusal = cmp.Or(refusal, err)
 			st.reject(name)
 		}
+		s.mu.Unlock()
 	}
+	s.mu.Lock()
 	s.start(st)
+	s.mu.Unlock()
 	return refusal
 }
 
-// add adds a subscription to a stream. The caller holds the lock.
-func (s *Server) add(st *stream, name, version string) error {
-	e, err := s.entry(st.account, name)
+// build returns an entry for a name that has none, and the snapshot that it is made of. Nil if the name
+// has an entry.
+func (s *Server) build(name string) (*entry, *ir.Snapshot, error) {
+	s.mu.Lock()
+	exists := s.entries[name] != nil
+	s.mu.Unlock()
+	if exists {
+		return nil, nil, nil
+	}
+	snap := s.snapshot()
+	e, err := newEntry(name, snap)
+	return e, snap, err
+}
+
+// add adds a subscription to a stream. If the name has no entry, it gets the given one. The caller holds
+// the lock.
+func (s *Server) add(st *stream, name, version string, made *entry) error {
+	e, err := s.entry(st.account, name, made)
 	if err != nil {
 		return err
 	}
@@ -317,24 +413,21 @@ func (s *Server) forget(e *entry) {
 	s.metrics.lists.Dec()
 }
 
-// entry returns the entry of a name, and makes it for the first subscription, which it charges to
-// the client. The caller holds the lock.
-func (s *Server) entry(by *account, name string) (*entry, error) {
+// entry returns the entry of a name. If there is none, it takes the given one, which it charges to the
+// client. The caller holds the lock.
+func (s *Server) entry(by *account, name string, made *entry) (*entry, error) {
 	if e := s.entries[name]; e != nil {
 		return e, nil
 	}
-	if len(name) > maxName {
-		return nil, errors.Errorf("a name has %d bytes, more than the limit of %d", len(name), maxName)
+	e := made
+	if e == nil {
+		// The entry was removed since build looked for it.
+		var err error
+		if e, err = newEntry(name, s.snapshot()); err != nil {
+			return nil, err
+		}
 	}
-	list, tuning, err := listName(name)
-	if err != nil {
-		return nil, err
-	}
-	own := tuning.Name(list)
-	e := &entry{name: name, list: list, tuning: tuning, own: name == own || name == xds.XDSTPName(own), by: by}
-	if _, err := e.refresh(s.snapshot()); err != nil {
-		return nil, err
-	}
+	e.by = by
 	if err := s.usage.admit(e); err != nil {
 		s.metrics.limited.Inc()
 		return nil, err

@@ -130,6 +130,19 @@ func (s *Snapshot) Shares(name string) ([]EndpointShare, bool) {
 	return []EndpointShare{targetShare(t, 1)}, true
 }
 
+// ListNamespace returns the namespace of the target or route of an endpoint list. Empty if the name is
+// not one of a list.
+func ListNamespace(name string) string {
+	if n, ok := parseRuleName(name); ok {
+		return n.route.Namespace
+	}
+	k, err := ParseClusterName(name)
+	if err != nil {
+		return ""
+	}
+	return k.Namespace
+}
+
 // ruleShares returns the shares of a rule's backends.
 func (s *Snapshot) ruleShares(n ruleName) ([]EndpointShare, bool) {
 	rule := s.findRule(n)
