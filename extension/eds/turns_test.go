@@ -124,16 +124,18 @@ func (h *turns) newSnapshot(address string) {
 func (h *turns) refreshWhile(do func()) {
 	h.t.Helper()
 	before := h.versions()
-	done := make(chan struct{})
+	acted, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)
-		// The second time is for a snapshot that is announced meanwhile.
 		h.server.refresh()
+		// A snapshot may be announced meanwhile.
+		<-acted
 		h.server.refresh()
 	}()
 	for h.updated(before) == 0 {
 	}
 	do()
+	close(acted)
 	<-h.answers
 	if n := h.updated(before); n > len(before)/2 {
 		h.t.Errorf("the other tenant waits until %d of %d lists of the hostile one are updated", n, len(before))
