@@ -14,7 +14,6 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"google.golang.org/protobuf/proto"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
@@ -75,23 +74,45 @@ func (t *translation) attachClientCertificates(r Resources) Resources {
 	if !t.snapshot.HasCertificates() {
 		return r
 	}
-	c, refused := t.certificateOf(r)
-	if c == nil && !refused {
+	gateways := gatewaysOf(r)
+	if t.merged(gateways) {
+		return t.separateCertificates(r, gateways)
+	}
+	if len(gateways) == 0 {
 		return r
 	}
-	var secret *tlsv3.Secret
-	if !refused {
-		secret = xds.Certificate(c.Secret, t.snapshot.KeyPair(c))
+	certificate := t.snapshot.Certificate(gateways[0])
+	if certificate == nil {
+		return r
 	}
+	secret := t.certificateSecret(certificate)
 	r.Clusters = slices.Clone(r.Clusters)
-	for i, of := range r.Clusters {
-		_, ours := t.replaced[of.GetName()]
-		if ours = ours || strings.HasPrefix(of.GetName(), ir.OursPrefix); !ours || xds.Plain(of) || strings.HasPrefix(of.GetName(), presentingPrefix) {
-			continue
+	for i, c := range r.Clusters {
+		if t.presents(c) {
+			r.Clusters[i] = t.withCertificate(c, secret)
 		}
-		r.Clusters[i] = t.withCertificate(of, secret)
 	}
 	return r
+}
+
+// presents reports whether a cluster presents the certificate of its Gateway: it is the extension's,
+// speaks TLS, and presents no certificate of a policy's rule.
+func (t *translation) presents(c *clusterv3.Cluster) bool {
+	_, ours := t.replaced[c.GetName()]
+	ours = ours || t.joined[c.GetName()] || strings.HasPrefix(c.GetName(), ir.OursPrefix)
+	return ours && !xds.Plain(c) && !strings.HasPrefix(c.GetName(), presentingPrefix)
+}
+
+// certificateSecret returns the secret with a certificate. Nil if it cannot be presented.
+func (t *translation) certificateSecret(c *ir.ClientCertificate) *tlsv3.Secret {
+	if c == nil {
+		return nil
+	}
+	pair := t.snapshot.KeyPair(c)
+	if pair == nil {
+		return nil
+	}
+	return xds.Certificate(c.Secret, pair)
 }
 
 // withCertificate returns a copy of the cluster that presents the secret. Without a secret the copy
@@ -110,24 +131,6 @@ func (t *translation) withCertificate(c *clusterv3.Cluster, secret *tlsv3.Secret
 		return &clusterv3.Cluster{Name: c.GetName()}
 	}
 	return made
-}
-
-// certificateOf returns the certificate of the Gateway that a message is for, and whether a
-// configured certificate cannot be presented. Merged Gateways share one certificate or none,
-// because a message does not separate their clusters.
-func (t *translation) certificateOf(r Resources) (*ir.ClientCertificate, bool) {
-	gateways := r.Gateways
-	if len(gateways) == 0 {
-		ns, name, _ := strings.Cut(gatewayOf(r), "/")
-		gateways = append(gateways, types.NamespacedName{Namespace: ns, Name: name})
-	}
-	c := t.snapshot.Certificate(gateways[0])
-	for _, g := range gateways[1:] {
-		if o := t.snapshot.Certificate(g); (o == nil) != (c == nil) || o != nil && o.Secret != c.Secret {
-			return nil, true
-		}
-	}
-	return c, c != nil && t.snapshot.KeyPair(c) == nil
 }
 
 // withSecrets appends the secrets that clusters present or trust, sorted by name, after all others. A

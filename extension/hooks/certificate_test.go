@@ -180,6 +180,8 @@ func TestGatewayCertificates(t *testing.T) {
 		with   = "tailscale/policy/client-certificate/default/client/services/default/web/80/http"
 		secret = "tailscale/client-certificate/default/gateway"
 		own    = "tailscale/client-certificate/default/client"
+		ofWeb  = "tailscale/gateway/default/gw/services/default/web/80/http"
+		ofTCP  = "tailscale/gateway/default/gw/services/default/web/80/tcp"
 	)
 	gateway := &ir.ClientCertificate{Secret: nn("default", "gateway")}
 	broken := &ir.ClientCertificate{Secret: nn("default", "gateway"), Problem: "expired"}
@@ -196,6 +198,7 @@ func TestGatewayCertificates(t *testing.T) {
 		reason       string
 		certificates map[types.NamespacedName]*ir.ClientCertificate
 		gateways     []types.NamespacedName
+		merges       bool
 		want         want
 	}{
 		"None":  {reason: "Without a Gateway certificate only the rule's should be presented.", want: want{Presented: map[string]string{with: own}, Secrets: []string{own}}},
@@ -211,16 +214,28 @@ func TestGatewayCertificates(t *testing.T) {
 			want:         want{Presented: map[string]string{with: own}, Refused: []string{web, tcp}, Secrets: []string{own}},
 		},
 		"Merged": {
-			reason:       "Merged Gateways may share one certificate.",
+			reason:       "With merged Gateways, the requests of each should have clusters of their own, even if all present the same certificate.",
 			certificates: map[types.NamespacedName]*ir.ClientCertificate{nn("default", "gw"): gateway, nn("default", "other"): gateway},
 			gateways:     []types.NamespacedName{nn("default", "gw"), nn("default", "other")},
-			want:         want{Presented: map[string]string{web: secret, tcp: secret, with: own}, Secrets: []string{own, secret}},
+			want:         want{Presented: map[string]string{ofWeb: secret, ofTCP: secret, with: own}, Secrets: []string{own, secret}},
 		},
 		"MergedAndNot": {
-			reason:       "Merged Gateways with different certificates do not separate a cluster's requests.",
+			reason:       "The certificate of a merged Gateway should not change the clusters of another.",
 			certificates: map[types.NamespacedName]*ir.ClientCertificate{nn("default", "other"): gateway},
 			gateways:     []types.NamespacedName{nn("default", "gw"), nn("default", "other")},
-			want:         want{Presented: map[string]string{with: own}, Refused: []string{web, tcp}, Secrets: []string{own}},
+			want:         want{Presented: map[string]string{with: own}, Secrets: []string{own}},
+		},
+		"MergedAlone": {
+			reason:       "The clusters of a Gateway whose class merges Gateways should not change their names when there is a second one.",
+			certificates: map[types.NamespacedName]*ir.ClientCertificate{nn("default", "gw"): gateway},
+			merges:       true,
+			want:         want{Presented: map[string]string{ofWeb: secret, ofTCP: secret, with: own}, Secrets: []string{own, secret}},
+		},
+		"MergedProblem": {
+			reason:       "A merged Gateway whose certificate cannot be presented should not reach backends that speak TLS.",
+			certificates: map[types.NamespacedName]*ir.ClientCertificate{nn("default", "gw"): broken},
+			gateways:     []types.NamespacedName{nn("default", "gw"), nn("default", "other")},
+			want:         want{Presented: map[string]string{with: own}, Refused: []string{ofWeb, ofTCP}, Secrets: []string{own}},
 		},
 	}
 	for name, tc := range cases {
@@ -232,6 +247,7 @@ func TestGatewayCertificates(t *testing.T) {
 					route(ir.KindHTTPRoute, "app", rule(ours(0, "web", 1), ours(1, "plain", 1))), route(ir.KindTCPRoute, "app", rule(ours(0, "web", 1))),
 				},
 				Targets: ts, Policies: []*ir.RoutePolicy{policy("p", toRoute(""), narrow)}, Certificates: tc.certificates,
+				Bootstraps: map[types.NamespacedName]ir.Bootstrap{nn("default", "gw"): {Merges: tc.merges}},
 				KeyPairs: map[types.NamespacedName]*ir.KeyPair{nn("default", "client"): pair, nn("default", "gateway"): pair},
 			})
 			in := policed()

@@ -30,7 +30,7 @@ func TestSourceOfGateway(t *testing.T) {
 			s := NewServer(fixed{ir.NewSnapshot(ir.Contents{
 				Routes:     []*ir.Route{route(ir.KindHTTPRoute, "app", rule(ours(0, "web", 1)))},
 				Targets:    targets("web"),
-				Bootstraps: map[types.NamespacedName]bool{tc.bootstrapped: true},
+				Bootstraps: map[types.NamespacedName]ir.Bootstrap{tc.bootstrapped: {Authority: true}},
 			})}, func(bootstrapped bool) xds.Source {
 				if bootstrapped {
 					return xds.XDSTP()

@@ -73,14 +73,16 @@ func Translate(s *ir.Snapshot, src xds.Source, r Resources) (Resources, Summary)
 		candidates:     map[candidateKey]*candidate{},
 		replaced:       map[string]*clusterv3.Cluster{},
 		idle:           map[string]bool{},
+		joined:         map[string]bool{},
 		secrets:        map[string]*tlsv3.Secret{},
 		summary:        Summary{Left: map[Reason]int{}},
 	}
 	for i, c := range r.Clusters {
-		if was := xds.Withheld(c); was != c {
-			// This run decides again whether to withhold the cluster's endpoints.
-			c, r.Clusters[i] = was, was
-		}
+		// This run decides again whether to withhold the cluster's endpoints.
+		r.Clusters[i] = xds.Withheld(c)
+	}
+	r = t.joinGateways(r)
+	for _, c := range r.Clusters {
 		if t.clusters[c.GetName()] == nil && c != nil {
 			t.clusters[c.GetName()] = c
 		}
@@ -112,6 +114,9 @@ type translation struct {
 
 	// idle clusters are removed, unless another route uses them.
 	idle map[string]bool
+
+	// joined are the clusters that an earlier run copied for Gateways.
+	joined map[string]bool
 
 	// secrets that clusters present or trust, by name.
 	secrets map[string]*tlsv3.Secret

@@ -12,6 +12,7 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
+	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 )
 
@@ -135,27 +136,28 @@ func (all *objects) markBootstraps(p *pending) {
 	}
 }
 
-// bootstrapped reports whether the bootstrap of a Gateway's Envoys has the authority
-// tailscale.
-func (all *objects) bootstrapped(gateway types.NamespacedName) bool {
+// bootstrapOf returns what is known about a Gateway's Envoys.
+func (all *objects) bootstrapOf(gateway types.NamespacedName) ir.Bootstrap {
 	p, ok := all.parameters[gateway]
 	if !ok {
-		return false
+		return ir.Bootstrap{}
 	}
 	var ofClass, ofGateway *parse.EnvoyProxy
 	if n, ok := all.classes[p.class]; ok {
 		if ofClass = all.proxies[n]; ofClass == nil {
-			return false
+			return ir.Bootstrap{}
 		}
 	}
-	if merged := parse.MergeEnvoyProxies(all.defaultProxy, ofClass, parse.MergeType(ofClass)); p.proxy != nil && (merged == nil || !ptr.Deref(merged.MergeGateways, false)) {
+	merged := parse.MergeEnvoyProxies(all.defaultProxy, ofClass, parse.MergeType(ofClass))
+	merges := merged != nil && ptr.Deref(merged.MergeGateways, false)
+	if p.proxy != nil && !merges {
 		if ofGateway = all.proxies[*p.proxy]; ofGateway == nil {
-			return false
+			return ir.Bootstrap{}
 		}
 	}
 	specific := parse.MergeEnvoyProxies(ofClass, ofGateway, parse.MergeType(ofGateway))
-	merged := parse.MergeEnvoyProxies(all.defaultProxy, specific, parse.MergeType(ofClass, ofGateway))
-	return merged.HasAuthority()
+	merged = parse.MergeEnvoyProxies(all.defaultProxy, specific, parse.MergeType(ofClass, ofGateway))
+	return ir.Bootstrap{Authority: merged.HasAuthority(), Merges: merges}
 }
 
 // EnvoyGatewayConfig sets the name of the ConfigMap with Envoy Gateway's configuration,
@@ -166,26 +168,28 @@ func (s *Store) EnvoyGatewayConfig(n types.NamespacedName) {
 	s.objects.config = n
 }
 
-// recomputeBootstraps updates for the marked Gateways whether their Envoys have the
-// authority.
+// recomputeBootstraps updates what is known about the Envoys of the marked Gateways.
 func (s *Store) recomputeBootstraps(e *edit) {
 	for c := range e.marked(bootstrapSection) {
 		gateway := c.NamespacedName
-		old, now := e.next.Bootstraps.Get(gateway), s.objects.bootstrapped(gateway)
+		old, now := e.next.Bootstraps.Get(gateway), s.objects.bootstrapOf(gateway)
 		if old == now {
 			continue
 		}
 		e.digest(c, bootstrapSum(gateway, old), bootstrapSum(gateway, now))
-		e.next.Bootstraps.Put(e.next, gateway, now, !now)
+		e.next.Bootstraps.Put(e.next, gateway, now, now == ir.Bootstrap{})
 	}
 }
 
 // bootstrapSum returns the part of a bootstrap in digests.
-func bootstrapSum(gateway types.NamespacedName, has bool) any {
-	if !has {
+func bootstrapSum(gateway types.NamespacedName, b ir.Bootstrap) any {
+	if b == (ir.Bootstrap{}) {
 		return nil
 	}
-	return struct{ Bootstrapped types.NamespacedName }{gateway}
+	return struct {
+		Bootstrapped types.NamespacedName
+		Bootstrap    ir.Bootstrap
+	}{gateway, b}
 }
 
 // digestBootstrap returns the contribution of the bootstrap of a Gateway's Envoys.

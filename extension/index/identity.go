@@ -129,7 +129,6 @@ func (s *Store) recomputeIdentities(e *edit) {
 			now = nil
 		}
 		if (old == nil) == (now == nil) && slices.Equal(old, now) {
-			s.readmit(e, c, s.digestIdentity(e, c).gateways)
 			continue
 		}
 		e.digest(c, identitySum(gateway, old), identitySum(gateway, now))
@@ -148,13 +147,7 @@ func identitySum(gateway types.NamespacedName, ls []ir.IdentityListener) any {
 	}{gateway, ls}
 }
 
-// digestIdentity returns the contribution of a Gateway's identity listeners. A TailscaleGateway that
-// may not share the Gateway makes Envoy drop headers, so it counts too if the Gateway exists.
+// digestIdentity returns the contribution of a Gateway's identity listeners.
 func (s *Store) digestIdentity(e *edit, c contributor) contribution {
-	if s.objects.gatewayInfo[c.NamespacedName] == nil && !slices.ContainsFunc(s.objects.identities.sorted(c.NamespacedName), func(of identity) bool {
-		return s.objects.grants.PermitGateway(of.namespace, c.NamespacedName)
-	}) {
-		return contribution{}
-	}
 	return contributionOf(c.NamespacedName, identitySum(c.NamespacedName, e.next.IdentityListeners.Get(c.NamespacedName)))
 }

@@ -46,8 +46,22 @@ func (s *Snapshot) IdentityListeners(gateway types.NamespacedName) ([]IdentityLi
 	return s.tables.IdentityListeners.Lookup(gateway)
 }
 
+// A Bootstrap is what a Gateway's EnvoyProxies say about its Envoys.
+type Bootstrap struct {
+	// Authority reports that the bootstrap is known to have the authority tailscale.
+	Authority bool
+
+	// Merges reports that Envoys serve all Gateways of the class.
+	Merges bool
+}
+
 // HasAuthority reports whether the bootstrap of a Gateway's Envoys is known to have the
 // authority tailscale.
 func (s *Snapshot) HasAuthority(gateway types.NamespacedName) bool {
-	return s.tables.Bootstraps.Get(gateway)
+	return s.tables.Bootstraps.Get(gateway).Authority
+}
+
+// Merges reports whether the Envoys of a Gateway are known to serve all Gateways of its class.
+func (s *Snapshot) Merges(gateway types.NamespacedName) bool {
+	return s.tables.Bootstraps.Get(gateway).Merges
 }

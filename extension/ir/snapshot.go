@@ -68,8 +68,8 @@ type Tables struct {
 	// Certificates are the client certificates that Gateways present.
 	Certificates Table[types.NamespacedName, *ClientCertificate]
 
-	// Bootstraps are the Gateways whose Envoys have the authority tailscale.
-	Bootstraps Table[types.NamespacedName, bool]
+	// Bootstraps are those of Gateways' Envoys. Others have the zero value.
+	Bootstraps Table[types.NamespacedName, Bootstrap]
 }
 
 // Settings are the settings of BackendTrafficPolicies for the clusters and endpoint lists of
@@ -145,8 +145,8 @@ type Contents struct {
 	// Certificates are the client certificates that Gateways present.
 	Certificates map[types.NamespacedName]*ClientCertificate
 
-	// Bootstraps are the Gateways whose Envoys have the authority tailscale.
-	Bootstraps map[types.NamespacedName]bool
+	// Bootstraps are those of Gateways' Envoys. Others have the zero value.
+	Bootstraps map[types.NamespacedName]Bootstrap
 }
 
 // NewSnapshot returns a Snapshot of contents, which must not be changed afterwards. Of

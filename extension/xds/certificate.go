@@ -93,6 +93,20 @@ func Present(c *clusterv3.Cluster, name, secret string) (*clusterv3.Cluster, err
 	if c.GetTransportSocket() == nil {
 		return nil, nil
 	}
+	return editCertificates(c, name, func(t *tlsv3.CommonTlsContext) {
+		t.TlsCertificates = nil
+		t.TlsCertificateSdsSecretConfigs = []*tlsv3.SdsSecretConfig{sdsSecret(secret)}
+	})
+}
+
+// Unpresent returns a cluster that presents no certificate, as before Present.
+func Unpresent(c *clusterv3.Cluster, name string) (*clusterv3.Cluster, error) {
+	return editCertificates(c, name, func(t *tlsv3.CommonTlsContext) { t.TlsCertificateSdsSecretConfigs = nil })
+}
+
+// editCertificates returns a copy of a cluster with other certificates for all endpoints. Nil if it
+// speaks no TLS to some of them.
+func editCertificates(c *clusterv3.Cluster, name string, edit func(t *tlsv3.CommonTlsContext)) (*clusterv3.Cluster, error) {
 	out := proto.CloneOf(c)
 	out.Name = name
 	sockets := []*corev3.TransportSocket{out.GetTransportSocket()}
@@ -104,8 +118,7 @@ func Present(c *clusterv3.Cluster, name, secret string) (*clusterv3.Cluster, err
 			if t.CommonTlsContext == nil {
 				t.CommonTlsContext = &tlsv3.CommonTlsContext{}
 			}
-			t.CommonTlsContext.TlsCertificates = nil
-			t.CommonTlsContext.TlsCertificateSdsSecretConfigs = []*tlsv3.SdsSecretConfig{sdsSecret(secret)}
+			edit(t.CommonTlsContext)
 		})
 		if !ok || err != nil {
 			return nil, err
