@@ -248,7 +248,7 @@ func TestGatewayCertificates(t *testing.T) {
 				},
 				Targets: ts, Policies: []*ir.RoutePolicy{policy("p", toRoute(""), narrow)}, Certificates: tc.certificates,
 				Bootstraps: map[types.NamespacedName]ir.Bootstrap{nn("default", "gw"): {Merges: tc.merges}},
-				KeyPairs: map[types.NamespacedName]*ir.KeyPair{nn("default", "client"): pair, nn("default", "gateway"): pair},
+				KeyPairs:   map[types.NamespacedName]*ir.KeyPair{nn("default", "client"): pair, nn("default", "gateway"): pair},
 			})
 			in := policed()
 			in.Clusters = append(in.Clusters, egCluster("tcproute/default/app/rule/-1"))

@@ -8,6 +8,7 @@ import (
 
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	hcmv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
@@ -25,27 +26,18 @@ const (
 
 // stripIdentityHeaders removes identity headers of clients at the other listeners of Gateways that
 // have an identity listener. Without this a client could forge the headers, and a backend could not
-// detect it.
+// detect it. It decides for each listener of a Gateway: several listeners at one port, also of several
+// merged Gateways, are one listener of Envoy.
 func (t *translation) stripIdentityHeaders(r Resources) Resources {
 	if !t.snapshot.HasIdentityListeners() {
 		return r
 	}
-	c := &identityStripper{snapshot: t.snapshot, identified: map[string][]ir.IdentityListener{}, exposed: map[string]bool{}}
-	for _, config := range r.Routes {
-		for _, v := range config.GetVirtualHosts() {
-			gateway, section := listenerOf(v)
-			ls, ok := c.snapshot.IdentityListeners(gateway)
-			if !ok {
-				continue
-			}
-			c.exposed[config.GetName()] = true
-			if i := slices.IndexFunc(ls, func(l ir.IdentityListener) bool { return l.Name == section }); i >= 0 {
-				c.identified[config.GetName()] = append(c.identified[config.GetName()], ls[i])
-			}
-		}
+	s := &identityStripper{snapshot: t.snapshot, configs: make(map[string]*routev3.RouteConfiguration, len(r.Routes)), merged: t.merged(gatewaysOf(r))}
+	for _, c := range r.Routes {
+		s.configs[c.GetName()] = c
 	}
 	for _, l := range r.Listeners {
-		c.listener(l)
+		s.listener(l)
 	}
 	return r
 }
@@ -53,51 +45,95 @@ func (t *translation) stripIdentityHeaders(r Resources) Resources {
 type identityStripper struct {
 	snapshot *ir.Snapshot
 
-	// identified maps a route configuration to the identity listeners whose routes it has.
-	identified map[string][]ir.IdentityListener
+	// configs are the route configurations by name.
+	configs map[string]*routev3.RouteConfiguration
 
-	// exposed holds the route configurations of Gateways with identity listeners.
-	exposed map[string]bool
+	// merged reports that listeners may also be those of other Gateways.
+	merged bool
 }
 
-func (c *identityStripper) listener(l *listenerv3.Listener) {
+func (s *identityStripper) listener(l *listenerv3.Listener) {
 	port := l.GetAddress().GetSocketAddress().GetPortValue()
 	for _, chain := range append(slices.Clone(l.GetFilterChains()), l.GetDefaultFilterChain()) {
 		for _, f := range chain.GetFilters() {
-			c.filter(f, port)
+			s.filter(f, port)
 		}
 	}
 }
 
-// filter removes the headers in an HTTP connection manager. A filter that cannot be read or written
-// stays as it is: Envoy would refuse it.
-func (c *identityStripper) filter(f *listenerv3.Filter, port uint32) {
+// filter removes the headers in an HTTP connection manager: at once if that is for all of its virtual
+// hosts, and otherwise for some. A filter that cannot be read or written stays as it is: Envoy would
+// refuse it.
+func (s *identityStripper) filter(f *listenerv3.Filter, port uint32) {
 	m := &hcmv3.HttpConnectionManager{}
 	if !f.GetTypedConfig().MessageIs(m) || f.GetTypedConfig().UnmarshalTo(m) != nil {
 		return
 	}
-	config := m.GetRds().GetRouteConfigName()
-	if config == "" {
-		config = m.GetRouteConfig().GetName()
+	config := m.GetRouteConfig()
+	if name := m.GetRds().GetRouteConfigName(); name != "" {
+		config = s.configs[name]
 	}
-	// A ListenerSet may have a listener with the name of a Gateway's listener, and with
-	// XDSNameSchemeV2 no name separates the two. But it cannot have the same port with other
-	// routes.
-	identified := slices.ContainsFunc(c.identified[config], func(l ir.IdentityListener) bool { return listensAt(l.Port, port) })
-	if !c.exposed[config] || identified || slices.ContainsFunc(m.GetEarlyHeaderMutationExtensions(), isIdentityMutation) {
+	var exposed []*routev3.VirtualHost
+	for _, v := range config.GetVirtualHosts() {
+		if s.exposes(v, port) {
+			exposed = append(exposed, v)
+		}
+	}
+	if len(exposed) == 0 || slices.ContainsFunc(m.GetEarlyHeaderMutationExtensions(), isIdentityMutation) {
 		return
 	}
-	drop, err := xds.StripIdentityHeaders()
-	if err != nil {
+	change := stripSome
+	// With merged Gateways the change must not depend on the hosts of others: Envoy closes the
+	// connections of a listener that changes.
+	if !s.merged && len(exposed) == len(config.GetVirtualHosts()) {
+		change = stripAll
+	}
+	if change(m, exposed) != nil {
 		return
 	}
-	// The removal comes before the mutations of a ClientTrafficPolicy, which may set such a header
-	// on purpose.
-	m.EarlyHeaderMutationExtensions = slices.Insert(m.EarlyHeaderMutationExtensions, 0, drop)
 	a := &anypb.Any{}
 	if anypb.MarshalFrom(a, m, proto.MarshalOptions{Deterministic: true}) == nil {
 		f.ConfigType = &listenerv3.Filter_TypedConfig{TypedConfig: a}
 	}
+}
+
+// exposes reports whether clients could forge identity headers at a virtual host: its Gateway has
+// identity listeners, of which the virtual host is none.
+func (s *identityStripper) exposes(v *routev3.VirtualHost, port uint32) bool {
+	gateway, section := listenerOf(v)
+	ls, ok := s.snapshot.IdentityListeners(gateway)
+	// A ListenerSet may have a listener with the name of a Gateway's listener, and with
+	// XDSNameSchemeV2 no name separates the two. But it cannot have the same port with other
+	// routes.
+	return ok && !slices.ContainsFunc(ls, func(l ir.IdentityListener) bool { return l.Name == section && listensAt(l.Port, port) })
+}
+
+// stripAll removes the headers from all requests. The removal comes before the mutations of a
+// ClientTrafficPolicy, which may set such a header on purpose.
+func stripAll(m *hcmv3.HttpConnectionManager, _ []*routev3.VirtualHost) error {
+	drop, err := xds.StripIdentityHeaders()
+	if err != nil {
+		return err
+	}
+	m.EarlyHeaderMutationExtensions = slices.Insert(m.EarlyHeaderMutationExtensions, 0, drop)
+	return nil
+}
+
+// stripSome removes the headers from requests to virtual hosts.
+func stripSome(m *hcmv3.HttpConnectionManager, of []*routev3.VirtualHost) error {
+	filter, err := xds.IdentityFilter()
+	if err != nil {
+		return err
+	}
+	for _, v := range of {
+		if err := xds.StripVirtualHost(v); err != nil {
+			return err
+		}
+	}
+	if !slices.ContainsFunc(m.GetHttpFilters(), func(f *hcmv3.HttpFilter) bool { return f.GetName() == filter.GetName() }) {
+		m.HttpFilters = slices.Insert(m.HttpFilters, 0, filter)
+	}
+	return nil
 }
 
 func isIdentityMutation(e *corev3.TypedExtensionConfig) bool {

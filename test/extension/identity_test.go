@@ -155,12 +155,17 @@ func returnHeaders(w http.ResponseWriter, r *http.Request) {
 // passes returns a check that the backend gets these headers for a request: those that start with
 // X-Other and X-Rule, and the identity headers.
 func (w *environment) passes(url string, sent, want http.Header) func(context.Context) error {
+	return w.passesAt(url, "", sent, want)
+}
+
+// passesAt is like passes, for a host.
+func (w *environment) passesAt(url, host string, sent, want http.Header) func(context.Context) error {
 	return func(ctx context.Context) error {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 		if err != nil {
 			return err
 		}
-		req.Header = sent.Clone()
+		req.Header, req.Host = sent.Clone(), host
 		c := &http.Client{Transport: &http.Transport{DialContext: w.Dial, DisableKeepAlives: true}}
 		rsp, err := c.Do(req)
 		if err != nil {
