@@ -279,6 +279,7 @@ func (p *backendPlan) transport() {
 	p.tuning.Transport = ""
 	if p.target != nil {
 		p.tuning.Transport = p.target.Transport
+		p.tuning.PreferLocal = p.tuning.PreferLocal || xds.PrefersZone(&p.target.Shape, p.tuning)
 	}
 }
 

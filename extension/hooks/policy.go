@@ -204,8 +204,9 @@ func (e *policyApplier) policyCluster(k ir.TargetKey) *clusterv3.Cluster {
 	if target == nil || target.Missing {
 		return nil
 	}
+	tuning := ir.Tuning{Transport: target.Transport, PreferLocal: target.Shape.PreferZone > 0}
 	c, err := xds.Cluster(nil, xds.ClusterOptions{
-		Name: name, List: ir.Tuning{Transport: target.Transport}.Name(k.ClusterName()), Source: e.source, Shape: &target.Shape,
+		Name: name, List: tuning.Name(k.ClusterName()), Source: e.source, Shape: &target.Shape,
 		Protocol: k.Protocol, CheckHost: k.Name, Shared: true,
 	})
 	if err != nil || c.ValidateAll() != nil {

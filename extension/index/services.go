@@ -133,7 +133,7 @@ func answering(spec *gatewayv1alpha1.TailscaleServicesSpec, k ir.TargetKey) ([]g
 // localSources returns the sources of backends, and the problem of the first that has no
 // endpoint.
 func (v *view) localSources(t *ir.Target, ns string, spec *gatewayv1alpha1.TailscaleServicesSpec, backends []gatewayv1alpha1.Backend) (out []source, problem string) {
-	h2c, taken := true, map[string]bool{}
+	h2c, near, taken := true, []uint32{}, map[string]bool{}
 	ranks := priorities(spec.LoadBalancing, backends)
 	for i, b := range backends {
 		s := source{name: b.Name, priority: ranks[i], weight: weight(spec.LoadBalancing, b)}
@@ -155,12 +155,30 @@ func (v *view) localSources(t *ir.Target, ns string, spec *gatewayv1alpha1.Tails
 		default:
 			s.endpoints, h2, wrong = v.serviceEndpoints(types.NamespacedName{Namespace: ns, Name: b.Name}, b.Port, protocolOf(t.Key))
 		}
+		if s.weight > 0 {
+			near = append(near, v.preferZone(ns, b))
+		}
 		h2c = h2c && h2
 		problem = cmp.Or(problem, wrong)
 		out = append(out, s)
 	}
+	if len(near) > 0 && slices.Min(near) > 0 {
+		t.Shape.PreferZone = slices.Max(near)
+	}
 	t.Shape.HTTP2 = t.Shape.HTTP2 || h2c && t.Key.Protocol == ir.ProtocolHTTP
 	return out, problem
+}
+
+// preferZone returns the PreferZone of a backend's Service. Other backends have no zone. A target
+// prefers Envoy's zone if all of its Services do, as Envoy Gateway decides for each cluster.
+func (v *view) preferZone(ns string, b gatewayv1alpha1.Backend) uint32 {
+	if b.Kind != "" && b.Kind != gatewayv1alpha1.BackendKindService {
+		return 0
+	}
+	if s := v.kubeServices[v.lookup(refService, types.NamespacedName{Namespace: ns, Name: b.Name})]; s != nil {
+		return s.PreferZone
+	}
+	return 0
 }
 
 // protocolOf returns the transport protocol of a target.

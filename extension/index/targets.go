@@ -101,7 +101,7 @@ func (all *objects) putTarget(in *input, p *pending) (bool, error) {
 		putGrouped(all, p, all.slices, refSlices, n, parse.ParseEndpointSlice(o, refused), in.Gone || s == "", ir.Sibling(n, s))
 		all.claim(grouped{kind: refSlices, NamespacedName: n}, ir.Sibling(n, s), unlessGone(in.Gone, addressesOfSlice(o)), p)
 	case *corev1.ConfigMap:
-		put(all.configMaps, n, parse.ParseAuthorities(o.Data[parse.CAKey]), in.Gone)
+		put(all.configMaps, n, parse.ParseAuthorities(o.Data), in.Gone)
 		p.ref(refConfigMap, n)
 	case *gwapiv1.BackendTLSPolicy:
 		all.putTLSPolicy(o, in, p)

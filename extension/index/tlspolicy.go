@@ -86,7 +86,7 @@ func (v *view) upstreamTLS(p *gwapiv1.BackendTLSPolicy) (*ir.UpstreamTLS, string
 		}
 		ca, ok := v.configMaps[v.lookup(refConfigMap, types.NamespacedName{Namespace: p.Namespace, Name: string(r.Name)})]
 		if !ok {
-			ca = parse.ParseAuthorities("")
+			ca = parse.ParseAuthorities(nil)
 		}
 		if ca.Problem != "" {
 			return nil, name + " names ConfigMap " + string(r.Name) + ", which " + ca.Problem

@@ -175,6 +175,10 @@ type Shape struct {
 	// 10,000 over it.
 	HealthThreshold uint32
 
+	// PreferZone is the number of endpoints, of the target and of a zone, from which requests stay in
+	// Envoy's zone. Zero means that they need not.
+	PreferZone uint32
+
 	HealthCheck      *HealthCheck
 	OutlierDetection *OutlierDetection
 

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/limits"
 )
@@ -63,7 +64,7 @@ func TestAuthorities(t *testing.T) {
 			var all []Authorities
 			var problems strings.Builder
 			for _, text := range tc.texts {
-				a := ParseAuthorities(text)
+				a := ParseAuthorities(map[string]string{CAKey: text})
 				problems.WriteString(a.Problem)
 				all = append(all, a)
 			}
@@ -77,6 +78,47 @@ func TestAuthorities(t *testing.T) {
 			}
 			if !strings.Contains(problem, tc.problem) || (problem == "") != (tc.problem == "") {
 				t.Errorf("%s\nwant problem %q, got %q", tc.reason, tc.problem, problem)
+			}
+		})
+	}
+}
+
+// TestAuthoritiesKey checks that the key of a ConfigMap is the one that Envoy Gateway takes, from the
+// API server and from the informers' cache, and that the cache keeps nothing else.
+func TestAuthoritiesKey(t *testing.T) {
+	ca := authorities(t, 2, 20)
+	cases := map[string]struct {
+		reason  string
+		data    map[string]string
+		want    []string
+		problem string
+	}{
+		"CA":    {reason: "ca.crt should take precedence.", data: map[string]string{CAKey: ca[0], tlsKey: ca[1], "a": ca[1]}, want: ca[:1]},
+		"TLS":   {reason: "tls.crt should be next.", data: map[string]string{"a": ca[0], tlsKey: ca[1]}, want: ca[1:]},
+		"Only":  {reason: "The only key should count, whatever its name.", data: map[string]string{"bundle.pem": ca[0]}, want: ca[:1]},
+		"Two":   {reason: "One of several other keys should not.", data: map[string]string{"a.pem": ca[0], "b.pem": ca[1]}, problem: "has no key ca.crt; add it"},
+		"None":  {reason: "A ConfigMap without data should be refused.", problem: "has no key ca.crt; add it"},
+		"Text":  {reason: "A text without certificates should be refused.", data: map[string]string{"a": "text"}, problem: "cannot be used, under a: it has no certificate in PEM; add one"},
+		"Large": {reason: "A text that is too long should be refused.", data: map[string]string{"a": ca[0] + strings.Repeat("x", 2*maxText*limits.Authorities)}, problem: "cannot be used, under a: " + errTooLarge().Error()},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			o := &corev1.ConfigMap{Data: tc.data}
+			for _, from := range []string{"API server", "cache"} {
+				got := ParseAuthorities(o.Data)
+				if diff := cmp.Diff(Authorities{Certificates: tc.want, Problem: tc.problem}, got); diff != "" {
+					t.Errorf("%s\nfrom the %s: -want, +got:\n%s", tc.reason, from, diff)
+				}
+				if _, err := Strip(o); err != nil {
+					t.Fatal(err)
+				}
+			}
+			size := 0
+			for _, v := range o.Data {
+				size += len(v)
+			}
+			if len(o.Data) > 1 || size > maxText*limits.Authorities+1 || tc.data["a"] == "text" && size > len(noCertificate) {
+				t.Errorf("%s\nthe cache keeps %d keys and %d bytes", tc.reason, len(o.Data), size)
 			}
 		})
 	}

@@ -19,8 +19,31 @@ type Service struct {
 	// Selects reports that Kubernetes writes the Service's EndpointSlices, by a selector of pods.
 	Selects bool
 
+	// PreferZone is the number of endpoints, of the Service and of a zone, from which requests stay in
+	// Envoy's zone. Zero means that they need not.
+	PreferZone uint32
+
 	Family discoveryv1.AddressType
 	Ports  []ServicePort
+}
+
+// Thresholds of Envoy Gateway for Services of its own (processPreferLocalZone in its
+// internal/gatewayapi/route.go). The second is that of Kubernetes for topology aware routing.
+const (
+	distributedFrom = 1
+	topologyFrom    = 3
+)
+
+// preferZone returns the PreferZone of a Service. Each traffic distribution prefers endpoints that are
+// near the client; a node is no place that Envoy knows.
+func preferZone(o *corev1.Service) uint32 {
+	if o.Spec.TrafficDistribution != nil {
+		return distributedFrom
+	}
+	if mode := o.Annotations[corev1.AnnotationTopologyMode]; mode == "Auto" || mode == "auto" {
+		return topologyFrom
+	}
+	return 0
 }
 
 // A ServicePort is a port of a Service or EndpointSlice. A port of both has the same name.
@@ -37,6 +60,7 @@ const appProtocolH2C = "kubernetes.io/h2c"
 // ParseService parses a Service.
 func ParseService(o *corev1.Service) *Service {
 	s := &Service{External: o.Spec.Type == corev1.ServiceTypeExternalName, Family: discoveryv1.AddressTypeIPv4}
+	s.PreferZone = preferZone(o)
 	s.Selects = len(o.Spec.Selector) > 0 && !s.External
 	if len(o.Spec.IPFamilies) > 0 {
 		s.Family = discoveryv1.AddressType(o.Spec.IPFamilies[0])

@@ -20,6 +20,7 @@ import (
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/limits"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/egress"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
@@ -109,7 +110,7 @@ func Strip(in any) (any, error) {
 		return in, nil
 	}
 	o.SetManagedFields(nil)
-	o.SetAnnotations(nil)
+	stripAnnotations(o)
 	o.SetOwnerReferences(nil)
 	switch o := o.(type) {
 	case *gwapiv1.HTTPRoute:
@@ -142,13 +143,22 @@ func Strip(in any) (any, error) {
 	case *gatewayv1alpha1.TailscaleRevision:
 		o.Status = gwapiv1.PolicyStatus{}
 	case *corev1.Service:
-		o.Status, o.Spec.Selector = corev1.ServiceStatus{}, nil
+		o.Status = corev1.ServiceStatus{}
 	case *corev1.ConfigMap:
 		stripConfigMap(o)
 	case *unstructured.Unstructured:
 		stripPolicy(o)
 	}
 	return o, nil
+}
+
+// stripAnnotations keeps only an annotation of Services that Envoy Gateway reads, too.
+func stripAnnotations(o client.Object) {
+	mode, ok := o.GetAnnotations()[corev1.AnnotationTopologyMode]
+	o.SetAnnotations(nil)
+	if _, is := o.(*corev1.Service); is && ok {
+		o.SetAnnotations(map[string]string{corev1.AnnotationTopologyMode: mode})
+	}
 }
 
 // stripPolicy removes the fields of Envoy Gateway's policies that are not read. Of a policy that
@@ -191,7 +201,15 @@ func stripRouteStatus(s *gwapiv1.RouteStatus) {
 // stripConfigMap keeps only the certificates that a BackendTLSPolicy may name, and Envoy
 // Gateway's configuration.
 func stripConfigMap(o *corev1.ConfigMap) {
-	maps.DeleteFunc(o.Data, func(k, _ string) bool { return k != CAKey && k != ConfigKey })
+	ca, _ := authoritiesKey(o.Data)
+	maps.DeleteFunc(o.Data, func(k, _ string) bool { return k != ca && k != ConfigKey })
+	if text := o.Data[ca]; ca != ConfigKey && ca != "" {
+		if !strings.Contains(text, pemCertificate) {
+			text = noCertificate
+		}
+		// More has the same effect.
+		o.Data[ca] = strings.Clone(text[:min(len(text), maxText*limits.Authorities+1)])
+	}
 	o.BinaryData = nil
 }
 

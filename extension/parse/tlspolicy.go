@@ -17,7 +17,29 @@ import (
 const (
 	CAKey         = "ca.crt"
 	KindConfigMap = "ConfigMap"
+
+	tlsKey         = "tls.crt"
+	pemCertificate = "-----BEGIN CERTIFICATE-----"
+
+	// noCertificate replaces texts without certificates, which are not kept.
+	noCertificate = "-"
 )
+
+// authoritiesKey returns the key of a ConfigMap's certificates: ca.crt, otherwise tls.crt, otherwise
+// the only one (getFirstMatchOrFirstFromData in Envoy Gateway's internal/gatewayapi/helpers.go).
+func authoritiesKey(data map[string]string) (string, bool) {
+	for _, k := range []string{CAKey, tlsKey} {
+		if _, ok := data[k]; ok {
+			return k, true
+		}
+	}
+	if len(data) == 1 {
+		for k := range data {
+			return k, true
+		}
+	}
+	return "", false
+}
 
 // maxText is the number of times by which a bundle may exceed the limit of its certificates, by
 // comments and by duplicates.
@@ -35,13 +57,14 @@ type Authorities struct {
 // ParseAuthorities parses the certificates of a ConfigMap. Envoy would refuse clusters of others
 // together with one that has invalid certificates, and a copy goes to each Envoy: it gets nothing
 // that was not parsed.
-func ParseAuthorities(text string) Authorities {
-	if text == "" {
+func ParseAuthorities(data map[string]string) Authorities {
+	key, ok := authoritiesKey(data)
+	if !ok || data[key] == "" {
 		return Authorities{Problem: "has no key " + CAKey + "; add it"}
 	}
-	all, err := certificates(text)
+	all, err := certificates(data[key])
 	if err != nil {
-		return Authorities{Problem: "cannot be used, under " + CAKey + ": " + err.Error()}
+		return Authorities{Problem: "cannot be used, under " + key + ": " + err.Error()}
 	}
 	return Authorities{Certificates: all}
 }

@@ -10,8 +10,10 @@ import (
 	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	commonv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/common/v3"
 	leastrequestv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/least_request/v3"
+	randomv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/random/v3"
 	roundrobinv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/load_balancing_policies/round_robin/v3"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
@@ -55,6 +57,42 @@ func balance(c *clusterv3.Cluster, lb ir.LoadBalancer) error {
 	c.LoadBalancingPolicy = &clusterv3.LoadBalancingPolicy{Policies: []*clusterv3.LoadBalancingPolicy_Policy{{
 		TypedExtensionConfig: &corev3.TypedExtensionConfig{Name: "envoy.load_balancing_policies." + name, TypedConfig: a},
 	}}}
+	return nil
+}
+
+// PrefersZone reports whether requests stay in Envoy's zone because of the target's Services: weights
+// of zones in a policy take precedence (buildXdsClusterLoadAssignment in Envoy Gateway's
+// internal/xds/translator/cluster.go).
+func PrefersZone(s *ir.Shape, t ir.Tuning) bool { return s.PreferZone > 0 && len(t.Zones) == 0 }
+
+// preferZone makes a cluster's load balancer prefer Envoy's zone, unless a policy already has it do so,
+// with the settings of Envoy Gateway for Services (buildZoneAwareLbConfig in the same file). It
+// changes no load balancer that has no zones.
+func preferZone(c *clusterv3.Cluster, from uint32) error {
+	near := &commonv3.LocalityLbConfig{LocalityConfigSpecifier: &commonv3.LocalityLbConfig_ZoneAwareLbConfig_{
+		ZoneAwareLbConfig: &commonv3.LocalityLbConfig_ZoneAwareLbConfig{
+			MinClusterSize: wrapperspb.UInt64(uint64(from)),
+			ForceLocalZone: &commonv3.LocalityLbConfig_ZoneAwareLbConfig_ForceLocalZone{MinSize: wrapperspb.UInt32(from)},
+		},
+	}}
+	for _, p := range c.GetLoadBalancingPolicy().GetPolicies() {
+		a := p.GetTypedExtensionConfig()
+		lr, rr, random := &leastrequestv3.LeastRequest{}, &roundrobinv3.RoundRobin{}, &randomv3.Random{}
+		for _, m := range []struct {
+			proto.Message
+			config **commonv3.LocalityLbConfig
+		}{{lr, &lr.LocalityLbConfig}, {rr, &rr.LocalityLbConfig}, {random, &random.LocalityLbConfig}} {
+			if !a.GetTypedConfig().MessageIs(m.Message) || a.GetTypedConfig().UnmarshalTo(m.Message) != nil || (*m.config).GetZoneAwareLbConfig() != nil {
+				continue
+			}
+			*m.config = near
+			packed, err := packAny(m.Message)
+			if err != nil {
+				return errors.Wrap(err, "cannot marshal load balancer")
+			}
+			a.TypedConfig = packed
+		}
+	}
 	return nil
 }
 

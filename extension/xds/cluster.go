@@ -101,6 +101,11 @@ func applyShape(c *clusterv3.Cluster, o ClusterOptions) error {
 	if err := balance(c, o.Shape.LoadBalancer); err != nil {
 		return err
 	}
+	if _, t, ok := ir.ParseTuning(o.List); ok && PrefersZone(o.Shape, t) {
+		if err := preferZone(c, o.Shape.PreferZone); err != nil {
+			return err
+		}
+	}
 	if c.CommonLbConfig == nil {
 		c.CommonLbConfig = &clusterv3.Cluster_CommonLbConfig{}
 	}
