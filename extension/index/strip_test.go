@@ -39,11 +39,11 @@ func TestStrip(t *testing.T) {
 	if diff := cmp.Diff(snapshotOf(t, everything()...), s.Snapshot(), compareSnapshots()); diff != "" {
 		t.Errorf("-want, +got\n%s", diff)
 	}
-	c := &corev1.ConfigMap{Data: map[string]string{"big": "x", parse.CAKey: "PEM"}, BinaryData: map[string][]byte{"b": nil}}
+	c := &corev1.ConfigMap{Data: map[string]string{"big": "x", parse.CAKey: "-----BEGIN CERTIFICATE-----"}, BinaryData: map[string][]byte{"b": nil}}
 	if _, err := parse.Strip(c); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(&corev1.ConfigMap{Data: map[string]string{parse.CAKey: "PEM"}}, c); diff != "" {
+	if diff := cmp.Diff(&corev1.ConfigMap{Data: map[string]string{parse.CAKey: "-----BEGIN CERTIFICATE-----"}}, c); diff != "" {
 		t.Errorf("-want, +got\n%s", diff)
 	}
 }
