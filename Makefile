@@ -196,13 +196,34 @@ test-standalone: ## Run Envoy Gateway, Envoy and our extension without a cluster
 	TEST_ASSET_ENVOY_GATEWAY=$$($(LAB) bin envoy-gateway) TEST_ASSET_ENVOY=$$($(LAB) bin envoy) \
 	TEST_ASSET_ENVOY_GATEWAY_INPUTS=$$($(LAB) bin envoy-gateway-inputs) \
 	TEST_ASSET_ETCD=$$($(LAB) bin etcd) TEST_ASSET_KUBE_APISERVER=$$($(LAB) bin kube-apiserver) \
-	$(GO_TEST) -tags=integration -count=1 -timeout=15m -artifacts -outputdir=$(OUT) ./test/standalone/ ./test/extension/ ./extension/hooks/
+	$(GO_TEST) -tags=integration -count=1 -timeout=15m -artifacts -outputdir=$(OUT) ./test/standalone/ ./test/extension/ ./extension/hooks/ ./extension/xds/
 
 .PHONY: test-inputs
 test-inputs: ## Have Envoy Gateway translate all that its own tests do with our kinds instead of Services, and Envoy judge what hooks make of it; test-standalone does so with a part.
 	$(LAB) build envoy-gateway envoy
 	TEST_ASSET_ENVOY=$$($(LAB) bin envoy) TEST_ASSET_ENVOY_GATEWAY_INPUTS=$$($(LAB) bin envoy-gateway-inputs) \
 	$(GO_TEST) -tags=integration -count=1 -timeout=60m ./extension/hooks/ -run=TestInputs -args -inputs
+
+# How long the hostile tenant writes.
+BLAST ?= 10m
+
+.PHONY: test-blast
+test-blast: ## Have a hostile tenant write random objects beside honest ones, in front of real Envoy Gateway and Envoy: others have the same routes and endpoints, as fast. BLAST=1m for a look.
+	$(LAB) build envoy-gateway envoy etcd kubernetes
+	@mkdir -p $(OUT)
+	TEST_ASSET_ENVOY_GATEWAY=$$($(LAB) bin envoy-gateway) TEST_ASSET_ENVOY=$$($(LAB) bin envoy) \
+	TEST_ASSET_ETCD=$$($(LAB) bin etcd) TEST_ASSET_KUBE_APISERVER=$$($(LAB) bin kube-apiserver) \
+	$(GO_TEST_VERBOSE) -tags=integration -count=1 -timeout=60m -artifacts -outputdir=$(OUT) ./test/extension/ -run=TestBlastRadius -args -blast=$(BLAST)
+
+# How long each function is fuzzed.
+FUZZ_TIME ?= 5m
+
+# All functions of the tree, as FOLDER/FUNCTION.
+FUZZ = $$(git ls-files --cached --others --exclude-standard '*_test.go' | xargs grep -H '^func Fuzz' | sed -E 's|/[^/]*:func (Fuzz[A-Za-z0-9_]*).*|/\1|' | sort)
+
+.PHONY: test-fuzz
+test-fuzz: ## Fuzz each Fuzz function of the tree for FUZZ_TIME.
+	for f in $(FUZZ); do go test ./$${f%/*} -run='^$$' -fuzz="^$${f##*/}\$$" -fuzztime=$(FUZZ_TIME); done
 
 # Renders are processes: more than there are cores would only wait for each other.
 RENDER = TEST_ASSET_CROSSPLANE=$$($(LAB) bin crossplane) TEST_ASSET_CROSSPLANE_CORE=$$($(LAB) bin crossplane-core) \

@@ -61,9 +61,46 @@ func loadInputs(t *testing.T) []*input {
 		in.features = featuresOf(in.name)
 		in.add("secrets", base.sections["secrets"]...)
 		in.addFixtures()
+		in.fillHealthChecks()
 		ins = append(ins, in)
 	}
 	return ins
+}
+
+// fillHealthChecks sets what the API server would: the defaults of active health checks in the schemas
+// of Envoy Gateway (api/v1alpha1/healthcheck_types.go). Its translator of xDS panics without a timeout,
+// and the test of these inputs does not run it.
+func (in *input) fillHealthChecks() {
+	for _, os := range in.sections {
+		for _, o := range os {
+			fillHealthChecks(o)
+		}
+	}
+	for _, o := range in.single {
+		fillHealthChecks(o)
+	}
+}
+
+func fillHealthChecks(v any) {
+	switch v := v.(type) {
+	case []any:
+		for _, of := range v {
+			fillHealthChecks(of)
+		}
+	case object:
+		check, _ := v["healthCheck"].(object)
+		if active, ok := check["active"].(object); ok {
+			defaults := object{"timeout": "1s", "interval": "3s", "unhealthyThreshold": int64(3), "healthyThreshold": int64(1)}
+			for field, d := range defaults {
+				if active[field] == nil {
+					active[field] = d
+				}
+			}
+		}
+		for _, of := range v {
+			fillHealthChecks(of)
+		}
+	}
 }
 
 func readInput(t *testing.T, file string) *input {

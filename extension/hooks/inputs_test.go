@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"flag"
 	"os/exec"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -79,6 +80,42 @@ func TestInputs(t *testing.T) {
 	}
 }
 
+// silentInputs are the inputs of which Envoy Gateway makes no message, by the reason.
+var silentInputs = map[string]string{}
+
+// TestInputsMakeMessages checks that Envoy Gateway makes a message of each input: TestInputs would not
+// notice one of which it makes none.
+func TestInputsMakeMessages(t *testing.T) {
+	root, err := apiserver.Root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	translator, err := apiserver.Program(t.Context(), root, "envoy-gateway-inputs", "TEST_ASSET_ENVOY_GATEWAY_INPUTS")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, ins := range inTwelves(loadInputs(t)) {
+		var cases []*replaced
+		for _, in := range ins {
+			cases = append(cases, in.replace(replaceNone))
+		}
+		for i, a := range translateInputs(t, translator, cases) {
+			name := ins[i].name
+			seen[name] = true
+			makes := slices.ContainsFunc(a.Messages, func(m inputMessage) bool { return len(m.Request) > 0 })
+			if reason := silentInputs[name]; makes != (reason == "") {
+				t.Errorf("%s makes a message: %t, and the reason for none is %q", name, makes, reason)
+			}
+		}
+	}
+	for name := range silentInputs {
+		if !seen[name] {
+			t.Errorf("there is no input %s", name)
+		}
+	}
+}
+
 func inTwelves(ins []*input) [][]*input {
 	var out [][]*input
 	for len(ins) > 12 {
@@ -90,11 +127,13 @@ func inTwelves(ins []*input) [][]*input {
 // An inputAnswer holds the output of the translators for an input, as in the command's own types.
 type inputAnswer struct {
 	Name     string
-	Messages []struct {
-		Gateway string
-		Naming  int
-		Request []byte
-	}
+	Messages []inputMessage
+}
+
+type inputMessage struct {
+	Gateway string
+	Naming  int
+	Request []byte
 }
 
 // translateInputs runs Envoy Gateway's translators.

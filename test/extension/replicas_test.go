@@ -84,9 +84,15 @@ func TestReplicas(t *testing.T) {
 
 func newReplicas(t *testing.T) *replicas {
 	t.Helper()
+	return newReplicasOf(t, standalone.Options{})
+}
+
+// newReplicasOf is like newReplicas, with additional options of Envoy Gateway.
+func newReplicasOf(t *testing.T, o standalone.Options) *replicas {
+	t.Helper()
 	dir := t.TempDir()
 	r := &replicas{socket1: filepath.Join(dir, "1.sock"), socket2: filepath.Join(dir, "2.sock")}
-	r.environment = newEnvironment(t, "--hooks-address=unix:"+r.socket1, "--eds-target=ipv4:127.0.0.1:5008,127.0.0.1:5006", "--direct-targets")
+	r.environment = newEnvironmentOf(t, o, "--hooks-address=unix:"+r.socket1, "--eds-target=ipv4:127.0.0.1:5008,127.0.0.1:5006", "--direct-targets")
 
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", r.socket)
 	if err != nil {

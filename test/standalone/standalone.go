@@ -32,6 +32,8 @@ const (
 	poll = 50 * time.Millisecond
 	// requestLimit is how long one request of Gets may take.
 	requestLimit = 5 * time.Second
+	// dumpLimit is how long a request of Admin may take: a dump of Envoy's configuration may be large.
+	dumpLimit = time.Minute
 )
 
 // Options of a Gateway. The zero value is usable: Envoy Gateway without an extension.
@@ -267,6 +269,7 @@ func (g *Gateway) Admin(ctx context.Context, path string) ([]byte, error) {
 		return nil, errors.Wrapf(err, "cannot create request for %q", path)
 	}
 	c := g.Client()
+	c.Timeout = dumpLimit
 	defer c.CloseIdleConnections()
 	rsp, err := c.Do(req)
 	if err != nil {
