@@ -214,7 +214,7 @@ func TestGatewayCertificates(t *testing.T) {
 			want:         want{Presented: map[string]string{with: own}, Refused: []string{web, tcp}, Secrets: []string{own}},
 		},
 		"Merged": {
-			reason:       "With merged Gateways, the requests of each should have clusters of their own, even if all present the same certificate.",
+			reason:       "With merged Gateways, the requests of each should have separate clusters, even if all present the same certificate.",
 			certificates: map[types.NamespacedName]*ir.ClientCertificate{nn("default", "gw"): gateway, nn("default", "other"): gateway},
 			gateways:     []types.NamespacedName{nn("default", "gw"), nn("default", "other")},
 			want:         want{Presented: map[string]string{ofWeb: secret, ofTCP: secret, with: own}, Secrets: []string{own, secret}},

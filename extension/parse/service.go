@@ -27,7 +27,7 @@ type Service struct {
 	Ports  []ServicePort
 }
 
-// Thresholds of Envoy Gateway for Services of its own (processPreferLocalZone in its
+// Thresholds of Envoy Gateway for its Services (processPreferLocalZone in its
 // internal/gatewayapi/route.go). The second is that of Kubernetes for topology aware routing.
 const (
 	distributedFrom = 1

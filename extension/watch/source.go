@@ -162,7 +162,7 @@ func (s *Source) changed(old, now client.Object) {
 	case old != nil && parse.Same(old, now):
 		return
 	}
-	// Whoever waits for the store must not wait for an object that takes long to read. Each kind has
+	// Others that wait for the store must not wait for an object that takes long to read. Each kind has
 	// its own goroutine here.
 	c = s.store.Read(c)
 	s.mu.Lock()

@@ -48,7 +48,7 @@ func newHostile(kube client.Client, seed uint64, certificate string, victims []s
 	return &hostile{kube: kube, rand: rand.New(rand.NewPCG(seed, 0)), longest: 32, certificate: certificate, victims: victims, written: map[string]int{}, refused: map[string]int{}}
 }
 
-// makers return the spec and further fields of an object of each kind, as YAML.
+// makers returns functions that return the spec and further fields of an object of each kind, as YAML.
 func (h *hostile) makers() []func() string {
 	return []func() string{
 		h.service, h.slice, h.configMap, h.secret, h.services, h.endpoints, h.tlsPolicy, h.routePolicy, h.httpRoute, h.grant, h.gateway,
