@@ -36,6 +36,9 @@ const (
 	// applied is the number of unchanged lists that are updated while the lock is held once.
 	applied = 256
 
+	// built is the number of changed lists that are updated while the lock is held once.
+	built = 64
+
 	// turn is the time after which lists are updated to a newer snapshot, if there is one, before the
 	// others are updated to the current one.
 	turn = 20 * time.Millisecond
@@ -188,23 +191,39 @@ func (s *Server) update() (lists, streams int, done bool) {
 		}
 		s.mu.Unlock()
 	}
-	for _, u := range inTurns(stale) {
+	for rest := inTurns(stale); len(rest) > 0; {
 		if time.Since(began) > turn && s.snapshot() != snap {
 			return lists, streams, false
 		}
-		if err := u.build(); err != nil {
-			s.opts.Log.Info("Cannot serve endpoints", "xds-cluster", u.entry.list, "error", err)
-			continue
-		}
+		var ready []update
+		ready, rest = s.buildSome(rest)
 		s.mu.Lock()
-		if s.apply(u) {
-			lists++
-			streams += len(u.entry.streams)
-			s.publish(u.entry)
+		for _, u := range ready {
+			if s.apply(u) {
+				lists++
+				streams += len(u.entry.streams)
+				s.publish(u.entry)
+			}
 		}
 		s.mu.Unlock()
 	}
 	return lists, streams, true
+}
+
+// buildSome builds the first updates, as many as a turn has time for: streams get them in one response
+// if possible. It returns those that are ready, and the rest.
+func (s *Server) buildSome(updates []update) (ready, rest []update) {
+	began, rest := time.Now(), updates
+	for len(rest) > 0 && len(ready) < built && time.Since(began) <= turn {
+		u := rest[0]
+		rest = rest[1:]
+		if err := u.build(); err != nil {
+			s.opts.Log.Info("Cannot serve endpoints", "xds-cluster", u.entry.list, "error", err)
+			continue
+		}
+		ready = append(ready, u)
+	}
+	return ready, rest
 }
 
 // apply applies an update, and reports whether streams must get it. The caller holds the lock.

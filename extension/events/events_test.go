@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -134,15 +135,31 @@ func TestProblems(t *testing.T) {
 }
 
 // A fakeRecorder is a Recorder that collects what it records.
-type fakeRecorder struct{ recorded []string }
+type fakeRecorder struct {
+	mu       sync.Mutex
+	recorded []string
+}
+
+func (e *fakeRecorder) record(event string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.recorded = append(e.recorded, event)
+}
+
+// events returns the number of recorded events.
+func (e *fakeRecorder) events() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.recorded)
+}
 
 func (e *fakeRecorder) RecordProblem(_ context.Context, r ir.RouteKey, message string) error {
-	e.recorded = append(e.recorded, r.Name+": "+message)
+	e.record(r.Name + ": " + message)
 	return nil
 }
 
 func (e *fakeRecorder) RecordServed(_ context.Context, r ir.RouteKey) error {
-	e.recorded = append(e.recorded, r.Name+" is served")
+	e.record(r.Name + " is served")
 	return nil
 }
 
@@ -223,7 +240,7 @@ func TestRun(t *testing.T) {
 					apply(t, f, false, route(fmt.Sprintf("web-%02d", i)))
 				}
 				after(minDuration + pause/2)
-				if n := len(f.reporter.recorder.(*fakeRecorder).recorded); n != maxEvents {
+				if n := f.reporter.recorder.(*fakeRecorder).events(); n != maxEvents {
 					t.Errorf("%d problems in the first batch, want %d", n, maxEvents)
 				}
 				after(pause)

@@ -6,6 +6,7 @@ package reconcile
 import (
 	"context"
 	"strconv"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,8 +24,8 @@ import (
 var gw = types.NamespacedName{Namespace: "infra", Name: "gw"}
 
 // A cluster simulates an API server with one object, and the replicas that watch the object.
-// All goroutines of a test run in one synctest bubble, so the cluster needs no lock.
 type cluster struct {
+	mu      sync.Mutex
 	version int
 	object  *Observed
 	writes  []string
@@ -34,6 +35,8 @@ type cluster struct {
 }
 
 func (c *cluster) Write(_ context.Context, _ types.NamespacedName, want string, observed *Observed) (*Observed, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if err := c.check(observed); err != nil {
 		return nil, err
 	}
@@ -42,11 +45,20 @@ func (c *cluster) Write(_ context.Context, _ types.NamespacedName, want string, 
 }
 
 func (c *cluster) Delete(_ context.Context, _ types.NamespacedName, observed *Observed) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if err := c.check(observed); err != nil {
 		return err
 	}
 	c.set("")
 	return nil
+}
+
+// edit calls a function that changes the cluster.
+func (c *cluster) edit(fn func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	fn()
 }
 
 func (c *cluster) check(observed *Observed) error {
@@ -176,11 +188,13 @@ func TestReconciler(t *testing.T) {
 				after(time.Second)
 				want(a, "2")
 				after(24 * time.Hour)
-				if n := len(c.writes); n > 1000 {
-					c.writes = []string{"too many writes:", strconv.Itoa(n)}
-					return
-				}
-				c.writes = c.writes[:2]
+				c.edit(func() {
+					if n := len(c.writes); n > 1000 {
+						c.writes = []string{"too many writes:", strconv.Itoa(n)}
+						return
+					}
+					c.writes = c.writes[:2]
+				})
 			},
 			want: []string{"1", "2"},
 		},
@@ -191,7 +205,7 @@ func TestReconciler(t *testing.T) {
 				r := replica()
 				want(r, "1")
 				after(time.Second)
-				c.writes = append(c.writes, "delay")
+				c.edit(func() { c.writes = append(c.writes, "delay") })
 				after(2 * time.Second)
 			},
 			want: []string{"foreign", "delay", "1"},
@@ -255,11 +269,11 @@ func TestReconciler(t *testing.T) {
 		"Failing": {
 			reason: "Failed writes are retried less and less often, and a new state is written at once.",
 			do: func(c *cluster, replica func() *Reconciler) {
-				c.fail = errors.New("no")
+				c.edit(func() { c.fail = errors.New("no") })
 				r := replica()
 				want(r, "1")
 				after(time.Hour)
-				c.fail = nil
+				c.edit(func() { c.fail = nil })
 				want(r, "2")
 				after(time.Second)
 			},

@@ -145,6 +145,7 @@ func TestController(t *testing.T) {
 		lagging := New(api, lag, logging.NewNopLogger())
 		lagDone := make(chan error, 1)
 		go func() { lagDone <- lagging.Run(ctx, api) }()
+		synctest.Wait()
 		if err := api.Notify(ctx, gw); err != nil {
 			t.Fatal(err)
 		}

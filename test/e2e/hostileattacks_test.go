@@ -21,8 +21,8 @@ func repeated(n int, manifest func(i int) string) string {
 	return strings.Join(all, "\n---\n")
 }
 
-// list joins n elements of a list in the flow style of YAML.
-func list(n int, element func(i int) string) string {
+// flowList joins n elements of a list in the flow style of YAML.
+func flowList(n int, element func(i int) string) string {
 	all := make([]string, n)
 	for i := range all {
 		all[i] = element(i)
@@ -88,7 +88,7 @@ spec:
   loadBalancer:
     type: RoundRobin
     zoneAware:
-      weightedZones: ` + list(250, func(i int) string {
+      weightedZones: ` + flowList(250, func(i int) string {
 				return fmt.Sprintf("{zone: %q, weight: %d}", fmt.Sprintf("zone-%030d", i), i+1)
 			}),
 			missing: shows(routesTenant, "backendtrafficpolicies.gateway.envoyproxy.io", "zones", "{.status.ancestors[*].conditions[*].reason}", ""),
@@ -126,8 +126,8 @@ kind: TailscaleRoutePolicy
 metadata: {name: large, namespace: mallory}
 spec:
   targetRefs: [{group: gateway.networking.k8s.io, kind: HTTPRoute, name: large}]
-  rules: ` + list(16, func(i int) string {
-				return fmt.Sprintf("{name: r%d, matches: %s, actions: [{type: Deny}]}", i, list(8, func(j int) string {
+  rules: ` + flowList(16, func(i int) string {
+				return fmt.Sprintf("{name: r%d, matches: %s, actions: [{type: Deny}]}", i, flowList(8, func(j int) string {
 					return fmt.Sprintf("{path: {type: PathPrefix, value: /%d/%d}, method: GET, headers: [{name: X-Large, value: %q}]}", i, j, strings.Repeat("x", 500))
 				}))
 			}) + `
@@ -137,9 +137,9 @@ kind: HTTPRoute
 metadata: {name: large, namespace: mallory}
 spec:
   parentRefs: [{name: web, namespace: quickstart}]
-  hostnames: ` + list(16, func(i int) string { return fmt.Sprintf("large-%d.example.com", i) }) + `
-  rules: ` + list(4, func(i int) string {
-				return fmt.Sprintf("{matches: %s, backendRefs: [%s]}", list(32, func(j int) string {
+  hostnames: ` + flowList(16, func(i int) string { return fmt.Sprintf("large-%d.example.com", i) }) + `
+  rules: ` + flowList(4, func(i int) string {
+				return fmt.Sprintf("{matches: %s, backendRefs: [%s]}", flowList(32, func(j int) string {
 					return fmt.Sprintf("{path: {type: PathPrefix, value: /x/%d/%d}}", i, j)
 				}), backendOf("zeros"))
 			}),
@@ -153,7 +153,7 @@ kind: TailscaleRoutePolicy
 metadata: {name: secrets-%d, namespace: mallory}
 spec:
   targetRefs: [{group: gateway.networking.k8s.io, kind: HTTPRoute, name: zeros}]
-  rules: %s`, i, list(16, func(j int) string {
+  rules: %s`, i, flowList(16, func(j int) string {
 					return fmt.Sprintf("{name: r%d, matches: [{path: {type: PathPrefix, value: /secret/%d/%d}}], actions: [{type: Route, route: {backendRefs: [{name: zeros, port: 80}]}}, {type: BackendTLS, backendTLS: {clientCertificateRef: {name: absent-%d-%d}}}]}", j, i, j, i, j)
 				}))
 			}),
@@ -161,7 +161,7 @@ spec:
 		},
 		{
 			name: "C1Hangs", as: editTenant,
-			manifest: hangingService + list(128, func(i int) string { return fmt.Sprintf(`{addresses: ["10.255.255.%d"]}`, i) }),
+			manifest: hangingService + flowList(128, func(i int) string { return fmt.Sprintf(`{addresses: ["10.255.255.%d"]}`, i) }),
 			missing:  shows(editTenant, "endpointslice", "hanging", "{.endpoints[0].addresses}", "10.255.255.0"),
 		},
 		{
@@ -180,7 +180,7 @@ spec:
 		{
 			name: "D1Hostnames", as: routesTenant,
 			manifest: repeated(20, func(i int) string {
-				return hostileRoute(fmt.Sprintf("a-%02d", i), named, list(16, func(j int) string { return fmt.Sprintf("a-%d-%d.shop.example.com", i, j) }), backendOf("zeros"))
+				return hostileRoute(fmt.Sprintf("a-%02d", i), named, flowList(16, func(j int) string { return fmt.Sprintf("a-%d-%d.shop.example.com", i, j) }), backendOf("zeros"))
 			}),
 			missing: shows(routesTenant, "httproute", "a-19", "{.status.parents[*].conditions[*].reason}", "Accepted"),
 		},
