@@ -171,7 +171,7 @@ func (in input) protected(of []*route, ls []listener) map[types.NamespacedName]s
 			protectAll(out, r.backends(in.permitted), "tls.frontend of Gateway "+in.gateway.Namespace+"/"+in.gateway.Name)
 		}
 		for i, filter := range r.filters {
-			protectAll(out, r.backendsOf(in.permitted, func(rule int) bool { return rule == i }), "Filter "+filter+" of "+r.kind+" "+r.Key.NamespacedName.String())
+			protectAll(out, r.backendsOf(in.permitted, func(rule int) bool { return rule == i }), "Filter "+filter+" of "+r.kind+" "+r.Key.String())
 		}
 	}
 	return out

@@ -55,7 +55,10 @@ func TestSharedMessages(t *testing.T) {
 	routesOf := func(r Resources) map[string][]string {
 		out := map[string][]string{}
 		for _, r := range r.Routes[0].GetVirtualHosts()[0].GetRoutes() {
-			name := r.GetName()[strings.Index(r.GetName(), "httproute/"):]
+			_, name, ok := strings.Cut(r.GetName(), "httproute/")
+			if !ok {
+				t.Fatalf("route %s is of no HTTPRoute", r.GetName())
+			}
 			out[name] = append(out[name], marshalAll(t, []*routev3.Route{r})...)
 		}
 		return out

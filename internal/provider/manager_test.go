@@ -6,6 +6,7 @@ package provider
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -20,7 +21,7 @@ import (
 )
 
 func owner(i int) metav1.OwnerReference {
-	return metav1.OwnerReference{APIVersion: "v1", Kind: "ServiceAccount", Name: fmt.Sprintf("a%d", i), UID: types.UID(fmt.Sprint(i))}
+	return metav1.OwnerReference{APIVersion: "v1", Kind: "ServiceAccount", Name: fmt.Sprintf("a%d", i), UID: types.UID(strconv.Itoa(i))}
 }
 
 func TestStripMetadata(t *testing.T) {

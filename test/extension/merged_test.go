@@ -20,7 +20,7 @@ import (
 
 // TestMergedGateways checks that one Envoy keeps the requests of its Gateways apart: each has its own
 // client certificate, and its own trust in identity headers, at one port.
-func TestMergedGateways(t *testing.T) {
+func TestMergedGateways(t *testing.T) { //nolint:tparallel // Its steps share one environment.
 	t.Parallel()
 	w := newEnvironmentOf(t, standalone.Options{Merge: true})
 	w.serve(t, "192.0.2.30:8000", http.HandlerFunc(returnHeaders))
