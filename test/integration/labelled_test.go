@@ -59,7 +59,7 @@ func (b countedBody) Read(p []byte) (int, error) {
 func TestLabelledSecrets(t *testing.T) {
 	t.Parallel()
 	const (
-		number = 500
+		number = 100
 		size   = 100 << 10
 		most   = number * size / 10
 	)
