@@ -146,8 +146,8 @@ test-unit: ## Run unit tests.
 	$(GO_TEST) ./...
 	cd hack/xpkg && $(GO_TEST) ./...
 
-# Packages that hold locks: Go's race detector finds what they forget to lock.
-LOCKED = $(sort $(dir $(shell grep -rlE 'sync\.(RW)?Mutex' --include=*.go --exclude=*_test.go cluster extension functions internal)))
+# Packages of the product that hold locks: Go's race detector finds what they forget to lock.
+LOCKED = $(sort $(dir $(shell grep -rlE 'sync\.(RW)?Mutex' --include=*.go --exclude=*_test.go extension functions internal)))
 
 # The race detector needs a C compiler, which a package of Python contains.
 ZIG := $(abspath $(OUT)/zig)

@@ -18,6 +18,9 @@ import (
 // neither a list of another tenant that changes, nor a new subscription, nor the next snapshot may wait
 // for them.
 func TestManyTunedLists(t *testing.T) {
+	if testing.Short() {
+		t.Skip("Building so many lists takes a minute with the race detector, which sees the same in other tests.")
+	}
 	const many, endpoints = 400, 500
 	hostile := func(generation int) []*ir.Target {
 		var out []*ir.Target
