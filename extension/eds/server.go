@@ -239,12 +239,12 @@ func (s *Server) apply(u update) bool {
 
 // inTurns returns the updates of all owners: the first of each owner, then the second of each, and so
 // on.
-func inTurns(of map[string][]update) []update {
+func inTurns(byOwner map[string][]update) []update {
 	var out []update
-	for i := 0; len(of) > 0; i++ {
-		for owner, us := range of {
+	for i := 0; len(byOwner) > 0; i++ {
+		for owner, us := range byOwner {
 			if i == len(us) {
-				delete(of, owner)
+				delete(byOwner, owner)
 				continue
 			}
 			out = append(out, us[i])
@@ -329,15 +329,15 @@ func (s *Server) subscribe(st *stream, names []string, versions map[string]strin
 	var refusal error
 	for _, name := range names {
 		// Other streams do not wait for a list to be built.
-		made, of, err := s.build(name)
+		candidate, snap, err := s.build(name)
 		s.mu.Lock()
-		for err == nil && made != nil && s.snapshot() != of && s.entries[name] == nil {
+		for err == nil && candidate != nil && s.snapshot() != snap && s.entries[name] == nil {
 			s.mu.Unlock()
-			made, of, err = s.build(name)
+			candidate, snap, err = s.build(name)
 			s.mu.Lock()
 		}
 		if err == nil {
-			err = s.add(st, name, versions[name], made)
+			err = s.add(st, name, versions[name], candidate)
 		}
 		if err != nil {
 			refusal = cmp.Or(refusal, err)
@@ -367,8 +367,8 @@ func (s *Server) build(name string) (*entry, *ir.Snapshot, error) {
 
 // add adds a subscription to a stream. If the name has no entry, it gets the given one. The caller holds
 // the lock.
-func (s *Server) add(st *stream, name, version string, made *entry) error {
-	e, err := s.entry(st.account, name, made)
+func (s *Server) add(st *stream, name, version string, candidate *entry) error {
+	e, err := s.entry(st.account, name, candidate)
 	if err != nil {
 		return err
 	}
@@ -434,11 +434,11 @@ func (s *Server) forget(e *entry) {
 
 // entry returns the entry of a name. If there is none, it takes the given one, which it charges to the
 // client. The caller holds the lock.
-func (s *Server) entry(by *account, name string, made *entry) (*entry, error) {
+func (s *Server) entry(by *account, name string, candidate *entry) (*entry, error) {
 	if e := s.entries[name]; e != nil {
 		return e, nil
 	}
-	e := made
+	e := candidate
 	if e == nil {
 		// The entry was removed since build looked for it.
 		var err error
