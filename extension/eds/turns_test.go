@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 
@@ -19,40 +18,25 @@ import (
 // neither a list of another tenant that changes, nor a new subscription, nor the next snapshot may wait
 // for them.
 func TestManyTunedLists(t *testing.T) {
-	const many, zones = 200, 8
-	tuning := ir.Tuning{PreferLocal: true, HealthPort: 9090}
-	list := func(name string, generation, endpoints int) *ir.Target {
-		out := target(name, "")
-		out.Key.Namespace = "hostile"
-		out.Localities = nil
-		for z := range zones {
-			l := ir.Locality{Name: "l", Zone: strconv.Itoa(z), Weight: 1}
-			for e := range endpoints / zones {
-				l.Endpoints = append(l.Endpoints, ir.Endpoint{Address: fmt.Sprintf("10.%d.%d.%d", generation, z<<4+e/200, e%200+1), Port: 80})
-			}
-			out.Localities = append(out.Localities, l)
-		}
-		return out
-	}
-	// How many endpoints take long depends on the machine and on the race detector.
-	endpoints := 50
-	for slow := false; !slow; {
-		endpoints *= 2
-		of := list("slow", 1, endpoints)
-		s := ir.NewSnapshot(ir.Contents{Targets: []*ir.Target{of}})
-		began := time.Now()
-		if _, err := newEntry(tuning.Name(of.Key.ClusterName()), s); err != nil {
-			t.Fatal(err)
-		}
-		slow = time.Since(began) > turn/20
-	}
+	const many, endpoints = 400, 500
 	hostile := func(generation int) []*ir.Target {
 		var out []*ir.Target
 		for i := range many {
-			out = append(out, list("web-"+strconv.Itoa(i), generation, endpoints))
+			of := target("web-"+strconv.Itoa(i), "")
+			of.Key.Namespace = "hostile"
+			of.Localities = nil
+			for z := range 8 {
+				l := ir.Locality{Name: "l", Zone: strconv.Itoa(z), Weight: 1}
+				for e := range endpoints / 8 {
+					l.Endpoints = append(l.Endpoints, ir.Endpoint{Address: fmt.Sprintf("10.%d.%d.%d", generation, z, e+1), Port: 80})
+				}
+				of.Localities = append(of.Localities, l)
+			}
+			out = append(out, of)
 		}
 		return out
 	}
+	tuning := ir.Tuning{PreferLocal: true, HealthPort: 9090}
 	for name, act := range map[string]func(h *turns){
 		"Change":      func(h *turns) { h.change("10.0.0.2") },
 		"Subscribe":   func(h *turns) { h.subscribe("other") },
