@@ -27,7 +27,7 @@ func (s *service) wantedAttachments() map[string]*tailnetv1alpha1.ServiceAttachm
 	out := map[string]*tailnetv1alpha1.ServiceAttachment{}
 	if s.sel.err != nil || s.severalTailnets() {
 		for name, a := range s.attachments {
-			if s.permitsAttachment(a) {
+			if s.keepsAttachment(a) {
 				out[name] = s.copyAttachment(a)
 			}
 		}
@@ -73,7 +73,7 @@ func (s *service) want(out map[string]*tailnetv1alpha1.ServiceAttachment, name s
 		out[name] = build()
 		return
 	}
-	if old := s.attachments[name]; old != nil && s.permitsAttachment(old) {
+	if old := s.attachments[name]; old != nil && s.keepsAttachment(old) {
 		out[name] = s.copyAttachment(old)
 	}
 }

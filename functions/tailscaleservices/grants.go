@@ -24,27 +24,48 @@ import (
 // TailscaleGateway needs for the Gateway. This applies to the spec and to existing
 // ServiceAttachments, which would otherwise stay while the spec is invalid.
 
-// readPermitted returns the Services of other namespaces that proxies may connect to, and whether
-// Crossplane has read all objects that permit it.
-func readPermitted(r *compose.Run, f facts) (permitted map[types.NamespacedName]bool, looked bool, err error) {
-	permitted, looked = map[types.NamespacedName]bool{}, true
+// A permission is what is known of the permission to connect to a Service of another namespace.
+type permission int
+
+const (
+	denied permission = iota
+	permitted
+
+	// lost means that the Service does not exist, and that a Gateway had it which may be shared: Envoy
+	// Gateway deletes the Service with the Gateway, and creates it again. Existing attachments stay, so
+	// that they serve again then, and are judged again.
+	lost
+)
+
+// decide returns whether a permission is given.
+func decide(yes bool) permission {
+	if yes {
+		return permitted
+	}
+	return denied
+}
+
+// readPermissions returns the permissions to connect to Services of other namespaces, and whether
+// Crossplane has read all objects that decide them.
+func readPermissions(r *compose.Run, f facts) (permissions map[types.NamespacedName]permission, looked bool, err error) {
+	permissions, looked = map[types.NamespacedName]permission{}, true
 	// The function of a TailscaleGateway reports only a Gateway that it may share.
 	for _, g := range f.gateways {
 		if found := g.Status.Gateway; found != nil {
-			permitted[types.NamespacedName{Namespace: found.Service.Namespace, Name: found.Service.Name}] = true
+			permissions[types.NamespacedName{Namespace: found.Service.Namespace, Name: found.Service.Name}] = permitted
 		}
 	}
 	for _, n := range f.foreign() {
-		if permitted[n] {
+		if permissions[n] == permitted {
 			continue
 		}
-		yes, read, err := permits(r, f.owner, n, f.frontOf(n))
+		p, read, err := permits(r, f.owner, n, f.frontOf(n))
 		if err != nil {
 			return nil, false, err
 		}
-		permitted[n], looked = yes, looked && read
+		permissions[n], looked = p, looked && read
 	}
-	return permitted, looked, nil
+	return permissions, looked, nil
 }
 
 // foreign returns the Services of other namespaces that backends and existing attachments name by
@@ -82,68 +103,95 @@ func hostsOf(spec tailnetv1alpha1.ServiceAttachmentSpec) []string {
 
 // frontOf returns the name of the TailscaleGateway whose Gateway may have a Service. A
 // TailscaleGateway names itself in a label of the services that it composes, and users do in a
-// backend. It is empty if nothing names one.
+// backend, with a host or without one. It is empty if nothing names one.
 func (f facts) frontOf(n types.NamespacedName) string {
 	if name := f.owner.Labels[meta.LabelGateway]; name != "" {
 		return name
 	}
 	for _, b := range f.spec.Backends {
-		if of, ok := refgrant.ServiceOf(b.Host); ok && of == n && b.Kind == gatewayv1alpha1.BackendKindGateway {
+		if of, _ := refgrant.ServiceOf(b.Host); b.Kind == gatewayv1alpha1.BackendKindGateway && (b.Host == "" || of == n) {
 			return b.Name
 		}
 	}
 	return ""
 }
 
-// permits reports whether proxies of TailscaleServices of the owner's namespace may connect to a
-// Service of another one, and whether Crossplane has read all objects that decide it. front names
-// the TailscaleGateway to look at if the Service is one that several Gateways share.
-func permits(r *compose.Run, owner compose.Owner, n types.NamespacedName, front string) (permitted, looked bool, err error) {
+// permits returns the permission for proxies of TailscaleServices of the owner's namespace to connect to
+// a Service of another one, and whether Crossplane has read all objects that decide it. front names
+// the TailscaleGateway to look at if the Service does not name its Gateway.
+func permits(r *compose.Run, owner compose.Owner, n types.NamespacedName, front string) (p permission, looked bool, err error) {
 	grants, granted, err := r.Grants(n.Namespace)
 	if err != nil {
-		return false, false, err
+		return denied, false, err
 	}
 	found, looked, err := compose.Lookup[corev1.Service](r, requireService(n))
 	if err != nil || !granted || !looked {
-		return false, false, err
+		return denied, false, err
 	}
 	if grants.PermitService(refgrant.TailscaleServices(owner.Namespace), n) {
-		return true, true, nil
+		return permitted, true, nil
 	}
 	if len(found) == 0 {
-		return false, true, nil
+		return loses(r, owner, front)
 	}
 	l := found[0].GetLabels()
 	gateway := types.NamespacedName{Namespace: l[meta.LabelOwningGatewayNamespace], Name: l[meta.LabelOwningGatewayName]}
 	switch {
 	case gateway.Name != "" && gateway.Namespace != "":
 		return permitsGateway(r, owner, gateway)
-	case l[meta.LabelOwningGatewayClass] != "" && front != "":
+	case l[meta.LabelOwningGatewayClass] != "":
 		return fronts(r, owner, front, n)
 	}
-	return false, true, nil
+	return denied, true, nil
 }
 
-// permitsGateway reports whether TailscaleGateways of the owner's namespace may share a Gateway, and
-// whether Crossplane has read the grants that decide it.
-func permitsGateway(r *compose.Run, owner compose.Owner, gateway types.NamespacedName) (permitted, looked bool, err error) {
+// permitsGateway returns the permission for TailscaleGateways of the owner's namespace to share a
+// Gateway, and whether Crossplane has read the grants that decide it.
+func permitsGateway(r *compose.Run, owner compose.Owner, gateway types.NamespacedName) (p permission, looked bool, err error) {
 	if gateway.Namespace == owner.Namespace {
-		return true, true, nil
+		return permitted, true, nil
 	}
 	grants, looked, err := r.Grants(gateway.Namespace)
-	return looked && grants.PermitGateway(owner.Namespace, gateway), looked, err
+	return decide(looked && grants.PermitGateway(owner.Namespace, gateway)), looked, err
 }
 
-// fronts reports whether a TailscaleGateway of the owner's namespace has found a Service in front of
-// its Gateway, which it may share, and whether Crossplane has read it. The labels of a Service that
-// several Gateways share do not name them.
-func fronts(r *compose.Run, owner compose.Owner, name string, n types.NamespacedName) (fronts, looked bool, err error) {
+// fronts permits a Service that a TailscaleGateway of the owner's namespace has found in front of its
+// Gateway, which it may share. The labels of a Service that several Gateways share do not name them.
+func fronts(r *compose.Run, owner compose.Owner, name string, n types.NamespacedName) (p permission, looked bool, err error) {
+	front, looked, err := lookupFront(r, owner, name)
+	if err != nil || front == nil {
+		return denied, looked, err
+	}
+	g := front.Status.Gateway
+	return decide(g != nil && g.Service.Namespace == n.Namespace && g.Service.Name == n.Name), true, nil
+}
+
+// loses returns what is known of a Service that does not exist: it is lost if a TailscaleGateway that
+// may share its Gateway names it.
+func loses(r *compose.Run, owner compose.Owner, name string) (p permission, looked bool, err error) {
+	front, looked, err := lookupFront(r, owner, name)
+	if err != nil || front == nil {
+		return denied, looked, err
+	}
+	ref := front.Spec.GatewayRef
+	p, looked, err = permitsGateway(r, owner, types.NamespacedName{Namespace: cmp.Or(ref.Namespace, owner.Namespace), Name: ref.Name})
+	if p == permitted {
+		p = lost
+	}
+	return p, looked, err
+}
+
+// lookupFront returns a TailscaleGateway of the owner's namespace, and whether Crossplane has looked for
+// it. It is nil if there is none.
+func lookupFront(r *compose.Run, owner compose.Owner, name string) (front *gatewayv1alpha1.TailscaleGateway, looked bool, err error) {
+	if name == "" {
+		return nil, true, nil
+	}
 	found, looked, err := compose.Lookup[gatewayv1alpha1.TailscaleGateway](r, requireGateway(owner.Namespace, name))
 	if err != nil || len(found) == 0 {
-		return false, looked, err
+		return nil, looked, err
 	}
-	g := found[0].Status.Gateway
-	return g != nil && g.Service.Namespace == n.Namespace && g.Service.Name == n.Name, true, nil
+	return &found[0], true, nil
 }
 
 // requireService returns the requirement of a Service of another namespace, for its labels.
@@ -151,26 +199,33 @@ func requireService(n types.NamespacedName) compose.Requirement {
 	return compose.Requirement{Key: "service-" + n.Namespace + "-" + n.Name, APIVersion: "v1", Kind: "Service", Namespace: n.Namespace, Name: n.Name}
 }
 
-// permits reports whether proxies may connect to a host.
-func (f facts) permits(host string) bool {
+// permission returns the permission for proxies to connect to a host.
+func (f facts) permission(host string) permission {
 	n, ok := refgrant.ServiceOf(host)
-	return !ok || n.Namespace == f.owner.Namespace || f.permitted[n]
+	if !ok || n.Namespace == f.owner.Namespace {
+		return permitted
+	}
+	return f.permissions[n]
 }
 
 // checkHost returns an error if proxies may not connect to the host of a backend.
 func (f facts) checkHost(b gatewayv1alpha1.Backend) *specError {
-	if f.permits(b.Host) {
-		return nil
-	}
 	n, _ := refgrant.ServiceOf(b.Host)
+	switch f.permission(b.Host) {
+	case permitted:
+		return nil
+	case lost:
+		return &specError{reason: meta.ReasonGatewayNotValid, message: fmt.Sprintf(
+			"host %s of backend %q is of Service %s, which does not exist; look at the conditions of the TailscaleGateway", b.Host, b.Name, n)}
+	}
 	return &specError{reason: meta.ReasonRefNotPermitted, message: fmt.Sprintf(
 		"host %s of backend %q is of Service %s, and no ReferenceGrant in namespace %s permits it; create one there, from group %s, kind %s, namespace %s, to group \"\", kind Service, name %s",
 		b.Host, b.Name, n, n.Namespace, gatewayv1alpha1.Group, gatewayv1alpha1.TailscaleServicesKind, f.owner.Namespace, n.Name)}
 }
 
-// permitsAttachment reports whether proxies may connect to all hosts of an attachment.
-func (f facts) permitsAttachment(a *tailnetv1alpha1.ServiceAttachment) bool {
-	return !slices.ContainsFunc(hostsOf(a.Spec), func(host string) bool { return !f.permits(host) })
+// keepsAttachment reports whether no host of an attachment is denied to proxies.
+func (f facts) keepsAttachment(a *tailnetv1alpha1.ServiceAttachment) bool {
+	return !slices.ContainsFunc(hostsOf(a.Spec), func(host string) bool { return f.permission(host) == denied })
 }
 
 // forbidden returns the resource names of existing attachments with a host that proxies may not
@@ -178,7 +233,7 @@ func (f facts) permitsAttachment(a *tailnetv1alpha1.ServiceAttachment) bool {
 func (f facts) forbidden() []string {
 	var out []string
 	for name, a := range f.attachments {
-		if !f.permitsAttachment(a) {
+		if !f.keepsAttachment(a) {
 			out = append(out, name)
 		}
 	}

@@ -64,6 +64,9 @@ func TestForeignBackends(t *testing.T) {
 	}
 	revoked := shares("envoy")
 	delete(revoked, "status")
+	ofInfra := shares("envoy")
+	ofInfra["spec"] = map[string]any{"gatewayRef": map[string]any{"namespace": "infra", "name": "eg"}}
+	delete(ofInfra, "status")
 	mistake := map[string]any{"kind": "External", "name": "other", "host": "db.example.com", "port": int64(8080), "vipPort": int64(9)}
 	tailnet := map[string]any{"tags": []any{"tag:not-granted"}}
 
@@ -101,6 +104,10 @@ func TestForeignBackends(t *testing.T) {
 		"FrontGranted":      {reason: "TailscaleGateways of the namespace may share the Gateway.", backend: gateway(front), served: own, cluster: []map[string]any{ofGateway("infra"), grant("infra", "TailscaleGateway", "default", "gateway.networking.k8s.io", "Gateway")}, want: "Accepted", hosts: []string{front}},
 		"FrontRevoked":      {reason: "A TailscaleGateway that may no longer share its Gateway reports none.", backend: map[string]any{"kind": "TailscaleGateway", "name": "public", "port": int64(8080)}, served: front, cluster: []map[string]any{ofGateway("infra"), revoked}, want: "GatewayNotValid"},
 		"FrontNotValid":     {reason: "One that may share its Gateway may have lost it for another reason.", backend: map[string]any{"kind": "TailscaleGateway", "name": "public", "port": int64(8080)}, served: front, cluster: []map[string]any{ofGateway("default"), revoked}, want: "GatewayNotValid", hosts: []string{front}},
+		"FrontGone":         {reason: "Envoy Gateway deletes the Service with the Gateway, and an attachment waits for the next.", backend: map[string]any{"kind": "TailscaleGateway", "name": "public", "port": int64(8080)}, served: front, cluster: []map[string]any{revoked}, want: "GatewayNotValid", hosts: []string{front}},
+		"FrontGoneByHost":   {reason: "So does one of a backend with the host.", backend: gateway(front), served: front, cluster: []map[string]any{revoked}, want: "GatewayNotValid", hosts: []string{front}},
+		"FrontGoneNew":      {reason: "A new attachment has to wait until the Service is there.", backend: gateway(front), served: own, cluster: []map[string]any{revoked}, want: "GatewayNotValid", hosts: []string{own}},
+		"FrontGoneForeign":  {reason: "A TailscaleGateway that may not share its Gateway keeps nothing.", backend: gateway(front), served: front, cluster: []map[string]any{ofInfra}, want: "RefNotPermitted"},
 		"FrontUnlabelled":   {reason: "Envoy Gateway's namespace has other Services.", backend: gateway(front), served: own, cluster: []map[string]any{service(nil), shares("envoy")}, want: "RefNotPermitted", hosts: []string{own}},
 		"Merged":            {reason: "Several Gateways share the Service that the TailscaleGateway has found.", backend: gateway(front), served: own, cluster: []map[string]any{ofClass, shares("envoy")}, want: "Accepted", hosts: []string{front}},
 		"MergedOther":       {reason: "The TailscaleGateway has found another Service.", backend: gateway(front), served: own, cluster: []map[string]any{ofClass, shares("other")}, want: "RefNotPermitted", hosts: []string{own}},

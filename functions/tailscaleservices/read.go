@@ -69,8 +69,8 @@ type facts struct {
 	// gateways are the TailscaleGateways that are backends, by name. Missing ones are omitted.
 	gateways map[string]*gatewayv1alpha1.TailscaleGateway
 
-	// permitted are the Services of other namespaces that proxies may connect to.
-	permitted map[types.NamespacedName]bool
+	// permissions are those to connect to Services of other namespaces.
+	permissions map[types.NamespacedName]permission
 
 	// sets are the ProxySets of the namespace.
 	sets []tailnetv1alpha1.ProxySet
@@ -159,7 +159,7 @@ func readTailnet(r *compose.Run, f facts, filled bool) (facts, error) {
 		return f, err
 	}
 	f.sets, f.gateways = sets, gateways
-	permitted, granted, err := readPermitted(r, f)
+	permissions, granted, err := readPermissions(r, f)
 	if err != nil {
 		return f, err
 	}
@@ -167,7 +167,7 @@ func readTailnet(r *compose.Run, f facts, filled bool) (facts, error) {
 		f.waiting = "Waiting for Crossplane to read the ProxySets, TailscaleGateways and the Service"
 		return f, nil
 	}
-	f.permitted = permitted
+	f.permissions = permissions
 	if !granted {
 		f.waiting = "Waiting for Crossplane to read the ReferenceGrants for backends of other namespaces"
 	}
