@@ -105,7 +105,7 @@ func TestRoutePolicies(t *testing.T) { //nolint:tparallel // Its steps share one
 func returnPath(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/reports/slow" {
 		<-r.Context().Done()
-		return
+		panic(http.ErrAbortHandler)
 	}
 	fmt.Fprint(w, r.URL.Path, " ", r.Header.Get("X-Operator")) // The client may have gone.
 }
