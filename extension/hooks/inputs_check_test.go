@@ -41,6 +41,7 @@ func (c *inputCheck) check() {
 	echo(c, "listener", c.before.GetListeners(), c.after.GetListeners(), c.changes)
 	c.routes()
 	c.references()
+	c.settings()
 }
 
 // again checks that the hook answers the same message, and its own answer, with the same result.

@@ -29,21 +29,26 @@ type insertion struct {
 	clients bool
 }
 
-// An insertionKey identifies a rule and the kind of the routes that it inserts routes before.
+// An insertionKey identifies a rule, the kind of the routes that it inserts routes before, and the
+// settings of the clusters of its backends.
 type insertionKey struct {
-	rule *ir.PolicyRule
-	kind ir.RouteKind
+	rule     *ir.PolicyRule
+	kind     ir.RouteKind
+	settings string
 }
 
-// insertionsOf returns what a rule inserts before each route of a kind. It omits what Envoy would
-// refuse.
-func (e *policyApplier) insertionsOf(kind ir.RouteKind, rule *ir.PolicyRule) []insertion {
+// insertionsOf returns what a rule inserts before each route of a kind whose clusters have the settings.
+// It omits what Envoy would refuse.
+func (e *policyApplier) insertionsOf(kind ir.RouteKind, rule *ir.PolicyRule, settings *policySettings) []insertion {
 	k := insertionKey{rule: rule, kind: kind}
+	if len(rule.Backends) > 0 {
+		k.settings = settings.suffix
+	}
 	out, ok := e.insertions[k]
 	if ok {
 		return out
 	}
-	to := e.weightedClusters(kind, rule)
+	to := e.weightedClusters(kind, rule, settings)
 	alternatives := parse.Alternatives(rule)
 	if len(alternatives) == 0 {
 		alternatives = []parse.Alternative{{}}

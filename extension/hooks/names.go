@@ -14,6 +14,9 @@ const (
 	// ruleSegment precedes a rule's index in names.
 	ruleSegment = "rule"
 
+	// backendSegment precedes a backend's index in the name of its cluster.
+	backendSegment = "/backend/"
+
 	// l4Rule is the index of the one cluster for all rules of an L4 route.
 	l4Rule = -1
 
@@ -35,7 +38,7 @@ func (k ruleKey) cluster() string {
 }
 
 // backend returns the name of the cluster of one backend of the rule.
-func (k ruleKey) backend(i int) string { return k.cluster() + "/backend/" + strconv.Itoa(i) }
+func (k ruleKey) backend(i int) string { return k.cluster() + backendSegment + strconv.Itoa(i) }
 
 // mirror returns the name of the cluster of the RequestMirror filter with that index.
 func (k ruleKey) mirror(i int) string { return k.cluster() + "-mirror-" + strconv.Itoa(i) }

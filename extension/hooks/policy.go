@@ -33,6 +33,7 @@ func (t *translation) applyPolicies(r Resources) Resources {
 	}
 	e := &policyApplier{
 		translation: t, message: r.Clusters, clusters: map[string]*clusterv3.Cluster{}, policyClusters: map[string]*clusterv3.Cluster{},
+		configs: r.Routes, settings: map[ruleKey]*policySettings{}, madeSettings: map[settingsKey]*policySettings{},
 		inserted:      inserted{namespaces: map[string]int{}},
 		clientConfigs: map[string]bool{}, rateLimited: map[string]bool{}, insertions: map[insertionKey][]insertion{},
 	}
@@ -64,10 +65,21 @@ type policyApplier struct {
 	// inserted are the bytes of the inserted routes.
 	inserted inserted
 
-	// message holds all clusters except those of policies, and byName the same by name, once
-	// needed.
+	// message holds all clusters except those of policies that this run makes, and byName the same by
+	// name, once needed. earlier are those of policies without the certificates that they present.
 	message []*clusterv3.Cluster
 	byName  map[string]*clusterv3.Cluster
+	earlier map[string]*clusterv3.Cluster
+
+	// configs are all route configurations.
+	configs []*routev3.RouteConfiguration
+
+	// settings of the rules that policies send requests of, and what they are made of, once needed:
+	// Envoy Gateway's clusters and the hosts of rules.
+	settings     map[ruleKey]*policySettings
+	madeSettings map[settingsKey]*policySettings
+	ruleClusters map[ruleKey]*clusterv3.Cluster
+	hosts        map[ruleKey]map[string]bool
 
 	// policyClusters are the clusters of targets, by name, and clusters those that the rules use.
 	policyClusters, clusters map[string]*clusterv3.Cluster
@@ -79,16 +91,18 @@ type policyApplier struct {
 
 func (e *policyApplier) virtualHost(v *routev3.VirtualHost) {
 	gateway, listener := listenerOf(v)
-	var out []*routev3.Route
+	var out, earlier []*routev3.Route
 	for i, r := range v.GetRoutes() {
 		if strings.HasPrefix(r.GetName(), policyPrefix) {
 			// An earlier run made this route. The loop below makes it again.
+			earlier = append(earlier, r)
 			if out == nil {
 				out = slices.Clone(v.GetRoutes()[:i])
 			}
 			continue
 		}
-		before := e.policyRoutes(gateway, listener, r)
+		before := e.policyRoutes(gateway, listener, r, earlier)
+		earlier = nil
 		if len(before) > 0 && out == nil {
 			out = slices.Clone(v.GetRoutes()[:i])
 		}
@@ -102,8 +116,8 @@ func (e *policyApplier) virtualHost(v *routev3.VirtualHost) {
 }
 
 // policyRoutes returns the routes of the policies that are attached to a route, in the order of
-// their precedence.
-func (e *policyApplier) policyRoutes(gateway types.NamespacedName, listener string, r *routev3.Route) []*routev3.Route {
+// their precedence. earlier are those that an earlier run inserted.
+func (e *policyApplier) policyRoutes(gateway types.NamespacedName, listener string, r *routev3.Route, earlier []*routev3.Route) []*routev3.Route {
 	k, _, ok := parseRule(r.GetName())
 	if !ok || !k.http() {
 		return nil
@@ -121,9 +135,13 @@ func (e *policyApplier) policyRoutes(gateway types.NamespacedName, listener stri
 	out := make([]*routev3.Route, 0, len(rules))
 	base := newRouteSize(r)
 	size := 0
+	settings := &policySettings{}
+	if slices.ContainsFunc(rules, func(rule *ir.PolicyRule) bool { return len(rule.Backends) > 0 }) {
+		settings = e.settingsOf(k, r, earlier)
+	}
 	for _, rule := range rules {
 		as := e.namedRoute(gateway, listener, rule.Named)
-		for _, in := range e.insertionsOf(k.route.Kind, rule) {
+		for _, in := range e.insertionsOf(k.route.Kind, rule, settings) {
 			made, n := e.insert(in, r, as)
 			if made == nil {
 				continue
@@ -171,11 +189,12 @@ func (e *policyApplier) insert(in insertion, r, as *routev3.Route) (*routev3.Rou
 	return made, 0
 }
 
-// weightedClusters returns the clusters of a rule's backends, and registers the clusters.
-func (e *policyApplier) weightedClusters(kind ir.RouteKind, rule *ir.PolicyRule) []xds.WeightedCluster {
+// weightedClusters returns the clusters of a rule's backends with the settings, and registers the
+// clusters.
+func (e *policyApplier) weightedClusters(kind ir.RouteKind, rule *ir.PolicyRule, settings *policySettings) []xds.WeightedCluster {
 	var out []xds.WeightedCluster
 	for _, b := range rule.Backends {
-		c := e.policyCluster(b.Target(kind))
+		c := e.policyCluster(b.Target(kind), settings)
 		if c != nil && rule.Certificate == nil {
 			e.clusters[c.GetName()] = c
 		}
@@ -193,10 +212,10 @@ func (e *policyApplier) weightedClusters(kind ir.RouteKind, rule *ir.PolicyRule)
 	return out
 }
 
-// policyCluster returns the cluster that all policies share for a target. Nil if the target does
-// not exist.
-func (e *policyApplier) policyCluster(k ir.TargetKey) *clusterv3.Cluster {
-	name := policyPrefix + strings.TrimPrefix(k.ClusterName(), ir.OursPrefix)
+// policyCluster returns the cluster that policies share for a target, if Envoy Gateway gave the same
+// settings to the clusters of the routes that the policies are for. Nil if the target does not exist.
+func (e *policyApplier) policyCluster(k ir.TargetKey, settings *policySettings) *clusterv3.Cluster {
+	name := settings.name(k)
 	if c, ok := e.policyClusters[name]; ok {
 		return c
 	}
@@ -204,13 +223,23 @@ func (e *policyApplier) policyCluster(k ir.TargetKey) *clusterv3.Cluster {
 	if target == nil || target.Missing {
 		return nil
 	}
-	tuning := ir.Tuning{Transport: target.Transport, PreferLocal: target.Shape.PreferZone > 0}
-	c, err := xds.Cluster(nil, xds.ClusterOptions{
-		Name: name, List: tuning.Name(k.ClusterName()), Source: e.source, Shape: &target.Shape,
-		Protocol: k.Protocol, CheckHost: k.Name, Shared: true,
-	})
-	if err != nil || c.ValidateAll() != nil {
-		return nil
+	c := e.earlierCluster(name)
+	if settings.suffix == "" || settings.template != nil {
+		tuning := settings.tuning
+		tuning.Transport = target.Transport
+		tuning.PreferLocal = tuning.PreferLocal || xds.PrefersZone(&target.Shape, tuning)
+		var err error
+		c, err = xds.Cluster(settings.template, xds.ClusterOptions{
+			Name: name, List: tuning.Name(k.ClusterName()), Source: e.source, Shape: &target.Shape,
+			Protocol: k.Protocol, CheckHost: k.Name, HTTP2: tuning.HTTP2, Shared: true,
+		})
+		if err != nil || c.ValidateAll() != nil {
+			return nil
+		}
+	}
+	if c == nil {
+		// An earlier run had no such target.
+		return e.policyCluster(k, &policySettings{})
 	}
 	e.trust(&target.Shape)
 	e.policyClusters[name] = c

@@ -211,16 +211,22 @@ type candidateKey struct {
 // candidateKeyOf returns the key for a plan. False if the cluster also depends on the hosts of its
 // routes.
 func candidateKeyOf(p *backendPlan) (candidateKey, bool) {
-	c := p.template
+	template, ok := settingsBytes(p.template)
+	return candidateKey{target: p.key, template: template, list: p.tuning.Name(""), http2: p.tuning.HTTP2, pooled: p.pooled}, ok
+}
+
+// settingsBytes returns the bytes of a cluster of Envoy Gateway without what names its route. False if
+// what is made of it also depends on the hosts of its routes.
+func settingsBytes(c *clusterv3.Cluster) (string, bool) {
 	if len(c.GetHealthChecks()) > 0 {
-		return candidateKey{}, false
+		return "", false
 	}
 	// This is cheaper than a clone without them, and no other goroutine reads the message now.
 	name, alt, metadata, eds := c.Name, c.AltStatName, c.Metadata, c.EdsClusterConfig
 	c.Name, c.AltStatName, c.Metadata, c.EdsClusterConfig = "", "", nil, nil
 	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(c)
 	c.Name, c.AltStatName, c.Metadata, c.EdsClusterConfig = name, alt, metadata, eds
-	return candidateKey{target: p.key, template: string(b), list: p.tuning.Name(""), http2: p.tuning.HTTP2, pooled: p.pooled}, err == nil
+	return string(b), err == nil
 }
 
 // sharedCluster builds the shared cluster from a plan's template.

@@ -69,31 +69,53 @@ func PrefersZone(s *ir.Shape, t ir.Tuning) bool { return s.PreferZone > 0 && len
 // with the settings of Envoy Gateway for Services (buildZoneAwareLbConfig in the same file). It
 // changes no load balancer that has no zones.
 func preferZone(c *clusterv3.Cluster, from uint32) error {
-	near := &commonv3.LocalityLbConfig{LocalityConfigSpecifier: &commonv3.LocalityLbConfig_ZoneAwareLbConfig_{
-		ZoneAwareLbConfig: &commonv3.LocalityLbConfig_ZoneAwareLbConfig{
-			MinClusterSize: wrapperspb.UInt64(uint64(from)),
-			ForceLocalZone: &commonv3.LocalityLbConfig_ZoneAwareLbConfig_ForceLocalZone{MinSize: wrapperspb.UInt32(from)},
-		},
-	}}
 	for _, p := range c.GetLoadBalancingPolicy().GetPolicies() {
-		a := p.GetTypedExtensionConfig()
-		lr, rr, random := &leastrequestv3.LeastRequest{}, &roundrobinv3.RoundRobin{}, &randomv3.Random{}
-		for _, m := range []struct {
-			proto.Message
-			config **commonv3.LocalityLbConfig
-		}{{lr, &lr.LocalityLbConfig}, {rr, &rr.LocalityLbConfig}, {random, &random.LocalityLbConfig}} {
-			if !a.GetTypedConfig().MessageIs(m.Message) || a.GetTypedConfig().UnmarshalTo(m.Message) != nil || (*m.config).GetZoneAwareLbConfig() != nil {
-				continue
+		err := editZones(p.GetTypedExtensionConfig(), func(of *commonv3.LocalityLbConfig) *commonv3.LocalityLbConfig {
+			if of.GetZoneAwareLbConfig() != nil {
+				return of
 			}
-			*m.config = near
-			packed, err := packAny(m.Message)
-			if err != nil {
-				return errors.Wrap(err, "cannot marshal load balancer")
-			}
-			a.TypedConfig = packed
+			return nearFrom(from)
+		})
+		if err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// editZones changes how a load balancer chooses among localities. One that has no zones, or for which
+// edit returns the same, stays as it is.
+func editZones(of *corev3.TypedExtensionConfig, edit func(*commonv3.LocalityLbConfig) *commonv3.LocalityLbConfig) error {
+	lr, rr, random := &leastrequestv3.LeastRequest{}, &roundrobinv3.RoundRobin{}, &randomv3.Random{}
+	for _, m := range []struct {
+		proto.Message
+		config **commonv3.LocalityLbConfig
+	}{{lr, &lr.LocalityLbConfig}, {rr, &rr.LocalityLbConfig}, {random, &random.LocalityLbConfig}} {
+		if !of.GetTypedConfig().MessageIs(m.Message) || of.GetTypedConfig().UnmarshalTo(m.Message) != nil {
+			continue
+		}
+		was := *m.config
+		if *m.config = edit(was); *m.config == was {
+			continue
+		}
+		a, err := packAny(m.Message)
+		if err != nil {
+			return errors.Wrap(err, "cannot marshal load balancer")
+		}
+		of.TypedConfig = a
+	}
+	return nil
+}
+
+// nearFrom returns the preference of Envoy's zone that Envoy Gateway makes of a Service, for zones with
+// as many endpoints.
+func nearFrom(n uint32) *commonv3.LocalityLbConfig {
+	return &commonv3.LocalityLbConfig{LocalityConfigSpecifier: &commonv3.LocalityLbConfig_ZoneAwareLbConfig_{
+		ZoneAwareLbConfig: &commonv3.LocalityLbConfig_ZoneAwareLbConfig{
+			MinClusterSize: wrapperspb.UInt64(uint64(n)),
+			ForceLocalZone: &commonv3.LocalityLbConfig_ZoneAwareLbConfig_ForceLocalZone{MinSize: wrapperspb.UInt32(n)},
+		},
+	}}
 }
 
 // unbalanced reports whether the policy is Envoy Gateway's default, which no user chose

@@ -1,0 +1,143 @@
+//go:build integration
+
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package hooks
+
+import (
+	"slices"
+	"strings"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	httpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+// backendFields are the fields that a policy's cluster need not have like the cluster of the route,
+// because they belong to backends or names. Some of their parts are compared below.
+var backendFields = map[protoreflect.Name]bool{
+	"type": true, "cluster_type": true, "load_assignment": true, "transport_socket": true, "transport_socket_matches": true,
+	"typed_extension_protocol_options": true, "load_balancing_policy": true, "circuit_breakers": true, "health_checks": true,
+	"common_lb_config": true, "upstream_bind_config": true,
+}
+
+// settings checks that the clusters of the policies' own backends have the settings that Envoy Gateway
+// gave the cluster of the same rule.
+func (c *inputCheck) settings() {
+	c.Helper()
+	was, is := byName(c.before.GetClusters()), byName(c.after.GetClusters())
+	for _, config := range c.after.GetRoutes() {
+		for _, v := range config.GetVirtualHosts() {
+			var policies []*routev3.Route
+			for _, r := range v.GetRoutes() {
+				if strings.HasPrefix(r.GetName(), policyPrefix) {
+					policies = append(policies, r)
+					continue
+				}
+				k, _, ok := parseRule(r.GetName())
+				from := was[k.cluster()]
+				for i := 0; from == nil && i < 16; i++ {
+					from = was[k.backend(i)]
+				}
+				if ok && from != nil {
+					c.sentWith(from, is, policies)
+				}
+				policies = nil
+			}
+		}
+	}
+}
+
+func byName(in []*clusterv3.Cluster) map[string]*clusterv3.Cluster {
+	out := map[string]*clusterv3.Cluster{}
+	for _, c := range in {
+		out[c.GetName()] = c
+	}
+	return out
+}
+
+// sentWith checks the clusters that policies' routes send to.
+func (c *inputCheck) sentWith(from *clusterv3.Cluster, is map[string]*clusterv3.Cluster, policies []*routev3.Route) {
+	c.Helper()
+	for _, r := range policies {
+		for _, w := range r.GetRoute().GetWeightedClusters().GetClusters() {
+			if of := is[w.GetName()]; of != nil && strings.HasPrefix(of.GetName(), policyPrefix) {
+				for _, f := range unlike(from, of) {
+					c.Errorf("%s: %s of %s is not the one of %s:\n%v\n%v", r.GetName(), f, of.GetName(), from.GetName(), of, from)
+				}
+			}
+		}
+	}
+}
+
+// unlike returns the settings of a route's cluster that a policy's cluster lacks.
+func unlike(from, of *clusterv3.Cluster) []string {
+	var out []string
+	want, got := from.ProtoReflect(), of.ProtoReflect()
+	fields := want.Descriptor().Fields()
+	for i := range fields.Len() {
+		f := fields.Get(i)
+		if !identityFields[f.Name()] && !backendFields[f.Name()] && want.Has(f) && !want.Get(f).Equal(got.Get(f)) {
+			out = append(out, string(f.Name()))
+		}
+	}
+	add := func(name string, ok bool) {
+		if !ok {
+			out = append(out, name)
+		}
+	}
+	add("health_checks", len(from.GetHealthChecks()) == 0 || slices.EqualFunc(from.GetHealthChecks(), of.GetHealthChecks(), sameCheck))
+	add("panic threshold", from.GetCommonLbConfig().GetHealthyPanicThreshold() == nil || proto.Equal(from.GetCommonLbConfig().GetHealthyPanicThreshold(), of.GetCommonLbConfig().GetHealthyPanicThreshold()))
+	for _, p := range from.GetCircuitBreakers().GetThresholds() {
+		add("circuit_breakers", slices.ContainsFunc(of.GetCircuitBreakers().GetThresholds(), func(o *clusterv3.CircuitBreakers_Thresholds) bool { return keeps(p, o) }))
+	}
+	add("per-host limits", slices.EqualFunc(from.GetCircuitBreakers().GetPerHostThresholds(), of.GetCircuitBreakers().GetPerHostThresholds(), func(a, b *clusterv3.CircuitBreakers_Thresholds) bool { return proto.Equal(a, b) }))
+	wantHTTP, gotHTTP := httpOf(from), httpOf(of)
+	add("common HTTP options", proto.Equal(wantHTTP.GetCommonHttpProtocolOptions(), gotHTTP.GetCommonHttpProtocolOptions()))
+	add("the client's protocol", proto.Equal(wantHTTP.GetUseDownstreamProtocolConfig(), gotHTTP.GetUseDownstreamProtocolConfig()))
+	add("HTTP/1 options", wantHTTP.GetExplicitHttpConfig().GetHttpProtocolOptions() == nil || proto.Equal(&corev3.Http1ProtocolOptions{}, wantHTTP.GetExplicitHttpConfig().GetHttpProtocolOptions()) ||
+		proto.Equal(wantHTTP.GetExplicitHttpConfig().GetHttpProtocolOptions(), gotHTTP.GetExplicitHttpConfig().GetHttpProtocolOptions()))
+	if name := from.GetLoadBalancingPolicy().GetPolicies()[0].GetTypedExtensionConfig().GetName(); name != "envoy.load_balancing_policies.least_request" && name != "envoy.load_balancing_policies.cluster_provided" {
+		add("load_balancing_policy", proto.Equal(from.GetLoadBalancingPolicy(), of.GetLoadBalancingPolicy()))
+	}
+	const proxyProtocol = "envoy.transport_sockets.upstream_proxy_protocol"
+	add("PROXY protocol", (from.GetTransportSocket().GetName() == proxyProtocol) == (of.GetTransportSocket().GetName() == proxyProtocol) || len(from.GetTransportSocketMatches()) > 0)
+	return out
+}
+
+// sameCheck compares health checks apart from the host, and from intervals without traffic.
+func sameCheck(from, of *corev3.HealthCheck) bool {
+	a, b := proto.CloneOf(from), proto.CloneOf(of)
+	for _, h := range []*corev3.HealthCheck{a, b} {
+		h.NoTrafficInterval, h.NoTrafficHealthyInterval = nil, nil
+		if of := h.GetHttpHealthCheck(); of != nil {
+			of.Host = ""
+		}
+	}
+	return proto.Equal(a, b)
+}
+
+// keeps reports whether limits keep those that a policy set: Envoy Gateway sets one for retries itself.
+func keeps(from, of *clusterv3.CircuitBreakers_Thresholds) bool {
+	const common = 1024
+	ok := from.GetPriority() == of.GetPriority()
+	a, b := from.ProtoReflect(), of.ProtoReflect()
+	a.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		ok = ok && (v.Equal(b.Get(f)) || f.Name() == "max_retries" && from.GetMaxRetries().GetValue() == common)
+		return true
+	})
+	return ok
+}
+
+// httpOf returns the HTTP options of a cluster, or empty ones.
+func httpOf(c *clusterv3.Cluster) *httpv3.HttpProtocolOptions {
+	o := &httpv3.HttpProtocolOptions{}
+	if a := c.GetTypedExtensionProtocolOptions()[httpOptionsName]; a != nil && a.UnmarshalTo(o) != nil {
+		return nil
+	}
+	return o
+}
