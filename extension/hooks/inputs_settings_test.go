@@ -15,6 +15,8 @@ import (
 	httpv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 )
 
 // backendFields are the fields that a policy's cluster need not have like the cluster of the route,
@@ -90,7 +92,8 @@ func unlike(from, of *clusterv3.Cluster) []string {
 			out = append(out, name)
 		}
 	}
-	add("health_checks", len(from.GetHealthChecks()) == 0 || slices.EqualFunc(from.GetHealthChecks(), of.GetHealthChecks(), sameCheck))
+	checks := xds.ForHTTP1(&clusterv3.Cluster{HealthChecks: from.GetHealthChecks(), TypedExtensionProtocolOptions: of.GetTypedExtensionProtocolOptions()}).GetHealthChecks()
+	add("health_checks", len(checks) == 0 || slices.EqualFunc(checks, of.GetHealthChecks(), sameCheck))
 	add("panic threshold", from.GetCommonLbConfig().GetHealthyPanicThreshold() == nil || proto.Equal(from.GetCommonLbConfig().GetHealthyPanicThreshold(), of.GetCommonLbConfig().GetHealthyPanicThreshold()))
 	for _, p := range from.GetCircuitBreakers().GetThresholds() {
 		add("circuit_breakers", slices.ContainsFunc(of.GetCircuitBreakers().GetThresholds(), func(o *clusterv3.CircuitBreakers_Thresholds) bool { return keeps(p, o) }))
@@ -99,7 +102,7 @@ func unlike(from, of *clusterv3.Cluster) []string {
 	wantHTTP, gotHTTP := httpOf(from), httpOf(of)
 	add("common HTTP options", proto.Equal(wantHTTP.GetCommonHttpProtocolOptions(), gotHTTP.GetCommonHttpProtocolOptions()))
 	add("the client's protocol", proto.Equal(wantHTTP.GetUseDownstreamProtocolConfig(), gotHTTP.GetUseDownstreamProtocolConfig()))
-	add("HTTP/1 options", wantHTTP.GetExplicitHttpConfig().GetHttpProtocolOptions() == nil || proto.Equal(&corev3.Http1ProtocolOptions{}, wantHTTP.GetExplicitHttpConfig().GetHttpProtocolOptions()) ||
+	add("HTTP/1 options", gotHTTP.GetExplicitHttpConfig().GetHttp2ProtocolOptions() != nil || wantHTTP.GetExplicitHttpConfig().GetHttpProtocolOptions() == nil || proto.Equal(&corev3.Http1ProtocolOptions{}, wantHTTP.GetExplicitHttpConfig().GetHttpProtocolOptions()) ||
 		proto.Equal(wantHTTP.GetExplicitHttpConfig().GetHttpProtocolOptions(), gotHTTP.GetExplicitHttpConfig().GetHttpProtocolOptions()))
 	if name := from.GetLoadBalancingPolicy().GetPolicies()[0].GetTypedExtensionConfig().GetName(); name != "envoy.load_balancing_policies.least_request" && name != "envoy.load_balancing_policies.cluster_provided" {
 		add("load_balancing_policy", proto.Equal(from.GetLoadBalancingPolicy(), of.GetLoadBalancingPolicy()))

@@ -228,8 +228,12 @@ func (e *policyApplier) policyCluster(k ir.TargetKey, settings *policySettings) 
 		tuning := settings.tuning
 		tuning.Transport = target.Transport
 		tuning.PreferLocal = tuning.PreferLocal || xds.PrefersZone(&target.Shape, tuning)
+		template := settings.template
+		if k.Protocol != ir.ProtocolGRPC && !target.Shape.HTTP2 {
+			template = xds.ForHTTP1(template)
+		}
 		var err error
-		c, err = xds.Cluster(settings.template, xds.ClusterOptions{
+		c, err = xds.Cluster(template, xds.ClusterOptions{
 			Name: name, List: tuning.Name(k.ClusterName()), Source: e.source, Shape: &target.Shape,
 			Protocol: k.Protocol, CheckHost: k.Name, HTTP2: tuning.HTTP2, Shared: true,
 		})

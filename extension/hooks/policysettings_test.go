@@ -255,6 +255,36 @@ func TestPolicySettingsHosts(t *testing.T) {
 	}
 }
 
+// TestPolicySettingsGRPCCheck checks that a route's health check by gRPC applies to backends of the policy
+// that speak HTTP/2 only: Envoy would refuse the cluster of others.
+func TestPolicySettingsGRPCCheck(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		speaks func(ir.Contents) ir.Contents
+		client bool
+		want   int
+	}{
+		"HTTP1":          {reason: "Envoy refuses this check for HTTP/1.", speaks: func(c ir.Contents) ir.Contents { return c }},
+		"HTTP2":          {reason: "The check should apply.", speaks: http2, want: 1},
+		"ClientProtocol": {reason: "A cluster that follows its clients may speak HTTP/2.", speaks: func(c ir.Contents) ir.Contents { return c }, client: true, want: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := policed()
+			backendChanges()["HTTP2"](in.Clusters[0])
+			if tc.client {
+				settingChanges()["ClientProtocol"](in.Clusters[0])
+			}
+			checked(in.Clusters[0])
+			in.Clusters[0].HealthChecks[0].HealthChecker = &corev3.HealthCheck_GrpcHealthCheck_{GrpcHealthCheck: &corev3.HealthCheck_GrpcHealthCheck{}}
+			contents := tc.speaks(ir.Contents{Targets: targets("api"), Policies: []*ir.RoutePolicy{policy("p", toRoute(""), sends())}})
+			c := clusterNamed(t, translateTwice(t, contents, in), policyPrefix+"services/default/api/80/http")
+			if got := len(c.GetHealthChecks()); got != tc.want {
+				t.Errorf("\n%s\nwant %d health checks, got %d", tc.reason, tc.want, got)
+			}
+		})
+	}
+}
+
 // TestPolicySettingsHTTP2 checks that the HTTP/2 settings of a route whose backends speak HTTP/2 apply to
 // backends of the policy that do, whether the index knows the settings or not.
 func TestPolicySettingsHTTP2(t *testing.T) {

@@ -5,6 +5,7 @@ package xds
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -77,6 +78,18 @@ func NewSettings(from *clusterv3.Cluster, routeHosts map[string]bool, services b
 // Default reports whether the settings are those of a route without policies.
 func (s Settings) Default() bool {
 	return (s.HTTP2 == nil || *s.HTTP2 == ir.HTTP2{}) && proto.Equal(s.Template, defaultCluster())
+}
+
+// ForHTTP1 returns a template for endpoints that do not speak HTTP/2. Envoy refuses a cluster that checks
+// health by gRPC, unless it speaks HTTP/2 ("cluster must support HTTP/2 for gRPC healthchecking").
+func ForHTTP1(template *clusterv3.Cluster) *clusterv3.Cluster {
+	grpc := func(h *corev3.HealthCheck) bool { return h.GetGrpcHealthCheck() != nil }
+	if Speaks(template, true) || !slices.ContainsFunc(template.GetHealthChecks(), grpc) {
+		return template
+	}
+	c := proto.CloneOf(template)
+	c.HealthChecks = slices.DeleteFunc(c.GetHealthChecks(), grpc)
+	return c
 }
 
 // openSocket removes TLS from a cluster's socket, which may send a PROXY protocol header.
