@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/limits"
 )
 
 // sync reads the newest snapshot. A target that did not change costs one comparison.
@@ -23,6 +24,7 @@ func (p *Prober) sync(now time.Time) {
 			p.leave(k, t)
 			delete(p.targets, k)
 			delete(p.waiting, k)
+			delete(p.short, k)
 			gone = append(gone, k)
 		}
 	}
@@ -36,15 +38,33 @@ func (p *Prober) sync(now time.Time) {
 		case t == nil && len(of.Candidates) == 0:
 			continue
 		case t == nil:
-			t = newTarget(of)
-			p.targets[of.Key] = t
+			p.targets[of.Key] = newTarget(of)
 		case t.of == of:
 			continue
 		}
-		p.join(now, of, t)
 		changed = append(changed, of.Key)
 	}
-	p.place(now, changed)
+	// Of too many endpoints that are new at once, all replicas probe the same.
+	slices.SortFunc(changed, compareKeys)
+	for _, k := range changed {
+		p.join(now, s.Target(k), p.targets[k])
+	}
+	p.place(now, append(changed, p.admit(now)...))
+}
+
+func compareKeys(a, b ir.TargetKey) int { return cmp.Compare(a.ClusterName(), b.ClusterName()) }
+
+// admit lets targets with endpoints that are not probed have what is left for their namespace, and
+// returns those that got some.
+func (p *Prober) admit(now time.Time) []ir.TargetKey {
+	var out []ir.TargetKey
+	for _, k := range slices.SortedFunc(maps.Keys(p.short), compareKeys) {
+		if t := p.short[k]; p.probed[k.Namespace] < limits.NamespaceProbes {
+			p.join(now, t.of, t)
+			out = append(out, k)
+		}
+	}
+	return out
 }
 
 // leave removes a target from its endpoints. Endpoints without a target are no longer probed.
@@ -59,12 +79,15 @@ func (p *Prober) leave(k ir.TargetKey, t *target) {
 			e.gone = true
 			p.due.remove(e)
 			delete(p.checks, c)
+			if p.probed[c.Namespace]--; p.probed[c.Namespace] == 0 {
+				delete(p.probed, c.Namespace)
+			}
 		}
 	}
 }
 
 // join adds a target to its endpoints, and removes it from its former ones. Endpoints that stay
-// keep their records.
+// keep their records, and those beyond the limit of the namespace have none.
 func (p *Prober) join(now time.Time, of *ir.Target, t *target) {
 	old := *t
 	old.checks = slices.Clone(t.checks)
@@ -75,24 +98,41 @@ func (p *Prober) join(now time.Time, of *ir.Target, t *target) {
 	for _, c := range old.checks {
 		gone[c] = true
 	}
-	for i, c := range t.checks {
+	for _, c := range t.checks {
 		delete(gone, c)
+	}
+	old.checks = slices.Collect(maps.Keys(gone))
+	p.leave(of.Key, &old)
+	t.endpoints, t.unprobed = make([]*endpoint, len(t.checks)), 0
+	for i, c := range t.checks {
 		e := p.checks[c]
+		if e == nil && p.probed[c.Namespace] >= limits.NamespaceProbes {
+			t.unprobed++
+			continue
+		}
 		if e == nil {
 			e = &endpoint{check: c, of: map[ir.TargetKey]struct{}{}, at: -1}
 			e.Status, e.Score = Unknown, best
 			e.next = now.Add(time.Duration(p.opts.Random() * float64(min(spread, c.Interval))))
 			p.checks[c] = e
+			p.probed[c.Namespace]++
 			p.due.add(e)
 		}
+		t.endpoints[i] = e
 		e.of[of.Key] = struct{}{}
 		if f := (Facts{Offline: of.Candidates[i].Offline}); f != e.facts {
 			e.facts = f
 			p.settle(e, e.Learn(f, thresholds(c)))
 		}
 	}
-	old.checks = slices.Collect(maps.Keys(gone))
-	p.leave(of.Key, &old)
+	if t.unprobed == 0 {
+		delete(p.short, of.Key)
+		return
+	}
+	if p.short[of.Key] == nil {
+		p.opts.Log.Info("A namespace has too many endpoints to probe all", "namespace", of.Key.Namespace, "limit", limits.NamespaceProbes, "xds-cluster", of.Key.ClusterName(), "unprobed", t.unprobed)
+	}
+	p.short[of.Key] = t
 }
 
 // settle stores a record, and reports whether the status changed.
@@ -194,7 +234,7 @@ func (p *Prober) place(now time.Time, of []ir.TargetKey) {
 	for _, k := range of {
 		t := p.targets[k]
 		was := t.placed
-		t.placed = t.place(now, func(c Check) Record { return p.checks[c].Record })
+		t.placed = t.place(now)
 		if t.again.IsZero() {
 			delete(p.waiting, k)
 		} else {
@@ -212,7 +252,7 @@ func (p *Prober) place(now time.Time, of []ir.TargetKey) {
 		p.store.SetHealth(changed)
 	}
 	if len(of) > 0 {
-		slices.SortFunc(of, func(a, b ir.TargetKey) int { return cmp.Compare(a.ClusterName(), b.ClusterName()) })
+		slices.SortFunc(of, compareKeys)
 		p.opts.Transition(of)
 	}
 }

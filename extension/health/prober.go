@@ -67,6 +67,11 @@ type Prober struct {
 	due     *schedule
 	targets map[ir.TargetKey]*target
 
+	// probed counts the checks of each namespace, and short are the targets with endpoints that are not
+	// probed because their namespace has too many.
+	probed map[string]int
+	short  map[ir.TargetKey]*target
+
 	// waiting are the targets that are due at a certain time without an event.
 	waiting map[ir.TargetKey]*target
 
@@ -125,6 +130,8 @@ func NewProber(s Store, o Options) *Prober {
 		due:     newSchedule(limits.ProbeSlots),
 		targets: map[ir.TargetKey]*target{},
 		waiting: map[ir.TargetKey]*target{},
+		probed:  map[string]int{},
+		short:   map[ir.TargetKey]*target{},
 	}
 	p.metrics = newMetrics(p)
 	return p

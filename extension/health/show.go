@@ -6,11 +6,13 @@ package health
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
 	"time"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/limits"
 )
 
 // An Endpoint is the state of an endpoint of one target, for display.
@@ -26,7 +28,7 @@ type Endpoint struct {
 	IsLocal     bool   `json:"isLocal"`
 	HealthScore int    `json:"healthScore"`
 
-	// Reason for an unhealthy status.
+	// Reason for an unhealthy status, or for an unknown one that no probe will change.
 	Reason string `json:"reason,omitempty"`
 
 	SuccessiveSuccesses int `json:"successiveSuccesses"`
@@ -75,33 +77,42 @@ func (p *Prober) Target(k ir.TargetKey) (Target, bool) {
 	return p.show(k, t), true
 }
 
-// Targets returns the state of all probed targets, sorted.
-func (p *Prober) Targets() []Target {
+// Targets returns the state of the probed targets that are wanted, sorted. Others cost nothing. Nil
+// wants all.
+func (p *Prober) Targets(wanted func(k ir.TargetKey) bool) []Target {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	out := make([]Target, 0, len(p.targets))
+	out := []Target{}
 	for k, t := range p.targets {
-		out = append(out, p.show(k, t))
+		if wanted == nil || wanted(k) {
+			out = append(out, p.show(k, t))
+		}
 	}
 	slices.SortFunc(out, func(a, b Target) int { return cmp.Compare(a.Cluster, b.Cluster) })
 	return out
 }
 
+// reasonUnprobed is the reason of endpoints without probes.
+var reasonUnprobed = fmt.Sprintf("is not probed, because its namespace has more than %d endpoints with health checks", limits.NamespaceProbes)
+
 func (p *Prober) show(k ir.TargetKey, t *target) Target {
-	out := Target{Key: k, Cluster: k.ClusterName(), Tier: TierLastResort, Endpoints: []Endpoint{}}
+	out := Target{Key: k, Cluster: k.ClusterName(), Tier: TierLastResort, Endpoints: make([]Endpoint, 0, len(t.checks))}
 	kept := t.placed.LocalOnly && slices.ContainsFunc(t.of.Candidates, func(c ir.Candidate) bool { return !c.Remote })
-	for i, c := range t.checks {
-		of, e := t.of.Candidates[i], p.checks[c]
+	for i := range t.checks {
+		of, e, r := t.of.Candidates[i], t.endpoints[i], t.record(i)
 		n := Endpoint{
 			Name: of.Source, Address: of.Address.Host, Port: of.Address.Port,
-			Status: e.Status, IsHealthy: e.Status != Unhealthy, IsLocal: !of.Remote, HealthScore: e.Score,
-			SuccessiveSuccesses: e.History.successes, SuccessiveFailures: e.History.failures,
+			Status: r.Status, IsHealthy: r.Status != Unhealthy, IsLocal: !of.Remote, HealthScore: r.Score,
+			SuccessiveSuccesses: r.History.successes, SuccessiveFailures: r.History.failures,
 			ClusterID: of.Cluster, Zone: of.Zone, Weight: of.Weight, Protocol: k.Protocol,
 		}
-		if e.Status == Unhealthy {
-			n.Reason = e.Reason
+		switch {
+		case r.Status == Unhealthy:
+			n.Reason = r.Reason
+		case e == nil:
+			n.Reason = reasonUnprobed
 		}
-		if !e.last.IsZero() {
+		if e != nil && !e.last.IsZero() {
 			at := e.last.UTC()
 			n.LastHealthCheck = &at
 		}
@@ -131,7 +142,7 @@ func (p *Prober) each(fn func(*endpoint)) time.Duration {
 // ServeHTTP returns all targets as JSON.
 func (p *Prober) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
-	if err := json.NewEncoder(w).Encode(p.Targets()); err != nil {
+	if err := json.NewEncoder(w).Encode(p.Targets(nil)); err != nil {
 		// The client has closed the connection.
 		p.opts.Log.Debug("Cannot answer", "error", err)
 	}

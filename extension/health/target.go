@@ -16,6 +16,10 @@ type target struct {
 	of     *ir.Target
 	checks []Check
 
+	// endpoints are those of the checks. Nil for one that is not probed, of which there are so many.
+	endpoints []*endpoint
+	unprobed  int
+
 	// away decides whether other clusters replace local backends, by failoverTimeout; back and
 	// primary implement the failback delays.
 	away, back, primary Shift
@@ -55,10 +59,14 @@ const ScoreThreshold = 70
 
 const percent = 100
 
-// A tally counts endpoints.
-type tally struct{ all, unhealthy, proven int }
+// A tally counts endpoints. Those that are not probed are in unprobed alone: nothing is known of them.
+type tally struct{ all, unhealthy, proven, unprobed int }
 
-func (c *tally) add(r Record, t Thresholds) {
+func (c *tally) add(e *endpoint, r Record, t Thresholds) {
+	if e == nil && r.Status == Unknown {
+		c.unprobed++
+		return
+	}
 	c.all++
 	if r.Status == Unhealthy {
 		c.unhealthy++
@@ -69,15 +77,36 @@ func (c *tally) add(r Record, t Thresholds) {
 }
 
 // gone reports whether there are endpoints and all of them are unhealthy.
-func (c tally) gone() bool { return c.all > 0 && c.unhealthy == c.all }
+func (c tally) gone() bool { return c.all > 0 && c.unhealthy == c.all && c.unprobed == 0 }
+
+// failing reports whether there are no endpoints, or less than a percentage of the probed ones are proven
+// to be healthy.
+func (c tally) failing(enough int) bool {
+	if c.all == 0 {
+		return c.unprobed == 0
+	}
+	return c.proven*percent < enough*c.all
+}
+
+// record returns the record of the endpoint with an index.
+func (t *target) record(i int) Record {
+	if e := t.endpoints[i]; e != nil {
+		return e.Record
+	}
+	r := Record{Status: Unknown, Score: best}
+	if t.of.Candidates[i].Offline {
+		r = r.Learn(Facts{Offline: true}, thresholds(t.checks[i]))
+	}
+	return r
+}
 
 // place returns the placement of the target's endpoints by their records, and sets the time of the
 // next update.
-func (t *target) place(now time.Time, records func(Check) Record) ir.Placement {
+func (t *target) place(now time.Time) ir.Placement {
 	var local, primary tally
 	out := ir.Placement{}
 	for i, c := range t.checks {
-		of, r, th := t.of.Candidates[i], records(c), thresholds(c)
+		of, e, r, th := t.of.Candidates[i], t.endpoints[i], t.record(i), thresholds(c)
 		if r.Status == Unhealthy {
 			if out.Unhealthy == nil {
 				out.Unhealthy = map[ir.Address]bool{}
@@ -85,16 +114,16 @@ func (t *target) place(now time.Time, records func(Check) Record) ir.Placement {
 			out.Unhealthy[of.Address] = true
 		}
 		if !of.Remote {
-			local.add(r, th)
+			local.add(e, r, th)
 		}
 		if of.Source == t.of.Delays.Primary {
-			primary.add(r, th)
+			primary.add(e, r, th)
 		}
 	}
 	d := t.of.Delays
 	var again [3]time.Time
 	enough := max(int(t.of.Shape.HealthThreshold), 1)
-	t.away, again[0] = t.away.Next(now, local.all == 0 || local.proven*percent < enough*local.all, d.Failover, 0)
+	t.away, again[0] = t.away.Next(now, local.failing(enough), d.Failover, 0)
 	t.back, again[1] = t.back.Next(now, local.gone(), 0, d.Failback)
 	if d.Primary != "" {
 		t.primary, again[2] = t.primary.Next(now, primary.gone(), 0, d.PrimaryFailback)

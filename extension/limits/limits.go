@@ -22,6 +22,10 @@ const (
 	// ProbeInterval is the shortest interval of probes.
 	ProbeInterval = time.Second
 
+	// NamespaceProbes is the number of endpoints of a namespace's targets that are probed. Half of
+	// ProbeSlots probe as many in 10 seconds, the default interval, if each takes two thirds of a second.
+	NamespaceProbes = 1024
+
 	// LookupSlots is the number of concurrent DNS lookups, which namespaces share (fair.Slots).
 	LookupSlots = 64
 
@@ -87,6 +91,11 @@ func Table() []Limit {
 			Name: "ProbeInterval", What: "`interval` of probes, at least", Value: ProbeInterval.String(),
 			Beyond: "less counts as the limit",
 			Test:   "TestServicesShape", Package: "extension/index",
+		},
+		{
+			Name: "NamespaceProbes", What: "endpoints of a namespace's targets that are probed", Value: strconv.Itoa(NamespaceProbes),
+			Beyond: "those that came last are not probed: they are used like healthy ones until Envoy's own checks fail, and the page `/endpoints` says so",
+			Test:   "TestNamespaceProbes", Package: "extension/health",
 		},
 		{
 			Name: "LookupSlots", What: "concurrent DNS lookups", Value: shared(LookupSlots),

@@ -51,7 +51,8 @@ const (
 
 // Targets provides the probed targets. A health.Prober implements it.
 type Targets interface {
-	Targets() []health.Target
+	// Targets returns the wanted targets, sorted. Nil wants all.
+	Targets(wanted func(ir.TargetKey) bool) []health.Target
 }
 
 // gatewayKey is the annotation of a report with the Gateway whose extension writes it.
@@ -201,7 +202,7 @@ func (w *Writer) Run(ctx context.Context) error {
 	for o := range known {
 		due[o] = struct{}{}
 	}
-	for _, t := range w.targets.Targets() {
+	for _, t := range w.targets.Targets(nil) {
 		due[ObjectOf(t.Key)] = struct{}{}
 	}
 	timer := time.NewTimer(0)
@@ -244,20 +245,25 @@ func (w *Writer) list(ctx context.Context) (map[Object]*report, error) {
 // write writes the reports that are due, and returns the time until the next one is.
 func (w *Writer) write(ctx context.Context, due map[Object]struct{}, known map[Object]*report) time.Duration {
 	wait := time.Hour
-	if len(due) == 0 {
-		return wait
-	}
-	by := map[Object][]health.Target{}
-	for _, t := range w.targets.Targets() {
-		o := ObjectOf(t.Key)
-		by[o] = append(by[o], t)
-	}
+	now := time.Now()
+	ready := map[Object]struct{}{}
 	for o := range due {
-		now := time.Now()
 		if r := known[o]; r != nil && now.Before(r.next) {
 			wait = min(wait, r.next.Sub(now))
 			continue
 		}
+		ready[o] = struct{}{}
+	}
+	if len(ready) == 0 {
+		return wait
+	}
+	by := map[Object][]health.Target{}
+	for _, t := range w.targets.Targets(func(k ir.TargetKey) bool { _, ok := ready[ObjectOf(k)]; return ok }) {
+		o := ObjectOf(t.Key)
+		by[o] = append(by[o], t)
+	}
+	for o := range ready {
+		now := time.Now()
 		err := w.settle(ctx, o, by[o], known)
 		if errors.Is(err, errOthers) {
 			delete(known, o)

@@ -5,6 +5,7 @@ package report
 
 import (
 	"context"
+	"maps"
 	"fmt"
 	"slices"
 	"sync"
@@ -33,12 +34,25 @@ import (
 type probed struct {
 	mu sync.Mutex
 	of []health.Target
+
+	// shown counts how often each target was returned.
+	shown map[ir.TargetKey]int
 }
 
-func (p *probed) Targets() []health.Target {
+func (p *probed) Targets(wanted func(ir.TargetKey) bool) []health.Target {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.Clone(p.of)
+	if p.shown == nil {
+		p.shown = map[ir.TargetKey]int{}
+	}
+	var out []health.Target
+	for _, t := range p.of {
+		if wanted == nil || wanted(t.Key) {
+			p.shown[t.Key]++
+			out = append(out, t)
+		}
+	}
+	return out
 }
 
 func (p *probed) set(of ...health.Target) {
@@ -215,6 +229,30 @@ func TestWriter(t *testing.T) {
 		after(pause)
 		if h := d.healthy(t); h != -1 {
 			t.Errorf("%d healthy, want no report for an object without routes", h)
+		}
+	})
+}
+
+// TestWriterCost checks that a change costs nothing for other objects, however many endpoints they have,
+// and nothing for an object whose report is not due yet.
+func TestWriterCost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDesk(t, web())
+		d.start(t)
+		defer d.stop()
+		d.probed.set(targetOf("web", 80), targetOf("other", 80))
+		after(warmUp + 2*pause)
+		before := maps.Clone(d.probed.shown)
+		d.probed.set(targetOf("web", 80, "10.0.0.1"), targetOf("other", 80))
+		for range 10 {
+			d.w.Changed([]ir.TargetKey{keyOf("web", 80)})
+			after(time.Millisecond)
+		}
+		if got := d.probed.shown[keyOf("web", 80)] - before[keyOf("web", 80)]; got != 1 {
+			t.Errorf("want the changed object to be read once until its next report is due, got %d times", got)
+		}
+		if got := d.probed.shown[keyOf("other", 80)] - before[keyOf("other", 80)]; got != 0 {
+			t.Errorf("want no other object to be read, got %d times", got)
 		}
 	})
 }
