@@ -67,7 +67,7 @@ func (v *view) buildEndpoints(t *ir.Target, n types.NamespacedName) {
 		return
 	}
 	if v.locate(t, sources); empty(t.Localities) {
-		t.Problem = fmt.Sprintf("TailscaleEndpoints %s: %s", n, cmp.Or(problem, "no egress proxy is ready; look at its conditions"))
+		t.Problem = fmt.Sprintf("TailscaleEndpoints %s: %s", n, cmp.Or(v.beyond, problem, "no egress proxy is ready; look at its conditions"))
 	}
 }
 

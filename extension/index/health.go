@@ -36,6 +36,7 @@ func (s *Store) SetHealth(of map[ir.TargetKey]ir.Placement) {
 // locate sets the localities of a target from its sources and its placement, and the
 // candidates for probes.
 func (v *view) locate(t *ir.Target, sources []source) {
+	sources = v.limit(t, sources)
 	if t.Shape.HealthCheck != nil {
 		t.Candidates = candidates(sources)
 	}

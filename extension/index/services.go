@@ -27,8 +27,10 @@ func (v *view) build(k ir.TargetKey) *ir.Target {
 	t := &ir.Target{Key: k}
 	n := types.NamespacedName{Namespace: k.Namespace, Name: k.Name}
 	if k.Kind == ir.TargetEndpoints {
+		v.since = v.created[ref{kind: refEndpoints, NamespacedName: n}]
 		v.buildEndpoints(t, n)
 	} else {
+		v.since = v.created[ref{kind: refServices, NamespacedName: n}]
 		v.buildServices(t, n)
 	}
 	tls, problem := v.tlsOf(k)
@@ -74,7 +76,7 @@ func (v *view) buildServices(t *ir.Target, n types.NamespacedName) {
 	if !empty(t.Localities) {
 		return
 	}
-	t.Problem = fmt.Sprintf("TailscaleServices %s: %s", n, cmp.Or(problem, remote, "no backend has a weight above 0; give one a weight"))
+	t.Problem = fmt.Sprintf("TailscaleServices %s: %s", n, cmp.Or(v.beyond, problem, remote, "no backend has a weight above 0; give one a weight"))
 }
 
 // filled returns a spec whose empty fields have the values of the Service with the same

@@ -6,6 +6,7 @@ package index
 import (
 	"net/netip"
 	"reflect"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -44,6 +45,11 @@ type targetObjects struct {
 	// placements are the results of probing targets.
 	placements map[ir.TargetKey]ir.Placement
 
+	// created are the times at which the objects of targets were created, and shares the endpoints that
+	// targets may have.
+	created map[ref]time.Time
+	shares  *endpointShares
+
 	// groups are the names under which an object of a group was stored. They may change with
 	// the object.
 	groups map[grouped][]types.NamespacedName
@@ -69,6 +75,8 @@ func newTargetObjects() targetObjects {
 		offline:      map[types.NamespacedName]map[string]bool{},
 		owners:       newOwners(),
 		placements:   map[ir.TargetKey]ir.Placement{},
+		created:      map[ref]time.Time{},
+		shares:       newEndpointShares(),
 		groups:       map[grouped][]types.NamespacedName{},
 	}
 }
@@ -79,9 +87,11 @@ func (all *objects) putTarget(in *input, p *pending) (bool, error) {
 	switch o := in.Object.(type) {
 	case *gatewayv1alpha1.TailscaleServices:
 		put(all.services, n, &o.Spec, in.Gone)
+		put(all.created, ref{kind: refServices, NamespacedName: n}, o.CreationTimestamp.Time, in.Gone)
 		p.ref(refServices, n)
 	case *gatewayv1alpha1.TailscaleEndpoints:
 		put(all.endpoints, n, &o.Spec, in.Gone)
+		put(all.created, ref{kind: refEndpoints, NamespacedName: n}, o.CreationTimestamp.Time, in.Gone)
 		offline := parse.OfflineEndpoints(o)
 		put(all.offline, n, offline, in.Gone || offline == nil)
 		p.ref(refEndpoints, n)
@@ -175,6 +185,9 @@ func (s *Store) recomputeTargets(e *edit) {
 		}
 		s.rebuild(e, of)
 	}
+	for _, k := range s.objects.shares.settle() {
+		s.rebuild(e, consumer{target: k})
+	}
 }
 
 // drop removes a consumer.
@@ -189,6 +202,7 @@ func (s *Store) drop(e *edit, of consumer) {
 		return
 	}
 	delete(s.objects.placements, of.target)
+	s.objects.shares.set(of.target, endpointSize{})
 	e.resum(shapeSum(e.next.Targets.Get(of.target)), nil)
 	e.reshaped = append(e.reshaped, of.target)
 	e.next.Targets.Delete(e.next, of.target)
@@ -245,6 +259,7 @@ func (s *Store) rebuildService(e *edit, v *view, of consumer) {
 
 func (s *Store) rebuildTarget(e *edit, v *view, of consumer) {
 	now := v.build(of.target)
+	s.objects.shares.set(of.target, v.size())
 	old := e.next.Targets.Get(of.target)
 	if reflect.DeepEqual(old, now) {
 		return

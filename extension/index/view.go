@@ -4,6 +4,8 @@
 package index
 
 import (
+	"time"
+
 	"k8s.io/apimachinery/pkg/types"
 
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
@@ -48,6 +50,17 @@ type view struct {
 	*objects
 
 	lookups map[ref]struct{}
+
+	// since is the time of the target's object, count the number of endpoints without a limit, and beyond says that
+	// some are left out.
+	since  time.Time
+	count  int
+	beyond string
+}
+
+// size returns the size of the target that was built.
+func (v *view) size() endpointSize {
+	return endpointSize{created: v.since, endpoints: v.count}
 }
 
 func (all *objects) view() *view { return &view{objects: all, lookups: map[ref]struct{}{}} }

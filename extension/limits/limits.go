@@ -29,6 +29,10 @@ const (
 	// LookupSlots is the number of concurrent DNS lookups, which namespaces share (fair.Slots).
 	LookupSlots = 64
 
+	// NamespaceEndpoints is the number of endpoints of a namespace's targets, each of which needs some
+	// 300 bytes in each replica and more in each Envoy. An endpoint counts for each target that has it.
+	NamespaceEndpoints = 8192
+
 	// Secrets is the number of Secrets with client certificates that are watched for policies, and
 	// again for Gateways.
 	Secrets = 1024
@@ -101,6 +105,11 @@ func Table() []Limit {
 			Name: "LookupSlots", What: "concurrent DNS lookups", Value: shared(LookupSlots),
 			Beyond: "lookups of the namespace wait, and those of others do not",
 			Test:   "TestLookupSlots", Package: "extension/dns",
+		},
+		{
+			Name: "NamespaceEndpoints", What: "endpoints of a namespace's targets, each counted for each port of an object that routes name", Value: strconv.Itoa(NamespaceEndpoints),
+			Beyond: "targets of the newest objects have fewer endpoints or none, as the target's page and, without any, an event of the routes say",
+			Test:   "TestNamespaceEndpoints", Package: "extension/index",
 		},
 		{
 			Name: "NamespaceSecrets", What: "Secrets with client certificates that the policies of a namespace name, and that its Gateways name", Value: strconv.Itoa(NamespaceSecrets),
