@@ -5,6 +5,7 @@ package health
 
 import (
 	"cmp"
+	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -21,7 +22,7 @@ func (p *Prober) sync(now time.Time) {
 	var gone []ir.TargetKey
 	for k, t := range p.targets {
 		if s.Target(k) == nil {
-			p.leave(k, t)
+			p.leave(k, slices.Values(t.endpoints))
 			delete(p.targets, k)
 			delete(p.waiting, k)
 			delete(p.short, k)
@@ -67,20 +68,19 @@ func (p *Prober) admit(now time.Time) []ir.TargetKey {
 	return out
 }
 
-// leave removes a target from its endpoints. Endpoints without a target are no longer probed.
-func (p *Prober) leave(k ir.TargetKey, t *target) {
-	for _, c := range t.checks {
-		e := p.checks[c]
-		if e == nil {
+// leave removes a target from endpoints. Endpoints without a target are no longer probed.
+func (p *Prober) leave(k ir.TargetKey, endpoints iter.Seq[*endpoint]) {
+	for e := range endpoints {
+		if e == nil || e.gone {
 			continue
 		}
 		delete(e.of, k)
 		if len(e.of) == 0 {
 			e.gone = true
 			p.due.remove(e)
-			delete(p.checks, c)
-			if p.probed[c.Namespace]--; p.probed[c.Namespace] == 0 {
-				delete(p.probed, c.Namespace)
+			delete(p.checks, e.check)
+			if p.probed[k.Namespace]--; p.probed[k.Namespace] == 0 {
+				delete(p.probed, k.Namespace)
 			}
 		}
 	}
@@ -89,22 +89,20 @@ func (p *Prober) leave(k ir.TargetKey, t *target) {
 // join adds a target to its endpoints, and removes it from its former ones. Endpoints that stay
 // keep their records, and those beyond the limit of the namespace have none.
 func (p *Prober) join(now time.Time, of *ir.Target, t *target) {
-	old := *t
-	old.checks = slices.Clone(t.checks)
-	t.take(of)
+	t.of = of
 	// The store has forgotten a target that was missing for a moment.
 	t.renewed = true
-	gone := map[Check]bool{}
-	for _, c := range old.checks {
-		gone[c] = true
+	checks := checksOf(of)
+	gone := map[*endpoint]bool{}
+	for _, e := range t.endpoints {
+		gone[e] = true
 	}
-	for _, c := range t.checks {
-		delete(gone, c)
+	for _, c := range checks {
+		delete(gone, p.checks[c])
 	}
-	old.checks = slices.Collect(maps.Keys(gone))
-	p.leave(of.Key, &old)
-	t.endpoints, t.unprobed = make([]*endpoint, len(t.checks)), 0
-	for i, c := range t.checks {
+	p.leave(of.Key, maps.Keys(gone))
+	t.endpoints, t.unprobed = make([]*endpoint, len(checks)), 0
+	for i, c := range checks {
 		e := p.checks[c]
 		if e == nil && p.probed[c.Namespace] >= limits.NamespaceProbes {
 			t.unprobed++

@@ -96,10 +96,10 @@ func (p *Prober) Targets(wanted func(k ir.TargetKey) bool) []Target {
 var reasonUnprobed = fmt.Sprintf("is not probed, because its namespace has more than %d endpoints with health checks", limits.NamespaceProbes)
 
 func (p *Prober) show(k ir.TargetKey, t *target) Target {
-	out := Target{Key: k, Cluster: k.ClusterName(), Tier: TierLastResort, Endpoints: make([]Endpoint, 0, len(t.checks))}
+	out := Target{Key: k, Cluster: k.ClusterName(), Tier: TierLastResort, Endpoints: make([]Endpoint, 0, len(t.endpoints))}
 	kept := t.placed.LocalOnly && slices.ContainsFunc(t.of.Candidates, func(c ir.Candidate) bool { return !c.Remote })
-	for i := range t.checks {
-		of, e, r := t.of.Candidates[i], t.endpoints[i], t.record(i)
+	for i, e := range t.endpoints {
+		of, r := t.of.Candidates[i], t.record(i)
 		n := Endpoint{
 			Name: of.Source, Address: of.Address.Host, Port: of.Address.Port,
 			Status: r.Status, IsHealthy: r.Status != Unhealthy, IsLocal: !of.Remote, HealthScore: r.Score,

@@ -11,12 +11,9 @@ import (
 
 // A target holds the state of a target apart from its endpoints' records.
 type target struct {
-	// of is the target in the snapshot, and checks are the checks of its candidates, in their
-	// order.
-	of     *ir.Target
-	checks []Check
-
-	// endpoints are those of the checks. Nil for one that is not probed, of which there are so many.
+	// of is the target in the snapshot, and endpoints are those of its candidates, in their order. Nil
+	// for one that is not probed, of which there are so many.
+	of        *ir.Target
 	endpoints []*endpoint
 	unprobed  int
 
@@ -38,15 +35,24 @@ func newTarget(of *ir.Target) *target {
 	return &target{of: of, away: Shift{Over: true}}
 }
 
-// take reads the target of the newest snapshot.
-func (t *target) take(of *ir.Target) {
-	t.of = of
-	t.checks = t.checks[:0]
+// checksOf returns the checks of a target's candidates, in their order.
+func checksOf(of *ir.Target) []Check {
+	out := make([]Check, 0, len(of.Candidates))
 	for _, c := range of.Candidates {
 		if k, ok := NewCheck(of, c); ok {
-			t.checks = append(t.checks, k)
+			out = append(out, k)
 		}
 	}
+	return out
+}
+
+// thresholds returns the thresholds of the target's checks.
+func (t *target) thresholds() Thresholds {
+	hc := t.of.Shape.HealthCheck
+	if hc == nil {
+		return Thresholds{Score: ScoreThreshold}
+	}
+	return thresholds(Check{Healthy: hc.Healthy, Unhealthy: hc.Unhealthy})
 }
 
 // thresholds returns the thresholds of a check. That of the score is a percentage, as the score is.
@@ -95,7 +101,7 @@ func (t *target) record(i int) Record {
 	}
 	r := Record{Status: Unknown, Score: best}
 	if t.of.Candidates[i].Offline {
-		r = r.Learn(Facts{Offline: true}, thresholds(t.checks[i]))
+		r = r.Learn(Facts{Offline: true}, t.thresholds())
 	}
 	return r
 }
@@ -105,8 +111,9 @@ func (t *target) record(i int) Record {
 func (t *target) place(now time.Time) ir.Placement {
 	var local, primary tally
 	out := ir.Placement{}
-	for i, c := range t.checks {
-		of, e, r, th := t.of.Candidates[i], t.endpoints[i], t.record(i), thresholds(c)
+	th := t.thresholds()
+	for i, e := range t.endpoints {
+		of, r := t.of.Candidates[i], t.record(i)
 		if r.Status == Unhealthy {
 			if out.Unhealthy == nil {
 				out.Unhealthy = map[ir.Address]bool{}

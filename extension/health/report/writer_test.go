@@ -5,8 +5,8 @@ package report
 
 import (
 	"context"
-	"maps"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"testing"
