@@ -87,3 +87,12 @@ func (g *Gateway) KillEnvoy() error {
 	}
 	return g.proxy.process.Kill()
 }
+
+// Processes returns Envoy Gateway and the Envoy that StartEnvoy started, which a test may signal.
+func (g *Gateway) Processes() []*apiserver.Process {
+	out := []*apiserver.Process{g.process}
+	if g.proxy != nil && g.proxy.process != nil {
+		out = append(out, g.proxy.process)
+	}
+	return out
+}
