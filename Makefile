@@ -208,7 +208,7 @@ test-inputs: ## Have Envoy Gateway translate all that its own tests do with our 
 BLAST ?= 10m
 
 .PHONY: test-blast
-test-blast: ## Have a hostile tenant write random objects beside honest ones, in front of real Envoy Gateway and Envoy: others have the same routes and endpoints, as fast. BLAST=1m for a look.
+test-blast: ## Have a hostile tenant write random objects beside honest ones, in front of real Envoy Gateway and Envoy: others have the same routes and endpoints, as fast. BLAST=1m for a look; test-standalone does so without comparing times and sizes.
 	$(LAB) build envoy-gateway envoy etcd kubernetes
 	@mkdir -p $(OUT)
 	TEST_ASSET_ENVOY_GATEWAY=$$($(LAB) bin envoy-gateway) TEST_ASSET_ENVOY=$$($(LAB) bin envoy) \
