@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
@@ -83,9 +84,17 @@ func accepted(in *xds.Insertion) bool {
 // A routeSize is the number of bytes of a route: of its action, and of all else.
 type routeSize struct{ action, rest int }
 
+// newRouteSize returns the size of a route, which no other goroutine may read meanwhile.
 func newRouteSize(r *routev3.Route) routeSize {
+	if r.GetRoute() == nil {
+		return routeSize{rest: proto.Size(r)}
+	}
 	s := routeSize{action: proto.Size(r.GetRoute())}
-	s.rest = proto.Size(r) - s.action
+	// The action is measured once.
+	action := r.Action
+	r.Action = &routev3.Route_Route{}
+	s.rest = proto.Size(r) + protowire.SizeVarint(uint64(s.action)) - protowire.SizeVarint(0)
+	r.Action = action
 	return s
 }
 

@@ -90,3 +90,31 @@ func TestInserted(t *testing.T) {
 		})
 	}
 }
+
+// TestRouteSize checks that a route's size is exact, and that measuring does not change the route.
+func TestRouteSize(t *testing.T) {
+	long := to(strings.Repeat("x", 300))
+	cases := map[string]struct {
+		reason string
+		route  *routev3.Route
+	}{
+		"Short":    {reason: "The length of a short action takes one byte.", route: egRoute("a", prefix("/"), to("b"))},
+		"Long":     {reason: "The length of a long action takes more.", route: egRoute("a", prefix("/"), long)},
+		"Empty":    {reason: "An empty action has a length.", route: &routev3.Route{Name: "a", Action: &routev3.Route_Route{Route: &routev3.RouteAction{}}}},
+		"Answer":   {reason: "Another action has no size of its own.", route: refuse(egRoute("a", prefix("/"), long))},
+		"NoAction": {reason: "Nor has a route without an action.", route: &routev3.Route{Name: "a"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			before := proto.CloneOf(tc.route)
+			action := proto.Size(before.GetRoute())
+			want := routeSize{action: action, rest: proto.Size(before) - action}
+			if got := newRouteSize(tc.route); got != want {
+				t.Errorf("\n%s\nnewRouteSize(...): got %+v, want %+v", tc.reason, got, want)
+			}
+			if !proto.Equal(before, tc.route) {
+				t.Errorf("\n%s\nnewRouteSize(...) changed the route:\n%v", tc.reason, tc.route)
+			}
+		})
+	}
+}

@@ -74,12 +74,13 @@ type policyApplier struct {
 	// configs are all route configurations.
 	configs []*routev3.RouteConfiguration
 
-	// settings of the rules that policies send requests of, and what they are made of, once needed:
-	// Envoy Gateway's clusters and the hosts of rules.
-	settings     map[ruleKey]*policySettings
-	madeSettings map[settingsKey]*policySettings
-	ruleClusters map[ruleKey]*clusterv3.Cluster
-	hosts        map[ruleKey]map[string]bool
+	// settings of the rules that policies send requests of, if they are not made of one cluster
+	// alone, and what they are made of, once needed: Envoy Gateway's clusters and the hosts of rules.
+	settings       map[ruleKey]*policySettings
+	madeSettings   map[settingsKey]*policySettings
+	settingsBuffer []byte
+	ruleClusters   map[ruleKey]*clusterv3.Cluster
+	hosts          map[ruleKey]map[string]bool
 
 	// policyClusters are the clusters of targets, by name, and clusters those that the rules use.
 	policyClusters, clusters map[string]*clusterv3.Cluster
@@ -137,7 +138,7 @@ func (e *policyApplier) policyRoutes(gateway types.NamespacedName, listener stri
 	size := 0
 	settings := &policySettings{}
 	if slices.ContainsFunc(rules, func(rule *ir.PolicyRule) bool { return len(rule.Backends) > 0 }) {
-		settings = e.settingsOf(k, r, earlier)
+		settings = e.settingsOf(k, section, r, earlier)
 	}
 	for _, rule := range rules {
 		as := e.namedRoute(gateway, listener, rule.Named)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
+	"strconv"
 	"strings"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -36,21 +37,25 @@ func (s *policySettings) name(k ir.TargetKey) string {
 	return policyPrefix + strings.TrimPrefix(k.ClusterName(), ir.OursPrefix) + s.suffix
 }
 
-// settingsOf returns the settings for the routes that policies insert before a route. earlier are those
-// that an earlier run inserted before it.
-func (e *policyApplier) settingsOf(k ruleKey, r *routev3.Route, earlier []*routev3.Route) *policySettings {
+// settingsOf returns the settings for the routes that policies insert before a route of a section.
+// earlier are those that an earlier run inserted before it.
+func (e *policyApplier) settingsOf(k ruleKey, section string, r *routev3.Route, earlier []*routev3.Route) *policySettings {
 	if suffix, ok := earlierSuffix(earlier); ok {
 		return &policySettings{suffix: suffix}
+	}
+	c := e.translation.clusters[k.cluster()]
+	if c != nil && len(c.GetHealthChecks()) == 0 {
+		return e.newSettings(k, section, c)
 	}
 	if s := e.settings[k]; s != nil {
 		return s
 	}
 	s := &policySettings{}
-	if c := e.clusterOf(k, r); c != nil {
-		// Envoy would refuse a cluster that cannot be read.
-		if made, err := e.newSettings(k, r, c); err == nil {
-			s = made
-		}
+	if c == nil {
+		c = e.clusterOf(k, r)
+	}
+	if c != nil {
+		s = e.newSettings(k, section, c)
 	}
 	e.settings[k] = s
 	return s
@@ -58,7 +63,7 @@ func (e *policyApplier) settingsOf(k ruleKey, r *routev3.Route, earlier []*route
 
 // A settingsKey holds the inputs of settings.
 type settingsKey struct {
-	// template is the bytes of Envoy Gateway's cluster.
+	// template is what xds.AppendSettings writes of Envoy Gateway's cluster.
 	template string
 
 	// list has the tuning of endpoint lists, and http2 the one of clusters.
@@ -69,53 +74,57 @@ type settingsKey struct {
 }
 
 // newSettings returns the settings of a rule's cluster, cached for clusters with the same inputs.
-func (e *policyApplier) newSettings(k ruleKey, r *routev3.Route, c *clusterv3.Cluster) (*policySettings, error) {
+func (e *policyApplier) newSettings(k ruleKey, section string, c *clusterv3.Cluster) *policySettings {
 	// The index knows the tuning of routes that name one of our kinds only.
-	_, section := resourceOf(r.GetMetadata())
 	tuning := e.snapshot.Tuning(k.route, section)
 	route := e.snapshot.Route(k.route)
-	key := settingsKey{list: tuning.Name(""), http2: tuning.HTTP2}
-	key.services = route == nil || slices.ContainsFunc(route.Rules, func(r ir.Rule) bool {
+	services := route == nil || slices.ContainsFunc(route.Rules, func(r ir.Rule) bool {
 		return slices.ContainsFunc(r.Backends, func(b ir.BackendRef) bool { return !b.Ours() })
 	})
-	var cached bool
-	if key.template, cached = settingsBytes(c); !cached {
-		return makeSettings(c, tuning, e.hostsOf(k), key.services)
+	if len(c.GetHealthChecks()) > 0 {
+		// They also depend on the hosts of the rule's routes.
+		return makeSettings(c, tuning, e.hostsOf(k), services)
 	}
-	if s := e.madeSettings[key]; s != nil {
-		return s, nil
+	b, err := xds.AppendSettings(e.settingsBuffer[:0], c)
+	if err != nil {
+		return &policySettings{}
 	}
-	s, err := makeSettings(c, tuning, nil, key.services)
-	if err == nil {
-		e.madeSettings[key] = s
+	e.settingsBuffer = b
+	list := tuning.Name("")
+	// The compiler allocates no string for a lookup.
+	if s := e.madeSettings[settingsKey{template: string(b), list: list, http2: tuning.HTTP2, services: services}]; s != nil {
+		return s
 	}
-	return s, err
+	s := makeSettings(c, tuning, nil, services)
+	e.madeSettings[settingsKey{template: string(b), list: list, http2: tuning.HTTP2, services: services}] = s
+	return s
 }
 
-// makeSettings makes settings of a cluster and of what policies set for its endpoint list.
-func makeSettings(c *clusterv3.Cluster, tuning ir.Tuning, hosts map[string]bool, services bool) (*policySettings, error) {
+// makeSettings makes settings of a cluster and of what policies set for its endpoint list. It makes none
+// of a cluster that cannot be read, which Envoy would refuse.
+func makeSettings(c *clusterv3.Cluster, tuning ir.Tuning, hosts map[string]bool, services bool) *policySettings {
 	of, err := xds.NewSettings(c, hosts, services)
 	if err != nil {
-		return nil, err
+		return &policySettings{}
 	}
 	tuning = xds.Tuned(of.Template, tuning)
 	if of.HTTP2 != nil {
 		tuning.HTTP2 = *of.HTTP2
 	}
 	if of.Default() && tuning.Equal(ir.Tuning{}) {
-		return &policySettings{}, nil
+		return &policySettings{}
 	}
 	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(of.Template)
 	if err != nil {
-		return nil, err
+		return &policySettings{}
 	}
 	h := fnv.New64a()
 	// Hashes never fail.
 	_, _ = h.Write([]byte(string(b) + tuning.Name("") + fmt.Sprint(tuning.HTTP2)))
-	return &policySettings{suffix: SettingsSegment + fmt.Sprintf("%016x", h.Sum64()), template: of.Template, tuning: tuning}, nil
+	return &policySettings{suffix: SettingsSegment + fmt.Sprintf("%016x", h.Sum64()), template: of.Template, tuning: tuning}
 }
 
-// clusterOf returns Envoy Gateway's cluster of a rule: the one for all backends, or the first of those
+// clusterOf returns Envoy Gateway's cluster of a rule that has none for all backends: the first of those
 // for each, or one that the rule shares with others (mergeBackends of an EnvoyProxy). They have the
 // same settings. Nil if there is none, as for a redirect.
 func (e *policyApplier) clusterOf(k ruleKey, r *routev3.Route) *clusterv3.Cluster {
@@ -137,20 +146,19 @@ func (e *policyApplier) clusterOf(k ruleKey, r *routev3.Route) *clusterv3.Cluste
 	return nil
 }
 
-// ruleClusters returns the first cluster of each rule.
+// ruleClusters returns the cluster of the first backend of each rule with a cluster for each backend.
 func ruleClusters(of map[string]*clusterv3.Cluster) map[ruleKey]*clusterv3.Cluster {
 	out := map[ruleKey]*clusterv3.Cluster{}
 	first := map[ruleKey]int{}
 	for name, c := range of {
 		k, rest, ok := parseRule(name)
-		if !ok || !k.http() {
+		index, backend := strings.CutPrefix(rest, backendSegment)
+		if !ok || !backend || !k.http() {
 			continue
 		}
-		i := -1
-		if rest != "" {
-			if _, err := fmt.Sscanf(rest, backendSegment+"%d", &i); err != nil || name != k.backend(i) {
-				continue
-			}
+		i, err := strconv.Atoi(index)
+		if err != nil || name != k.backend(i) {
+			continue
 		}
 		if was, ok := first[k]; !ok || i < was {
 			first[k], out[k] = i, c

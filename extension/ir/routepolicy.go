@@ -290,9 +290,17 @@ func (s *Snapshot) HasPolicies() bool { return s.tables.Attached.Len() > 0 }
 func (s *Snapshot) PolicyRules(route RouteKey, rule string, gateway types.NamespacedName, listener string) []*PolicyRule {
 	at := PolicyTarget{Route: route.Kind, NamespacedName: route.NamespacedName, Section: rule}
 	of := PolicyTarget{NamespacedName: gateway, Section: listener}
-	var out []*PolicyRule
-	for _, t := range []PolicyTarget{at, at.whole(), of, of.whole()} {
-		for _, r := range s.tables.Attached.Get(t) {
+	levels := [...][]*PolicyRule{s.AttachedRules(at), s.AttachedRules(at.whole()), s.AttachedRules(of), s.AttachedRules(of.whole())}
+	n := 0
+	for _, rules := range levels {
+		n += len(rules)
+	}
+	if n == 0 {
+		return nil
+	}
+	out := make([]*PolicyRule, 0, n)
+	for _, rules := range levels {
+		for _, r := range rules {
 			if !slices.Contains(out, r) {
 				out = append(out, r)
 			}

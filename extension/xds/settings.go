@@ -17,6 +17,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 )
 
@@ -52,10 +54,7 @@ type Settings struct {
 // internal/xds/translator/cluster.go).
 func NewSettings(from *clusterv3.Cluster, routeHosts map[string]bool, services bool) (Settings, error) {
 	c := proto.CloneOf(from)
-	c.Name, c.AltStatName, c.Metadata = "", "", nil
-	c.ClusterDiscoveryType, c.EdsClusterConfig, c.LoadAssignment = nil, nil, nil
-	c.TransportSocketMatches = nil
-	// It is for host names only, and the extension's endpoints have none.
+	dropEndpoints(c)
 	c.DnsLookupFamily = defaultCluster().GetDnsLookupFamily()
 	if c.CommonLbConfig == nil {
 		c.CommonLbConfig = &clusterv3.Cluster_CommonLbConfig{}
@@ -73,6 +72,33 @@ func NewSettings(from *clusterv3.Cluster, routeHosts map[string]bool, services b
 	}
 	h, err := speakToOthers(c)
 	return Settings{Template: c, HTTP2: h}, err
+}
+
+// AppendSettings appends the bytes of the fields of a cluster that NewSettings reads: it returns equal
+// Settings for clusters with the same bytes, and the same other parameters. No other goroutine may read
+// the cluster meanwhile.
+func AppendSettings(b []byte, c *clusterv3.Cluster) ([]byte, error) {
+	// This is cheaper than a copy without them.
+	name, alt, metadata, discovery, eds := c.Name, c.AltStatName, c.Metadata, c.ClusterDiscoveryType, c.EdsClusterConfig
+	list, matches, family, socket := c.LoadAssignment, c.TransportSocketMatches, c.DnsLookupFamily, c.TransportSocket
+	dropEndpoints(c)
+	if socket != nil && proxyProtocol(socket) == nil {
+		c.TransportSocket = nil
+	}
+	// Another order of a map's entries only misses a cache.
+	b, err := proto.MarshalOptions{}.MarshalAppend(b, c)
+	c.Name, c.AltStatName, c.Metadata, c.ClusterDiscoveryType, c.EdsClusterConfig = name, alt, metadata, discovery, eds
+	c.LoadAssignment, c.TransportSocketMatches, c.DnsLookupFamily, c.TransportSocket = list, matches, family, socket
+	return b, errors.Wrap(err, "cannot marshal settings")
+}
+
+// dropEndpoints removes the fields of a cluster that name it, or belong to its endpoints.
+func dropEndpoints(c *clusterv3.Cluster) {
+	c.Name, c.AltStatName, c.Metadata = "", "", nil
+	c.ClusterDiscoveryType, c.EdsClusterConfig, c.LoadAssignment = nil, nil, nil
+	c.TransportSocketMatches = nil
+	// It is for host names only, and the extension's endpoints have none.
+	c.DnsLookupFamily = clusterv3.Cluster_AUTO
 }
 
 // Default reports whether the settings are those of a route without policies.
