@@ -213,6 +213,7 @@ func TestChartRoles(t *testing.T) {
 		"tailscalerevisions.gateway.tailscale.com":            {"create", "delete", "get", "list", "patch", "watch"},
 		"healthreports.tailnet.gateway.tailscale.com":         {"create", "delete", "list", "patch"},
 		"tailscaleroutepolicies/status.gateway.tailscale.com": {"patch"},
+		"backendtlspolicies/status.gateway.networking.k8s.io": {"patch"},
 		"events.": {"create", "patch"},
 		// Permissions that the admission policies require for writing these kinds.
 		"tailscalerevisions/write.gateway.tailscale.com":    {"create", "delete", "update"},

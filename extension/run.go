@@ -113,12 +113,15 @@ func run(ctx context.Context, c *CLI, log logging.Logger) error {
 		collectors = append(collectors, shared.Metrics())
 	}
 	if one != nil {
-		one.duties = append(one.duties, policies.NewWriter(store, kube.informers, kube.client, policies.Options{
+		o := policies.Options{
 			Only: c.only(),
 			// A Gateway's dedicated extension may not search a tailnet.
 			Discover: c.Discoveries && c.only() == nil,
 			Log:      log,
-		}).Run)
+		}
+		one.duties = append(one.duties,
+			policies.NewWriter(store, kube.informers, kube.client, o).Run,
+			policies.NewTLSWriter(store, kube.informers, kube.client, o).Run)
 	}
 	settings := &explain.Settings{}
 	obs = observe.NewObserver(observe.Options{

@@ -160,6 +160,9 @@ type edit struct {
 
 	// policies reports that a TailscaleRoutePolicy or its state changed.
 	policies bool
+
+	// tlsPolicies reports that other BackendTLSPolicies are not applied, or for other reasons.
+	tlsPolicies bool
 }
 
 func newEdit(s *ir.Snapshot, p *pending) *edit {

@@ -33,7 +33,8 @@ func (v *view) build(k ir.TargetKey) *ir.Target {
 		v.since = v.created[ref{kind: refServices, NamespacedName: n}]
 		v.buildServices(t, n)
 	}
-	tls, problem := v.tlsOf(k)
+	tls, problem, unapplied := v.tlsOf(k)
+	t.TLSPolicies = unapplied
 	if tls != nil {
 		// The policy applies to all endpoints: proxies of other clusters have the same
 		// certificate. It also applies while there is no endpoint: the cluster is ready then.

@@ -191,7 +191,7 @@ func (s *Store) recompute(p *pending, began time.Time) {
 	now := e.next.Finish()
 	s.snapshot.Store(now)
 	s.publish(e)
-	if e.translate || e.policies {
+	if e.translate || e.policies || e.tlsPolicies {
 		s.revise()
 	}
 	s.metrics.made(now, e.translate, time.Since(began))

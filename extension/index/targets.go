@@ -6,6 +6,7 @@ package index
 import (
 	"net/netip"
 	"reflect"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -272,6 +273,7 @@ func (s *Store) rebuildTarget(e *edit, v *view, of consumer) {
 	if old == nil || !reflect.DeepEqual(old.Localities, now.Localities) {
 		e.endpoints = append(e.endpoints, of)
 	}
+	e.tlsPolicies = e.tlsPolicies || old != nil && !slices.Equal(old.TLSPolicies, now.TLSPolicies)
 }
 
 // shapeSum returns the part of a target in digests.

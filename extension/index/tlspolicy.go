@@ -4,10 +4,12 @@
 package index
 
 import (
+	"slices"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
@@ -34,17 +36,66 @@ func (all *objects) putTLSPolicy(o *gwapiv1.BackendTLSPolicy, in *input, p *pend
 	}
 }
 
-// tlsOf returns the TLS settings of a target from its BackendTLSPolicy. A policy of its port
-// takes precedence over one of all ports, then the older one, then the first by name. The
+// A targetedTLS is a BackendTLSPolicy of a target. It is exact if it targets the port.
+type targetedTLS struct {
+	*gwapiv1.BackendTLSPolicy
+	exact bool
+}
+
+// precedes reports whether a policy takes precedence over another one: a policy of the port over one
+// of all ports, then the older one, then the first by name.
+func (p targetedTLS) precedes(o targetedTLS) bool {
+	if p.exact != o.exact {
+		return p.exact
+	}
+	if !p.CreationTimestamp.Equal(&o.CreationTimestamp) {
+		return p.CreationTimestamp.Before(&o.CreationTimestamp)
+	}
+	return ir.CompareNames(client.ObjectKeyFromObject(p), client.ObjectKeyFromObject(o)) < 0
+}
+
+// tlsOf returns the TLS settings of a target from its BackendTLSPolicy, and the policies that are not
+// applied. With a problem nothing may be sent to the target.
+func (v *view) tlsOf(k ir.TargetKey) (tls *ir.UpstreamTLS, problem string, unapplied []ir.UnappliedTLSPolicy) {
+	all := v.tlsPolicies(k)
+	if len(all) == 0 {
+		return nil, "", nil
+	}
+	best := all[0]
+	for _, p := range all[1:] {
+		if p.precedes(best) {
+			best = p
+		}
+	}
+	tls, wrong := v.upstreamTLS(best.BackendTLSPolicy)
+	if wrong != nil {
+		problem = "BackendTLSPolicy " + wrong.Name.String() + " " + wrong.Message
+		unapplied = append(unapplied, *wrong)
+	}
+	for _, p := range all {
+		// A policy of all ports is meant to be replaced by one of the port.
+		if p.BackendTLSPolicy == best.BackendTLSPolicy || p.exact != best.exact {
+			continue
+		}
+		unapplied = append(unapplied, ir.UnappliedTLSPolicy{
+			Name: client.ObjectKeyFromObject(p), Generation: p.Generation, Accepted: string(gwapiv1.PolicyReasonConflicted),
+			Message: "conflicts with BackendTLSPolicy " + best.Name + ", which has the same target and takes precedence; change the targetRefs of one of them",
+		})
+	}
+	slices.SortFunc(unapplied, func(a, b ir.UnappliedTLSPolicy) int { return ir.CompareNames(a.Name, b.Name) })
+	return tls, problem, unapplied
+}
+
+// tlsPolicies returns the BackendTLSPolicies of a target, each once, in the order of their names. The
 // name of a section is the number of the port.
-func (v *view) tlsOf(k ir.TargetKey) (*ir.UpstreamTLS, string) {
+func (v *view) tlsPolicies(k ir.TargetKey) []targetedTLS {
 	kind, refs := gwapiv1.Kind(parse.KindTailscaleServices), refServicesTLS
 	if k.Kind == ir.TargetEndpoints {
 		kind, refs = parse.KindTailscaleEndpoints, refEndpointsTLS
 	}
-	var best *gwapiv1.BackendTLSPolicy
-	exact := false
+	var out []targetedTLS
 	for _, p := range v.tls[refs-refServicesTLS].sorted(v.lookup(refs, types.NamespacedName{Namespace: k.Namespace, Name: k.Name})) {
+		targets, exact := false, false
 		for _, t := range p.Spec.TargetRefs {
 			if t.Group != gatewayv1alpha1.Group || t.Kind != kind || string(t.Name) != k.Name {
 				continue
@@ -53,52 +104,59 @@ func (v *view) tlsOf(k ir.TargetKey) (*ir.UpstreamTLS, string) {
 			if section != "" && section != strconv.Itoa(int(k.Port)) {
 				continue
 			}
-			better := best == nil || section != "" && !exact ||
-				(section != "") == exact && p.CreationTimestamp.Before(&best.CreationTimestamp)
-			if better {
-				best, exact = p, section != ""
-			}
+			targets, exact = true, exact || section != ""
+		}
+		if targets {
+			out = append(out, targetedTLS{BackendTLSPolicy: p, exact: exact})
 		}
 	}
-	if best == nil {
-		return nil, ""
-	}
-	return v.upstreamTLS(best)
+	return out
 }
 
-// upstreamTLS returns the TLS settings of a policy, or its problem. With a problem nothing
-// may be sent.
-func (v *view) upstreamTLS(p *gwapiv1.BackendTLSPolicy) (*ir.UpstreamTLS, string) {
-	name := "BackendTLSPolicy " + p.Namespace + "/" + p.Name
+// upstreamTLS returns the TLS settings of a policy, or why it cannot be applied.
+func (v *view) upstreamTLS(p *gwapiv1.BackendTLSPolicy) (*ir.UpstreamTLS, *ir.UnappliedTLSPolicy) {
+	wrong := func(accepted, refs gwapiv1.PolicyConditionReason, message string) *ir.UnappliedTLSPolicy {
+		return &ir.UnappliedTLSPolicy{
+			Name: client.ObjectKeyFromObject(p), Generation: p.Generation, Accepted: string(accepted), ResolvedRefs: string(refs), Message: message,
+		}
+	}
 	val := p.Spec.Validation
 	out := &ir.UpstreamTLS{ServerName: string(val.Hostname)}
 	for _, n := range val.SubjectAltNames {
-		if n.Type == gwapiv1.URISubjectAltNameType {
+		switch n.Type {
+		case gwapiv1.URISubjectAltNameType:
 			out.AltNames = append(out.AltNames, ir.AltName{URI: true, Value: string(n.URI)})
-			continue
+		case gwapiv1.HostnameSubjectAltNameType:
+			out.AltNames = append(out.AltNames, ir.AltName{Value: string(n.Hostname)})
+		default:
+			// Envoy would trust more certificates without the name.
+			return nil, wrong(gwapiv1.PolicyReasonInvalid, "", "has a subjectAltName of type "+string(n.Type)+", which is not supported; use Hostname or URI")
 		}
-		out.AltNames = append(out.AltNames, ir.AltName{Value: string(n.Hostname)})
 	}
+	const noCA, badRef = gwapiv1.BackendTLSPolicyReasonNoValidCACertificate, gwapiv1.BackendTLSPolicyReasonInvalidCACertificateRef
 	var trusted []parse.Authorities
 	for _, r := range val.CACertificateRefs {
 		if r.Group != "" || r.Kind != parse.KindConfigMap {
-			return nil, name + " has a certificate that is not in a ConfigMap; put it into one, with the key " + parse.CAKey
+			return nil, wrong(noCA, gwapiv1.BackendTLSPolicyReasonInvalidKind, "has a certificate that is not in a ConfigMap, but in a "+string(r.Kind)+"; put it into a ConfigMap, with the key "+parse.CAKey)
 		}
 		ca, ok := v.configMaps[v.lookup(refConfigMap, types.NamespacedName{Namespace: p.Namespace, Name: string(r.Name)})]
 		if !ok {
 			ca = parse.ParseAuthorities(nil)
 		}
 		if ca.Problem != "" {
-			return nil, name + " names ConfigMap " + string(r.Name) + ", which " + ca.Problem
+			return nil, wrong(noCA, badRef, "names ConfigMap "+string(r.Name)+", which "+ca.Problem)
 		}
 		trusted = append(trusted, ca)
 	}
 	var problem string
 	if out.CA, problem = parse.JoinAuthorities(trusted...); problem != "" {
-		return nil, name + " names ConfigMaps that cannot be used " + problem
+		return nil, wrong(noCA, badRef, "names ConfigMaps that cannot be used "+problem)
 	}
-	if out.CA == "" && ptr.Deref(val.WellKnownCACertificates, "") != gwapiv1.WellKnownCACertificatesSystem {
-		return nil, name + " has neither caCertificateRefs nor wellKnownCACertificates System; set one"
+	switch known := ptr.Deref(val.WellKnownCACertificates, ""); {
+	case out.CA != "" || known == gwapiv1.WellKnownCACertificatesSystem:
+		return out, nil
+	case known != "":
+		return nil, wrong(gwapiv1.PolicyReasonInvalid, "", "has wellKnownCACertificates "+string(known)+", which is not supported; use System or caCertificateRefs")
 	}
-	return out, ""
+	return nil, wrong(noCA, "", "has neither caCertificateRefs nor wellKnownCACertificates System; set one")
 }

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // A TargetKind is the kind of ours that a route names.
@@ -255,7 +257,24 @@ type Target struct {
 	// answer. It is shown to people. If no host answers, the Problem says it.
 	Refused []string
 
+	// TLSPolicies are the BackendTLSPolicies of the target that are not applied to it, sorted by
+	// name.
+	TLSPolicies []UnappliedTLSPolicy
+
 	// Missing reports that the object or its port does not exist: the reference is invalid,
 	// which Gateway API answers by 500 and not by 503.
 	Missing bool
+}
+
+// An UnappliedTLSPolicy is a BackendTLSPolicy that is not applied to a target.
+type UnappliedTLSPolicy struct {
+	Name       types.NamespacedName
+	Generation int64
+
+	// Accepted is the reason of the condition Accepted. ResolvedRefs is that of the condition
+	// ResolvedRefs, and empty if the policy's references are not the cause.
+	Accepted, ResolvedRefs string
+
+	// Message says why, and what to do.
+	Message string
 }

@@ -130,7 +130,7 @@ func Strip(in any) (any, error) {
 	case *gwapiv1.ListenerSet:
 		o.Status = gwapiv1.ListenerSetStatus{}
 	case *gwapiv1.BackendTLSPolicy:
-		o.Status = gwapiv1.PolicyStatus{}
+		stripAncestors(&o.Status)
 	case *gatewayv1alpha1.TailscaleServices:
 		stripServicesStatus(o)
 	case *gatewayv1alpha1.TailscaleEndpoints:
@@ -175,6 +175,25 @@ func stripPolicy(o *unstructured.Unstructured) {
 	}
 	if open, known := policyKinds[o.GetKind()]; known && open == nil {
 		stripTargets(spec)
+	}
+}
+
+// ExtensionController is the controller name of the installed extension in the status of policies. It
+// begins those of dedicated extensions.
+const ExtensionController gwapiv1.GatewayController = "gateway.tailscale.com/extension"
+
+// IsExtension reports whether one of our extensions has a controller name.
+func IsExtension(n gwapiv1.GatewayController) bool {
+	return n == ExtensionController || strings.HasPrefix(string(n), string(ExtensionController)+"-")
+}
+
+// stripAncestors keeps only the ancestors of our extensions, and the controllers of others, so that an
+// entry that another controller removed is missed.
+func stripAncestors(s *gwapiv1.PolicyStatus) {
+	for i, a := range s.Ancestors {
+		if !IsExtension(a.ControllerName) {
+			s.Ancestors[i] = gwapiv1.PolicyAncestorStatus{ControllerName: a.ControllerName}
+		}
 	}
 }
 

@@ -106,3 +106,28 @@ func TestStripStatus(t *testing.T) {
 		t.Errorf("status of other endpoints: -want, +got\n%s", diff)
 	}
 }
+
+// TestStripAncestors checks that the cache keeps what the extension wrote into the status of a
+// BackendTLSPolicy, and how many entries others have.
+func TestStripAncestors(t *testing.T) {
+	conditions := []metav1.Condition{{Type: "Accepted"}}
+	ref := gwapiv1.ParentReference{Name: "gw"}
+	p := &gwapiv1.BackendTLSPolicy{Status: gwapiv1.PolicyStatus{Ancestors: []gwapiv1.PolicyAncestorStatus{
+		{ControllerName: "gateway.envoyproxy.io/x", AncestorRef: ref, Conditions: conditions},
+		{ControllerName: ExtensionController, AncestorRef: ref, Conditions: conditions},
+		{ControllerName: ExtensionController + "-team", AncestorRef: ref, Conditions: conditions},
+		{ControllerName: ExtensionController + "s.example", AncestorRef: ref, Conditions: conditions},
+	}}}
+	if _, err := Strip(p); err != nil {
+		t.Fatal(err)
+	}
+	want := []gwapiv1.PolicyAncestorStatus{
+		{ControllerName: "gateway.envoyproxy.io/x"},
+		{ControllerName: ExtensionController, AncestorRef: ref, Conditions: conditions},
+		{ControllerName: ExtensionController + "-team", AncestorRef: ref, Conditions: conditions},
+		{ControllerName: ExtensionController + "s.example"},
+	}
+	if diff := cmp.Diff(want, p.Status.Ancestors); diff != "" {
+		t.Errorf("Strip(...): -want, +got:\n%s", diff)
+	}
+}

@@ -3,6 +3,7 @@
 
 // Package policies writes the status of TailscaleRoutePolicies: the Gateways where they have an
 // effect, the active rules, and conflicts between rules. It also creates Discoveries for the
-// devices in policies. The status depends on a snapshot only. One replica writes. The packages
+// devices in policies. It adds to the status of BackendTLSPolicies why the extension does not
+// apply them. The status depends on a snapshot only. One replica writes. The packages
 // hooks and xds apply the policies to Envoy.
 package policies

@@ -19,11 +19,12 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 )
 
 const (
 	// ControllerName is the controller name of the installed extension in an ancestor's status.
-	ControllerName gwapiv1.GatewayController = "gateway.tailscale.com/extension"
+	ControllerName = parse.ExtensionController
 
 	// maxAncestors and maxConflicts are the limits of the API.
 	maxAncestors = 16

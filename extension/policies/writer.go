@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -22,6 +21,7 @@ import (
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
 
@@ -70,19 +70,19 @@ func NewWriter(s *index.Store, objects client.Reader, kube client.Client, o Opti
 	return &Writer{store: s, objects: objects, kube: kube, only: o.Only, discover: o.Discover, log: o.Log}
 }
 
-// controller returns the controller name of this extension in an ancestor's status. The name of
-// the installed extension sorts first.
-func (w *Writer) controller() gwapiv1.GatewayController {
-	if w.only == nil {
+// controllerOf returns the controller name of the extension of a Gateway, or of the installed one, in an
+// ancestor's status. The name of the installed extension sorts first.
+func controllerOf(only *types.NamespacedName) gwapiv1.GatewayController {
+	if only == nil {
 		return ControllerName
 	}
-	return ControllerName + "-" + gwapiv1.GatewayController(names.Child(w.only.Name))
+	return ControllerName + "-" + gwapiv1.GatewayController(names.Child(only.Name))
 }
 
+func (w *Writer) controller() gwapiv1.GatewayController { return controllerOf(w.only) }
+
 // isOurs reports whether one of our extensions wrote the status of an ancestor.
-func isOurs(a gwapiv1.PolicyAncestorStatus) bool {
-	return a.ControllerName == ControllerName || strings.HasPrefix(string(a.ControllerName), string(ControllerName)+"-")
-}
+func isOurs(a gwapiv1.PolicyAncestorStatus) bool { return parse.IsExtension(a.ControllerName) }
 
 // isResponsible reports whether this extension writes the status of a policy: the policy is
 // attached to its Gateway, and no extension whose name sorts first has written it. So all
