@@ -82,8 +82,10 @@ func (c *cli) run(ctx context.Context, out io.Writer) error {
 		}
 	}
 	if c.Admission && c.EnvoyGateway {
-		if err := checkAdmission(ctx, kube, kustomization.PolicyExtensionRoutes, r); err != nil {
-			return err
+		for _, name := range []string{kustomization.PolicyExtensionRoutes, kustomization.PolicyExtensionStatus} {
+			if err := checkAdmission(ctx, kube, name, r); err != nil {
+				return err
+			}
 		}
 	}
 	if c.EnvoyGateway {

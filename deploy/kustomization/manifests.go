@@ -28,6 +28,9 @@ const (
 
 	// PolicyExtensionRoutes confines the extension to the routes that it created.
 	PolicyExtensionRoutes = "tailscale-gateway-extension-routes"
+
+	// PolicyExtensionStatus confines it to its own ancestors in the status of BackendTLSPolicies.
+	PolicyExtensionStatus = "tailscale-gateway-extension-status"
 )
 
 // Get parses the object of a kind and name in Install. It returns an error if Install has none.

@@ -6,6 +6,7 @@
 package apiserver_test
 
 import (
+	"fmt"
 	"os/exec"
 	"strings"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
@@ -206,6 +208,75 @@ func TestExtensionRoutes(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestExtensionTLSStatus checks that the extension writes its own ancestors into the status of a tenant's
+// BackendTLSPolicy, and nothing else of the policy.
+func TestExtensionTLSStatus(t *testing.T) {
+	r := newRealm(t)
+	p := r.in(tenant, `
+apiVersion: gateway.networking.k8s.io/v1
+kind: BackendTLSPolicy
+metadata: {name: theirs}
+spec:
+  targetRefs: [{group: gateway.tailscale.com, kind: TailscaleServices, name: web}]
+  validation: {hostname: web.example.com, wellKnownCACertificates: System}
+`)[0]
+	r.create(p)
+	ancestor := func(controller, reason string) string {
+		return fmt.Sprintf(`{"ancestorRef":{"name":"gw"},"controllerName":%q,"conditions":[{"type":"Accepted","status":"False","reason":%q,"message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}`, controller, reason)
+	}
+	status := func(ancestors ...string) string {
+		return `{"status":{"ancestors":[` + strings.Join(ancestors, ",") + `]}}`
+	}
+	const theirs, ours, dedicated = "gateway.envoyproxy.io/gatewayclass-controller", "gateway.tailscale.com/extension", "gateway.tailscale.com/extension-team"
+	written := p.DeepCopyObject().(client.Object)
+	if err := r.admin.Status().Patch(t.Context(), written, client.RawPatch(types.MergePatchType, []byte(status(ancestor(theirs, "A"), ancestor(ours, "A"))))); err != nil {
+		t.Fatal(err)
+	}
+	both := []string{extension, ownExtension}
+	cases := map[string]struct {
+		reason string
+		users  []string
+		deed   deed
+		refuse string
+	}{
+		"Add":     {reason: "An extension adds ancestors of its own", users: both, deed: patchStatus(status(ancestor(theirs, "A"), ancestor(ours, "A"), ancestor(dedicated, "A")))},
+		"Change":  {reason: "It changes them", users: both, deed: patchStatus(status(ancestor(theirs, "A"), ancestor(ours, "B")))},
+		"Remove":  {reason: "It removes them", users: both, deed: patchStatus(status(ancestor(theirs, "A")))},
+		"Drop":    {reason: "It removes none of others", users: both, deed: patchStatus(status(ancestor(ours, "A"))), refuse: "only ancestors with its own controllerName"},
+		"Clear":   {reason: "Nor by removing all", users: both, deed: patchStatus(`{"status":{"ancestors":[]}}`), refuse: "only ancestors with its own controllerName"},
+		"Forge":   {reason: "It changes none of others", users: both, deed: patchStatus(status(ancestor(theirs, "B"), ancestor(ours, "A"))), refuse: "only ancestors with its own controllerName"},
+		"Invent":  {reason: "It adds none of others", users: both, deed: patchStatus(status(ancestor(theirs, "A"), ancestor(ours, "A"), ancestor("other.example.com/x", "A"))), refuse: "only ancestors with its own controllerName"},
+		"Similar": {reason: "A controller with a similar name is another one", users: both, deed: patchStatus(status(ancestor(theirs, "A"), ancestor(ours+"s.example.com/x", "A"))), refuse: "only ancestors with its own controllerName"},
+		"Spec":    {reason: "It does not change the policy", users: both, deed: patch(`{"spec":{"validation":{"hostname":"evil.example.com"}}}`), refuse: "writes only what has the label"},
+		"Others":  {reason: "The policy applies only to extensions", users: []string{""}, deed: patchStatus(status(ancestor(theirs, "B")))},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			for _, u := range tc.users {
+				err := tc.deed(t.Context(), r.as(u), p)
+				if tc.refuse != "" && (!kerrors.IsForbidden(err) || !strings.Contains(err.Error(), tc.refuse)) || tc.refuse == "" && err != nil {
+					t.Errorf("%s: %s: got %v", tc.reason, u, err)
+				}
+			}
+		})
+	}
+	// What else a write of the status has is ignored.
+	sly := p.DeepCopyObject().(client.Object)
+	if err := r.as(extension).Status().Patch(t.Context(), sly, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}},"spec":{"validation":{"hostname":"evil.example.com"}}}`))); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.admin.Get(t.Context(), client.ObjectKeyFromObject(p), sly); err != nil {
+		t.Fatal(err)
+	}
+	of, ok := sly.(*unstructured.Unstructured)
+	if !ok {
+		t.Fatalf("want an Unstructured, got %T", sly)
+	}
+	if host, _, _ := unstructured.NestedString(of.Object, "spec", "validation", "hostname"); host != "web.example.com" || len(sly.GetLabels()) > 0 {
+		t.Errorf("a write of the status changed the policy: %v", of.Object)
 	}
 }
 

@@ -166,6 +166,7 @@ func newRealm(t *testing.T) *realm {
 			filepath.Join(root, charts.ExtensionCRDs),
 			filepath.Join(crds, "gateway.networking.k8s.io_httproutes.yaml"),
 			filepath.Join(crds, "gateway.networking.k8s.io_grpcroutes.yaml"),
+			filepath.Join(crds, "gateway.networking.k8s.io_backendtlspolicies.yaml"),
 		},
 	})
 	if err != nil {
