@@ -101,7 +101,7 @@ func TestRouteSize(t *testing.T) {
 		"Short":    {reason: "The length of a short action takes one byte.", route: egRoute("a", prefix("/"), to("b"))},
 		"Long":     {reason: "The length of a long action takes more.", route: egRoute("a", prefix("/"), long)},
 		"Empty":    {reason: "An empty action has a length.", route: &routev3.Route{Name: "a", Action: &routev3.Route_Route{Route: &routev3.RouteAction{}}}},
-		"Answer":   {reason: "Another action has no size of its own.", route: refuse(egRoute("a", prefix("/"), long))},
+		"Answer":   {reason: "Another action has no separate size.", route: refuse(egRoute("a", prefix("/"), long))},
 		"NoAction": {reason: "Nor has a route without an action.", route: &routev3.Route{Name: "a"}},
 	}
 	for name, tc := range cases {

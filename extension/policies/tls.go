@@ -40,8 +40,8 @@ func tlsAncestors(s *ir.Snapshot, serves func(gateway types.NamespacedName) bool
 		}
 	}
 	for r := range s.Routes() {
-		for _, rule := range r.Rules {
-			for _, b := range rule.Backends {
+		for i := range r.Rules {
+			for _, b := range r.Rules[i].Backends {
 				if b.Ours() && s.Permitted(r.Key, b) {
 					add(b.Target(r.Key.Kind), r.Gateways)
 				}

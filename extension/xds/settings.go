@@ -154,7 +154,7 @@ func balanceOthers(c *clusterv3.Cluster, services bool) error {
 }
 
 // leaveZone removes the preference of Envoy's zone from a load balancer if it is the one of a Service.
-// A policy that sets the same is not told apart.
+// A policy that sets the same is not distinguished.
 func leaveZone(of *corev3.TypedExtensionConfig) error {
 	return editZones(of, func(c *commonv3.LocalityLbConfig) *commonv3.LocalityLbConfig {
 		if ofService(c) {

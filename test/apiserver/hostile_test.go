@@ -242,7 +242,7 @@ spec:
 		deed   deed
 		refuse string
 	}{
-		"Add":     {reason: "An extension adds ancestors of its own", users: both, deed: patchStatus(status(ancestor(theirs, "A"), ancestor(ours, "A"), ancestor(dedicated, "A")))},
+		"Add":     {reason: "An extension adds its own ancestors", users: both, deed: patchStatus(status(ancestor(theirs, "A"), ancestor(ours, "A"), ancestor(dedicated, "A")))},
 		"Change":  {reason: "It changes them", users: both, deed: patchStatus(status(ancestor(theirs, "A"), ancestor(ours, "B")))},
 		"Remove":  {reason: "It removes them", users: both, deed: patchStatus(status(ancestor(theirs, "A")))},
 		"Drop":    {reason: "It removes none of others", users: both, deed: patchStatus(status(ancestor(ours, "A"))), refuse: "only ancestors with its own controllerName"},
@@ -263,7 +263,7 @@ spec:
 			}
 		})
 	}
-	// What else a write of the status has is ignored.
+	// A write of the status changes nothing else.
 	sly := p.DeepCopyObject().(client.Object)
 	if err := r.as(extension).Status().Patch(t.Context(), sly, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":{"a":"b"}},"spec":{"validation":{"hostname":"evil.example.com"}}}`))); err != nil {
 		t.Fatal(err)

@@ -49,7 +49,7 @@ func backendTLS(t *testing.T, w *environment) {
 		if err := w.Gets(ctx, gateway, "secret.example.com", http.StatusServiceUnavailable); err != nil {
 			return err
 		}
-		return w.explained(ctx, "secret.example.com", "BackendTLSPolicy default/secret has a certificate that is not in a ConfigMap; put it into one, with the key ca.crt")
+		return w.explained(ctx, "secret.example.com", "BackendTLSPolicy default/secret has a certificate that is not in a ConfigMap, but in a Secret; put it into a ConfigMap, with the key ca.crt")
 	})
 }
 
