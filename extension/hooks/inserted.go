@@ -86,15 +86,19 @@ type routeSize struct{ action, rest int }
 
 // newRouteSize returns the size of a route, which no other goroutine may read meanwhile.
 func newRouteSize(r *routev3.Route) routeSize {
-	if r.GetRoute() == nil {
-		return routeSize{rest: proto.Size(r)}
+	action, metadata := r.Action, r.Metadata
+	defer func() { r.Action, r.Metadata = action, metadata }()
+	s := routeSize{}
+	if r.GetRoute() != nil {
+		s.action = proto.Size(r.GetRoute())
+		s.rest += tag + protowire.SizeBytes(s.action) - s.action
+		r.Action = nil
 	}
-	s := routeSize{action: proto.Size(r.GetRoute())}
-	// The action is measured once.
-	action := r.Action
-	r.Action = &routev3.Route_Route{}
-	s.rest = proto.Size(r) + protowire.SizeVarint(uint64(s.action)) - protowire.SizeVarint(0)
-	r.Action = action
+	if metadata != nil {
+		s.rest += tag + protowire.SizeBytes(metadataSize(metadata))
+		r.Metadata = nil
+	}
+	s.rest += proto.Size(r)
 	return s
 }
 

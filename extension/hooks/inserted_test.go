@@ -9,9 +9,11 @@ import (
 	"strings"
 	"testing"
 
+	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
@@ -94,10 +96,27 @@ func TestInserted(t *testing.T) {
 // TestRouteSize checks that a route's size is exact, and that measuring does not change the route.
 func TestRouteSize(t *testing.T) {
 	long := to(strings.Repeat("x", 300))
+	described := func(m *corev3.Metadata) *routev3.Route {
+		r := egRoute("a", prefix("/"), long)
+		r.Metadata = m
+		return r
+	}
+	values, err := structpb.NewStruct(map[string]any{
+		"text": strings.Repeat("x", 200), "empty": "", "number": 1.5, "bool": true, "null": nil,
+		"list": []any{"a", 1, []any{}, map[string]any{}}, "map": map[string]any{"a": map[string]any{"b": strings.Repeat("x", 20000)}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	values.Fields["none"] = &structpb.Value{}
 	cases := map[string]struct {
 		reason string
 		route  *routev3.Route
 	}{
+		"EG":       {reason: "Metadata of Envoy Gateway counts.", route: described(ofResource("HTTPRoute", "app", "section"))},
+		"Values":   {reason: "So do all kinds of values.", route: described(&corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{"a": values, "b": {}, "": {}}})},
+		"Typed":    {reason: "So does typed metadata.", route: described(&corev3.Metadata{FilterMetadata: map[string]*structpb.Struct{"a": values}, TypedFilterMetadata: map[string]*anypb.Any{"a": toAny(wrapperspb.String("b"))}})},
+		"Nothing":  {reason: "Empty metadata has a length.", route: described(&corev3.Metadata{})},
 		"Short":    {reason: "The length of a short action takes one byte.", route: egRoute("a", prefix("/"), to("b"))},
 		"Long":     {reason: "The length of a long action takes more.", route: egRoute("a", prefix("/"), long)},
 		"Empty":    {reason: "An empty action has a length.", route: &routev3.Route{Name: "a", Action: &routev3.Route_Route{Route: &routev3.RouteAction{}}}},
