@@ -351,7 +351,7 @@ func TestPolicySettingsShared(t *testing.T) {
 			redirect := egRoute("httproute/default/old/rule/0/match/0/www_example_com", prefix("/old"), nil)
 			redirect.Action = &routev3.Route_Redirect{Redirect: &routev3.RedirectAction{HostRedirect: "www.example.com"}}
 			redirect.Metadata = ofResource("HTTPRoute", "old", "")
-			in.Routes[0].VirtualHosts[0].Routes = append(routes, redirect)
+			in.Routes[0].VirtualHosts[0].Routes = slices.Concat(routes, []*routev3.Route{redirect})
 			out := translateTwice(t, c, in)
 			var got []string
 			names := map[string]string{}
