@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -91,11 +92,11 @@ func (f *tlsFixture) ancestors() []string {
 	}
 	var out []string
 	for _, a := range p.Status.Ancestors {
-		s := string(a.ControllerName) + " " + string(a.AncestorRef.Name)
+		words := []string{string(a.ControllerName), string(a.AncestorRef.Name)}
 		for _, c := range a.Conditions {
-			s += fmt.Sprintf(" %s=%s/%s@%d", c.Type, c.Status, c.Reason, c.ObservedGeneration)
+			words = append(words, fmt.Sprintf("%s=%s/%s@%d", c.Type, c.Status, c.Reason, c.ObservedGeneration))
 		}
-		out = append(out, s)
+		out = append(out, strings.Join(words, " "))
 	}
 	return out
 }
@@ -250,7 +251,7 @@ func TestTLSWriterConflict(t *testing.T) {
 	f := newTLSFixture(t, nil)
 	racing := interceptor.NewClient(f.kube.(client.WithWatch), interceptor.Funcs{
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
-			f.replace(ancestorBy(envoyGateway, "gw"))
+			f.replace(ancestorBy(envoyGateway, "gw")) //nolint:contextcheck // It has the context of the test.
 			return c.SubResource(sub).Patch(ctx, o, p, opts...)
 		},
 	})
