@@ -138,7 +138,7 @@ func Table() []Limit {
 		},
 		{
 			Name: "Authorities", What: "bytes of the certificates that a BackendTLSPolicy for one of our kinds trusts", Value: fmt.Sprintf("%d KiB", Authorities>>10),
-			Beyond: "requests are answered 503, and the target's problem says why",
+			Beyond: "requests are answered 503, and the policy's status says why",
 			Test:   "TestAuthorities", Package: "extension/parse",
 		},
 	}
