@@ -167,17 +167,21 @@ func (e *env) leave() {
 // dump logs the objects that a failed case left behind.
 func (e *env) dump() {
 	ctx := context.WithoutCancel(e.Context())
+	kinds := []string{v1alpha1.MachineSetKind}
 	for _, k := range kindCases() {
+		kinds = append(kinds, k.Kind)
+	}
+	for _, k := range kinds {
 		l := &unstructured.UnstructuredList{}
-		l.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind(k.Kind + "List"))
+		l.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind(k + "List"))
 		if err := shared.kube.List(ctx, l, client.InNamespace(e.namespace)); err != nil {
-			e.Logf("cannot list %s: %v", k.Kind, err)
+			e.Logf("cannot list %s: %v", k, err)
 			continue
 		}
 		for _, o := range l.Items {
 			o.SetManagedFields(nil)
 			b, _ := yaml.Marshal(o.Object)
-			e.Logf("%s:\n%s", k.Kind, b)
+			e.Logf("%s:\n%s", k, b)
 		}
 	}
 	evs := &corev1.EventList{}

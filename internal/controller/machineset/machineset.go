@@ -88,6 +88,7 @@ type pending struct {
 
 // Reconcile applies a MachineSet's Machines and pods, and writes its status.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	r.log.Debug("Reconciling", "request", req)
 	set := &v1alpha1.MachineSet{}
 	if err := r.kube.Get(ctx, req.NamespacedName, set); err != nil {
 		r.forget(req.NamespacedName)
