@@ -57,6 +57,7 @@ func NewRun(req *fnv1.RunFunctionRequest) *Run {
 // Response returns the response for Crossplane.
 func (r *Run) Response() *fnv1.RunFunctionResponse {
 	r.applyStatus()
+	r.pinVersion()
 	if r.circuitOpen() {
 		r.RequeueAfter(openInterval + time.Duration(len(r.req.GetObserved().GetResources()))*openIntervalForChild)
 	}
