@@ -16,6 +16,19 @@ const (
 	// bigReplicas is the number of replicas for each direction.
 	bigReplicas = 5
 
+	// fewServices and manyServices are created at once.
+	fewServices, manyServices = 60, 200
+
+	// settled is how long services are watched after the last has become ready.
+	settled = time.Minute
+
+	// goalWrites and goalMostWrites are how often a service may be written until it is ready: the
+	// median and the maximum.
+	goalWrites, goalMostWrites = 12, 14
+
+	// goalReady and goalReadyMany are how many seconds services may take until they are ready.
+	goalReady, goalReadyMany = 30, 100
+
 	// quiet is how long no function is called before the lab counts as idle.
 	quiet = time.Minute
 )
@@ -38,15 +51,19 @@ func (c *cli) functions(ctx context.Context, lab *sidebyside.Lab) ([]Result, err
 			return nil, err
 		}
 	}
+	rs, err := c.creations(ctx, ours)
+	if err != nil {
+		return rs, err
+	}
 	progress("functions: %d services", c.Services)
 	if err := ours.BigServices(ctx, c.Services); err != nil {
-		return nil, err
+		return rs, err
 	}
 	after, err := lab.Counters(ctx)
 	if err != nil {
-		return nil, err
+		return rs, err
 	}
-	rs := []Result{plain("functions.breaker_opens", after.Opens-before.Opens, "opens", 0)}
+	rs = append(rs, plain("functions.breaker_opens", after.Opens-before.Opens, "opens", 0))
 
 	progress("functions: waiting for rest, then %s of it", c.Idle)
 	if err := lab.Quiet(ctx, quiet); err != nil {
@@ -63,4 +80,33 @@ func (c *cli) functions(ctx context.Context, lab *sidebyside.Lab) ([]Result, err
 	}
 	ended, err := lab.Counters(ctx)
 	return append(rs, plain("functions.idle_calls", ended.Calls-began.Calls, "calls", 0)), errors.Wrap(err, "cannot count calls")
+}
+
+// creations measures what services that are created at once go through until they stay ready.
+func (c *cli) creations(ctx context.Context, ours *sidebyside.Ours) ([]Result, error) {
+	progress("functions: %d services at once", fewServices)
+	few, err := ours.CreateServices(ctx, "few", fewServices, settled)
+	if err != nil {
+		return nil, err
+	}
+	rs := []Result{
+		plain("functions.ready_flips_at_60", float64(few.Flips), "flips", 0),
+		plain("functions.writes_per_service_p50", float64(few.Writes[len(few.Writes)/2]), "writes", goalWrites),
+		plain("functions.writes_per_service_max", float64(few.Writes[len(few.Writes)-1]), "writes", goalMostWrites),
+		plain("functions.ready_p99_at_60_s", percentile(few.Took, 99).Seconds(), "s", goalReady),
+	}
+	if err := ours.DeleteServices(ctx, "few"); err != nil {
+		return rs, err
+	}
+	progress("functions: %d services at once", manyServices)
+	many, err := ours.CreateServices(ctx, "many", manyServices, settled)
+	if err != nil {
+		return rs, err
+	}
+	rs = append(rs,
+		plain("functions.ready_flips_at_200", float64(many.Flips), "flips", 0),
+		plain("functions.writes_per_service_at_200_max", float64(many.Writes[len(many.Writes)-1]), "writes", goalMostWrites),
+		plain("functions.ready_p99_at_200_s", percentile(many.Took, 99).Seconds(), "s", goalReadyMany),
+	)
+	return rs, ours.DeleteServices(ctx, "many")
 }

@@ -46,14 +46,14 @@ spec:
 }
 
 // hosted returns a TailscaleServices that the proxies of a name host. Its label app has their name.
-func hosted(name, proxies string) string {
+func hosted(name, proxies string, labels ...string) string {
 	return fmt.Sprintf(`---
 apiVersion: gateway.tailscale.com/v1alpha1
 kind: TailscaleServices
 metadata:
   name: %[1]s
   namespace: %[2]s
-  labels: {app: %[3]s}
+  labels: {%[4]s}
 spec:
   selector:
     matchLabels: {app: %[3]s}
@@ -63,5 +63,5 @@ spec:
   backends:
   - name: web
     port: 80
-`, name, Namespace, proxies)
+`, name, Namespace, proxies, strings.Join(append([]string{"app: " + proxies}, labels...), ", "))
 }

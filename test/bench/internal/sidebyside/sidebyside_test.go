@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
 )
 
 func TestExports(t *testing.T) {
@@ -115,5 +117,34 @@ function_run_function_request_total{function_name="x",grpc_target="dns:///x:9443
 	}
 	if diff := cmp.Diff(Counters{Opens: 3, Calls: 15}, got); diff != "" {
 		t.Errorf("Each counter is summed over its labels: -want, +got:\n%s", diff)
+	}
+}
+
+func TestCreation(t *testing.T) {
+	at := func(s int) time.Time { return time.Unix(int64(s), 0) }
+	event := func(kind watch.EventType, name, ready string) watch.Event {
+		return watch.Event{Type: kind, Object: &unstructured.Unstructured{Object: map[string]any{
+			"metadata": map[string]any{"name": name},
+			"status":   map[string]any{"conditions": []any{map[string]any{"type": "Synced", "status": "True"}, map[string]any{"type": "Ready", "status": ready}}},
+		}}}
+	}
+	c := creation{}
+	for i, e := range []watch.Event{
+		event(watch.Added, "a", "Unknown"), event(watch.Added, "b", "False"), event(watch.Modified, "a", "True"),
+		event(watch.Modified, "a", "False"), event(watch.Modified, "a", "True"), event(watch.Modified, "b", "True"), event(watch.Modified, "b", "True"),
+	} {
+		if err := c.see(e, at(i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := Creation{Flips: 1, Writes: []int{3, 4}, Took: []time.Duration{4 * time.Second, 4 * time.Second}}
+	if diff := cmp.Diff(want, c.result()); diff != "" {
+		t.Errorf("result(): -want, +got:\n%s", diff)
+	}
+	if c.settled(2, at(14), 10*time.Second) || !c.settled(2, at(15), 10*time.Second) || c.settled(3, at(99), time.Second) {
+		t.Error("settled(...): want it 10 seconds after the last object became ready, and not while one is missing")
+	}
+	if err := c.see(event(watch.Deleted, "a", "True"), at(9)); err == nil {
+		t.Error("see(...): want an error for a deletion")
 	}
 }
