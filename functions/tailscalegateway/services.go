@@ -409,6 +409,7 @@ func (gp *gatewayPlan) composeService(v *service) *gatewayv1alpha1.TailscaleServ
 			Routes:      gp.recordedRoutes(v),
 
 			AdoptionPolicy: vip.AdoptionPolicy,
+			DeletionPolicy: vip.DeletionPolicy,
 		},
 		Backends: v.backends,
 		Sharing:  cmp.Or(vip.Sharing, gatewayv1alpha1.SharingExclusive),

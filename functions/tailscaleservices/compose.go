@@ -134,6 +134,7 @@ func (s *service) composeVIPService() *tailnetv1alpha1.VIPService {
 				HostTags:    s.hostTags(),
 
 				AdoptionPolicy: tailnetv1alpha1.AdoptionPolicy(t.AdoptionPolicy),
+				DeletionPolicy: tailnetv1alpha1.VIPServiceDeletionPolicy(t.DeletionPolicy),
 			},
 		},
 	}

@@ -36,7 +36,7 @@ func TestPinVersion(t *testing.T) {
 			want:     &fnv1.Resource{Resource: pinned},
 		},
 		"Metadata": {
-			reason:   "What an earlier function of the pipeline returned stays.",
+			reason:   "Fields of an earlier function of the pipeline stay.",
 			observed: map[string]*fnv1.Resource{"c": child("ConfigMap")},
 			desired:  &fnv1.State{Composite: &fnv1.Resource{Resource: resource.MustStructJSON(`{"metadata": {"labels": {"a": "b"}}, "status": {"x": "y"}}`)}},
 			want: &fnv1.Resource{Resource: resource.MustStructJSON(`{

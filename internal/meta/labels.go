@@ -94,6 +94,13 @@ const SecretACMEAccount = "tailscale-gateway-acme-account"
 // CLUSTER-ID/NAMESPACE/NAME of the VIPService.
 const AnnotationOwner = "gateway.tailscale.com/owner"
 
+// AnnotationDeletionPolicy is on a Tailscale Service that stays when its VIPService is deleted. Its
+// value is RetainPolicy. It informs people and the search for orphans; the VIPService decides.
+const AnnotationDeletionPolicy = "gateway.tailscale.com/deletion-policy"
+
+// RetainPolicy is the value of AnnotationDeletionPolicy.
+const RetainPolicy = "Retain"
+
 // AnnotationNodeID is on a Machine: the node ID of its device, as the provider found it. Proxy
 // pods cannot write it, unlike the status.
 const AnnotationNodeID = "gateway.tailscale.com/node-id"

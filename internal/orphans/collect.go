@@ -69,6 +69,9 @@ func (c *collector) services() []Item {
 		}
 		if ok {
 			i.Name = s.Name
+			if s.Annotations[meta.AnnotationDeletionPolicy] == meta.RetainPolicy {
+				i.Kept = "its deletionPolicy is Retain; delete it by the admin console or the API"
+			}
 			i.Online = i.Online || len(c.Online[s.Name]) > 0
 			out = append(out, i)
 		}

@@ -117,6 +117,13 @@ func TestOf(t *testing.T) {
 				{KindService, VerdictOther, "svc:theirs2", "VIPService ns/living", keptOther},
 			},
 		},
+		"Retained": {
+			reason: "A service whose object retained it is listed, and stays.",
+			facts: Facts{View: view([]tailscale.Service{{Name: "svc:kept", Annotations: map[string]string{
+				meta.AnnotationOwner: "me/ns/gone", meta.AnnotationDeletionPolicy: meta.RetainPolicy,
+			}}})},
+			want: []line{{KindService, VerdictOrphan, "svc:kept", "VIPService ns/gone", "its deletionPolicy is Retain; delete it by the admin console or the API"}},
+		},
 		"PrefixOfAnID": {
 			reason: "A cluster ID that begins with this one, or has it as its first segment, is another cluster's.",
 			facts:  Facts{View: view([]tailscale.Service{owned("svc:a", "me2/ns/a"), owned("svc:b", "me/x/ns/b")})},

@@ -143,6 +143,9 @@ func Detach(v View, self Self, want Want, since time.Time) ([]Action, error) {
 		return nil, nil //nolint:nilerr // See above.
 	}
 	if len(alive(members)) == 0 && refs.Others(self.Cluster) == 0 {
+		if want.Retain {
+			return nil, nil
+		}
 		return []Action{{Op: OpDeleteShared, Name: service}}, nil
 	}
 	if refs.has(self.Cluster) || len(alive(members)) == 0 {

@@ -331,6 +331,7 @@ func TestDetach(t *testing.T) {
 		reason string
 		v      View
 		since  time.Time
+		retain bool
 		want   Op
 	}{
 		"Begin":      {reason: "The cluster's record is deleted first.", v: settled(t), since: waited, want: OpDeleteRecord},
@@ -343,10 +344,14 @@ func TestDetach(t *testing.T) {
 		"Foreign":    {reason: "A service of another writer is not deleted.", v: view([]tailscale.Service{{Name: modelService}}), since: waited},
 		"CoOwned":    {reason: "A service that Tailscale's operator also owns is not deleted.", v: owned(`{"ownerRefs":[{"operatorID":"n1"},{"operatorID":"a"}]}`), since: waited, want: OpRelease},
 		"LastOwner":  {reason: "This cluster's own reference does not prevent the deletion.", v: owned(`{"ownerRefs":[{"operatorID":"a"}]}`), since: waited, want: OpDeleteShared},
+
+		"Retained":        {reason: "The service stays, with the annotations by which a cluster finds it again.", v: alone, since: waited, retain: true},
+		"RetainedRecord":  {reason: "The cluster's record does not stay: it would be a member for ever.", v: settled(t), since: waited, retain: true, want: OpDeleteRecord},
+		"RetainedCoOwned": {reason: "Tailscale's operator gets a service that it also owns.", v: owned(`{"ownerRefs":[{"operatorID":"n1"},{"operatorID":"a"}]}`), since: waited, retain: true, want: OpRelease},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			actions, err := Detach(tc.v, me, Want{Service: modelService}, tc.since)
+			actions, err := Detach(tc.v, me, Want{Service: modelService, Retain: tc.retain}, tc.since)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -59,6 +59,9 @@ type Want struct {
 	// Adopt permits to take over services that do not belong to this cluster.
 	Adopt bool
 
+	// Retain keeps the shared service when this cluster is the last one to leave it.
+	Retain bool
+
 	// The following fields are written to the record only.
 	Tailnet string
 	Domain  string
@@ -216,7 +219,16 @@ func takeOver(s *tailscale.Service, want Want) error {
 	if !sameSet(s.Tags, want.Tags) {
 		s.Tags = listed(want.Tags)
 	}
+	SetRetain(s.Annotations, want.Retain)
 	return SetAnnotations(s.Annotations, want.Annotations)
+}
+
+// SetRetain sets or removes the annotation of a service that stays when its object is deleted.
+func SetRetain(annotations map[string]string, retain bool) {
+	delete(annotations, meta.AnnotationDeletionPolicy)
+	if retain {
+		annotations[meta.AnnotationDeletionPolicy] = meta.RetainPolicy
+	}
 }
 
 // SetAnnotations sets annotations, and removes those that it set before and that are no longer

@@ -114,6 +114,12 @@ type GatewayVIPService struct {
 	// +optional
 	AdoptionPolicy AdoptionPolicy `json:"adoptionPolicy,omitempty"`
 
+	// DeletionPolicy decides what happens to the services when their routes or this object are
+	// deleted. Delete deletes them, unless other clusters share them. Retain keeps them with their
+	// names and addresses. Absent means Delete.
+	// +optional
+	DeletionPolicy VIPServiceDeletionPolicy `json:"deletionPolicy,omitempty"`
+
 	// Sharing is Exclusive for services that belong to this cluster alone, or Shared for
 	// services that several clusters define together under the same names.
 	// +kubebuilder:default=Exclusive

@@ -110,7 +110,24 @@ type VIPServiceTemplate struct {
 	// Refuse.
 	// +optional
 	AdoptionPolicy AdoptionPolicy `json:"adoptionPolicy,omitempty"`
+
+	// DeletionPolicy decides what happens to the Tailscale Service when this object is deleted.
+	// Delete deletes it, unless other clusters share it. Retain keeps it with its name and
+	// addresses, without hosts: the same object of the same cluster ID gets it back, and another
+	// one takes it over with adoptionPolicy Adopt. Absent means Delete.
+	// +optional
+	DeletionPolicy VIPServiceDeletionPolicy `json:"deletionPolicy,omitempty"`
 }
+
+// A VIPServiceDeletionPolicy decides what happens to a Tailscale Service when its object is deleted.
+// +kubebuilder:validation:Enum=Delete;Retain
+type VIPServiceDeletionPolicy string
+
+// Deletion policies of Tailscale Services.
+const (
+	VIPServiceDelete VIPServiceDeletionPolicy = "Delete"
+	VIPServiceRetain VIPServiceDeletionPolicy = "Retain"
+)
 
 // An AdoptionPolicy decides about an existing service that the object did not create.
 // +kubebuilder:validation:Enum=Refuse;Adopt

@@ -32,6 +32,16 @@ const (
 	AdoptionPolicyAdopt  AdoptionPolicy = "Adopt"
 )
 
+// A VIPServiceDeletionPolicy decides what happens to a service when its object is deleted.
+// +kubebuilder:validation:Enum=Delete;Retain
+type VIPServiceDeletionPolicy string
+
+// Deletion policies of services.
+const (
+	VIPServiceDelete VIPServiceDeletionPolicy = "Delete"
+	VIPServiceRetain VIPServiceDeletionPolicy = "Retain"
+)
+
 // Sharing decides whether several clusters may define one service.
 // +kubebuilder:validation:Enum=Exclusive;Shared
 type Sharing string
@@ -130,6 +140,14 @@ type VIPServiceParameters struct {
 	// +kubebuilder:default=Refuse
 	// +optional
 	AdoptionPolicy AdoptionPolicy `json:"adoptionPolicy,omitempty"`
+
+	// DeletionPolicy decides what happens to the service when this object is deleted. Delete
+	// deletes it, unless other clusters share it. Retain keeps the service with its name and
+	// addresses, without hosts: an object of the same cluster ID, namespace and name gets it
+	// back, and another one takes it over with adoptionPolicy Adopt.
+	// +kubebuilder:default=Delete
+	// +optional
+	DeletionPolicy VIPServiceDeletionPolicy `json:"deletionPolicy,omitempty"`
 }
 
 // A ServiceHost is a device that offers to host a service.

@@ -43,6 +43,7 @@ func desired(mg *v1alpha1.VIPService, current *tailscale.Service, owner, cluster
 		return want, err
 	}
 	want.Annotations[meta.AnnotationOwner] = owner
+	registry.SetRetain(want.Annotations, retains(mg))
 	return want, registry.JoinOwners(want.Annotations, clusterID)
 }
 

@@ -215,6 +215,7 @@ func (e *sharing) want(ctx context.Context, mg *v1alpha1.VIPService, v registry.
 		RecordTags:   tailscale.Sorted(p.RecordTags),
 		RecordPorts:  tailscale.Sorted(p.RecordPorts),
 		Adopt:        adopt,
+		Retain:       retains(mg),
 		Tailnet:      e.tailnet,
 		Domain:       domain,
 		Routes:       p.Routes,
@@ -315,7 +316,7 @@ func (e *sharing) observeDetaching(ctx context.Context, mg *v1alpha1.VIPService)
 func (e *sharing) leaving(ctx context.Context, mg *v1alpha1.VIPService) (registry.Want, error) {
 	name := string(mg.Spec.ForProvider.Name)
 	seen, err := e.madeAddresses(ctx, name)
-	return registry.Want{Service: name, Seen: seen}, err
+	return registry.Want{Service: name, Seen: seen, Retain: retains(mg)}, err
 }
 
 // Delete executes the next step of leaving the service.

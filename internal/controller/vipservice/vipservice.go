@@ -113,6 +113,11 @@ func observeOnly(mg *v1alpha1.VIPService) bool {
 	return managed.NewManagementPoliciesResolver(true, mg.GetManagementPolicies()).ShouldOnlyObserve()
 }
 
+// retains reports whether the service stays when the object is deleted.
+func retains(mg *v1alpha1.VIPService) bool {
+	return mg.Spec.ForProvider.DeletionPolicy == v1alpha1.VIPServiceRetain
+}
+
 // external manages a service that belongs to this cluster alone.
 type external struct {
 	connection // Without an API client if there is nothing to clean up.
@@ -206,6 +211,13 @@ func (e *external) observeDeleted(ctx context.Context, mg *v1alpha1.VIPService) 
 		if exists, err = e.lostAnnotations(ctx, s); err != nil {
 			return managed.ExternalObservation{}, err
 		}
+	}
+	if exists && retains(mg) {
+		left, err := registry.Left(s, e.clusterID)
+		if err != nil {
+			return managed.ExternalObservation{}, err
+		}
+		exists = !left
 	}
 	if !exists {
 		e.hosts.forget(mg.GetUID())
@@ -308,7 +320,8 @@ func (e *external) put(ctx context.Context, mg *v1alpha1.VIPService) error {
 }
 
 // Delete deletes the service, if it still belongs to the object. A service that also has owners
-// according to Tailscale's operator is left to them.
+// according to Tailscale's operator is left to them. One that the object retains has none left, see
+// observeDeleted.
 func (e *external) Delete(ctx context.Context, mg *v1alpha1.VIPService) (managed.ExternalDelete, error) {
 	mg.SetConditions(xpv2.Deleting())
 	_, err := registry.Remove(ctx, e.api, e.self(mg), string(mg.Spec.ForProvider.Name), func(s *tailscale.Service) (bool, error) { return e.lostAnnotations(ctx, s) })
