@@ -264,9 +264,13 @@ const (
 	// ReasonTailnetLocked means that the tailnet lock does not trust the device.
 	ReasonTailnetLocked xpv2.ConditionReason = "TailnetLocked"
 
-	// ReasonTailnetChanged means that a provider config now leads to another tailnet than that
-	// of the device.
+	// ReasonTailnetChanged means that a provider config now leads to another tailnet than that in
+	// which the object is managed.
 	ReasonTailnetChanged xpv2.ConditionReason = "TailnetChanged"
+
+	// ReasonTailnetUnknown means that the credential of a provider config changed, and that nothing
+	// shows whether it leads to the tailnet in which the object is managed.
+	ReasonTailnetUnknown xpv2.ConditionReason = "TailnetUnknown"
 
 	// ReasonOtherCluster means that a Machine of a backup belongs to a cluster with another ID.
 	ReasonOtherCluster xpv2.ConditionReason = "OtherCluster"

@@ -109,6 +109,18 @@ const AnnotationNodeID = "gateway.tailscale.com/node-id"
 // provider found the device. In a backup it shows which cluster the Machine comes from.
 const AnnotationClusterID = "gateway.tailscale.com/cluster-id"
 
+// Annotations on a managed resource, or on a provider config for all of its resources. They say what
+// to do with resources that are recorded in another tailnet than that of the config. The value is a
+// name of the config's tailnet, as the condition says it, so that it permits no later change.
+const (
+	// AnnotationSameTailnet says that it is the tailnet that is recorded.
+	AnnotationSameTailnet = "gateway.tailscale.com/same-tailnet"
+
+	// AnnotationMoveToTailnet says that it is another tailnet: what the resource made stays where it
+	// is, and the resource is managed anew.
+	AnnotationMoveToTailnet = "gateway.tailscale.com/move-to-tailnet"
+)
+
 // AnnotationRestart is on the config Secret of a Machine: when the provider last asked the pod's
 // agent to have the tailscale container restarted.
 const AnnotationRestart = "gateway.tailscale.com/restart"

@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// tailnetID and organizationID are made up: the one tailnet has them always.
+// defaultTailnetID and organizationID are made up.
 const (
-	tailnetID      = "TSimTest11CNTRL"
-	organizationID = "oSimTest11CNTRL"
+	defaultTailnetID = "TSimTest11CNTRL"
+	organizationID   = "oSimTest11CNTRL"
 )
 
 // An apiTailnet is a tailnet of the organization that was created by API. It is only an entry: the
@@ -36,7 +36,7 @@ func (t apiTailnet) view() map[string]any {
 // those that were created by API, unless the credential is the organization's.
 func (c *call) listTailnets() {
 	out := []any{map[string]any{
-		"id": tailnetID, "displayName": c.s.opts.Tailnet, "orgId": organizationID,
+		"id": c.s.opts.TailnetID, "displayName": c.s.opts.Tailnet, "orgId": organizationID,
 		"dnsName": c.s.opts.Domain, "createdAt": "2026-01-01T00:00:00Z",
 	}}
 	for _, t := range c.s.st.Tailnets {
@@ -92,7 +92,7 @@ func (c *call) users() []map[string]any {
 		}
 	}
 	return []map[string]any{{
-		"id": ownerID, "displayName": p.DisplayName, "loginName": p.LoginName, "profilePicUrl": "", "tailnetId": tailnetID,
+		"id": ownerID, "displayName": p.DisplayName, "loginName": p.LoginName, "profilePicUrl": "", "tailnetId": c.s.opts.TailnetID,
 		"created": "2026-01-01T00:00:00Z", "type": "member", "role": "owner", "status": "active",
 		"deviceCount": devices, "lastSeen": "2026-01-01T00:00:00Z", "currentlyConnected": online,
 	}}

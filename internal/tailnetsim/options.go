@@ -67,6 +67,8 @@ type Options struct {
 	// Tailnet is the organisation's name, valid in API paths beside "-" and
 	// Domain. Default example.com.
 	Tailnet string
+	// TailnetID is the tailnet's ID. Default TSimTest11CNTRL.
+	TailnetID string
 	// Clients are the OAuth clients that may ask for tokens.
 	Clients []OAuthClient
 	// WorkloadIdentities may exchange tokens of other issuers.
@@ -105,6 +107,9 @@ func (o *Options) setDefaults() {
 	}
 	if o.Tailnet == "" {
 		o.Tailnet = "example.com"
+	}
+	if o.TailnetID == "" {
+		o.TailnetID = defaultTailnetID
 	}
 	if o.Policy == "" {
 		o.Policy = DefaultPolicy

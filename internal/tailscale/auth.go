@@ -35,6 +35,9 @@ type login struct {
 
 	// keyID is the ID of an API access token.
 	keyID string
+
+	// name of the credential, which is not secret. See Identity.
+	name string
 }
 
 // newLogin returns the login of a config. The config's fields decide which kind of credential it
@@ -51,7 +54,7 @@ func newLogin(base *url.URL, cfg Config, o Options) (*login, error) {
 		userAgent: version.UserAgent(),
 		silence:   maxSilence,
 	}
-	l := &login{limited: limited}
+	l := &login{limited: limited, name: nameOf(cfg)}
 	auth := &authTransport{base: limited, clock: o.clock(), asking: make(chan struct{}, 1), scopes: &l.scopes}
 	switch {
 	case cfg.APIKey != "":

@@ -7,7 +7,6 @@ import (
 	"context"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -192,17 +191,5 @@ func dateOf(h http.Header) time.Time {
 // tailnet's own devices, and returns an empty string while there are none.
 func (c *Client) Domain(ctx context.Context) (string, error) {
 	ds, err := c.Devices(ctx, Cached)
-	if err != nil {
-		return "", err
-	}
-	for _, d := range ds {
-		// Devices that are shared from other tailnets have those tailnets' domains.
-		if d.IsExternal {
-			continue
-		}
-		if _, domain, ok := strings.Cut(strings.TrimSuffix(d.Name, "."), "."); ok {
-			return domain, nil
-		}
-	}
-	return "", nil
+	return domainOf(ds), err
 }

@@ -129,6 +129,13 @@ func (l *list[T]) get(ctx context.Context, maxAge time.Duration) ([]T, time.Time
 	}
 }
 
+// known returns the items of the last list, of any age, without a call. Callers must not modify them.
+func (l *list[T]) known() []T {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.current.items
+}
+
 func (l *list[T]) reload(ctx context.Context, generation, number int, asked time.Time) (page[T], error) {
 	l.mu.Lock()
 	l.loading++

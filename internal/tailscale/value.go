@@ -57,6 +57,7 @@ type tailnetValues struct {
 	configuration *value[dnsConfiguration]
 	contacts      *value[Contacts]
 	tailnets      *value[[]orgTailnet]
+	domain        *value[string] // See Client.Identity.
 	policy        *value[PolicyFile]
 	expires       *value[time.Time] // The expiry of the credential.
 
@@ -72,6 +73,7 @@ func newTailnetValues(c *Client, now clock.PassiveClock) *tailnetValues {
 		configuration: newValue(now, c.loadConfiguration),
 		contacts:      newValue(now, c.loadContacts),
 		tailnets:      newValue(now, c.loadTailnets),
+		domain:        newValue(now, c.Domain),
 		policy:        newValue(now, c.loadPolicy),
 		expires:       newValue(now, c.loadExpires),
 		policyEdits:   make(chan struct{}, 1),

@@ -201,7 +201,7 @@ func TestConnect(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			c := NewConnector(kube, tailscale.NewPool(tailscale.Options{Rate: 1, Burst: 1, Metrics: tailscale.NewMetrics()}), record, tailscale.Hosts{"localhost:80"})
+			c := NewConnector(kube, tailscale.NewPool(tailscale.Options{Rate: 1000, Burst: 1000, Metrics: tailscale.NewMetrics(), Transport: tailnets{}}), record, tailscale.Hosts{"localhost:80"})
 			got, err := c.Connect(t.Context(), mg)
 			var never *NeverAllowedError
 			if errors.As(err, &never) != tc.never {
@@ -258,7 +258,7 @@ func TestRotation(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			kube := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(withCredentials(objects(tc.old), tc.cr)...).Build()
-			c := NewConnector(kube, tailscale.NewPool(tailscale.Options{Rate: 1, Burst: 1, Metrics: tailscale.NewMetrics()}), permits.New(kube, "system"), tailscale.Hosts{"localhost:80"})
+			c := NewConnector(kube, tailscale.NewPool(tailscale.Options{Rate: 1000, Burst: 1000, Metrics: tailscale.NewMetrics(), Transport: tailnets{"old": {domain: "a.ts.net"}, "new": {domain: "a.ts.net"}}}), permits.New(kube, "system"), tailscale.Hosts{"localhost:80"})
 			mg := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: "m", UID: "m"}}
 			mg.SetGroupVersionKind(v1alpha1.MachineGroupVersionKind)
 			mg.SetProviderConfigReference(&xpv2.ProviderConfigReference{Kind: v1alpha1.ClusterProviderConfigKind, Name: "home"})
@@ -321,7 +321,7 @@ func checkMarks(t *testing.T, kube client.Client, reason string, protected bool,
 func TestTrackInTerminatingNamespace(t *testing.T) {
 	data := map[string][]byte{meta.SecretKeyClientID: []byte("id"), meta.SecretKeyClientSecret: []byte("hush")}
 	kube := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(objects(data)...).Build()
-	c := NewConnector(kube, tailscale.NewPool(tailscale.Options{Rate: 1, Burst: 1, Metrics: tailscale.NewMetrics()}), permits.New(kube, "system"), tailscale.Hosts{"localhost:80"})
+	c := NewConnector(kube, tailscale.NewPool(tailscale.Options{Rate: 1000, Burst: 1000, Metrics: tailscale.NewMetrics(), Transport: tailnets{}}), permits.New(kube, "system"), tailscale.Hosts{"localhost:80"})
 	c.usage = resource.ModernTrackerFn(func(context.Context, resource.ModernManaged) error {
 		return errors.Wrap(terminating(), "cannot apply usage")
 	})
@@ -391,7 +391,7 @@ func TestHosts(t *testing.T) {
 				now := metav1.Now()
 				mg.DeletionTimestamp = &now
 			}
-			pool := tailscale.NewPool(tailscale.Options{Rate: 1, Burst: 1, Metrics: tailscale.NewMetrics()})
+			pool := tailscale.NewPool(tailscale.Options{Rate: 1000, Burst: 1000, Metrics: tailscale.NewMetrics(), Transport: tailnets{}})
 			_, err := NewConnector(kube, pool, record, hosts).Connect(t.Context(), mg)
 			if tc.field == "" {
 				if err != nil {

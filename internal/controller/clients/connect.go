@@ -82,6 +82,9 @@ type Connector struct {
 
 	// facts is the argument of Recording. Nil means that there are none.
 	facts Facts
+
+	// residence is the argument of Residing.
+	residence Residence
 }
 
 // Facts returns what a managed resource has in its tailnet according to its annotations, and, unless
@@ -148,6 +151,9 @@ func (c *Connector) connection(ctx context.Context, mg resource.ModernManaged) (
 	if err != nil {
 		return nil, err
 	}
+	if err := c.reside(ctx, pc, mg, conn.Client); err != nil {
+		return nil, err
+	}
 	if _, machine := mg.(*v1alpha1.Machine); machine && !deleted {
 		s, err := c.signer(ctx, pc)
 		if err != nil {
@@ -206,6 +212,8 @@ type config struct {
 	name      string
 	uid       types.UID
 	spec      v1alpha1.ProviderConfigSpec
+
+	annotations map[string]string
 }
 
 // ConfigName returns the name of a provider config for messages, metrics and the pool of clients.
@@ -240,13 +248,13 @@ func (c *Connector) named(ctx context.Context, namespace string, ref xpv2.Provid
 		if err := c.kube.Get(ctx, types.NamespacedName{Name: ref.Name}, pc); err != nil {
 			return config{}, errors.Wrapf(err, "cannot get ClusterProviderConfig %q", ref.Name)
 		}
-		return config{kind: ref.Kind, name: ref.Name, uid: pc.GetUID(), spec: pc.Spec}, nil
+		return config{kind: ref.Kind, name: ref.Name, uid: pc.GetUID(), spec: pc.Spec, annotations: pc.GetAnnotations()}, nil
 	case v1alpha1.ProviderConfigKind:
 		pc := &v1alpha1.ProviderConfig{}
 		if err := c.kube.Get(ctx, types.NamespacedName{Namespace: namespace, Name: ref.Name}, pc); err != nil {
 			return config{}, errors.Wrapf(err, "cannot get ProviderConfig %q", ref.Name)
 		}
-		return config{kind: ref.Kind, namespace: pc.GetNamespace(), name: ref.Name, uid: pc.GetUID(), spec: pc.Spec}, nil
+		return config{kind: ref.Kind, namespace: pc.GetNamespace(), name: ref.Name, uid: pc.GetUID(), spec: pc.Spec, annotations: pc.GetAnnotations()}, nil
 	}
 	return config{}, errors.Errorf("spec.providerConfigRef.kind must be ClusterProviderConfig or ProviderConfig, not %q", ref.Kind)
 }

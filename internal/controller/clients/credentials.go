@@ -46,7 +46,8 @@ func (e *CredentialsError) Error() string { return e.Message }
 // shows reports whether the error belongs in the Ready condition of a resource. A resource that
 // works keeps its condition while its Secret is replaced.
 func (e *CredentialsError) shows(mg resource.Managed) bool {
-	refused := []xpv2.ConditionReason{meta.ReasonNamespaceNotAllowed, meta.ReasonInvalidSelector, meta.ReasonNotGranted, meta.ReasonHostNotAllowed}
+	refused := []xpv2.ConditionReason{meta.ReasonNamespaceNotAllowed, meta.ReasonInvalidSelector, meta.ReasonNotGranted, meta.ReasonHostNotAllowed,
+		meta.ReasonTailnetChanged, meta.ReasonTailnetUnknown}
 	return slices.Contains(refused, e.Reason) || mg.GetCondition(xpv2.TypeReady).Status != corev1.ConditionTrue
 }
 

@@ -40,6 +40,7 @@ func Kind(_ setup.Options) kinds.Kind[*v1alpha1.Device] {
 		Prepare: func(mgr ctrl.Manager) error {
 			return errors.Wrap(mgr.GetFieldIndexer().IndexField(context.Background(), &v1alpha1.Device{}, indexNodeID, byNodeID), "cannot index Devices by node ID")
 		},
+		Records:      []string{annotationAttributes, annotationRoutes},
 		Untouched:    leavesDevice,
 		Poll:         poll,
 		ExternalName: externalName,

@@ -25,6 +25,7 @@ func Kind(_ setup.Options) kinds.Kind[*v1alpha1.DNS] {
 			return &external{api: c.Client, kube: env.Kube, live: env.Live, events: env.Record}, nil
 		},
 		Untouched: func(mg *v1alpha1.DNS) bool { return !annotationRecord.Exists(mg) },
+		Records:   []string{string(annotationRecord)},
 		Facts:     facts,
 		Claims:    &v1alpha1.DNS{},
 	}

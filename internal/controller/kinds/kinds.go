@@ -85,6 +85,14 @@ type Kind[T resource.ModernManaged] struct {
 	// that grants do not limit decide what a deletion removes. It may be nil.
 	Facts func(mg T) ([]string, error)
 
+	// Records are the annotations in which an object records what it made in its tailnet, other than
+	// names that no other tailnet has. They are removed from an object that moves to another tailnet.
+	Records []string
+
+	// Joined returns the DNS name of the tailnet of an object whose tailnet the provider has not
+	// recorded, as far as the object shows it. See clients.Residence. It may be nil.
+	Joined func(ctx context.Context, env Env, mg T) (string, error)
+
 	// Poll returns when an object is observed again. The default is the poll interval. Polls are
 	// spread in either case.
 	Poll managed.PollIntervalHook
@@ -114,7 +122,7 @@ func (k Kind[T]) Setup(mgr ctrl.Manager, o setup.Options) error {
 	}
 	name := k.GroupVersionKind.Kind
 	env := Env{Kube: mgr.GetClient(), Live: mgr.GetAPIReader(), Record: sanitizingRecorder{o.Recorder(mgr, name)}}
-	connect := clients.NewConnector(mgr.GetClient(), o.Pool, o.Permits, o.AllowedHosts).Recording(k.facts()).Connect
+	connect := clients.NewConnector(mgr.GetClient(), o.Pool, o.Permits, o.AllowedHosts).Recording(k.facts()).Residing(k.residence(env)).Connect
 	var c managed.TypedExternalConnector[T] = &connector[T]{kind: k, env: env, connect: connect}
 	if k.Connector != nil {
 		c = k.Connector(env, connect)
@@ -186,6 +194,29 @@ func (k Kind[T]) facts() clients.Facts {
 		}
 		return k.Facts(o)
 	}
+}
+
+// residence returns how objects of the kind are bound to their tailnet.
+func (k Kind[T]) residence(env Env) clients.Residence {
+	out := clients.Residence{Events: env.Record}
+	if k.Joined != nil {
+		out.Joined = func(ctx context.Context, mg resource.ModernManaged) (string, error) {
+			o, ok := mg.(T)
+			if !ok {
+				return "", errors.Errorf("cannot read a %T as a %s", mg, k.GroupVersionKind.Kind)
+			}
+			return k.Joined(ctx, env, o)
+		}
+	}
+	out.Forget = func(ctx context.Context, mg resource.ModernManaged) error {
+		for _, a := range k.Records {
+			if err := Annotate(ctx, env.Kube, mg, a, ""); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return out
 }
 
 func (k Kind[T]) remaining(mg T) string {

@@ -63,14 +63,6 @@ func (e *external) Delete(ctx context.Context, mg *v1alpha1.Machine) (managed.Ex
 	if err != nil {
 		return managed.ExternalDelete{}, err
 	}
-	why, err := e.elsewhere(ctx, mg, r, s.config)
-	if err != nil {
-		return managed.ExternalDelete{}, err
-	}
-	if why != "" {
-		mg.SetConditions(tailnetChanged(why))
-		return managed.ExternalDelete{}, errors.New(why)
-	}
 	if r, err = e.adoptHint(ctx, mg, r, s.config); err != nil {
 		return managed.ExternalDelete{}, err
 	}

@@ -4,6 +4,7 @@
 package machine
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"strings"
@@ -36,7 +37,7 @@ type simWorld struct {
 	t    *testing.T
 	kube client.Client
 	sim  *simtest.Running
-	api  *tailscale.Client
+	api  api
 	mg   *v1alpha1.Machine
 	now  time.Time
 
@@ -65,15 +66,22 @@ func newSimWorld(t *testing.T) *simWorld {
 	w := &simWorld{t: t, sim: simtest.StartAPI(t), now: time.Now().AddDate(0, -1, 0)}
 	w.mg = machine(func(m *v1alpha1.Machine) { m.CreationTimestamp = metav1.NewTime(w.now) })
 	w.kube = fake.NewClientBuilder().WithScheme(s).WithObjects(w.mg.DeepCopy()).Build()
-	api, err := tailscale.NewClient(
+	c, err := tailscale.NewClient(
 		tailscale.Config{URL: w.sim.URL, ClientID: simtest.ClientID, ClientSecret: simtest.ClientSecret},
 		tailscale.Options{Rate: 1000, Burst: 1000, ListMaxAge: time.Nanosecond, Metrics: tailscale.NewMetrics()},
 	)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.api = api
+	w.api = freshAPI{c}
 	return w
+}
+
+// A freshAPI reads all lists anew: the time of a simWorld moves by minutes, and the API's by none.
+type freshAPI struct{ api }
+
+func (f freshAPI) Devices(ctx context.Context, _ tailscale.Staleness) ([]tailscale.Device, error) {
+	return f.api.Devices(ctx, tailscale.Current)
 }
 
 func (w *simWorld) get(name string) *corev1.Secret {

@@ -124,14 +124,6 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Machine) (managed.E
 	if err != nil {
 		return managed.ExternalObservation{}, err
 	}
-	why, err := e.elsewhere(ctx, mg, r, s.config)
-	if err != nil {
-		return managed.ExternalObservation{}, err
-	}
-	if why != "" {
-		mg.SetConditions(tailnetChanged(why))
-		return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, nil
-	}
 	if xpmeta.WasDeleted(mg) {
 		left, err := e.remains(ctx, mg, s)
 		return managed.ExternalObservation{ResourceExists: left, ResourceUpToDate: true}, err
@@ -349,13 +341,6 @@ func (e *external) ensure(ctx context.Context, mg *v1alpha1.Machine) error {
 	r, err := recordOf(mg)
 	if err != nil {
 		return err
-	}
-	why, err := e.elsewhere(ctx, mg, r, s.config)
-	if err != nil {
-		return err
-	}
-	if why != "" {
-		return errors.New(why)
 	}
 	if r, err = e.adoptHint(ctx, mg, r, s.config); err != nil {
 		return err

@@ -273,13 +273,3 @@ func (r record) mayBeUsed() (time.Time, bool) {
 
 // issued returns when the last key was issued, if that is known.
 func (r record) issued() (time.Time, bool) { return r.Key.Issued, !r.Key.Issued.IsZero() }
-
-// joinedTailnet returns the tailnet of a machine's device, or "", and the object whose annotation
-// says so. For a Machine of an earlier version that is the config Secret: another tailnet there
-// makes the provider wait, and has no other effect.
-func joinedTailnet(mg *v1alpha1.Machine, r record, config *corev1.Secret) (tailnet, object string) {
-	if t := mg.GetAnnotations()[annotationTailnet]; t != "" || !hinted(r, config) {
-		return t, "Machine " + mg.GetName()
-	}
-	return config.GetAnnotations()[hintTailnet], "Secret " + config.GetName()
-}

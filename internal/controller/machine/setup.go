@@ -56,6 +56,8 @@ func Kind(o setup.Options) kinds.Kind[*v1alpha1.Machine] {
 				now:    o.Now,
 			}
 		},
+		Records:   []string{annotationTailnet},
+		Joined:    joinedTailnet,
 		Remaining: func(mg *v1alpha1.Machine) string { return meta.NodeIDOf(mg) },
 		Poll:      poll,
 		Prepare:   func(mgr ctrl.Manager) error { return setupOrphans(mgr, o, ours) },

@@ -5,13 +5,11 @@ package machine
 
 import (
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/kinds"
 )
 
 // joined returns a machine that is in its tailnet.
@@ -28,37 +26,42 @@ func joined(t *testing.T) *world {
 	return w
 }
 
-// TestTailnetChanged changes the tailnet of a machine's provider config.
-func TestTailnetChanged(t *testing.T) {
-	w := joined(t)
-	before := w.api
-	w.api = newAPI()
-	w.api.devices["theirs"] = tailscale.Device{NodeID: "theirs", Name: "theirs.other.ts.net"}
-	w.now = w.now.Add(time.Hour)
-
-	// The node stays logged in to the first tailnet. It requests no key, and would get none.
-	w.settle()
-	if c := w.ready(); c.Reason != meta.ReasonTailnetChanged || c.Status != corev1.ConditionFalse {
-		t.Errorf("want the condition to say that the tailnet changed, got %v", c)
+// TestJoinedTailnet reads the tailnet of a Machine that the provider has not recorded yet. Package
+// clients compares it with that of the provider config.
+func TestJoinedTailnet(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		change func(w *world)
+		want   string
+	}{
+		"Joined":  {reason: "The Machine has the tailnet of its device.", change: func(*world) {}, want: "tail1234.ts.net"},
+		"Removed": {reason: "Without it nothing is known.", change: func(w *world) { delete(w.mg.Annotations, annotationTailnet) }},
+		"Earlier": {
+			reason: "The config Secret has that of a Machine of an earlier version.",
+			change: func(w *world) {
+				w.unrecord()
+				w.forge(map[string]string{hintKeyID: "k1", hintTailnet: "old.ts.net"})
+			},
+			want: "old.ts.net",
+		},
+		"Forged": {
+			reason: "It does not count for a Machine with a record.",
+			change: func(w *world) {
+				delete(w.mg.Annotations, annotationTailnet)
+				w.forge(map[string]string{hintKeyID: "k1", hintTailnet: "old.ts.net"})
+			},
+		},
 	}
-	w.write(map[string]string{"device_id": "n1", "reissue_authkey": ""})
-	w.settle()
-	if w.api.minted != 0 {
-		t.Error("a key was minted in the other tailnet")
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := joined(t)
+			tc.change(w)
+			got, err := joinedTailnet(t.Context(), kinds.Env{Kube: w.kube}, w.mg)
+			if err != nil || got != tc.want {
+				t.Errorf("\n%s\njoinedTailnet(...): want %q, got %q, %v", tc.reason, tc.want, got, err)
+			}
+		})
 	}
-	deleted := metav1.NewTime(w.now)
-	w.mg.DeletionTimestamp = &deleted
-	if _, err := w.external().Delete(t.Context(), w.mg); err == nil {
-		t.Error("Delete(...): want an error: the device is in the tailnet from before")
-	}
-	if o, err := w.external().Observe(t.Context(), w.mg); err != nil || !o.ResourceExists {
-		t.Errorf("Observe(...): want the machine to exist, got %v, %v", o, err)
-	}
-
-	// The config leads back to the first tailnet.
-	w.api = before
-	w.settle()
-	w.empty()
 }
 
 // TestTailnetRenamed changes the DNS name of the tailnet, as an admin does.

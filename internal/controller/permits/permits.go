@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package permits records which managed resources a provider config has allowed to act on its
-// tailnet. A resource that loses its permission may still clean up what it made. A resource that
+// tailnet, and which tailnet that was. A resource that loses its permission may still clean up what it made. A resource that
 // never had it may not, regardless of its annotations and status. The record is therefore in
 // Secrets of the provider's namespace, where tenants cannot write, and identifies resources by
 // their UID, which no user can choose.
@@ -36,6 +36,11 @@ const (
 	// shards is the number of Secrets. A permit takes a few hundred bytes of the megabyte that a
 	// Secret may have.
 	shards = 32
+
+	// tailnetSuffix follows the UID of a resource in the key of its tailnet. The tailnet is beside the
+	// permit, because it outlives the permit of one config, and because earlier versions, after a
+	// rollback, write permits without it and leave other keys.
+	tailnetSuffix = ".tailnet"
 
 	// attempts is how often a write is tried that conflicts with another writer's, such as the
 	// previous leader's.
@@ -170,7 +175,45 @@ func (r *Record) Remember(ctx context.Context, uid, config types.UID, made strin
 	})
 }
 
-// Forget removes the permit of a resource that is about to be gone.
+// Tailnet returns the tailnet in which a resource is managed, as SetTailnet or Move stored it, or "".
+func (r *Record) Tailnet(ctx context.Context, uid types.UID) (string, error) {
+	s := &r.shards[shardOf(uid)]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := r.load(ctx, shardOf(uid)); err != nil {
+		return "", err
+	}
+	return string(s.secret.Data[string(uid)+tailnetSuffix]), nil
+}
+
+// SetTailnet stores the tailnet in which a resource is managed, as a text without spaces.
+func (r *Record) SetTailnet(ctx context.Context, uid types.UID, tailnet string) error {
+	return r.edit(ctx, shardOf(uid), func(data map[string][]byte) bool { return setTailnet(data, uid, tailnet) })
+}
+
+// Move does the same for a resource that leaves another tailnet, with what it made there.
+func (r *Record) Move(ctx context.Context, uid types.UID, tailnet string) error {
+	return r.edit(ctx, shardOf(uid), func(data map[string][]byte) bool {
+		changed := setTailnet(data, uid, tailnet)
+		if p := parse(data[string(uid)]); p.Made != "" {
+			p.Made = ""
+			data[string(uid)] = []byte(p.String())
+			changed = true
+		}
+		return changed
+	})
+}
+
+func setTailnet(data map[string][]byte, uid types.UID, tailnet string) bool {
+	key := string(uid) + tailnetSuffix
+	if string(data[key]) == tailnet {
+		return false
+	}
+	data[key] = []byte(tailnet)
+	return true
+}
+
+// Forget removes the permit and the tailnet of a resource that is about to be gone.
 func (r *Record) Forget(ctx context.Context, uid types.UID) error {
 	return r.edit(ctx, shardOf(uid), without(string(uid)))
 }
@@ -208,12 +251,13 @@ func (r *Record) Prune(ctx context.Context, kind string, covers func(namespace s
 	return nil
 }
 
-// without returns an edit that removes permits.
+// without returns an edit that removes permits and tailnets of resources.
 func without(uids ...string) func(map[string][]byte) bool {
 	return func(data map[string][]byte) bool {
 		before := len(data)
 		for _, uid := range uids {
 			delete(data, uid)
+			delete(data, uid+tailnetSuffix)
 		}
 		return len(data) < before
 	}

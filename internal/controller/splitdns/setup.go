@@ -28,6 +28,7 @@ func Kind(_ setup.Options) kinds.Kind[*v1alpha1.SplitDNS] {
 			return &external{api: c.Client, kube: env.Kube, live: env.Live}, nil
 		},
 		Untouched: func(mg *v1alpha1.SplitDNS) bool { return !annotationRecord.Exists(mg) },
+		Records:   []string{string(annotationRecord)},
 		Facts:     facts,
 		Claims:    &v1alpha1.DNS{},
 	}
