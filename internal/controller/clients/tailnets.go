@@ -123,7 +123,7 @@ func (c *Connector) reside(ctx context.Context, pc config, mg resource.ModernMan
 		if err := c.record(ctx, mg, client); err != nil {
 			return err
 		}
-		c.report(mg, event.Normal(reasonTailnetConfirmed, fmt.Sprintf("Annotation %s says that %s is the tailnet from before, %s", meta.AnnotationSameTailnet, client.Names()[0], nameIn(recorded))))
+		c.report(mg, event.Normal(reasonTailnetConfirmed, fmt.Sprintf("Annotation %s says that %s is the tailnet from before, %s", meta.AnnotationSameTailnet, nameIn(client), nameIn(recorded))))
 		return nil
 	case says(meta.AnnotationMoveToTailnet, client, mg.GetAnnotations(), pc.annotations):
 		return c.move(ctx, mg, recorded, client)
@@ -167,7 +167,7 @@ func (c *Connector) move(ctx context.Context, mg resource.ModernManaged, recorde
 	if err := c.permits.Move(ctx, mg.GetUID(), encodeTailnet(client)); err != nil {
 		return errors.Wrap(err, "cannot record the tailnet of the resource")
 	}
-	c.report(mg, event.Normal(reasonTailnetMoved, fmt.Sprintf("Annotation %s moves the object to the tailnet %s; what it made in the tailnet %s stays there", meta.AnnotationMoveToTailnet, client.Names()[0], nameIn(recorded))))
+	c.report(mg, event.Normal(reasonTailnetMoved, fmt.Sprintf("Annotation %s moves the object to the tailnet %s; what it made in the tailnet %s stays there", meta.AnnotationMoveToTailnet, nameIn(client), nameIn(recorded))))
 	return nil
 }
 
@@ -182,17 +182,17 @@ func (c *Connector) refuseTailnet(pc config, mg resource.ModernManaged, v verdic
 	if len(client.Names()) == 0 {
 		return errors.New("the credential of the provider config has no name")
 	}
-	name, before := tailscale.OneLine(client.Names()[0]), tailscale.OneLine(nameIn(recorded))
+	name, after, before := tailscale.OneLine(client.Names()[0]), tailscale.OneLine(nameIn(client)), tailscale.OneLine(nameIn(recorded))
 	e := &CredentialsError{
 		Reason: meta.ReasonTailnetChanged,
 		Message: fmt.Sprintf("%s %q now leads to the tailnet %s, and the object is managed in the tailnet %s, where it stays unchanged; change the config back. "+
 			"Or annotate the object, or the config for all of its objects, with %s=%s to leave what the object made in %s and begin anew in %s, or with %s=%s if the tailnet was only renamed",
-			pc.kind, pc.name, name, before, meta.AnnotationMoveToTailnet, name, before, name, meta.AnnotationSameTailnet, name),
+			pc.kind, pc.name, after, before, meta.AnnotationMoveToTailnet, name, before, after, meta.AnnotationSameTailnet, name),
 	}
 	if v == tailnetUnknown {
 		e = &CredentialsError{
 			Reason: meta.ReasonTailnetUnknown,
-			Message: fmt.Sprintf("The credential of %s %q changed, and nothing shows whether %s still leads to the tailnet %s, where the object is managed: one of them had no devices, or may not read them (scope devices:core:read). "+
+			Message: fmt.Sprintf("The credential of %s %q changed, and nothing shows whether %s leads to the tailnet %s, where the object is managed: one of them had no devices, or may not read them (scope devices:core:read). "+
 				"Annotate the object, or the config for all of its objects, with %s=%s if it does. If not, change the config back, or annotate with %s=%s to leave what the object made there and begin anew",
 				pc.kind, pc.name, name, before, meta.AnnotationSameTailnet, name, meta.AnnotationMoveToTailnet, name),
 		}
@@ -209,12 +209,15 @@ func (c *Connector) report(mg resource.ModernManaged, e event.Event) {
 	}
 }
 
-// nameIn returns the best name of a recorded tailnet.
-func nameIn(recorded tailscale.Identity) string {
-	if recorded.Known() {
-		return recorded.Names()[0]
+// nameIn returns the name of a tailnet in messages.
+func nameIn(i tailscale.Identity) string {
+	switch {
+	case i.ID != "" && i.Domain != "":
+		return fmt.Sprintf("%s (%s)", i.Domain, i.ID)
+	case i.Known():
+		return i.Names()[0]
 	}
-	return "of the credential " + recorded.Credential
+	return "of the credential " + i.Credential
 }
 
 // Keys of a recorded tailnet.

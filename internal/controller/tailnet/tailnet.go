@@ -107,7 +107,12 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Tailnet) (managed.E
 	}
 	mg.SetConditions(cond)
 	if err != nil {
-		mg.SetConditions(xpv2.Unavailable().WithMessage(cond.Message))
+		ready := xpv2.Unavailable().WithMessage(cond.Message)
+		if cond.Reason == meta.ReasonTailnetChanged || cond.Reason == meta.ReasonTailnetUnknown {
+			// The credential works. What it leads to is in question, as for each kind.
+			ready.Reason = cond.Reason
+		}
+		mg.SetConditions(ready)
 		// The condition reports the error, which is the purpose of a Tailnet.
 		return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, nil //nolint:nilerr // See above.
 	}
