@@ -86,19 +86,19 @@ type env struct {
 
 // newEnv returns an env with a provider config and its credentials. Its objects are deleted when
 // the test ends.
-func newEnv(t *testing.T) *env {
+func newEnv(t *testing.T, opts ...simtest.Option) *env {
 	t.Helper()
-	e := bareEnv(t)
+	e := bareEnv(t, opts...)
 	e.create(credentials(e, simtest.ClientSecret))
 	return e
 }
 
 // bareEnv is like newEnv, without the credentials Secret.
-func bareEnv(t *testing.T) *env {
+func bareEnv(t *testing.T, opts ...simtest.Option) *env {
 	t.Helper()
 	n := envs.Add(1)
 	e := &env{T: t, namespace: fmt.Sprintf("case-%d", n), clusterID: fmt.Sprintf("cluster-%d", n)}
-	e.sim = simtest.StartAPI(t, func(o *tailnetsim.Options) { o.Policy = policy })
+	e.sim = simtest.StartAPI(t, append([]simtest.Option{func(o *tailnetsim.Options) { o.Policy = policy }}, opts...)...)
 	u, err := url.Parse(e.sim.URL)
 	e.must(err)
 	e.tailnet = &tsclient.Client{BaseURL: u, APIKey: simtest.APIKey, HTTP: &http.Client{Timeout: time.Minute, Transport: testTransport{}}}

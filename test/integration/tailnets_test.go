@@ -8,12 +8,14 @@ package integration
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,6 +26,7 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
@@ -33,9 +36,12 @@ import (
 )
 
 const (
-	otherDomain = "tail5678.ts.net"
-	otherClient = "kSimOtherCNTRL"
+	otherTailnet = "TSimOtherCNTRL"
+	otherClient  = "kSimOtherCNTRL"
 )
+
+// swaps counts swaps. Objects of one cluster compete in tailnets with the same domain.
+var swaps atomic.Int64
 
 // A gate is one API with two tailnets. The credential decides which one a request reaches, as in
 // Tailscale's API.
@@ -102,9 +108,10 @@ type swap struct {
 // devices is set.
 func newSwap(t *testing.T, k anyCase, devices bool) *swap {
 	t.Helper()
-	e := newEnv(t)
+	n := swaps.Add(1)
+	e := newEnv(t, func(o *tailnetsim.Options) { o.Domain = fmt.Sprintf("first%d.ts.net", n) })
 	sim := simtest.StartAPI(t, func(o *tailnetsim.Options) {
-		o.Policy, o.Domain, o.TailnetID = policy, otherDomain, "TSimOtherCNTRL"
+		o.Policy, o.Domain, o.TailnetID = policy, fmt.Sprintf("other%d.ts.net", n), otherTailnet
 		c := o.Clients[0]
 		c.ID, c.Secret = otherClient, otherClient
 		o.Clients = []tailnetsim.OAuthClient{c}
@@ -119,7 +126,6 @@ func newSwap(t *testing.T, k anyCase, devices bool) *swap {
 	pc.SetNamespace(e.namespace)
 	pc.SetName(configName)
 	e.must(shared.kube.Patch(t.Context(), pc, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"apiURL":"`+api.URL+`"}}`))))
-	// The cache of the provider may be behind: wait until an object reaches the first tailnet.
 	_, err = e.sim.Join(tailnetsim.Puppet{Hostname: "bystander", Tags: []string{"tag:k8s"}})
 	e.must(err)
 	if devices {
@@ -128,6 +134,10 @@ func newSwap(t *testing.T, k anyCase, devices bool) *swap {
 		}
 		_, err = sim.Join(tailnetsim.Puppet{Hostname: "stranger", Tags: []string{"tag:k8s"}})
 		e.must(err)
+	}
+	if k.Kind == v1alpha1.DNSKind {
+		// Otherwise the last nameserver of a tailnet stays.
+		e.must(other.tailnet.DNS().SetPreferences(t.Context(), tsclient.DNSPreferences{MagicDNS: false}))
 	}
 	s := &swap{life: begin(e, k), other: other}
 	if k.Count != nil {
@@ -246,8 +256,12 @@ func TestMoveToTailnet(t *testing.T) {
 			s := newSwap(t, k, true)
 			s.lead(otherClient, otherClient)
 			s.waits(meta.ReasonTailnetChanged)
+			before, ok := s.mg.DeepCopyObject().(resource.ModernManaged)
+			if !ok {
+				t.Fatalf("%T is no managed resource", s.mg)
+			}
 			s.change(s.mg, func() {
-				xpmeta.AddAnnotations(s.mg, map[string]string{meta.AnnotationMoveToTailnet: otherDomain})
+				xpmeta.AddAnnotations(s.mg, map[string]string{meta.AnnotationMoveToTailnet: otherTailnet})
 			})
 			s.eventually("the object is made in the other tailnet", func() error {
 				if err := s.refresh(s.mg); err != nil {
@@ -262,7 +276,7 @@ func TestMoveToTailnet(t *testing.T) {
 			s.delete()
 			s.counts(0)
 			// What it made stays in the first one.
-			if err := k.Check(s.env, s.mg); err != nil {
+			if err := k.Check(s.env, before); err != nil {
 				t.Errorf("the object in the first tailnet changed: %v", err)
 			}
 			s.single("the tailnet from before")
