@@ -4,6 +4,10 @@
 package controller
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -61,5 +65,55 @@ func TestManagedKinds(t *testing.T) {
 	slices.Sort(leaveNothing)
 	if diff := cmp.Diff([]string{"Contacts", "Discovery", "Tailnet"}, leaveNothing); diff != "" {
 		t.Errorf("kinds that leave nothing: -want, +got:\n%s", diff)
+	}
+}
+
+// TestOneWayToTailnet checks that no controller makes a client of a tailnet in another way than
+// clients.Connector, which compares the tailnet with the recorded one: a kind that did would act in
+// whichever tailnet its credential leads to.
+func TestOneWayToTailnet(t *testing.T) {
+	// Functions that return a client or a connection, and the packages that may call them.
+	ways := map[string][]string{
+		"NewClient":    nil,
+		"NewPool":      nil,
+		"NewConnector": {"kinds", "machineset"}, // The latter reads grants alone.
+		"Open":         nil,
+		"Client":       {"clients"}, // Of a pool.
+	}
+	files, err := filepath.Glob("*/*.go")
+	if err != nil || len(files) < 100 {
+		t.Fatalf("found %d files, %v", len(files), err)
+	}
+	found := map[string]bool{}
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if !ok {
+				return true
+			}
+			sel, ok := call.Fun.(*ast.SelectorExpr)
+			if !ok {
+				return true
+			}
+			may, way := ways[sel.Sel.Name]
+			if !way {
+				return true
+			}
+			found[sel.Sel.Name] = true
+			if pkg := filepath.Base(filepath.Dir(name)); !slices.Contains(may, pkg) {
+				t.Errorf("%s calls %s: get the client from the Connect of the kind", name, sel.Sel.Name)
+			}
+			return true
+		})
+	}
+	if !found["NewConnector"] || !found["Client"] {
+		t.Errorf("the ways to a client have other names: found %v", found)
 	}
 }

@@ -203,3 +203,62 @@ func TestRemember(t *testing.T) {
 		return r.Add(t.Context(), "uid", Permit{Kind: "VIPService", Namespace: "apps", Config: "home"})
 	}, "")
 }
+
+// TestTailnet shows that the tailnet of a resource outlives its permits, and that nothing else does.
+func TestTailnet(t *testing.T) {
+	kube := fake.NewClientBuilder().Build()
+	r := New(kube, "system")
+	add := func(config types.UID) {
+		t.Helper()
+		if err := r.Add(t.Context(), "a", Permit{Kind: "Webhook", Namespace: "apps", Config: config}); err != nil {
+			t.Fatalf("Add(...): %v", err)
+		}
+	}
+	check := func(when, want string) {
+		t.Helper()
+		// Another leader has read nothing yet.
+		for _, r := range []*Record{r, New(kube, "system")} {
+			if got, err := r.Tailnet(t.Context(), "a"); err != nil || got != want {
+				t.Errorf("%s: Tailnet(...): want %q, got %q, %v", when, want, got, err)
+			}
+		}
+	}
+	check("at first", "")
+	add("home")
+	if err := r.Remember(t.Context(), "a", "home", "svc:web"); err != nil {
+		t.Fatalf("Remember(...): %v", err)
+	}
+	if err := r.SetTailnet(t.Context(), "a", "domain=a.ts.net"); err != nil {
+		t.Fatalf("SetTailnet(...): %v", err)
+	}
+	check("recorded", "domain=a.ts.net")
+	add("home")
+	if p, _, err := r.Get(t.Context(), "a", "home"); err != nil || p.Made != "svc:web" {
+		t.Errorf("Get(...): want what the resource made, got %v, %v", p, err)
+	}
+	if err := r.Move(t.Context(), "a", "domain=b.ts.net"); err != nil {
+		t.Fatalf("Move(...): %v", err)
+	}
+	check("moved", "domain=b.ts.net")
+	if p, ok, err := r.Get(t.Context(), "a", "home"); err != nil || !ok || p.Made != "" {
+		t.Errorf("Get(...): want the permit without what the resource made elsewhere, got %v, %t, %v", p, ok, err)
+	}
+	add("other")
+	check("another config", "domain=b.ts.net")
+	if got, err := Configs(t.Context(), kube, "system"); err != nil || len(got) != 1 || got[0] != "other" {
+		t.Errorf("Configs(...): want the config of the permit, got %v, %v", got, err)
+	}
+	none := func(context.Context) ([]types.UID, error) { return nil, nil }
+	if err := r.Prune(t.Context(), "Webhook", func(string) bool { return true }, none); err != nil {
+		t.Fatalf("Prune(...): %v", err)
+	}
+	check("pruned", "")
+	add("home")
+	if err := r.SetTailnet(t.Context(), "a", "domain=a.ts.net"); err != nil {
+		t.Fatalf("SetTailnet(...): %v", err)
+	}
+	if err := r.Forget(t.Context(), "a"); err != nil {
+		t.Fatalf("Forget(...): %v", err)
+	}
+	check("forgotten", "")
+}
