@@ -117,7 +117,7 @@ const (
 	AnnotationSameTailnet = "gateway.tailscale.com/same-tailnet"
 
 	// AnnotationMoveToTailnet says that it is another tailnet: what the resource made stays where it
-	// is, and the resource is managed anew.
+	// is, and the resource is managed again.
 	AnnotationMoveToTailnet = "gateway.tailscale.com/move-to-tailnet"
 )
 

@@ -50,7 +50,13 @@ func (i Identity) Known() bool { return i.ID != "" || i.Domain != "" }
 
 // KnownIdentity returns what is known of the client's tailnet without a request.
 func (c *Client) KnownIdentity() Identity {
-	return Identity{Domain: domainOf(c.devices.known()), Credential: c.credentialName(), URL: strings.TrimSuffix(c.base.String(), "/")}
+	domain := domainOf(c.devices.known())
+	return Identity{
+		ID:         c.organizationIn(c.values.tailnets.known(), domain).TailnetID,
+		Domain:     domain,
+		Credential: c.credentialName(),
+		URL:        strings.TrimSuffix(c.base.String(), "/"),
+	}
 }
 
 // Identity returns what identifies the client's tailnet. It requests what is not known. Missing

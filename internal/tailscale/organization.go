@@ -42,10 +42,16 @@ func (c *Client) Organization(ctx context.Context, domain string) (Organization,
 	if err != nil {
 		return Organization{}, err
 	}
+	return c.organizationIn(all, domain), nil
+}
+
+// organizationIn returns the organization of the tailnet with the DNS name domain, as far as the list
+// of tailnets shows it.
+func (c *Client) organizationIn(all []orgTailnet, domain string) Organization {
 	var org Organization
 	for i, t := range all {
 		if isTailnet(t, domain) || isTailnet(t, c.tailnet) {
-			return Organization{ID: t.OrgID, TailnetID: t.ID, TailnetName: t.DisplayName}, nil
+			return Organization{ID: t.OrgID, TailnetID: t.ID, TailnetName: t.DisplayName}
 		}
 		// The list may lack the tailnet, but all tailnets in it have the same owner.
 		if i == 0 {
@@ -55,7 +61,7 @@ func (c *Client) Organization(ctx context.Context, domain string) (Organization,
 			org.ID = ""
 		}
 	}
-	return org, nil
+	return org
 }
 
 // isTailnet reports whether name is not empty and identifies the tailnet.

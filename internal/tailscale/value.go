@@ -49,6 +49,15 @@ func (v *value[T]) get(ctx context.Context, maxAge time.Duration) (T, error) {
 	return all[0].value, all[0].err
 }
 
+// known returns the last value, of any age, without a request. It is the zero value if there is none.
+func (v *value[T]) known() T {
+	var none T
+	if all := v.list.known(); len(all) == 1 {
+		return all[0].value
+	}
+	return none
+}
+
 // tailnetValues are the values of a whole tailnet.
 type tailnetValues struct {
 	settings      *value[Settings]

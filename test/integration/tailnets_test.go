@@ -275,7 +275,7 @@ func TestMoveToTailnet(t *testing.T) {
 			s.counts(s.ours())
 			s.delete()
 			s.counts(0)
-			// What it made stays in the first one.
+			// The objects that it made stay in the first one.
 			if err := k.Check(s.env, before); err != nil {
 				t.Errorf("the object in the first tailnet changed: %v", err)
 			}

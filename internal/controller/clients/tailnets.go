@@ -82,8 +82,8 @@ func sameCredential(a, b tailscale.Identity) bool {
 	return a.Credential != "" && a.Credential == b.Credential && a.URL == b.URL
 }
 
-// merged returns the record of a resource that is in the tailnet of a client. What is not known of
-// it at the moment stays.
+// merged returns the record of a resource that is in the tailnet of a client. Values that the client
+// does not know stay.
 func merged(recorded, client tailscale.Identity) tailscale.Identity {
 	client.ID, client.Domain = cmp.Or(client.ID, recorded.ID), cmp.Or(client.Domain, recorded.Domain)
 	return client
@@ -105,7 +105,7 @@ func (c *Connector) reside(ctx context.Context, pc config, mg resource.ModernMan
 		if xpmeta.WasDeleted(mg) {
 			return nil
 		}
-		if !recorded.Known() && !client.Known() {
+		if !recorded.Known() {
 			// Without an answer, the credential identifies the tailnet, and a later call completes the record.
 			client, _ = cl.Identity(ctx) //nolint:errcheck // See above.
 		}
@@ -155,8 +155,8 @@ func (c *Connector) record(ctx context.Context, mg resource.ModernManaged, i tai
 	return errors.Wrap(c.permits.SetTailnet(ctx, mg.GetUID(), encodeTailnet(i)), "cannot record the tailnet of the resource")
 }
 
-// move makes a resource start anew in the tailnet of a client. What it made in the recorded one stays
-// there. Its records go first: they must not count in another tailnet, where others may have the
+// move makes a resource start again in the tailnet of a client. The objects that it made in the recorded
+// one stay there. Its records go first: they must not count in another tailnet, where others may have the
 // same.
 func (c *Connector) move(ctx context.Context, mg resource.ModernManaged, recorded, client tailscale.Identity) error {
 	if c.residence.Forget != nil {
@@ -186,14 +186,14 @@ func (c *Connector) refuseTailnet(pc config, mg resource.ModernManaged, v verdic
 	e := &CredentialsError{
 		Reason: meta.ReasonTailnetChanged,
 		Message: fmt.Sprintf("%s %q now leads to the tailnet %s, and the object is managed in the tailnet %s, where it stays unchanged; change the config back. "+
-			"Or annotate the object, or the config for all of its objects, with %s=%s to leave what the object made in %s and begin anew in %s, or with %s=%s if the tailnet was only renamed",
+			"Or annotate the object, or the config for all of its objects, with %s=%s to leave what the object made in %s and begin again in %s, or with %s=%s if the tailnet was only renamed",
 			pc.kind, pc.name, after, before, meta.AnnotationMoveToTailnet, name, before, after, meta.AnnotationSameTailnet, name),
 	}
 	if v == tailnetUnknown {
 		e = &CredentialsError{
 			Reason: meta.ReasonTailnetUnknown,
 			Message: fmt.Sprintf("The credential of %s %q changed, and nothing shows whether %s leads to the tailnet %s, where the object is managed: one of them had no devices, or may not read them (scope devices:core:read). "+
-				"Annotate the object, or the config for all of its objects, with %s=%s if it does. If not, change the config back, or annotate with %s=%s to leave what the object made there and begin anew",
+				"Annotate the object, or the config for all of its objects, with %s=%s if it does. If not, change the config back, or annotate with %s=%s to leave what the object made there and begin again",
 				pc.kind, pc.name, name, before, meta.AnnotationSameTailnet, name, meta.AnnotationMoveToTailnet, name),
 		}
 	}

@@ -120,6 +120,7 @@ func TestTailnetOfResource(t *testing.T) {
 		"SameDomain":   {reason: "A new credential of the same tailnet takes over.", before: tailnet{domain: a}, after: tailnet{domain: a}, want: want{recorded: a}},
 		"SameID":       {reason: "A tailnet that was renamed has the same ID.", before: tailnet{id: "T1", domain: a}, after: tailnet{id: "T1", domain: b}, want: want{recorded: "T1"}},
 		"Renamed":      {reason: "A credential leads to one tailnet, whatever its name.", before: tailnet{domain: a}, after: tailnet{domain: b}, same: true, want: want{recorded: a}},
+		"IDLater":      {reason: "The ID is recorded once the credential may read it.", after: tailnet{id: "T1", domain: a}, same: true, want: want{recorded: "T1"}},
 		"DevicesGone":  {reason: "The same credential leads to the same tailnet, with or without devices.", before: tailnet{domain: a}, same: true, want: want{recorded: a}},
 		"APIAway":      {reason: "The same credential works while the identity cannot be read.", before: tailnet{devices: 503}, after: tailnet{devices: 503}, same: true, want: want{recorded: "before"}},
 		"FirstDevice":  {reason: "The record is completed under the same credential.", after: tailnet{domain: a}, same: true, want: want{recorded: a}},

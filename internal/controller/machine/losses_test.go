@@ -77,7 +77,7 @@ func newSimWorld(t *testing.T) *simWorld {
 	return w
 }
 
-// A freshAPI reads all lists anew: the time of a simWorld moves by minutes, and the API's by none.
+// A freshAPI reads all lists again: the time of a simWorld moves by minutes, and the API's by none.
 type freshAPI struct{ api }
 
 func (f freshAPI) Devices(ctx context.Context, _ tailscale.Staleness) ([]tailscale.Device, error) {

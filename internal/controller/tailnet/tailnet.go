@@ -109,7 +109,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Tailnet) (managed.E
 	if err != nil {
 		ready := xpv2.Unavailable().WithMessage(cond.Message)
 		if cond.Reason == meta.ReasonTailnetChanged || cond.Reason == meta.ReasonTailnetUnknown {
-			// The credential works. What it leads to is in question, as for each kind.
+			// The credential works, and leads to another tailnet: the reason is that of each kind.
 			ready.Reason = cond.Reason
 		}
 		mg.SetConditions(ready)
