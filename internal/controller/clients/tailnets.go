@@ -107,7 +107,7 @@ func (c *Connector) reside(ctx context.Context, pc config, mg resource.ModernMan
 		}
 		if !recorded.Known() {
 			// Without an answer, the credential identifies the tailnet, and a later call completes the record.
-			client, _ = cl.Identity(ctx) //nolint:errcheck // See above.
+			client, _ = cl.Identity(ctx)
 		}
 		return c.record(ctx, mg, merged(recorded, client))
 	}
