@@ -136,6 +136,14 @@ func ClassOf(err error) Class {
 // IsNotFound reports whether err means that an object does not exist.
 func IsNotFound(err error) bool { return ClassOf(err) == ClassNotFound }
 
+// IsRefused reports whether err means that the API answered that it did not do what a request asks
+// for, or that the request was not sent.
+func IsRefused(err error) bool {
+	var e *Error
+	// A 408 may come from a proxy that has sent a part of the request.
+	return errors.As(err, &e) && e.Class != ClassUnavailable && e.Status != http.StatusRequestTimeout
+}
+
 // ignoreNotFound returns nil if err means that an object does not exist, and err otherwise.
 func ignoreNotFound(err error) error {
 	if IsNotFound(err) {

@@ -6,6 +6,7 @@
 package integration
 
 import (
+	"net/http"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +18,7 @@ import (
 	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailnetsim"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailnetsim/simtest"
 )
 
@@ -30,6 +32,7 @@ func TestLifecycle(t *testing.T) {
 		"Life":                {reason: "An object is created, rests, corrects drift, follows changes and is deleted", run: testLife},
 		"Orphan":              {reason: "Without the policy Delete the tailnet's object stays", run: testOrphan},
 		"Adopt":               {reason: "An object of another owner is refused, and adopted when the object says so", run: testAdopt},
+		"CreateRefused":       {reason: "A create that the API refused does not make the object the owner of what appears later", run: testCreateRefused},
 		"Observe":             {reason: "The policy Observe reads an object of another owner and writes nothing", run: testObserve},
 		"ObserveNone":         {reason: "The policy Observe reports a missing object, and writes nothing", run: testObserveNone},
 		"WithoutUpdate":       {reason: "Without the policy Update drift stays", run: testWithoutUpdate},
@@ -149,6 +152,54 @@ func testAdopt(t *testing.T, k anyCase) {
 	l.change(l.mg, func() { l.adopt(name) })
 	l.settled("adopt")
 	l.unharmed()
+}
+
+func testCreateRefused(t *testing.T, k anyCase) {
+	l := begin(newEnv(t), k)
+	if l.skips(stepRefuse) {
+		return
+	}
+	var faults []tailnetsim.Fault
+	for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodPatch} {
+		faults = append(faults, tailnetsim.Fault{Method: method, Path: "^/api/v2/(tailnet|posture|webhooks)", Status: http.StatusForbidden})
+	}
+	l.must(l.sim.SetFaults(faults...))
+	l.create(l.mg)
+	l.eventually("a condition reports the refused create", func() error {
+		if err := l.refresh(l.mg); err != nil {
+			return err
+		}
+		return hasMessage(l.mg, "is not allowed to do this")
+	})
+	// Paused, so that the object does not create the other owner's object first.
+	l.pause(true)
+	l.eventually("the object is paused", func() error {
+		if err := l.refresh(l.mg); err != nil {
+			return err
+		}
+		if c := l.mg.GetCondition(xpv2.TypeSynced); c.Reason != xpv2.ReasonReconcilePaused {
+			return errors.Errorf("reason is %s", c.Reason)
+		}
+		return nil
+	})
+	l.must(l.sim.SetFaults())
+	k.Foreign(l.env, l.mg)
+	before := l.count()
+	l.sim.ResetCalls()
+	l.pause(false)
+	l.eventually("a condition refuses the object of another owner", func() error {
+		if err := l.refresh(l.mg); err != nil {
+			return err
+		}
+		return hasMessage(l.mg, k.Refused)
+	})
+	l.delete()
+	if w := l.writes(); len(w) > 0 {
+		t.Errorf("the object of another owner was written: %v", w)
+	}
+	if n := l.count(); n != before {
+		t.Errorf("there are %d objects in the tailnet and there were %d", n, before)
+	}
 }
 
 func testObserve(t *testing.T, k anyCase) {

@@ -129,7 +129,7 @@ func (k Kind[T]) Setup(mgr ctrl.Manager, o setup.Options) error {
 	}
 	var r reconcile.Reconciler = o.Reconciler(mgr, k.GroupVersionKind,
 		managed.WithTypedExternalConnector[T](&permitted[T]{
-			TypedExternalConnector: &backingOff[T]{TypedExternalConnector: &sanitizing[T]{TypedExternalConnector: c}, refusals: newRefusals(o.PassiveClock())},
+			TypedExternalConnector: &backingOff[T]{TypedExternalConnector: &sanitizing[T]{TypedExternalConnector: &attempting[T]{TypedExternalConnector: c}}, refusals: newRefusals(o.PassiveClock())},
 			permits:                o.Permits,
 			record:                 env.Record,
 			remaining:              k.remaining,

@@ -162,15 +162,15 @@ func (e *external) Create(ctx context.Context, mg *v1alpha1.LogstreamConfigurati
 	t := logType(mg)
 	l, err := e.api.LogstreamConfiguration(ctx, t)
 	if err != nil {
-		return managed.ExternalCreation{}, errors.Wrapf(err, "cannot get where %s logs are sent", t)
+		return managed.ExternalCreation{}, ownership.NotSent(errors.Wrapf(err, "cannot get where %s logs are sent", t))
 	}
 	if l != nil && !e.ours && xpmeta.GetExternalName(mg) != t && mg.Spec.ForProvider.AdoptionPolicy != v1alpha1.AdoptionPolicyAdopt {
 		ownership.SetNotOwned(mg, t)
-		return managed.ExternalCreation{}, mayManage(mg)
+		return managed.ExternalCreation{}, ownership.NotSent(mayManage(mg))
 	}
 	want, err := e.wanted(ctx, mg)
 	if err != nil {
-		return managed.ExternalCreation{}, err
+		return managed.ExternalCreation{}, ownership.NotSent(err)
 	}
 	if err := e.api.SetLogstreamConfiguration(ctx, t, want); err != nil {
 		return managed.ExternalCreation{}, errors.Wrapf(err, "cannot set where %s logs are sent", t)

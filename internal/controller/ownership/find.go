@@ -151,16 +151,18 @@ func (l Lookup[T]) MayManage(mg resource.Managed, id string) error {
 
 // Record sets the external name in a Create if the object already exists, and reports whether it
 // does. Observed is the ID of the object that Observe found to be ours: an object that was made
-// since then has another owner.
+// since then has another owner. It asks for a new list: Tailscale answers a create of what exists
+// with an error that can also mean that the create succeeded, such as 500 for a webhook to a URL that
+// is in use.
 func (l Lookup[T]) Record(ctx context.Context, mg resource.Managed, observed string) (bool, error) {
-	t, err := l.Find(ctx, mg, tailscale.Recent)
+	t, err := l.Find(ctx, mg, tailscale.Current)
 	if err != nil || t == nil {
-		return false, err
+		return false, NotSent(err)
 	}
 	id := l.ID(*t)
 	if id != observed && id != xpmeta.GetExternalName(mg) && !l.Adopt {
 		SetNotOwned(mg, id)
-		return true, l.MayManage(mg, id)
+		return true, NotSent(l.MayManage(mg, id))
 	}
 	SetOwned(mg, id)
 	return true, nil

@@ -23,11 +23,16 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/claims"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/marks"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
 // annotationForeign holds the ID of an object of the tailnet that existed before the managed object
 // was created: an attempted create does not make it ours.
 const annotationForeign = "gateway.tailscale.com/foreign"
+
+// annotationMadeNothing holds the start of a create, as the external-create-pending annotation has
+// it, that made nothing for certain, and neither did the creates before it.
+const annotationMadeNothing = "gateway.tailscale.com/create-made-nothing"
 
 // maxDescription is the maximum length of the description of a key or credential in Tailscale, in
 // characters.
@@ -60,10 +65,50 @@ func Marked(description, marker string) bool {
 // CreateStarted reports whether a create of the object was ever started.
 func CreateStarted(mg resource.Managed) bool { return !xpmeta.GetExternalCreatePending(mg).IsZero() }
 
-// Attempted reports whether the object's last create was started and its end was not recorded. An
-// object of the tailnet that looks like it, and has the ID, may then be the create's result.
+// Unanswered reports whether the result of the object's last create is unknown: it was started, its
+// success was not recorded, and neither was that it made nothing.
+func Unanswered(mg resource.Managed) bool {
+	a := mg.GetAnnotations()
+	return CreateStarted(mg) && xpmeta.GetExternalCreateSucceeded(mg).Before(xpmeta.GetExternalCreatePending(mg)) &&
+		a[annotationMadeNothing] != a[xpmeta.AnnotationKeyExternalCreatePending]
+}
+
+// Attempted reports whether the result of the object's last create is unknown. An object of the
+// tailnet that looks like it, and has the ID, may then be the create's result.
 func Attempted(mg resource.Managed, id string) bool {
-	return CreateStarted(mg) && xpmeta.GetExternalCreateSucceeded(mg).Before(xpmeta.GetExternalCreatePending(mg)) && mg.GetAnnotations()[annotationForeign] != id
+	return Unanswered(mg) && mg.GetAnnotations()[annotationForeign] != id
+}
+
+// A notSentError is an error from before the request that creates an object.
+type notSentError struct{ error }
+
+// Unwrap returns the error.
+func (e notSentError) Unwrap() error { return e.error }
+
+// NotSent marks the error of a Create that has not sent the request that creates the object. It
+// returns nil for nil.
+func NotSent(err error) error {
+	if err == nil {
+		return nil
+	}
+	return notSentError{err}
+}
+
+// RecordFailure records in a Create whether its error leaves unknown if the tailnet has a new
+// object. Before reports whether the result of an earlier create was unknown. A create first looks
+// for the result of an earlier one, so that an answer which refuses it ends the doubt, too, except
+// that something like the object exists.
+func RecordFailure(mg resource.Managed, err error, before bool) {
+	var notSent notSentError
+	certain := tailscale.IsRefused(err) && !(before && tailscale.ClassOf(err) == tailscale.ClassConflict)
+	if errors.As(err, &notSent) {
+		certain = !before
+	}
+	if !certain {
+		xpmeta.RemoveAnnotations(mg, annotationMadeNothing)
+		return
+	}
+	xpmeta.AddAnnotations(mg, map[string]string{annotationMadeNothing: mg.GetAnnotations()[xpmeta.AnnotationKeyExternalCreatePending]})
 }
 
 // Owns reports whether the managed object owns the object of the tailnet with the ID, and may

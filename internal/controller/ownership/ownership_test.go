@@ -14,12 +14,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	xpmeta "github.com/crossplane/crossplane-runtime/v2/pkg/meta"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
 func object(name string, age time.Duration, ps ...xpv2.ManagementAction) *v1alpha1.Webhook {
@@ -95,6 +97,44 @@ func TestAttempted(t *testing.T) {
 			tc.edit(mg)
 			if got := Attempted(mg, "id"); got != tc.want {
 				t.Errorf("\n%s\nAttempted(...): want %t, got %t", tc.reason, tc.want, got)
+			}
+		})
+	}
+}
+
+func TestRecordFailure(t *testing.T) {
+	answer := func(c tailscale.Class, status int) error {
+		return errors.Wrap(&tailscale.Error{Class: c, Status: status}, "cannot create")
+	}
+	cases := map[string]struct {
+		reason string
+		err    error
+		before bool
+		want   bool
+	}{
+		"Refused":           {reason: "A refused create made nothing.", err: answer(tailscale.ClassForbidden, 403)},
+		"RefusedLater":      {reason: "The refused create found no result of the one before.", err: answer(tailscale.ClassForbidden, 403), before: true},
+		"Conflict":          {reason: "What a first create conflicts with has another owner.", err: answer(tailscale.ClassConflict, 409)},
+		"ConflictLater":     {reason: "The create may conflict with the result of the one before.", err: answer(tailscale.ClassConflict, 409), before: true, want: true},
+		"RateLimited":       {reason: "A create that waited for its turn was not sent.", err: answer(tailscale.ClassRateLimited, 0)},
+		"Unavailable":       {reason: "The answer may have been lost.", err: answer(tailscale.ClassUnavailable, 500), want: true},
+		"Timeout":           {reason: "A proxy that answers 408 may have sent the request.", err: answer(tailscale.ClassInvalid, 408), want: true},
+		"OtherError":        {reason: "The error does not tell whether the request was sent.", err: errors.New("boom"), want: true},
+		"NotSent":           {reason: "The request was not sent.", err: NotSent(answer(tailscale.ClassUnavailable, 500))},
+		"NotSentLater":      {reason: "The result of the create before is still unknown.", err: NotSent(answer(tailscale.ClassForbidden, 403)), before: true, want: true},
+		"NotSentAndWrapped": {reason: "A wrapped error is recognized.", err: errors.Wrap(NotSent(errors.New("no Secret")), "cannot create")},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			mg := object("a", 0)
+			xpmeta.SetExternalCreatePending(mg, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+			RecordFailure(mg, tc.err, tc.before)
+			if got := Attempted(mg, "id"); got != tc.want {
+				t.Errorf("\n%s\nAttempted(...) after RecordFailure(...): want %t, got %t", tc.reason, tc.want, got)
+			}
+			xpmeta.SetExternalCreatePending(mg, time.Date(2026, 1, 1, 0, 1, 0, 0, time.UTC))
+			if !Attempted(mg, "id") {
+				t.Errorf("\n%s\nAttempted(...): the record of a create counts for the next one", tc.reason)
 			}
 		})
 	}

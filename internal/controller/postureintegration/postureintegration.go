@@ -177,7 +177,7 @@ func (e *external) Create(ctx context.Context, mg *v1alpha1.PostureIntegration) 
 	}
 	secret, _, err := e.secret(ctx, mg)
 	if err != nil {
-		return managed.ExternalCreation{}, err
+		return managed.ExternalCreation{}, ownership.NotSent(err)
 	}
 	want := mg.Spec.ForProvider
 	id, err := e.api.CreatePostureIntegration(ctx, tailscale.PostureIntegrationRequest{
