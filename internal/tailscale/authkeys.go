@@ -62,31 +62,51 @@ func (l *authKeyLoader) load(ctx context.Context) ([]Key, time.Time, error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	known := map[string]Key{}
+	l.forgetOthers(listed)
 	var keys []Key
 	for _, k := range listed {
 		// Some versions of the API list only identifiers.
 		if k.KeyType == "" && k.Created.IsZero() {
-			full, ok := l.known[k.ID]
-			if !ok {
-				got, err := l.client.AuthKey(ctx, k.ID)
-				if IsNotFound(err) {
-					continue
-				}
-				if err != nil {
-					return nil, time.Time{}, err
-				}
-				full = *got
+			full, err := l.full(ctx, k.ID)
+			if IsNotFound(err) {
+				continue
+			}
+			if err != nil {
+				return nil, time.Time{}, err
 			}
 			k = full
-			known[k.ID] = k
 		}
 		if IsAuthKey(k) && !k.Invalid {
 			keys = append(keys, secretless(k))
 		}
 	}
-	l.known = known
 	return keys, at, nil
+}
+
+// full returns a key that the list has only the ID of. It keeps the key at once: a list with
+// hundreds of IDs may need more time than one load has, and the next load continues. The caller
+// holds the lock.
+func (l *authKeyLoader) full(ctx context.Context, id string) (Key, error) {
+	if k, ok := l.known[id]; ok {
+		return k, nil
+	}
+	k, err := l.client.AuthKey(ctx, id)
+	if err != nil {
+		return Key{}, err
+	}
+	l.known[id] = *k
+	return *k, nil
+}
+
+// forgetOthers removes the cached keys that are not listed. The caller holds the lock.
+func (l *authKeyLoader) forgetOthers(listed []Key) {
+	known := map[string]Key{}
+	for _, k := range listed {
+		if full, ok := l.known[k.ID]; ok {
+			known[k.ID] = full
+		}
+	}
+	l.known = known
 }
 
 // AuthKeys returns the tailnet's valid auth keys, without their secrets, from a

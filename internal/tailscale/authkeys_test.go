@@ -5,6 +5,7 @@ package tailscale
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
@@ -103,7 +104,57 @@ func TestAuthKeyWithLostReplyIsListed(t *testing.T) {
 
 // TestAuthKeysByIDOnly uses an API that lists only identifiers.
 func TestAuthKeysByIDOnly(t *testing.T) {
-	var gets atomic.Int32
+	n := &idKeys{ids: []string{"k1", "k2"}}
+	c := keysClient(t, n.start(t), time.Nanosecond)
+	for range 3 {
+		ks, err := c.AuthKeys(t.Context(), Cached)
+		if err != nil || len(ks) != 1 || ks[0].ID != "k1" || ks[0].Description != "tsgw" {
+			t.Fatalf("AuthKeys(...): want only the auth key, with its description, got %v, %v", ks, err)
+		}
+	}
+	if n.gets.Load() != 2 {
+		t.Errorf("want one request per key, got %d calls", n.gets.Load())
+	}
+}
+
+// TestAuthKeysByIDOnlyContinues uses an API that lists only identifiers, and that answers fewer
+// requests for keys in one load than there are keys.
+func TestAuthKeysByIDOnlyContinues(t *testing.T) {
+	const keys, perLoad = 300, 80
+	n := &idKeys{}
+	for i := range keys {
+		n.ids = append(n.ids, fmt.Sprintf("k%d", i))
+	}
+	c := keysClient(t, n.start(t), time.Nanosecond)
+	var got []Key
+	var err error
+	for range keys/perLoad + 1 {
+		n.left.Store(perLoad)
+		if got, err = c.AuthKeys(t.Context(), Cached); err == nil {
+			break
+		}
+		if ClassOf(err) != ClassRateLimited {
+			t.Fatalf("AuthKeys(...): want to be rate limited, got %v", err)
+		}
+	}
+	if err != nil || len(got) != keys-1 {
+		t.Fatalf("AuthKeys(...): want %d keys after enough loads, got %d, %v", keys-1, len(got), err)
+	}
+	if n.gets.Load() != keys {
+		t.Errorf("want one request per key, got %d", n.gets.Load())
+	}
+}
+
+// idKeys is an API that lists only the identifiers of keys. All are auth keys except for k2.
+type idKeys struct {
+	ids  []string
+	gets atomic.Int32 // Requests for keys.
+	left atomic.Int32 // Requests for keys until the API refuses them. Negative means all.
+}
+
+func (n *idKeys) start(t *testing.T) string {
+	t.Helper()
+	n.left.Store(-1)
 	m := http.NewServeMux()
 	answer := func(w http.ResponseWriter, v any) {
 		if err := json.NewEncoder(w).Encode(v); err != nil {
@@ -115,23 +166,26 @@ func TestAuthKeysByIDOnly(t *testing.T) {
 		answer(w, map[string]any{"access_token": "notasecret", "token_type": "Bearer", "expires_in": 3600})
 	})
 	m.HandleFunc("GET /api/v2/tailnet/-/keys", func(w http.ResponseWriter, _ *http.Request) {
-		answer(w, map[string]any{"keys": []map[string]string{{"id": "k1"}, {"id": "k2"}}})
+		ids := []map[string]string{}
+		for _, id := range n.ids {
+			ids = append(ids, map[string]string{"id": id})
+		}
+		answer(w, map[string]any{"keys": ids})
 	})
 	m.HandleFunc("GET /api/v2/tailnet/-/keys/{id}", func(w http.ResponseWriter, r *http.Request) {
-		gets.Add(1)
-		kind := map[string]string{"k1": "auth", "k2": "client"}[r.PathValue("id")]
+		if n.left.Load() == 0 {
+			w.WriteHeader(http.StatusTooManyRequests)
+			return
+		}
+		n.left.Add(-1)
+		n.gets.Add(1)
+		kind := "auth"
+		if r.PathValue("id") == "k2" {
+			kind = "client"
+		}
 		answer(w, map[string]any{"id": r.PathValue("id"), "keyType": kind, "created": time.Now(), "description": "tsgw"})
 	})
 	s := httptest.NewServer(m)
 	t.Cleanup(s.Close)
-	c := keysClient(t, s.URL, time.Nanosecond)
-	for range 3 {
-		ks, err := c.AuthKeys(t.Context(), Cached)
-		if err != nil || len(ks) != 1 || ks[0].ID != "k1" || ks[0].Description != "tsgw" {
-			t.Fatalf("AuthKeys(...): want only the auth key, with its description, got %v, %v", ks, err)
-		}
-	}
-	if gets.Load() != 2 {
-		t.Errorf("want one request per key, got %d calls", gets.Load())
-	}
+	return s.URL
 }
