@@ -48,6 +48,7 @@ type asking struct {
 	hosts  []tailscale.Host // Hosts in the last answer.
 	again  time.Duration    // Delay before the next request. Zero if no change is expected.
 	failed bool             // The last request failed.
+	turn   time.Time        // When the settled service last looked for its turn. Zero if it did not.
 
 	preapproved  map[string]bool  // Machines that were approved before they advertised.
 	looked       map[string]bool  // Machines for which a fresh list of devices was requested.
@@ -71,7 +72,7 @@ func (c *hostsCache) due(uid types.UID, cl claims, known []tailscale.Host) bool 
 	}
 	if cl.settled(known) {
 		a.claims, a.again = maps.Clone(cl), 0
-		return c.turn(a)
+		return c.takeTurn(a)
 	}
 	if !sameOffers(a.claims, cl) || a.again == 0 {
 		return true
@@ -87,10 +88,11 @@ func sameOffers(a, b claims) bool {
 	})
 }
 
-// turn reports whether the API is to be asked for a settled service now: the service is among those
+// takeTurn reports whether the API is to be asked for a settled service now: the service is among those
 // whose last request is the oldest, and not too many requests were made in this interval.
-func (c *hostsCache) turn(a *asking) bool {
+func (c *hostsCache) takeTurn(a *asking) bool {
 	now := c.clock.Now()
+	a.turn = now
 	if now.Sub(c.window) >= c.interval {
 		c.window, c.used = now, 0
 	}
@@ -99,12 +101,12 @@ func (c *hostsCache) turn(a *asking) bool {
 	}
 	older := 0
 	for _, o := range c.by {
-		if o.at.Before(a.at) {
+		// Own services, and services that are paused or gone, never take their turn.
+		if o.at.Before(a.at) && now.Sub(o.turn) <= 2*c.interval {
 			older++
 		}
 	}
-	// Some services are paused, and never take their turn.
-	if older >= max(inTurn, len(c.by)/10) {
+	if older >= inTurn {
 		return false
 	}
 	c.used++

@@ -110,6 +110,53 @@ func TestShareServiceBetweenClusters(t *testing.T) {
 
 // TestDetachRoute shows that a route that no longer leads to the service affects only its cluster's
 // record: the service and the records of other clusters stay.
+// TestSharedHostsInTurn checks that the hosts of settled services are asked for, however many of them
+// are shared, and although some are paused.
+func TestSharedHostsInTurn(t *testing.T) {
+	n := newTailnet(t)
+	p := n.provider("a")
+	cl := claims{"node-a": {Advertised: true}}
+	p.claims = func(context.Context, string, string) (claims, error) { return cl, nil }
+	var mgs []*v1alpha1.VIPService
+	for i := range 3 * inTurn {
+		mg := p.share(func(v *v1alpha1.VIPService) {
+			v.Name, v.UID = fmt.Sprintf("web%d", i), types.UID(fmt.Sprintf("uid%d", i))
+			v.Spec.ForProvider.Name = v1alpha1.ServiceName("svc:" + v.Name)
+			v.Spec.ForProvider.HostTags = []v1alpha1.Tag{"tag:k8s"}
+		})
+		p.settle(mg)
+		mgs = append(mgs, mg)
+	}
+	// The machine is gone before it became a host.
+	cl = nil
+	for _, mg := range mgs {
+		p.settle(mg)
+	}
+	calls := func(polls int, mgs []*v1alpha1.VIPService) int {
+		t.Helper()
+		n.ResetCalls()
+		for range polls {
+			n.later(time.Minute)
+			for _, mg := range mgs {
+				if o, err := p.reconcile(mg); err != nil || !o.ResourceUpToDate {
+					t.Fatalf("service %s is not at rest: %+v, %v", mg.Name, o, err)
+				}
+			}
+		}
+		return n.Calls()["GET /api/v2/tailnet/{tailnet}/services/{service}/devices"]
+	}
+	calls(3, mgs)
+	if got, want := calls(6, mgs), 6*inTurn; got != want {
+		t.Errorf("want the hosts of settled services to be asked for %d times, got %d", want, got)
+	}
+	// Others are paused.
+	rest := mgs[2*inTurn:]
+	calls(10, rest)
+	if got, want := calls(6, rest), 6*inTurn; got != want {
+		t.Errorf("want the hosts of services to be asked for %d times while others are paused, got %d", want, got)
+	}
+}
+
 func TestDetachRoute(t *testing.T) {
 	n := newTailnet(t)
 	a, b := n.provider("a"), n.provider("b")
