@@ -76,7 +76,7 @@ type Record struct {
 	Tags  []string `json:"tags,omitempty"`
 
 	// Updated is when the record was written, by the clock of Tailscale's API. It alone is no
-	// reason to write a record.
+	// reason to write a record that lists machines.
 	Updated time.Time `json:"updated"`
 }
 
@@ -115,11 +115,12 @@ func RecordOf(s *tailscale.Service) (Record, bool, error) {
 	return r, true, nil
 }
 
-// encode returns the record as JSON. It returns the old text if only the time differs.
+// encode returns the record as JSON. It returns the old text if only the time differs, and machines,
+// or the time alone, still show that the cluster is alive.
 func (r Record) encode(old string, now time.Time) (string, error) {
 	r = r.bounded()
 	before := Record{}
-	if json.Unmarshal([]byte(old), &before) == nil {
+	if json.Unmarshal([]byte(old), &before) == nil && (len(r.Nodes) > 0 || now.Sub(before.Updated) <= renewsAfter) {
 		// A compact record stays compact, because the tailnet rejected the full one.
 		for _, same := range []Record{r, r.compact()} {
 			same.Updated = before.Updated

@@ -134,9 +134,19 @@ func TestMembers(t *testing.T) {
 			want:   want{all: []string{"b"}, expired: []string{"b"}},
 		},
 		"NoMachines": {
-			reason: "A cluster without machines in its record is alive.",
-			v:      view([]tailscale.Service{recordOf(t, "b", long)}),
+			reason: "A cluster without machines in its record is alive until the record expires.",
+			v:      view([]tailscale.Service{recordOf(t, "b", now.Add(-ExpiresAfter))}),
 			want:   want{all: []string{"b"}, alive: []string{"b"}},
+		},
+		"NoMachinesExpired": {
+			reason: "A record without machines may be deleted after seven days.",
+			v:      view([]tailscale.Service{recordOf(t, "b", now.Add(-ExpiresAfter-time.Minute))}),
+			want:   want{all: []string{"b"}, expired: []string{"b"}},
+		},
+		"NoMachinesFromTheFuture": {
+			reason: "A record time in the future keeps no record without machines.",
+			v:      view([]tailscale.Service{recordOf(t, "b", now.Add(time.Hour))}),
+			want:   want{all: []string{"b"}, expired: []string{"b"}},
 		},
 		"Ignored": {
 			reason: "Records that are not valid are reported and ignored.",

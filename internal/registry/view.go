@@ -20,6 +20,10 @@ const (
 	// ExpiresAfter is the time without a sign of life after which other clusters may delete a
 	// cluster's record.
 	ExpiresAfter = 7 * 24 * time.Hour
+
+	// renewsAfter is the age at which a cluster writes its record again while the record lists no
+	// machines. The rest of ExpiresAfter is for an outage of the provider.
+	renewsAfter = 24 * time.Hour
 )
 
 // A View is the state of the tailnet in one list. Times are by the clock of Tailscale's API.
@@ -40,7 +44,8 @@ type Member struct {
 	Addrs []string
 
 	// Alive reports whether a machine of the cluster is online or was online within AliveWithin, or
-	// the record was written within that time, or it lists no machines yet.
+	// the record was written within that time. A record that lists no machines yet is alive until
+	// it expires.
 	Alive bool
 
 	// Expired reports whether every cluster may delete the record.
@@ -86,13 +91,15 @@ func (v View) index() map[string]*tailscale.Device {
 // status determines the state of a record from its machines. The time of the record also counts,
 // because a list of devices may be older than the machines in the record.
 func (v View) status(r Record, devices map[string]*tailscale.Device) (alive, expired bool) {
-	if len(r.Nodes) == 0 {
-		return true, false
-	}
 	// A record time in the future is ignored.
 	last := r.Updated
 	if last.After(v.DevicesAt.Add(AliveWithin)) {
 		last = time.Time{}
+	}
+	if len(r.Nodes) == 0 {
+		// The record is the only sign of life. Its cluster renews it (see renewsAfter).
+		expired = v.DevicesAt.Sub(last) > ExpiresAfter
+		return !expired, expired
 	}
 	for _, id := range r.Nodes {
 		d := devices[id]

@@ -157,6 +157,43 @@ func TestSharedHostsInTurn(t *testing.T) {
 	}
 }
 
+// TestRecordWithoutMachines checks that a cluster that never had machines loses its share once it is
+// gone for a week, and keeps it while its provider runs.
+func TestRecordWithoutMachines(t *testing.T) {
+	n := newTailnet(t)
+	a, b := n.provider("a"), n.provider("b")
+	for _, p := range []*provider{a, b} {
+		p.claims = func(context.Context, string, string) (claims, error) { return nil, nil }
+	}
+	mga, mgb := a.share(), b.share()
+	a.settle(mga)
+	b.settle(mgb)
+	a.settle(mga)
+	days := func(count int, run func()) {
+		for range count {
+			n.later(24 * time.Hour)
+			run()
+		}
+	}
+	record := registry.RecordName("svc:web", "b")
+	days(20, func() { b.settle(mgb); a.settle(mga) })
+	if n.find(record) == nil || len(mga.Status.AtProvider.Consumers) != 2 {
+		t.Fatalf("want the share of a running cluster to stay, got %+v", mga.Status.AtProvider.Consumers)
+	}
+	days(6, func() { a.settle(mga) })
+	if n.find(record) == nil {
+		t.Fatal("want the share to stay for a week")
+	}
+	days(3, func() { a.settle(mga) })
+	if n.find(record) != nil {
+		t.Error("want the share of a cluster that is gone to expire")
+	}
+	a.leave(mga)
+	if n.find("svc:web") != nil {
+		t.Error("want the last cluster to delete the service")
+	}
+}
+
 func TestDetachRoute(t *testing.T) {
 	n := newTailnet(t)
 	a, b := n.provider("a"), n.provider("b")
