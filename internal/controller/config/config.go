@@ -10,6 +10,7 @@ package config
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
@@ -53,18 +54,22 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if err := r.kube.Get(ctx, req.NamespacedName, pc); err != nil {
 		return reconcile.Result{}, errors.Wrap(client.IgnoreNotFound(err), "cannot get provider config")
 	}
-	u, err := r.countUsers(ctx, r.kind, pc)
-	if err != nil {
-		return reconcile.Result{}, err
-	}
+	// Counting lists the objects of all kinds, and is needed only where something is being deleted.
+	count := sync.OnceValues(func() (users, error) { return r.countUsers(ctx, r.kind, pc) })
 	// Workload identity uses no Secret.
 	if ref := spec.Credentials.SecretReference(); ref != nil {
-		if err := r.secret(ctx, pc, ref.Namespace, ref.Name, u); err != nil {
+		if err := r.secret(ctx, pc, ref.Namespace, ref.Name, count); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
-	if xpmeta.WasDeleted(pc) && u.all == 0 {
-		return reconcile.Result{}, r.release(ctx, pc)
+	if xpmeta.WasDeleted(pc) {
+		u, err := count()
+		if err != nil {
+			return reconcile.Result{}, err
+		}
+		if u.all == 0 {
+			return reconcile.Result{}, r.release(ctx, pc)
+		}
 	}
 	if !xpmeta.WasDeleted(pc) && controllerutil.AddFinalizer(pc, finalizer) {
 		if err := r.kube.Update(ctx, pc); err != nil {
@@ -97,7 +102,7 @@ func (r *Reconciler) release(ctx context.Context, pc resource.ProviderConfig) er
 // secret removes the finalizer from a config's Secret if the Secret or its config is being deleted
 // and no resource needs the Secret to clean up. The first resource that uses a Secret adds the
 // finalizer; see package clients.
-func (r *Reconciler) secret(ctx context.Context, pc resource.ProviderConfig, namespace, name string, u users) error {
+func (r *Reconciler) secret(ctx context.Context, pc resource.ProviderConfig, namespace, name string, count func() (users, error)) error {
 	s := &corev1.Secret{}
 	err := r.kube.Get(ctx, types.NamespacedName{Namespace: namespace, Name: name}, s)
 	if kerrors.IsNotFound(err) {
@@ -107,8 +112,14 @@ func (r *Reconciler) secret(ctx context.Context, pc resource.ProviderConfig, nam
 		return errors.Wrapf(err, "cannot get Secret %s/%s", namespace, name)
 	}
 	going := s.GetDeletionTimestamp() != nil
-	unused := xpmeta.WasDeleted(pc) && u.all == 0
-	if !going && !unused {
+	if !going && !xpmeta.WasDeleted(pc) {
+		return nil
+	}
+	u, err := count()
+	if err != nil {
+		return err
+	}
+	if !going && u.all > 0 {
 		return nil
 	}
 	if u.needing > 0 {

@@ -4,6 +4,7 @@
 package config
 
 import (
+	"context"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	ctrlevent "sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
@@ -183,6 +186,71 @@ func TestReconcile(t *testing.T) {
 			err = kube.Get(ctx, client.ObjectKeyFromObject(secret), secret)
 			if got := err == nil && len(secret.GetFinalizers()) == 1; got != tc.protected {
 				t.Errorf("\n%s\nwant Secret protected: %t, got %t", tc.reason, tc.protected, got)
+			}
+		})
+	}
+}
+
+// TestCount counts the lists that a reconcile makes of the objects of all kinds.
+func TestCount(t *testing.T) {
+	cases := map[string]struct {
+		reason  string
+		deleted client.Object
+		lists   int
+	}{
+		"AtRest":        {reason: "While nothing is being deleted, nothing is counted."},
+		"ConfigDeleted": {reason: "The users of a config that is being deleted are counted once.", deleted: clusterConfig("a"), lists: len(userKinds())},
+		"SecretDeleted": {reason: "The users of a Secret that is being deleted are counted.", deleted: oauth(), lists: len(userKinds())},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := runtime.NewScheme()
+			for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, v1alpha1.AddToScheme} {
+				if err := add(s); err != nil {
+					t.Fatal(err)
+				}
+			}
+			lists := 0
+			kube := fake.NewClientBuilder().WithScheme(s).WithObjects(clusterConfig("a", finalizer), oauth(), user(&v1alpha1.Machine{}, "a")).
+				WithStatusSubresource(&v1alpha1.ClusterProviderConfig{}).
+				WithInterceptorFuncs(interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
+					if _, ok := l.(resource.ManagedList); ok {
+						lists++
+					}
+					return c.List(ctx, l, opts...)
+				}}).Build()
+			if tc.deleted != nil {
+				if err := kube.Delete(t.Context(), tc.deleted); err != nil {
+					t.Fatal(err)
+				}
+			}
+			r := &Reconciler{kube: kube, kind: v1alpha1.ClusterProviderConfigKind, kinds: userKinds(), log: logging.NewNopLogger(), record: event.NewNopRecorder()}
+			if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Name: "a"}}); err != nil {
+				t.Fatal(err)
+			}
+			if lists != tc.lists {
+				t.Errorf("\n%s\nReconcile(...): want %d lists, got %d", tc.reason, tc.lists, lists)
+			}
+		})
+	}
+}
+
+func TestUsersChanged(t *testing.T) {
+	before := user(&v1alpha1.Machine{}, "a")
+	changed := before.DeepCopy()
+	changed.SetGeneration(2)
+	cases := map[string]struct {
+		reason string
+		after  client.Object
+		want   bool
+	}{
+		"Spec":   {reason: "A user with another spec is the user of the same config.", after: changed},
+		"Config": {reason: "A user that refers to another config concerns both.", after: user(&v1alpha1.Machine{}, "b"), want: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := usersChanged().Update(ctrlevent.UpdateEvent{ObjectOld: before, ObjectNew: tc.after}); got != tc.want {
+				t.Errorf("\n%s\nUpdate(...): want %t, got %t", tc.reason, tc.want, got)
 			}
 		})
 	}

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -84,8 +85,8 @@ func setupKind(mgr ctrl.Manager, o setup.Options, kind string, object client.Obj
 	return nil
 }
 
-// watch reconciles the config of a user when the user is made, deleted or changed. It starts as
-// soon as the user's kind is installed.
+// watch reconciles the config of a user when the user is made or deleted, or refers to another config.
+// It starts as soon as the user's kind is installed.
 func watch(mgr ctrl.Manager, o setup.Options, c controller.Controller, kind string, user kinds.User) error {
 	start := func() error {
 		return c.Watch(source.Kind(mgr.GetCache(), user.Object, handler.EnqueueRequestsFromMapFunc(forUser(kind)), usersChanged()))
@@ -105,7 +106,9 @@ func watch(mgr ctrl.Manager, o setup.Options, c controller.Controller, kind stri
 // to another config.
 func usersChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration()
+		o, ok := e.ObjectOld.(resource.ModernManaged)
+		n, ok2 := e.ObjectNew.(resource.ModernManaged)
+		return ok && ok2 && !ptr.Equal(o.GetProviderConfigReference(), n.GetProviderConfigReference())
 	}}
 }
 

@@ -30,7 +30,7 @@ func (r *Reconciler) countUsers(ctx context.Context, kind string, pc resource.Pr
 	for _, k := range r.kinds {
 		l := k.List()
 		// A ProviderConfig has a namespace, a ClusterProviderConfig has none.
-		err := r.kube.List(ctx, l, client.InNamespace(pc.GetNamespace()))
+		err := r.kube.List(ctx, l, client.InNamespace(pc.GetNamespace()), client.UnsafeDisableDeepCopy)
 		// A kind that is not installed has no objects.
 		if apimeta.IsNoMatchError(err) {
 			continue

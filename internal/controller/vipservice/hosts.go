@@ -155,6 +155,7 @@ func (e *external) observeHosts(ctx context.Context, mg *v1alpha1.VIPService) er
 	if err != nil {
 		return errors.Wrap(err, "cannot list machines")
 	}
+	e.hosts.keep(mg.GetUID(), cl)
 	observeCertificate(mg, cl)
 	before := mg.Status.AtProvider.Hosts
 	e.reported = cl

@@ -113,6 +113,20 @@ func (c *hostsCache) takeTurn(a *asking) bool {
 	return true
 }
 
+// keep removes the machines that no longer report a service from the service's state.
+func (c *hostsCache) keep(uid types.UID, cl claims) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a := c.by[uid]
+	if a == nil {
+		return
+	}
+	for _, m := range []map[string]bool{a.preapproved, a.looked} {
+		maps.DeleteFunc(m, func(id string, _ bool) bool { _, ok := cl[id]; return !ok })
+	}
+	maps.DeleteFunc(a.readvertised, func(id string, _ int32) bool { _, ok := cl[id]; return !ok })
+}
+
 // failed records that a request failed.
 func (c *hostsCache) failed(uid types.UID) {
 	c.mu.Lock()
@@ -213,18 +227,17 @@ func (c *hostsCache) isPreapproved(uid types.UID, node string) bool {
 }
 
 // readvertised returns the machines whose agents have advertised a service again since
-// the last call, sorted. The first call of a process returns none.
+// the last call, sorted. It returns no machine that the last call did not have.
 func (c *hostsCache) readvertised(uid types.UID, cl claims) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	a := c.entry(uid)
-	first := a.readvertised == nil
-	if first {
+	if a.readvertised == nil {
 		a.readvertised = map[string]int32{}
 	}
 	var out []string
 	for id, x := range cl {
-		if !first && x.Readvertised > a.readvertised[id] {
+		if before, known := a.readvertised[id]; known && x.Readvertised > before {
 			out = append(out, id)
 		}
 		a.readvertised[id] = x.Readvertised

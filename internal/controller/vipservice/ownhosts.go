@@ -32,6 +32,7 @@ func (e *sharing) observeOwnHosts(ctx context.Context, mg *v1alpha1.VIPService, 
 	if err != nil {
 		return errors.Wrap(err, "cannot list machines")
 	}
+	e.hosts.keep(uid, cl)
 	if cl.accepted() && !slices.ContainsFunc(cl.unlisted(nil), func(id string) bool { return !e.hosts.isPreapproved(uid, id) }) {
 		e.hosts.settle(uid)
 		return nil

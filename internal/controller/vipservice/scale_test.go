@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -22,7 +23,7 @@ import (
 // TestMachineEvents counts the services that are reconciled when a machine that hosts a thousand
 // changes.
 func TestMachineEvents(t *testing.T) {
-	const services = 1000
+	const services, idle = 1000, 10
 	s := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(s); err != nil {
 		t.Fatal(err)
@@ -32,7 +33,7 @@ func TestMachineEvents(t *testing.T) {
 	var objects []client.Object
 	for i := range services {
 		name := fmt.Sprintf("svc:s%d", i)
-		machine.Status.Agent.Services = append(machine.Status.Agent.Services, v1alpha1.HostedService{Name: name, Advertised: true, HealthyBackends: 1, TotalBackends: 1})
+		machine.Status.Agent.Services = append(machine.Status.Agent.Services, v1alpha1.HostedService{Name: name, Advertised: i >= idle, HealthyBackends: 1, TotalBackends: 1})
 		v := &v1alpha1.VIPService{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprintf("s%d", i)}}
 		v.Spec.ForProvider.Name = v1alpha1.ServiceName(name)
 		objects = append(objects, v)
@@ -46,7 +47,10 @@ func TestMachineEvents(t *testing.T) {
 		"Backend":  {reason: "A changed backend reconciles one service.", change: func(m *v1alpha1.Machine) { m.Status.Agent.Services[7].HealthyBackends = 0 }, want: 1},
 		"PodIP":    {reason: "A change without relation to a service reconciles none.", change: func(m *v1alpha1.Machine) { m.Status.Agent.PodIP = "10.0.0.9" }},
 		"Released": {reason: "A service that the machine no longer hosts is reconciled.", change: func(m *v1alpha1.Machine) { m.Status.Agent.Services = m.Status.Agent.Services[1:] }, want: 1},
-		"Node":     {reason: "A machine that goes offline reconciles all of its services.", change: func(m *v1alpha1.Machine) { m.Status.AtProvider.Name = "renamed" }, want: services},
+		"Node":     {reason: "A machine with another name reconciles all of its services.", change: func(m *v1alpha1.Machine) { m.Status.AtProvider.Name = "renamed" }, want: services},
+		"Offline":  {reason: "A machine that goes offline reconciles the services that list it.", change: func(m *v1alpha1.Machine) { m.Status.AtProvider.Online = ptr.To(false) }, want: services - idle},
+		"LastSeen": {reason: "When an offline machine was last seen concerns no service.", change: func(m *v1alpha1.Machine) { m.Status.AtProvider.LastSeen = ptr.To(metav1.Now()) }},
+		"Key":      {reason: "A key for the next login concerns no service.", change: func(m *v1alpha1.Machine) { m.Status.AtProvider.KeyIssued = true }},
 		"NoReport": {reason: "A machine that no longer reports does too.", change: func(m *v1alpha1.Machine) { m.Status.Agent = nil }, want: services},
 	}
 	for name, tc := range cases {

@@ -5,6 +5,7 @@ package vipservice
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -65,9 +67,19 @@ func Kind(o setup.Options) kinds.Kind[*v1alpha1.VIPService] {
 			return &paced{Reconciler: r, detaching: detaching}
 		},
 		Watch: func(b *builder.Builder, env kinds.Env) *builder.Builder {
-			return b.Watches(&v1alpha1.Machine{}, machineEvents(env.Kube), builder.WithPredicates(reported()))
+			return b.Watches(&v1alpha1.Machine{}, machineEvents(env.Kube), builder.WithPredicates(reported())).
+				Watches(&v1alpha1.VIPService{}, forgetting(hosts))
 		},
 	}
+}
+
+// forgetting returns a handler that forgets the hosts of services whose objects are gone. The
+// controller does not observe the deletion of an object without the policy Delete.
+func forgetting(hosts *hostsCache) handler.EventHandler {
+	return handler.Funcs{DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		hosts.forget(e.Object.GetUID())
+		hosts.forget(ownUID(e.Object.GetUID()))
+	}}
 }
 
 // poll returns when a VIPService is observed again.
@@ -97,7 +109,7 @@ func reported() predicate.Predicate {
 			if !ok || !ok2 {
 				return false
 			}
-			return meta.NodeIDOf(o) != meta.NodeIDOf(n) || !equality.Semantic.DeepEqual(o.Status.Agent, n.Status.Agent) || !equality.Semantic.DeepEqual(o.Status.AtProvider, n.Status.AtProvider)
+			return nodeChanged(o, n) || onlineChanged(o, n) || !equality.Semantic.DeepEqual(o.Status.Agent, n.Status.Agent)
 		},
 	}
 }
@@ -130,13 +142,13 @@ func machineEvents(kube client.Reader) handler.EventHandler {
 }
 
 // changedServices returns the names of the services for which a machine has changed: all of its
-// services if its node has changed.
+// services if its node has changed, and those that it advertises if it went on- or offline.
 func changedServices(o, n *v1alpha1.Machine) map[string]bool {
 	before, after := hostedServices(o), hostedServices(n)
-	node := meta.NodeIDOf(o) != meta.NodeIDOf(n) || !equality.Semantic.DeepEqual(o.Status.AtProvider, n.Status.AtProvider)
+	node, online := nodeChanged(o, n), onlineChanged(o, n)
 	out := map[string]bool{}
 	for name, s := range before {
-		if now, ok := after[name]; node || !ok || !equality.Semantic.DeepEqual(s, now) {
+		if now, ok := after[name]; node || !ok || online && s.Advertised || !equality.Semantic.DeepEqual(s, now) {
 			out[name] = true
 		}
 	}
@@ -146,6 +158,20 @@ func changedServices(o, n *v1alpha1.Machine) map[string]bool {
 		}
 	}
 	return out
+}
+
+// nodeChanged reports whether a machine has another node, or whether facts about the node have
+// changed that a service's status or approval depends on. The others, such as when the node was last
+// seen, concern no service.
+func nodeChanged(o, n *v1alpha1.Machine) bool {
+	return meta.NodeIDOf(o) != meta.NodeIDOf(n) || o.Status.AtProvider.Name != n.Status.AtProvider.Name ||
+		!slices.Equal(o.Status.AtProvider.Tags, n.Status.AtProvider.Tags)
+}
+
+// onlineChanged reports whether a machine went on- or offline. Services list the machines that
+// advertise them.
+func onlineChanged(o, n *v1alpha1.Machine) bool {
+	return !ptr.Equal(o.Status.AtProvider.Online, n.Status.AtProvider.Online)
 }
 
 func hostedServices(m *v1alpha1.Machine) map[string]v1alpha1.HostedService {

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	ctrlevent "sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
@@ -154,6 +155,44 @@ func TestSharedHostsInTurn(t *testing.T) {
 	calls(10, rest)
 	if got, want := calls(6, rest), 6*inTurn; got != want {
 		t.Errorf("want the hosts of services to be asked for %d times while others are paused, got %d", want, got)
+	}
+}
+
+// TestHostsForgetMachines checks that the memory about a service has no machines that are gone, and
+// none about an object that is gone.
+func TestHostsForgetMachines(t *testing.T) {
+	n := newTailnet(t)
+	p := n.provider("a")
+	var cl claims
+	p.claims = func(context.Context, string, string) (claims, error) { return cl, nil }
+	mg := p.share(func(v *v1alpha1.VIPService) { v.Spec.ForProvider.HostTags = []v1alpha1.Tag{"tag:k8s"} })
+	p.settle(mg)
+	machines := func() int {
+		all := 0
+		for _, a := range p.hosts.by {
+			all += len(a.preapproved) + len(a.looked) + len(a.readvertised)
+		}
+		return all
+	}
+	most := 0
+	for i := range 10 {
+		cl = claims{fmt.Sprintf("node-%d", i): {}}
+		p.hosts.preapproved(ownUID(mg.GetUID()), fmt.Sprintf("node-%d", i))
+		for range 3 {
+			if _, err := p.reconcile(mg); err != nil {
+				t.Fatal(err)
+			}
+			n.later(time.Minute)
+		}
+		most = max(most, machines())
+	}
+	// Of the service and of the cluster's own service.
+	if most == 0 || most > 6 {
+		t.Errorf("want one machine in each part of the memory, got %d in all", most)
+	}
+	forgetting(p.hosts).Delete(t.Context(), ctrlevent.DeleteEvent{Object: mg}, nil)
+	if got := len(p.hosts.by); got != 0 {
+		t.Errorf("want no memory about an object that is gone, got %d entries", got)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
@@ -242,19 +243,19 @@ func TestObserve(t *testing.T) {
 		"UpToDate": {
 			reason:  "Order of ports and annotations of others are no drift.",
 			mg:      object(),
-			service: ptr(service()),
+			service: ptr.To(service()),
 			want:    want{o: managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, reason: xpv2.ReasonAvailable, status: up},
 		},
 		"Drift": {
 			reason:  "A comment that somebody changed is drift.",
 			mg:      object(),
-			service: ptr(service(func(s *tailscale.Service) { s.Comment = "theirs" })),
+			service: ptr.To(service(func(s *tailscale.Service) { s.Comment = "theirs" })),
 			want:    want{o: managed.ExternalObservation{ResourceExists: true, Diff: "comment"}, reason: xpv2.ReasonAvailable, status: up},
 		},
 		"NoAddress": {
 			reason:  "A service without an address is not ready.",
 			mg:      object(),
-			service: ptr(service(func(s *tailscale.Service) { s.Addrs = nil })),
+			service: ptr.To(service(func(s *tailscale.Service) { s.Addrs = nil })),
 			want: want{
 				o: managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, reason: xpv2.ReasonCreating,
 				status: v1alpha1.VIPServiceObservation{Name: "svc:web", DNSName: "web.tail1234.ts.net", Ports: up.Ports},
@@ -263,7 +264,7 @@ func TestObserve(t *testing.T) {
 		"NoDevice": {
 			reason:   "Without a device, the names of the tailnet and of the service are unknown.",
 			mg:       object(),
-			service:  ptr(service()),
+			service:  ptr.To(service()),
 			nameless: true,
 			want: want{
 				o: managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, reason: xpv2.ReasonAvailable,
@@ -273,50 +274,50 @@ func TestObserve(t *testing.T) {
 		"LastDeviceGone": {
 			reason:   "A known name is kept.",
 			mg:       object(func(v *v1alpha1.VIPService) { v.Status.AtProvider = up }),
-			service:  ptr(service()),
+			service:  ptr.To(service()),
 			nameless: true,
 			want:     want{o: managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, reason: xpv2.ReasonAvailable, status: up},
 		},
 		"ForeignServiceRefused": {
 			reason:  "A service without our annotation is refused.",
 			mg:      object(),
-			service: ptr(service(foreignService)),
+			service: ptr.To(service(foreignService)),
 			want:    want{err: cmpopts.AnyError, reason: meta.ReasonForeignService},
 		},
 		"NameTaken": {
 			reason:  "A service of another object of the cluster is refused, and the message names that object.",
 			mg:      object(),
-			service: ptr(service(twinService)),
+			service: ptr.To(service(twinService)),
 			want:    want{err: cmpopts.AnyError, reason: meta.ReasonNameTaken},
 		},
 		"ForeignServiceAdopted": {
 			reason:  "adoptionPolicy Adopt takes it over.",
 			mg:      object(func(v *v1alpha1.VIPService) { v.Spec.ForProvider.AdoptionPolicy = v1alpha1.AdoptionPolicyAdopt }),
-			service: ptr(service(foreignService)),
+			service: ptr.To(service(foreignService)),
 			want:    want{o: managed.ExternalObservation{ResourceExists: true, Diff: "annotations"}, reason: xpv2.ReasonAvailable, status: up},
 		},
 		"DeletedForeignIsLeft": {
 			reason:  "A service of others does not block the deletion of our object.",
 			mg:      object(deleted, created),
-			service: ptr(service(foreignService)),
+			service: ptr.To(service(foreignService)),
 			want:    want{o: managed.ExternalObservation{ResourceUpToDate: true}},
 		},
 		"DeletedOurs": {
 			reason:  "Our service exists until it is deleted.",
 			mg:      object(deleted, created),
-			service: ptr(service()),
+			service: ptr.To(service()),
 			want:    want{o: managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}},
 		},
 		"ExclusiveOfAnOperator": {
 			reason:  "A service that one resource of Tailscale's operator owns is not adopted.",
 			mg:      object(adopting),
-			service: ptr(service(foreignService, refs(`{"ownerRefs":[{"operatorID":"n1","resource":{"kind":"ProxyGroup"}}]}`))),
+			service: ptr.To(service(foreignService, refs(`{"ownerRefs":[{"operatorID":"n1","resource":{"kind":"ProxyGroup"}}]}`))),
 			want:    want{err: cmpopts.AnyError, reason: meta.ReasonForeignService},
 		},
 		"SharedByOthers": {
 			reason:  "A record of another cluster keeps the name, whether the service exists or not.",
 			mg:      object(adopting),
-			service: ptr(record("svc:web", "other")),
+			service: ptr.To(record("svc:web", "other")),
 			want:    want{err: cmpopts.AnyError, reason: meta.ReasonSharedByOthers},
 		},
 		"ObserveOnly": {
@@ -324,13 +325,13 @@ func TestObserve(t *testing.T) {
 			mg: object(func(v *v1alpha1.VIPService) {
 				v.Spec.ManagementPolicies = xpv2.ManagementPolicies{xpv2.ManagementActionObserve}
 			}),
-			service: ptr(service(foreignService)),
+			service: ptr.To(service(foreignService)),
 			want:    want{o: managed.ExternalObservation{ResourceExists: true, Diff: "annotations"}, reason: xpv2.ReasonAvailable, status: up},
 		},
 		"AnnotationRemoved": {
 			reason:  "An annotation that we set and no longer want is drift; those of others are not.",
 			mg:      object(),
-			service: ptr(service(func(s *tailscale.Service) { s.Annotations[meta.AnnotationManagedAnnotations] = `["theirs"]` })),
+			service: ptr.To(service(func(s *tailscale.Service) { s.Annotations[meta.AnnotationManagedAnnotations] = `["theirs"]` })),
 			want:    want{o: managed.ExternalObservation{ResourceExists: true, Diff: "annotations"}, reason: xpv2.ReasonAvailable, status: up},
 		},
 		"ErrList": {
@@ -401,21 +402,21 @@ func TestWrite(t *testing.T) {
 		"CreateFoundForeign": {
 			reason: "A service that somebody else made in the meantime is not overwritten.",
 			mg:     object(),
-			have:   ptr(service(foreignService)),
+			have:   ptr.To(service(foreignService)),
 			want:   service(foreignService),
 			err:    true,
 		},
 		"UpdateKeepsAddressesAndAnnotations": {
 			reason: "Addresses and annotations of others are written back.",
 			mg:     object(),
-			have:   ptr(service(func(s *tailscale.Service) { s.Ports = []string{"tcp:1"} })),
+			have:   ptr.To(service(func(s *tailscale.Service) { s.Ports = []string{"tcp:1"} })),
 			want:   service(func(s *tailscale.Service) { s.Ports = []string{"tcp:443", "tcp:80"} }),
 			writes: 1,
 		},
 		"CoOwner": {
 			reason: "An object that takes over a service of Tailscale's operator becomes its co-owner, and keeps its content.",
 			mg:     object(adopting),
-			have:   ptr(service(foreignService, refs(`{"ownerRefs":[ {"operatorID":"n<1>"} ],"more":1}`))),
+			have:   ptr.To(service(foreignService, refs(`{"ownerRefs":[ {"operatorID":"n<1>"} ],"more":1}`))),
 			want: service(func(s *tailscale.Service) {
 				s.Ports = []string{"tcp:443", "tcp:80"}
 				s.Annotations[meta.AnnotationOwnerReferences] = `{"more":1,"ownerRefs":[{"operatorID":"n<1>"},{"operatorID":"cluster"}]}`
@@ -425,7 +426,7 @@ func TestWrite(t *testing.T) {
 		"Annotations": {
 			reason: "Annotations are set and recorded; annotations that are no longer wanted are removed.",
 			mg:     object(func(v *v1alpha1.VIPService) { v.Spec.ForProvider.Annotations = map[string]string{"new": "1"} }),
-			have: ptr(service(func(s *tailscale.Service) {
+			have: ptr.To(service(func(s *tailscale.Service) {
 				s.Annotations["old"], s.Annotations[meta.AnnotationManagedAnnotations] = "1", `["old"]`
 			})),
 			want: service(func(s *tailscale.Service) {
@@ -437,7 +438,7 @@ func TestWrite(t *testing.T) {
 		"NothingToDo": {
 			reason: "A service that matches the spec is not written.",
 			mg:     object(),
-			have:   ptr(service()),
+			have:   ptr.To(service()),
 			want:   service(),
 		},
 	}
@@ -468,10 +469,10 @@ func TestDelete(t *testing.T) {
 		have   *tailscale.Service
 		left   int
 	}{
-		"Ours":      {reason: "Our service is deleted.", have: ptr(service())},
-		"CoOwned":   {reason: "A service that others also own is left to them.", have: ptr(service(refs(`{"ownerRefs":[{"operatorID":"n1"},{"operatorID":"cluster"}]}`))), left: 1},
-		"LastOwner": {reason: "A service that only we own is deleted.", have: ptr(service(refs(`{"ownerRefs":[{"operatorID":"cluster"}]}`)))},
-		"Foreign":   {reason: "A service of somebody else stays.", have: ptr(service(foreignService)), left: 1},
+		"Ours":      {reason: "Our service is deleted.", have: ptr.To(service())},
+		"CoOwned":   {reason: "A service that others also own is left to them.", have: ptr.To(service(refs(`{"ownerRefs":[{"operatorID":"n1"},{"operatorID":"cluster"}]}`))), left: 1},
+		"LastOwner": {reason: "A service that only we own is deleted.", have: ptr.To(service(refs(`{"ownerRefs":[{"operatorID":"cluster"}]}`)))},
+		"Foreign":   {reason: "A service of somebody else stays.", have: ptr.To(service(foreignService)), left: 1},
 		"Gone":      {reason: "Deleting a service that is gone succeeds."},
 	}
 	for name, tc := range cases {
@@ -510,5 +511,3 @@ func TestPoll(t *testing.T) {
 		t.Errorf("poll(...): want the interval, got %s", got)
 	}
 }
-
-func ptr[T any](v T) *T { return &v }
