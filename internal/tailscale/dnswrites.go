@@ -210,7 +210,9 @@ func (c *Client) SetSearchPaths(ctx context.Context, paths []string) error {
 }
 
 // PatchSplitDNS sets the nameservers of domains. Nameservers that a domain keeps have the same
-// settings afterwards. It removes domains with an empty list, and leaves other domains unchanged.
+// settings afterwards. It removes domains with an empty list, and leaves other domains unchanged. It
+// returns an error if the tailnet has other nameservers for the domains afterwards: without one, a
+// caller would repeat a write that the API ignores, and nobody would know.
 func (c *Client) PatchSplitDNS(ctx context.Context, domains map[string][]string) error {
 	if err := c.checkDomains(domains); err != nil {
 		return err
@@ -225,22 +227,41 @@ func (c *Client) PatchSplitDNS(ctx context.Context, domains map[string][]string)
 		}
 		return false, err
 	})
-	if err != nil || written {
+	if err != nil {
 		return err
 	}
-	// null removes a domain (OpenAPI, PATCH /tailnet/{tailnet}/dns/split-dns). The effect of an
-	// empty list is not documented, so it is the second attempt.
-	in := make(map[string][]string, len(domains))
+	if !written {
+		if err := c.patchSplitDNS(ctx, domains); err != nil {
+			return err
+		}
+	}
+	left, err := c.ignoredDomains(ctx, domains)
+	if err != nil || len(left) == 0 {
+		return err
+	}
+	return &Error{
+		Class: ClassUnavailable, Scope: scopeDNSWrite, Status: http.StatusOK,
+		Message: "it ignored a change of the nameservers for " + scrub(strings.Join(left[:min(len(left), maxNamedDomains)], ", ")) + "; change them in the admin console",
+	}
+}
+
+// patchSplitDNS sets the nameservers of domains by the call for them alone. null removes a domain
+// (OpenAPI, PATCH /tailnet/{tailnet}/dns/split-dns). The effect of an empty list is not documented, so
+// it is the second attempt.
+func (c *Client) patchSplitDNS(ctx context.Context, domains map[string][]string) error {
+	in, removed := make(map[string][]string, len(domains)), map[string][]string{}
 	for domain, ns := range domains {
 		in[domain] = nil
 		if len(ns) > 0 {
 			in[domain] = ns
+		} else {
+			removed[domain] = nil
 		}
 	}
-	if err := c.sendSplitDNS(ctx, in); err != nil {
+	if err := c.sendSplitDNS(ctx, in); err != nil || len(removed) == 0 {
 		return err
 	}
-	left, err := c.remainingDomains(ctx, in)
+	left, err := c.ignoredDomains(ctx, removed)
 	if err != nil || len(left) == 0 {
 		return err
 	}
@@ -248,16 +269,7 @@ func (c *Client) PatchSplitDNS(ctx context.Context, domains map[string][]string)
 	for _, domain := range left {
 		again[domain] = []string{}
 	}
-	if err := c.sendSplitDNS(ctx, again); err != nil {
-		return err
-	}
-	if left, err = c.remainingDomains(ctx, again); err != nil || len(left) == 0 {
-		return err
-	}
-	return &Error{
-		Class: ClassUnavailable, Scope: scopeDNSWrite, Status: http.StatusOK,
-		Message: "it still has nameservers for " + scrub(strings.Join(left[:min(len(left), maxNamedDomains)], ", ")) + ", which were removed; remove them in the admin console",
-	}
+	return c.sendSplitDNS(ctx, again)
 }
 
 // maxNamedDomains is how many domains an error names.
@@ -275,25 +287,33 @@ func (c *Client) sendSplitDNS(ctx context.Context, domains map[string][]string) 
 	return err
 }
 
-// remainingDomains returns the domains with an empty list that the tailnet still has, sorted.
-func (c *Client) remainingDomains(ctx context.Context, domains map[string][]string) ([]string, error) {
-	removed := maps.Clone(domains)
-	maps.DeleteFunc(removed, func(_ string, ns []string) bool { return len(ns) > 0 })
-	if len(removed) == 0 {
-		return nil, nil
-	}
+// ignoredDomains returns the domains for which the tailnet has other nameservers than those, sorted.
+func (c *Client) ignoredDomains(ctx context.Context, domains map[string][]string) ([]string, error) {
 	all, err := c.api.DNS().SplitDNS(ctx)
 	if err != nil {
 		return nil, classify(err, scopeDNS, true)
 	}
-	var left []string
-	for domain := range removed {
-		if len(all[domain]) > 0 {
-			left = append(left, domain)
+	var out []string
+	for domain, ns := range domains {
+		if !sameAddresses(all[domain], ns) {
+			out = append(out, domain)
 		}
 	}
-	slices.Sort(left)
-	return left, nil
+	slices.Sort(out)
+	return out, nil
+}
+
+// sameAddresses reports whether two lists have the same addresses, in any order.
+func sameAddresses(a, b []string) bool {
+	in := map[string]bool{}
+	for _, x := range a {
+		in[canonicalAddress(x)] = true
+	}
+	both := map[string]bool{}
+	for _, x := range b {
+		both[canonicalAddress(x)] = true
+	}
+	return maps.Equal(in, both)
 }
 
 // SetMagicDNS turns MagicDNS on or off.

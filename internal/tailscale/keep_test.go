@@ -363,8 +363,8 @@ func TestWithoutDNSDocument(t *testing.T) {
 		"Kept": {write: func(c *Client, ctx context.Context) error {
 			return c.PatchSplitDNS(ctx, map[string][]string{"a.example": {"FD7A::53", "8.8.8.8"}})
 		}},
-		"New": {write: func(c *Client, ctx context.Context) error {
-			return c.PatchSplitDNS(ctx, map[string][]string{"b.example": {"8.8.8.8"}})
+		"Removed": {write: func(c *Client, ctx context.Context) error {
+			return c.PatchSplitDNS(ctx, map[string][]string{"b.example": nil})
 		}, sent: "PATCH " + split},
 		"KeptServer": {write: func(c *Client, ctx context.Context) error {
 			return c.SetNameservers(ctx, []string{"9.9.9.9", "1.1.1.1"})
@@ -387,14 +387,52 @@ func TestWithoutDNSDocument(t *testing.T) {
 	}
 }
 
-// TestPatchSplitDNSNeverRemoves expects an error from a tailnet that keeps a domain in any case.
-func TestPatchSplitDNSNeverRemoves(t *testing.T) {
-	const path = "/tailnet/-/dns/split-dns"
-	c, sent := canned{"PATCH " + path: {body: `[]`}, "GET " + path: {body: `{"a.example":["1.1.1.1"]}`}}.client(t)
-	if err := c.PatchSplitDNS(t.Context(), map[string][]string{"a.example": nil}); ClassOf(err) != ClassUnavailable {
-		t.Errorf("PatchSplitDNS(...): want Unavailable, got: %v", err)
+// TestPatchSplitDNSIgnored expects an error from a tailnet that ignores a change of nameservers.
+func TestPatchSplitDNSIgnored(t *testing.T) {
+	const split, document = "/tailnet/-/dns/split-dns", "/tailnet/-/dns/configuration"
+	rich := struct {
+		status int
+		body   string
+	}{body: `{"splitDNS":{"a.example":[{"address":"1.1.1.1","useWithExitNode":true},{"address":"8.8.8.8"}]}}`}
+	cases := map[string]struct {
+		reason  string
+		api     canned
+		domains map[string][]string
+		call    string // The last write.
+		body    string
+		ok      bool
+	}{
+		"Removal": {
+			reason:  "The domain stays in any case.",
+			api:     canned{"PATCH " + split: {body: `[]`}, "GET " + split: {body: `{"a.example":["1.1.1.1"]}`}},
+			domains: map[string][]string{"a.example": nil}, call: "PATCH " + split, body: `{"a.example":[]}`,
+		},
+		"Nameserver": {
+			reason:  "One of several nameservers stays, and others of the same domain are to stay.",
+			api:     canned{"PATCH " + split: {body: `{}`}, "GET " + split: {body: `{"a.example":["1.1.1.1","8.8.8.8"]}`}, "GET " + document: {body: `{"splitDNS":{"a.example":[{"address":"1.1.1.1"},{"address":"8.8.8.8"}]}}`}},
+			domains: map[string][]string{"a.example": {"8.8.8.8"}}, call: "PATCH " + split, body: `{"a.example":["8.8.8.8"]}`,
+		},
+		"Document": {
+			reason:  "A write of the whole configuration is ignored, too.",
+			api:     canned{"POST " + document: {body: `{}`}, "GET " + split: {body: `{"a.example":["1.1.1.1","8.8.8.8"]}`}, "GET " + document: rich},
+			domains: map[string][]string{"a.example": {"1.1.1.1"}}, call: "POST " + document,
+		},
+		"Spelling": {
+			reason:  "The tailnet spells the address in another way.",
+			api:     canned{"PATCH " + split: {body: `{}`}, "GET " + split: {body: `{"a.example":["FD7A:0::53"]}`}, "GET " + document: {body: `{}`}},
+			domains: map[string][]string{"a.example": {"fd7a::53"}}, call: "PATCH " + split, body: `{"a.example":["fd7a::53"]}`, ok: true,
+		},
 	}
-	if want := `{"a.example":[]}`; sent["PATCH "+path] != want {
-		t.Errorf("PatchSplitDNS(...): want the last attempt %s, got %s", want, sent["PATCH "+path])
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			c, sent := tc.api.client(t)
+			err := c.PatchSplitDNS(t.Context(), tc.domains)
+			if (err == nil) != tc.ok || !tc.ok && (ClassOf(err) != ClassUnavailable || !strings.Contains(err.Error(), "a.example")) {
+				t.Errorf("\n%s\nPatchSplitDNS(...): got: %v", tc.reason, err)
+			}
+			if body, ok := sent[tc.call]; !ok || tc.body != "" && body != tc.body {
+				t.Errorf("\n%s\nPatchSplitDNS(...): want the write %s %s, got %q", tc.reason, tc.call, tc.body, body)
+			}
+		})
 	}
 }

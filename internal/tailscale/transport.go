@@ -185,13 +185,16 @@ func repeatable(req *http.Request) bool {
 	return ok && harmless
 }
 
+// retryAfter returns the time that a response asks to wait, limited to maxPause, plus otherwise, or
+// otherwise alone.
 func retryAfter(h http.Header, otherwise time.Duration) time.Duration {
 	v := h.Get("Retry-After")
-	if s, err := strconv.Atoi(v); err == nil && s >= 0 {
-		return time.Duration(s)*time.Second + otherwise
+	// Out of range means the largest number.
+	if s, err := strconv.ParseUint(v, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {
+		return time.Duration(min(s, uint64(maxPause/time.Second)))*time.Second + otherwise //nolint:gosec // Limited.
 	}
 	if at, err := http.ParseTime(v); err == nil {
-		return max(0, time.Until(at)) + otherwise
+		return min(max(0, time.Until(at)), maxPause) + otherwise
 	}
 	return otherwise
 }

@@ -135,6 +135,9 @@ func TestPause(t *testing.T) {
 		"Short":       {reason: "Calls wait for a short pause.", status: 429, retryAfter: "1", sent: 4},
 		"Long":        {reason: "During a long pause no request is sent, and calls fail immediately.", status: 429, retryAfter: "60", want: time.Minute, class: ClassRateLimited, text: "asked for a pause", sent: 1},
 		"Unavailable": {reason: "During a long pause of an unavailable API no request is sent.", status: 503, retryAfter: "60", want: time.Minute, class: ClassRateLimited, text: "asked for a pause", sent: 1},
+		"Overflow":    {reason: "A time that no duration holds is a long pause.", status: 429, retryAfter: "9223372037", want: maxPause, class: ClassRateLimited, text: "asked for a pause", sent: 1},
+		"NoInteger":   {reason: "A time that no integer holds is a long pause.", status: 429, retryAfter: "99999999999999999999", want: maxPause, class: ClassRateLimited, text: "asked for a pause", sent: 1},
+		"FarDate":     {reason: "A date that is further away than any duration is a long pause.", status: 429, retryAfter: "Fri, 31 Dec 9999 23:59:59 GMT", want: maxPause, class: ClassRateLimited, text: "asked for a pause", sent: 1},
 		"Absurd":      {reason: "The length of a pause is limited.", status: 429, retryAfter: "31536000", want: maxPause, class: ClassRateLimited, text: "asked for a pause", sent: 1},
 	}
 	for name, tc := range cases {

@@ -122,7 +122,7 @@ func (c *Client) Answers(ctx context.Context, config []byte) error {
 	}
 	defer res.Body.Close() // Only read.
 	if res.StatusCode != http.StatusOK {
-		s, _ := strconv.Atoi(res.Header.Get("Retry-After")) // Zero if it is none.
+		s, _ := strconv.ParseUint(res.Header.Get("Retry-After"), 10, 32) // Zero if it is none, and the largest number if it is larger.
 		return &WaitError{error: errors.Errorf("the control server answers %d", res.StatusCode), After: time.Duration(s) * time.Second}
 	}
 	var keys tailcfg.OverTLSPublicKeyResponse

@@ -6,6 +6,7 @@ package control
 import (
 	"encoding/json"
 	"encoding/pem"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -56,6 +57,7 @@ func TestAnswers(t *testing.T) {
 	}{
 		"Answers":     {reason: "A key is an answer.", serve: serveKey},
 		"Limited":     {reason: "A limited server says when to ask again.", serve: status(429, "Retry-After", "7"), want: "answers 429", after: 7 * time.Second},
+		"Overflow":    {reason: "A time that no duration holds is a long one.", serve: status(429, "Retry-After", "9223372037"), want: "answers 429", after: math.MaxUint32 * time.Second},
 		"Unavailable": {reason: "A server that is down does not answer.", serve: status(503), want: "answers 503"},
 		"Reset": {
 			reason: "Neither does one that resets connections.",
