@@ -45,7 +45,7 @@ type dnsLoop struct {
 	kernel bool
 	retry  time.Duration
 	log    logging.Logger
-	file   *atomicdir.Dir
+	file   keptFile
 	server *nameserver.Server
 
 	// zone is the encoded zone. Empty until it is known.
@@ -58,7 +58,7 @@ func (a *Agent) newDNS() *dnsLoop {
 		kernel: a.opts.Kernel != nil,
 		retry:  a.opts.Pauses.Retry,
 		log:    a.log,
-		file:   atomicdir.New(a.opts.DNS.Dir, zone.ConfigMapKey),
+		file:   keptFile{dir: atomicdir.New(a.opts.DNS.Dir, zone.ConfigMapKey)},
 		server: nameserver.New(a.log, a.metrics.resolved),
 	}
 }
@@ -75,7 +75,7 @@ func (d *dnsLoop) close() { d.server.Close() }
 
 // restore loads the zone of an earlier run.
 func (d *dnsLoop) restore() error {
-	b, err := d.file.Read()
+	b, err := d.file.dir.Read()
 	if err != nil || b == nil {
 		return err
 	}
@@ -104,10 +104,7 @@ func (d *dnsLoop) set(cm *corev1.ConfigMap) {
 		d.log.Info("Cannot use ConfigMap", "configmap", d.opts.ConfigMap, "error", err)
 		return
 	}
-	if _, err := d.file.Write([]byte(s)); err != nil {
-		// Only a later run of the agent needs the file.
-		d.log.Info("Cannot write down the zone", "error", err)
-	}
+	d.file.set(s)
 }
 
 func (d *dnsLoop) take(s string) error {
@@ -125,6 +122,7 @@ func (d *dnsLoop) step(ctx context.Context, now time.Time, l *loop) time.Time {
 	if d.zone == "" {
 		return time.Time{}
 	}
+	d.file.write(now, l)
 	addrs := []netip.AddrPort{netip.AddrPortFrom(loopback, d.opts.Port)}
 	if d.kernel {
 		// Never listen on the pod's own addresses: the tailnet's policy decides about access.

@@ -59,7 +59,7 @@ type egressLoop struct {
 	findIn func(host string, ipv6 bool) localapi.Host
 	has    func(name string, addr netip.Addr) bool
 	domain func() string
-	file   *atomicdir.Dir
+	file   keptFile
 
 	// server carries connections. It is nil if the kernel forwards them.
 	server *carrier.Server
@@ -106,7 +106,7 @@ func (a *Agent) newEgress(ctx context.Context, peers *localapi.Peers, k *kernelL
 		has:     peers.Has,
 		domain:  peers.Domain,
 		prober:  probe.NewProber(probe.NewDialChecker(a.dialer.DialContext), notify, probe.WithProbed(a.metrics.probed)),
-		file:    atomicdir.New(a.opts.Egress.Dir, egress.ConfigMapKey),
+		file:    keptFile{dir: atomicdir.New(a.opts.Egress.Dir, egress.ConfigMapKey)},
 		kernel:  k,
 		leaving: make(map[plan.EgressKey]leavingTarget),
 		warm:    warmup{ping: a.local.Ping, do: func(ctx context.Context, fn func()) { a.do(ctx, func(*loop) { fn() }) }},
@@ -134,7 +134,7 @@ func (e *egressLoop) close() {
 
 // restore loads the targets of an earlier run.
 func (e *egressLoop) restore() error {
-	b, err := e.file.Read()
+	b, err := e.file.dir.Read()
 	if err != nil || b == nil {
 		return err
 	}
@@ -167,10 +167,7 @@ func (e *egressLoop) setConfig(now time.Time, cm *corev1.ConfigMap, h *health) {
 	}
 	e.known, e.revision = true, egress.Revision(s)
 	e.set(now, c.Targets)
-	if _, err := e.file.Write([]byte(s)); err != nil {
-		// Only a later run of the agent needs the file.
-		e.log.Info("Cannot write down the egress config", "error", err)
-	}
+	e.file.set(s)
 }
 
 // set replaces the wanted targets. The previous ones become leaving targets.
@@ -187,6 +184,7 @@ func (e *egressLoop) set(now time.Time, targets []egress.Target) {
 // step updates listeners, probes and the egress config.
 func (e *egressLoop) step(ctx context.Context, now time.Time, l *loop) time.Time {
 	next := e.forget(now)
+	e.file.write(now, l)
 	for range 2 {
 		e.plan(l.tailnet)
 		closed := e.serve(ctx, l.drain.closing(now))

@@ -66,6 +66,9 @@ type Server struct {
 	listeners map[netip.AddrPort]*listener
 	secrets   map[plan.CertificateRef]*secret
 	watches   map[string]*watch
+
+	// unstored reports that the last attempt to store what is served has failed.
+	unstored bool
 }
 
 // A listener is one port, and the termination that it serves.
@@ -110,12 +113,15 @@ func (s *Server) Certificates() map[plan.CertificateRef]plan.Certificate {
 
 // Set replaces the terminations to serve, by service, until ctx is done. Terminations that stay
 // are not touched. Removed ones accept connections for ten more seconds, and connections are not
-// cut. Set returns an error when the
-// terminations could not be stored; it serves them nevertheless.
+// cut. Set returns an error when what is served could not be stored; it serves it nevertheless, and
+// the next call tries to store it again.
 func (s *Server) Set(ctx context.Context, terminations map[string][]plan.Termination) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if maps.EqualFunc(s.wanted, terminations, equal) {
+		if s.unstored {
+			return s.store()
+		}
 		return nil
 	}
 	s.wanted = maps.Clone(terminations)
@@ -229,6 +235,7 @@ func (s *Server) update(ctx context.Context, w *watch, name string, o *corev1.Se
 		}
 	}
 	if renewed {
+		// The next Set tries again.
 		if err := s.store(); err != nil {
 			s.opts.Log.Info("Cannot store certificate for a restart of the agent", "secret", name, "error", err)
 		}

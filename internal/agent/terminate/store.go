@@ -37,6 +37,7 @@ func (s *Server) store() error {
 		return errors.Wrap(err, "cannot encode what TLS is ended for")
 	}
 	_, err = s.opts.Store.Write(b)
+	s.unstored = err != nil
 	return errors.Wrap(err, "cannot store what TLS is ended for")
 }
 

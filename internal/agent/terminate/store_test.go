@@ -6,6 +6,7 @@ package terminate
 import (
 	"context"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -125,6 +126,80 @@ func TestRestore(t *testing.T) {
 		if time.Now().After(timeout) {
 			t.Fatalf("want certificate 5, got %d, %v", serial, err)
 		}
+	}
+}
+
+// TestStoreAgain checks that what could not be stored is stored by the next Set, whether the
+// terminations or a certificate changed.
+func TestStoreAgain(t *testing.T) {
+	to, _ := backend(t)
+	cases := map[string]struct {
+		reason string
+
+		// fail changes what is served while it cannot be stored.
+		fail func(t *testing.T, c *cluster, s *Server, term plan.Termination)
+		// before is done while it can be.
+		before func(t *testing.T, s *Server, term plan.Termination)
+		want   map[plan.CertificateRef]plan.Certificate
+	}{
+		"Terminations": {
+			reason: "The same terminations are stored by a later call.",
+			before: func(*testing.T, *Server, plan.Termination) {},
+			fail: func(t *testing.T, _ *cluster, s *Server, term plan.Termination) {
+				t.Helper()
+				if err := s.Set(t.Context(), map[string][]plan.Termination{"svc:web": {term}}); err == nil {
+					t.Error("Set(...): want an error while nothing can be stored")
+				}
+			},
+			want: map[plan.CertificateRef]plan.Certificate{},
+		},
+		"Certificate": {
+			reason: "A certificate that changed in between is stored by a later call.",
+			before: func(t *testing.T, s *Server, term plan.Termination) { t.Helper(); set(t, s, term) },
+			fail: func(t *testing.T, c *cluster, _ *Server, _ plan.Termination) {
+				t.Helper()
+				c.update(t, "web-tls", newAuthority(t).secret(5))
+			},
+			want: map[plan.CertificateRef]plan.Certificate{{Secret: "web-tls"}: {Usable: true}},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			term := plan.Termination{Listen: freeAddress(t), Secret: "web-tls", Backend: to}
+			dir, c := t.TempDir(), newCluster()
+			s, _ := newServer(t, c, dir)
+			tc.before(t, s, term)
+
+			// A file in place of the directory is a store that fails.
+			kept := filepath.Join(dir, "tls")
+			if err := os.RemoveAll(kept); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(kept, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			tc.fail(t, c, s, term)
+			if err := s.Set(t.Context(), s.Serving()); err == nil {
+				t.Errorf("\n%s\nSet(...): want an error until it is stored", tc.reason)
+			}
+			if err := os.Remove(kept); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Set(t.Context(), s.Serving()); err != nil {
+				t.Errorf("\n%s\nSet(...): %v", tc.reason, err)
+			}
+
+			again, _ := newServer(t, newCluster(), dir)
+			if err := again.Restore(t.Context()); err != nil {
+				t.Fatalf("Restore(...): %v", err)
+			}
+			if diff := cmp.Diff(map[string][]plan.Termination{"svc:web": {term}}, again.Serving(), cmp.Comparer(func(a, b netip.AddrPort) bool { return a == b })); diff != "" {
+				t.Errorf("\n%s\nServing(): -want, +got:\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff(tc.want, known(t, again)); diff != "" {
+				t.Errorf("\n%s\nCertificates(): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
 	}
 }
 
