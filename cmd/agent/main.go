@@ -91,7 +91,7 @@ type RunCmd struct {
 	EgressDir       string        `help:"Directory for a copy of the ConfigMap, for restarts of the agent while the API server is unavailable." default:"/etc/tsconfig/egress" env:"EGRESS_DIR"`
 	EgressSpread    time.Duration `help:"How long a released port still accepts connections, until all clients have been notified." default:"10s" env:"EGRESS_SPREAD"`
 	EgressDrain     time.Duration `help:"How long connections into the tailnet may stay open after that, before they are closed." default:"90s" env:"EGRESS_DRAIN"`
-	EgressIdle      time.Duration `help:"How long a connection into the tailnet may be idle before it is closed, for nodes that have vanished and clients that send nothing. Zero closes none." default:"0s" env:"EGRESS_IDLE"`
+	EgressIdle      time.Duration `help:"How long a connection into the tailnet may be idle before it is closed, for nodes that have vanished and clients that send nothing. Zero closes none. The default is that of kube-proxy for the connections of Services." default:"24h" env:"EGRESS_IDLE"`
 }
 
 // Run runs the agent until it receives a signal.

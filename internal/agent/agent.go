@@ -132,6 +132,10 @@ type Pauses struct {
 	// kube/services/services.go), so that a failover is never reported.
 	Primary time.Duration
 
+	// Gone is how long the netmap can lack the node of an open connection into the tailnet before the
+	// connection ends. A node that only connects to control again stays in the netmap.
+	Gone time.Duration
+
 	// Begin is how long the hook of the tailscale container waits for the agent's hook, which
 	// kubelet runs at the same time (k8s.io/kubernetes pkg/kubelet/kuberuntime,
 	// killContainersWithSyncResult). When kubelet only restarts the tailscale container, it does
@@ -146,7 +150,7 @@ type Pauses struct {
 func DefaultPauses() Pauses {
 	return Pauses{
 		Retry: 5 * time.Second, Report: kube.DefaultSettle, Settle: 3 * time.Second, Warm: 10 * time.Second, Primary: time.Minute,
-		Begin: 10 * time.Second, Paths: 5 * time.Minute,
+		Gone: time.Minute, Begin: 10 * time.Second, Paths: 5 * time.Minute,
 	}
 }
 

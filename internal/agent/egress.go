@@ -82,6 +82,9 @@ type egressLoop struct {
 	// ports is the plan for each port.
 	ports []plan.EgressPort
 
+	// session is the session of tailscaled that the server's connections were last compared with.
+	session int
+
 	// joined reports whether tailscaled has had peers before.
 	joined bool
 
@@ -113,7 +116,8 @@ func (a *Agent) newEgress(ctx context.Context, peers *localapi.Peers, k *kernelL
 		warmFor: a.opts.Pauses.Warm,
 	}
 	if !k.on {
-		e.server = carrier.NewServer(a.dialer.Dial, a.metrics.egress, a.log, notify, carrier.WithListen(carrier.ListenAt(e.opts.Addresses...)), carrier.WithIdleTimeout(e.opts.Idle))
+		e.server = carrier.NewServer(a.dialer.Dial, a.metrics.egress, a.log, notify, carrier.WithListen(carrier.ListenAt(e.opts.Addresses...)),
+			carrier.WithIdleTimeout(e.opts.Idle), carrier.WithFollower(peers.Follow, a.opts.Pauses.Gone))
 	}
 	return e
 }
@@ -195,6 +199,7 @@ func (e *egressLoop) step(ctx context.Context, now time.Time, l *loop) time.Time
 		// plan.
 		e.closed = closed
 	}
+	next = earliest(now, next, e.cutGone(now, l.tailnet))
 	e.prober.Set(ctx, plan.EgressTargets(e.ports))
 	e.join(ctx, l.tailnet)
 	if len(e.closed) > 0 {
@@ -273,6 +278,20 @@ func (e *egressLoop) serve(ctx context.Context, closing bool) map[plan.EgressKey
 		closed[plan.EgressKey{Port: int32(n), Protocol: corev1.ProtocolTCP}] = "The pod " + err.Error()
 	}
 	return closed
+}
+
+// cutGone cuts connections to nodes that have left the tailnet, and returns when the next one is
+// due. While the netmap is not known, no node counts as gone.
+func (e *egressLoop) cutGone(now time.Time, tn localapi.State) time.Time {
+	if e.server == nil {
+		return time.Time{}
+	}
+	if tn.Session != e.session || !tn.Running || tn.Peers == 0 {
+		e.session = tn.Session
+		e.server.ForgetGone()
+		return time.Time{}
+	}
+	return e.server.CutGone(now)
 }
 
 // busy reports whether connections are open.

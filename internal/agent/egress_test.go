@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -221,6 +222,26 @@ func TestEgressLife(t *testing.T) {
 	eventually(t, "It must not be reported once it is closed.", nil, p.ports)
 	if _, err := ping(port); err == nil {
 		t.Error("A released port must be closed in the end")
+	}
+}
+
+// TestEgressGone checks that a connection ends whose device has left the tailnet, though neither
+// side sends anything.
+func TestEgressGone(t *testing.T) {
+	t.Parallel()
+	port := freePort(t)
+	p := newEgressPod(t, configMap(t, target(port, "100.64.0.9")))
+	p.gone = 50 * time.Millisecond
+	p.start()
+	var c net.Conn
+	eventually(t, "The port must carry connections.", true, func() bool {
+		var err error
+		c, err = ping(port)
+		return err == nil
+	})
+	p.local.ChangePeers(nil, 1)
+	if _, err := c.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("A connection to a device that has left the tailnet must be reset, got %v", err)
 	}
 }
 

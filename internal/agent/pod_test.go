@@ -92,6 +92,9 @@ type pod struct {
 	// primary is an hour, unless a test sets it.
 	primary time.Duration
 
+	// gone is an hour, unless a test sets it.
+	gone time.Duration
+
 	// grace is zero, unless a test sets it.
 	grace time.Duration
 
@@ -116,7 +119,7 @@ func newPod(t *testing.T, objs ...client.Object) *pod {
 	if err != nil {
 		t.Fatalf("NewScheme(): %v", err)
 	}
-	p := &pod{t: t, dir: t.TempDir(), statePatience: time.Minute, begin: 10 * time.Second, warm: 10 * time.Second, primary: time.Hour}
+	p := &pod{t: t, dir: t.TempDir(), statePatience: time.Minute, begin: 10 * time.Second, warm: 10 * time.Second, primary: time.Hour, gone: time.Hour}
 	c := fake.NewClientBuilder().WithScheme(s).WithObjects(objs...).WithStatusSubresource(&v1alpha1.Machine{}).
 		WithIndex(&corev1.Secret{}, "metadata.name", byName).WithIndex(&corev1.ConfigMap{}, "metadata.name", byName).Build()
 	p.kube = &apiServer{WithWatch: c, away: &p.away}
@@ -250,7 +253,7 @@ func (p *pod) start() {
 		Grace:               p.grace,
 		StatePatience:       p.statePatience,
 		ControlAnswers:      p.controlAnswers, ControlPatience: p.controlPatience, ContainerbootMetrics: p.containerboot,
-		Pauses: Pauses{Retry: 50 * time.Millisecond, Report: 10 * time.Millisecond, Settle: 50 * time.Millisecond, Warm: p.warm, Primary: p.primary, Begin: p.begin},
+		Pauses: Pauses{Retry: 50 * time.Millisecond, Report: 10 * time.Millisecond, Settle: 50 * time.Millisecond, Warm: p.warm, Primary: p.primary, Gone: p.gone, Begin: p.begin},
 		Kernel: p.kernelOptions(),
 		Egress: EgressOptions{
 			ConfigMap: p.egress,

@@ -226,7 +226,7 @@ func TestVanishedEnds(t *testing.T) {
 			want:   map[string]string{envKeepaliveIdle: "2h", envKeepaliveInterval: "15s"},
 		},
 		"Egress": {
-			reason: "By default, idle connections into the tailnet are not closed.",
+			reason: "By default, the agent decides how long connections into the tailnet may be idle.",
 			change: func(o *Options) { o.Pods.Direction = v1alpha1.DirectionEgress },
 			want:   map[string]string{},
 		},
@@ -236,6 +236,13 @@ func TestVanishedEnds(t *testing.T) {
 				o.Pods.Direction, o.Pods.EgressIdleTimeout = v1alpha1.DirectionEgress, &metav1.Duration{Duration: time.Hour}
 			},
 			want: map[string]string{EnvEgressIdle: "1h0m0s"},
+		},
+		"EgressNeverIdle": {
+			reason: "The agent receives that there is no timeout.",
+			change: func(o *Options) {
+				o.Pods.Direction, o.Pods.EgressIdleTimeout = v1alpha1.DirectionEgress, &metav1.Duration{}
+			},
+			want: map[string]string{EnvEgressIdle: "0s"},
 		},
 	}
 	for name, tc := range cases {

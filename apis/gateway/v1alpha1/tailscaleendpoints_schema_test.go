@@ -71,7 +71,7 @@ func TestTailscaleEndpointsSchema(t *testing.T) {
 		"IdleTooShort": {
 			reason: "A timeout of seconds would close connections in use",
 			proxy:  `{egressIdleTimeout: 30s}`,
-			want:   []string{"spec.proxy.egressIdleTimeout", "between 1m and 168h"},
+			want:   []string{"spec.proxy.egressIdleTimeout", "must be 0s, or between 1m and 168h"},
 		},
 		"OurAnnotation": {
 			reason: "The prefix gateway.tailscale.com is reserved",

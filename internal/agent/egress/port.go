@@ -22,14 +22,14 @@ type port struct {
 	r         Route
 	listeners []net.Listener
 	cancel    context.CancelFunc
-	conns     map[net.Conn]context.CancelFunc
+	conns     map[net.Conn]*connection
 	dialling  int
 	outside   bool
 	closed    bool
 }
 
 func newPort(s *Server) *port {
-	return &port{server: s, conns: make(map[net.Conn]context.CancelFunc)}
+	return &port{server: s, conns: make(map[net.Conn]*connection)}
 }
 
 func (p *port) route() Route {
@@ -97,8 +97,8 @@ func (p *port) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = true
-	for _, cut := range p.conns {
-		cut()
+	for _, c := range p.conns {
+		c.cut()
 	}
 }
 
@@ -146,6 +146,7 @@ func (p *port) serve(ctx context.Context, client *net.TCPConn) {
 		reset(client)
 		return
 	}
+	p.follow(client, r)
 	counted, known := p.opened(r.Target)
 	if p.server.idle > 0 {
 		go cutIdle(ctx, client, p.server.idle, cancel)
@@ -193,7 +194,7 @@ func (p *port) admit(client net.Conn, cut context.CancelFunc) (Route, bool) {
 		return p.r, false
 	}
 	p.dialling++
-	p.conns[client] = cut
+	p.conns[client] = &connection{cut: cut}
 	return p.r, true
 }
 

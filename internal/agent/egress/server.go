@@ -78,6 +78,10 @@ type Server struct {
 	// idle is how long a connection may carry no data. Zero means no limit.
 	idle time.Duration
 
+	// follow is the Follower of WithFollower. goneFor is how long its result may be false.
+	follow  Follower
+	goneFor time.Duration
+
 	dialling chan struct{}
 	wg       sync.WaitGroup
 
@@ -99,12 +103,22 @@ func WithIdleTimeout(d time.Duration) ServerOption {
 	return func(s *Server) { s.idle = d }
 }
 
+// A Follower returns a function that reports whether the netmap still has the node of a connection
+// that was just opened to addr.
+type Follower func(addr netip.Addr) (present func() bool)
+
+// WithFollower makes CutGone cut connections whose node the netmap has lacked for the duration d.
+func WithFollower(f Follower, d time.Duration) ServerOption {
+	return func(s *Server) { s.follow, s.goneFor = f, d }
+}
+
 // NewServer returns a Server without ports. It calls changed from separate goroutines when the
 // results of Idle or Outside may have changed for a port.
 func NewServer(d Dialer, m *Metrics, log logging.Logger, changed func(), o ...ServerOption) *Server {
 	s := &Server{
 		dial:     d,
 		listen:   ListenAt(),
+		follow:   func(netip.Addr) func() bool { return func() bool { return true } },
 		changed:  changed,
 		metrics:  m,
 		log:      log,

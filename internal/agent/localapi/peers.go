@@ -213,7 +213,21 @@ func (p *Peers) resolve(name string) []netip.Addr {
 // find returns the devices that have an address: those with the longest prefix that contains
 // it.
 func (p *Peers) find(addr netip.Addr) Host {
-	unused := false
+	ids, _, unused := p.nodes(addr)
+	if len(ids) == 0 {
+		return Host{RouteUnused: unused}
+	}
+	out := make([]Device, 0, len(ids))
+	for _, id := range ids {
+		out = append(out, p.devices[id].Device)
+	}
+	slices.SortFunc(out, func(a, b Device) int { return cmp.Compare(a.Name, b.Name) })
+	return Host{Addr: addr, Devices: out}
+}
+
+// nodes returns the nodes that get the traffic to an address, and whether it is their own or that
+// of a service. unused reports that subnet routers have it whose routes this node does not use.
+func (p *Peers) nodes(addr netip.Addr) (ids []tailcfg.NodeID, owned, unused bool) {
 	for bits := addr.BitLen(); bits > 0; bits-- {
 		if p.lengths[addr.Is4()][bits] == 0 {
 			continue
@@ -221,23 +235,43 @@ func (p *Peers) find(addr netip.Addr) Host {
 		prefix, err := addr.Prefix(bits)
 		if err != nil {
 			// This cannot happen for an address and a length of its family.
-			return Host{}
+			return nil, false, false
 		}
-		var out []Device
+		owned = true
 		for id := range p.holders[prefix] {
-			d := p.devices[id]
-			if !p.routes && !d.owns(prefix) {
+			own := p.devices[id].owns(prefix)
+			if !p.routes && !own {
 				unused = true
 				continue
 			}
-			out = append(out, d.Device)
+			owned = owned && own
+			ids = append(ids, id)
 		}
-		if len(out) > 0 {
-			slices.SortFunc(out, func(a, b Device) int { return cmp.Compare(a.Name, b.Name) })
-			return Host{Addr: addr, Devices: out}
+		if len(ids) > 0 {
+			return ids, owned, unused
 		}
 	}
-	return Host{RouteUnused: unused}
+	return nil, false, unused
+}
+
+// Follow returns a function that reports whether a connection to addr that was opened at the time
+// of the call can still reach its other end. An address of a node or of a service must be that of
+// a node that had it then: another node knows nothing of the connection. Behind subnet routers,
+// connections can continue through another router.
+func (p *Peers) Follow(addr netip.Addr) func() bool {
+	addr = addr.Unmap()
+	p.mu.RLock()
+	first, owned, _ := p.nodes(addr)
+	p.mu.RUnlock()
+	return func() bool {
+		p.mu.RLock()
+		defer p.mu.RUnlock()
+		ids, _, _ := p.nodes(addr)
+		if !owned {
+			return len(ids) > 0
+		}
+		return slices.ContainsFunc(ids, func(id tailcfg.NodeID) bool { return slices.Contains(first, id) })
+	}
 }
 
 // update applies a notification, and reports whether the result of a lookup may have changed.

@@ -1,0 +1,104 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package egress
+
+import (
+	"context"
+	"net"
+	"slices"
+	"time"
+)
+
+// A connection is an open connection of a port.
+type connection struct {
+	cut context.CancelFunc
+
+	// target is the name of the target that the connection leads to, and present reports whether the
+	// netmap still has its node. Nil until the target was dialled.
+	target  string
+	present func() bool
+
+	// goneSince is when the netmap was first found to lack the node. Zero if it has it, or if this is
+	// not known.
+	goneSince time.Time
+}
+
+// CutGone cuts connections whose node the netmap has lacked without a break, as seen by all calls
+// since the first one that did not find it. It returns when to call it again if the netmap does
+// not change, or zero. Tailscaled itself does not notice that the node is gone until the client
+// sends data, see cutIdle.
+func (s *Server) CutGone(now time.Time) time.Time {
+	var next time.Time
+	for _, p := range s.all() {
+		cut, due := p.cutGone(now, s.goneFor)
+		for _, target := range slices.Sorted(slices.Values(cut)) {
+			s.log.Info("Ending connection to a node that has left the tailnet", "target", target)
+		}
+		if !due.IsZero() && (next.IsZero() || due.Before(next)) {
+			next = due
+		}
+	}
+	return next
+}
+
+// ForgetGone forgets since when nodes are gone. The caller does not know the netmap.
+func (s *Server) ForgetGone() {
+	for _, p := range s.all() {
+		p.forgetGone()
+	}
+}
+
+// all returns all ports.
+func (s *Server) all() []*port {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make([]*port, 0, len(s.ports))
+	for _, p := range s.ports {
+		out = append(out, p)
+	}
+	return out
+}
+
+// follow follows the node of a connection that was opened to a route.
+func (p *port) follow(client net.Conn, r Route) {
+	present := p.server.follow(r.Addr.Addr())
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if c := p.conns[client]; c != nil {
+		c.target, c.present = r.Target, present
+	}
+}
+
+// cutGone cuts connections, and returns their targets, and when the next connection is due.
+func (p *port) cutGone(now time.Time, after time.Duration) (cut []string, next time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.conns {
+		if c.present == nil || c.present() {
+			c.goneSince = time.Time{}
+			continue
+		}
+		if c.goneSince.IsZero() {
+			c.goneSince = now
+		}
+		due := c.goneSince.Add(after)
+		if !now.Before(due) {
+			c.cut()
+			cut = append(cut, c.target)
+			continue
+		}
+		if next.IsZero() || due.Before(next) {
+			next = due
+		}
+	}
+	return cut, next
+}
+
+func (p *port) forgetGone() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.conns {
+		c.goneSince = time.Time{}
+	}
+}
