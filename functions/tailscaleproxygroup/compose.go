@@ -47,15 +47,25 @@ func (g *group) children() compose.Plan {
 	return p
 }
 
-// replaced reports whether endpoints that are no longer wanted may be deleted. When zones are set
-// for the first time, or removed, a tailnet keeps its endpoints until the new ones are settled.
+// replaced reports whether endpoints that are no longer wanted may be deleted. A tailnet that the
+// group still has keeps them until one of the wanted endpoints is settled, and none has yet to get
+// devices that it never had. When zones are set for the first time, or removed, all must be settled.
 func (g *group) replaced(old *member) bool {
+	left, settled := true, false
 	for _, m := range g.members {
-		if m.tailnet == old.tailnet && (m.zone == "") != (old.zone == "") && !m.endpoints().Settled() {
+		if m.tailnet != old.tailnet {
+			continue
+		}
+		left = false
+		e := m.endpoints()
+		switch {
+		case e.Settled():
+			settled = true
+		case (m.zone == "") != (old.zone == ""), e.Unfinished():
 			return false
 		}
 	}
-	return true
+	return left || settled
 }
 
 // composeEndpoints returns the TailscaleEndpoints of a member.

@@ -59,8 +59,13 @@ func (e Endpoints) Problem() string {
 	return ""
 }
 
+// Unfinished reports whether it has fewer devices than desired.
+func (e Endpoints) Unfinished() bool {
+	return e.Observed == nil || len(e.Observed.Status.Devices) < int(e.Devices)
+}
+
 // Starting reports whether it still waits for its first devices. Endpoints that have lost devices
 // do not count, because they must not prevent others from starting.
 func (e Endpoints) Starting() bool {
-	return e.Observed != nil && e.Problem() == "" && len(e.Observed.Status.Devices) < int(e.Devices)
+	return e.Observed != nil && e.Problem() == "" && e.Unfinished()
 }
