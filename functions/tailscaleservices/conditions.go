@@ -24,6 +24,9 @@ func (s *service) conditions() []compose.Condition {
 	if s.routing() != nil || s.facts.conditions[meta.TypeRouted] {
 		out = append(out, s.primaryChosen())
 	}
+	if s.portsHealth() != nil || s.facts.conditions[meta.TypePortsHealthy] {
+		out = append(out, s.portsHealthy())
+	}
 	if s.shared() {
 		out = append(out, s.conflict())
 	}
@@ -191,6 +194,20 @@ func (s *service) primaryChosen() compose.Condition {
 	case corev1.ConditionFalse:
 		c.Status = compose.False
 	case corev1.ConditionUnknown:
+	}
+	return c
+}
+
+// portsHealthy returns the condition PortsHealthy, which the provider sets once clients did not reach
+// a port.
+func (s *service) portsHealthy() compose.Condition {
+	c := compose.Condition{Type: meta.TypePortsHealthy, Status: compose.True, Reason: meta.ReasonPortsHealthy, Message: fmt.Sprintf("A host serves all ports of %s", s.serviceName())}
+	p := s.portsHealth()
+	switch {
+	case p == nil:
+		return compose.Condition{Type: meta.TypePortsHealthy, Reason: meta.ReasonNoHost, Message: fmt.Sprintf("No machine offers %s", s.serviceName())}
+	case p.Status == corev1.ConditionFalse:
+		c.Status, c.Reason, c.Message = compose.False, p.Reason, p.Message
 	}
 	return c
 }

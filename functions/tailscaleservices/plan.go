@@ -40,6 +40,9 @@ func (f facts) conditionTypes() []xpv2.ConditionType {
 	if f.conditions[meta.TypeRouted] {
 		out = append(out, meta.TypeRouted)
 	}
+	if f.conditions[meta.TypePortsHealthy] {
+		out = append(out, meta.TypePortsHealthy)
+	}
 	if f.shared() {
 		out = append(out, meta.TypeConflict)
 	}

@@ -5,7 +5,6 @@ package tailscaleservices
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -15,18 +14,8 @@ import (
 // Tailscale accepts a machine as a host of a service only while the machine serves every port that
 // the tailnet has for the service. So a port is removed in the tailnet first, and at proxies once
 // the provider has observed that: if Tailscale's API is unavailable in between, the proxies would
-// lose all ports of the service. A port is added at proxies first.
-
-// everyPort stands for all ports of a service in the tailnet.
-const everyPort tailnetv1alpha1.ServicePort = "do-not-validate"
-
-// servicePort returns an attachment's port as a service has it.
-func servicePort(p int32) tailnetv1alpha1.ServicePort {
-	if p == portAll {
-		return everyPort
-	}
-	return tailnetv1alpha1.ServicePort(fmt.Sprintf("tcp:%d", p))
-}
+// lose all ports of the service. A port is added at proxies first: a VIPService asks for it once the
+// attachments have it, and the provider adds it once the agents report that they serve it.
 
 // keepPorts adds to an attachment the observed ports that the tailnet still expects hosts of the
 // service to serve. An attachment with all ports has no other ports, so it stays unchanged until
@@ -38,7 +27,7 @@ func keepPorts(want, observed *tailnetv1alpha1.ServiceAttachment, tailnet []stri
 	var kept []tailnetv1alpha1.AttachmentPort
 	for _, p := range observed.Spec.Ports {
 		wanted := slices.ContainsFunc(want.Spec.Ports, func(w tailnetv1alpha1.AttachmentPort) bool { return w.Port == p.Port })
-		if !wanted && slices.Contains(tailnet, string(servicePort(p.Port))) {
+		if !wanted && slices.Contains(tailnet, string(tailnetv1alpha1.ServicePortOf(p.Port))) {
 			kept = append(kept, p)
 		}
 	}
@@ -66,7 +55,7 @@ func (s *service) servedPorts(wanted, before []tailnetv1alpha1.ServicePort, pref
 		return !slices.Contains(before, p) && s.lacks(p, prefix)
 	})
 	// Between a list and all ports there is no intermediate step.
-	if len(out) == 0 && !slices.Contains(wanted, everyPort) && !slices.Contains(before, everyPort) {
+	if len(out) == 0 && !slices.Contains(wanted, tailnetv1alpha1.ServicePortAll) && !slices.Contains(before, tailnetv1alpha1.ServicePortAll) {
 		return before
 	}
 	if len(out) == 0 {
@@ -81,7 +70,7 @@ func (s *service) lacks(port tailnetv1alpha1.ServicePort, prefix string) bool {
 		if !strings.HasPrefix(name, prefix) || !hasAddresses(a) {
 			continue
 		}
-		if !slices.ContainsFunc(a.Spec.Ports, func(p tailnetv1alpha1.AttachmentPort) bool { return servicePort(p.Port) == port }) {
+		if !slices.ContainsFunc(a.Spec.Ports, func(p tailnetv1alpha1.AttachmentPort) bool { return tailnetv1alpha1.ServicePortOf(p.Port) == port }) {
 			return true
 		}
 	}

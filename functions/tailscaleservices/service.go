@@ -221,6 +221,18 @@ func (s *service) routing() *xpv2.Condition {
 	return &c
 }
 
+// portsHealth returns the provider's condition PortsHealthy. It returns nil if there is none.
+func (s *service) portsHealth() *xpv2.Condition {
+	if s.vip == nil || s.moving() {
+		return nil
+	}
+	c := s.vip.GetCondition(meta.TypePortsHealthy)
+	if c.Reason == "" {
+		return nil
+	}
+	return &c
+}
+
 // routeOnly reports whether this cluster does not host the service: none of the selected endpoints
 // has ingress proxies. Gateways route to its backends, and to other clusters that share it.
 func (s *service) routeOnly() bool {

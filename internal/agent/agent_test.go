@@ -49,12 +49,12 @@ func TestLife(t *testing.T) {
 	}
 	eventually(t, "A service with a healthy backend must be advertised.", [2]string{configWeb, serveWeb}, p.files)
 	eventually(t, "The report must say that control has not accepted the service.", v1alpha1.HostedService{
-		Name: "svc:web", Advertised: true, Routed: v1alpha1.RoutingUnknown, HealthyBackends: 1, TotalBackends: 1,
+		Name: "svc:web", Advertised: true, Routed: v1alpha1.RoutingUnknown, HealthyBackends: 1, TotalBackends: 1, Ports: []string{"tcp:80"},
 		Message: "Waiting for the tailnet to accept this machine as a host of the service; it may have to be approved",
 	}, p.service)
 
 	p.local.Set(ipn.Running, "svc:web")
-	accepted := v1alpha1.HostedService{Name: "svc:web", Advertised: true, Accepted: true, Routed: v1alpha1.RoutingUnknown, HealthyBackends: 1, TotalBackends: 1}
+	accepted := v1alpha1.HostedService{Name: "svc:web", Advertised: true, Accepted: true, Routed: v1alpha1.RoutingUnknown, HealthyBackends: 1, TotalBackends: 1, Ports: []string{"tcp:80"}}
 	eventually(t, "The report must say that control has accepted the service.", accepted, p.service)
 	if p.local.Reloads() == 0 {
 		t.Error("Tailscaled must get a request to reload its config")
@@ -63,7 +63,7 @@ func TestLife(t *testing.T) {
 	p.healthy.Store(false)
 	eventually(t, "An unhealthy service must be withdrawn but keep its handlers.", [2]string{configNone, serveWeb}, p.files)
 	eventually(t, "The report must say why.", v1alpha1.HostedService{
-		Name: "svc:web", Accepted: true, Routed: v1alpha1.RoutingUnknown, TotalBackends: 1,
+		Name: "svc:web", Accepted: true, Routed: v1alpha1.RoutingUnknown, TotalBackends: 1, Ports: []string{"tcp:80"}, UnhealthyPorts: []string{"tcp:80"},
 		Message: "No backend answers: web.default.svc:8080 (cannot connect)",
 	}, p.service)
 

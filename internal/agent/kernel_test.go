@@ -123,7 +123,7 @@ func TestKernelIngress(t *testing.T) {
 	eventually(t, "The ingress config must contain the service.", ingressWeb, p.proxies("ingress-config.json"))
 	eventually(t, "The serve config must mark the service as forwarded by the kernel.", serveTun, p.proxies("serve-config.json"))
 	eventually(t, "The report must say why the service is not advertised.", v1alpha1.HostedService{
-		Name: "svc:web", Routed: v1alpha1.RoutingUnknown, HealthyBackends: 1, TotalBackends: 1, Message: "Waiting for containerboot to set up forwarding",
+		Name: "svc:web", Routed: v1alpha1.RoutingUnknown, HealthyBackends: 1, TotalBackends: 1, Ports: []string{"tcp:80"}, Message: "Waiting for containerboot to set up forwarding",
 	}, p.service)
 	eventually(t, "A service that is not set up yet must not be advertised.", [2]string{configNone, serveTun}, p.files)
 

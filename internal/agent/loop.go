@@ -144,6 +144,9 @@ type loop struct {
 	// remedy is the action that the provider requests for a service without one.
 	remedy remedy
 
+	// withdrawals are the services that the provider has withdrawn from this machine.
+	withdrawals withdrawals
+
 	// paths are the paths to peers that are reported. Nil while there was no traffic.
 	paths *v1alpha1.MachinePaths
 
@@ -217,6 +220,7 @@ func (l *loop) setSecret(s *corev1.Secret) {
 	if err := l.remedy.set(s.GetAnnotations()[meta.AnnotationRemedy]); err != nil {
 		l.log.Info("Ignoring what the provider asks for", "secret", name, "error", err)
 	}
+	l.withdrawals = withdrawalsIn(s.GetAnnotations())
 	b := s.Data[meta.ConfigKey]
 	if _, err := plan.TailscaledConfig(b, nil); err != nil {
 		l.log.Info("Cannot use config Secret", "secret", name, "key", meta.ConfigKey, "error", err)
@@ -286,6 +290,7 @@ func (l *loop) step(ctx context.Context, now time.Time) time.Time {
 		status := plan.Status(l.opts.PodIP, services, plan.Tailnet{
 			Running: l.tailnet.Running, Accepted: l.tailnet.Accepted, AcceptedKnown: l.tailnet.AcceptedKnown, Routed: l.routing.states(),
 			Readvertised: l.readvertising.counts(), Version: l.version, Polled: l.tailnet.Polled,
+			Served: plan.Served(l.handlers, l.kernel.forwards),
 		})
 		status.PrimaryRoutesSeen = l.primarySeen
 		status.Paths = l.paths
@@ -297,7 +302,7 @@ func (l *loop) step(ctx context.Context, now time.Time) time.Time {
 		l.metrics.certificates(states, expiry, issue.Size(l.store.data))
 	}
 	due = slices.AppendSeq(due, maps.Values(l.leaving))
-	due = append(due, held, loginDue, l.retry, l.reachAgain, l.reportAt, l.logoutAt, l.offerAt, l.readvertiseAt, l.routingAt, l.remedy.again, l.expiry(now))
+	due = append(due, held, loginDue, l.retry, l.reachAgain, l.reportAt, l.logoutAt, l.offerAt, l.readvertiseAt, l.routingAt, l.remedy.again, l.expiry(now), l.withdrawals.next(now))
 	return earliest(now, append(due, l.drain.deadlines(now)...)...)
 }
 
@@ -328,6 +333,7 @@ func (l *loop) services(ctx context.Context, now time.Time) ([]plan.Service, boo
 		Offered:      l.offered(ctx, now),
 		HTTPS:        l.https(),
 		Anonymous:    l.anonymous(),
+		Withdrawn:    l.withdrawals.at(now),
 		Stopping:     l.drain != nil,
 		Now:          now,
 	}

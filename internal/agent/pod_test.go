@@ -235,8 +235,8 @@ func (p *pod) start() {
 	if err != nil {
 		p.t.Fatalf("ListenHooks(...): %v", err)
 	}
-	checker := probe.CheckerFn(func(context.Context, probe.Target) (netip.Addr, error) {
-		if p.healthy.Load() {
+	checker := probe.CheckerFn(func(_ context.Context, t probe.Target) (netip.Addr, error) {
+		if p.healthy.Load() && !strings.HasPrefix(t.Host, "dead.") {
 			return netip.MustParseAddr("10.96.0.10"), nil
 		}
 		return netip.Addr{}, errors.New("boom")

@@ -78,6 +78,38 @@ func TestRemedyText(t *testing.T) {
 	}
 }
 
+// TestWithdrawn checks the whole agent: a service with a port whose backend does not answer is
+// reported, and withdrawn as long as the provider asks for it.
+func TestWithdrawn(t *testing.T) {
+	t.Parallel()
+	a := attachment()
+	a.Spec.Ports = append(a.Spec.Ports, v1alpha1.AttachmentPort{Port: 443, Backend: &v1alpha1.AttachmentBackend{Host: "dead.default.svc", Port: 8443}})
+	p := newPod(t, secret(), machine(), a)
+	p.start()
+	config := func() string { return p.files()[0] }
+	withdraw := func(until time.Time) {
+		t.Helper()
+		s := secret()
+		if err := p.kube.Get(t.Context(), client.ObjectKeyFromObject(s), s); err != nil {
+			t.Fatalf("Get(...): %v", err)
+		}
+		metav1.SetMetaDataAnnotation(&s.ObjectMeta, meta.AnnotationWithdraw("svc:web"), until.Format(time.RFC3339Nano))
+		if err := p.kube.Update(t.Context(), s); err != nil {
+			t.Fatalf("Update(...): %v", err)
+		}
+	}
+	p.local.Set(ipn.Running, "svc:web")
+	eventually(t, "One backend that answers is enough.", configWeb, config)
+	eventually(t, "The report must name the ports.", v1alpha1.HostedService{
+		Name: "svc:web", Advertised: true, Accepted: true, Routed: v1alpha1.RoutingUnknown, HealthyBackends: 1, TotalBackends: 2,
+		Ports: []string{"tcp:80", "tcp:443"}, UnhealthyPorts: []string{"tcp:443"},
+	}, p.service)
+	withdraw(time.Now().Add(time.Hour))
+	eventually(t, "The service must be withdrawn.", configNone, config)
+	withdraw(time.Now().Add(100 * time.Millisecond))
+	eventually(t, "A withdrawal that is not renewed must end.", configWeb, config)
+}
+
 // TestRemedyAdvertises checks the whole agent: a service without a primary host is reported, and
 // withdrawn and advertised again once the provider asks for it.
 func TestRemedyAdvertises(t *testing.T) {
@@ -111,7 +143,7 @@ func TestRemedyAdvertises(t *testing.T) {
 	p.local.SetPrimary()
 	eventually(t, "A service without a primary host must be withdrawn.", configNone, config)
 	eventually(t, "It must be reported, with the reason.", v1alpha1.HostedService{
-		Name: "svc:web", Advertised: true, Accepted: true, Routed: v1alpha1.RoutingFalse, HealthyBackends: 1, TotalBackends: 1,
+		Name: "svc:web", Advertised: true, Accepted: true, Routed: v1alpha1.RoutingFalse, HealthyBackends: 1, TotalBackends: 1, Ports: []string{"tcp:80"},
 		Message: "The tailnet has accepted this machine as a host of the service and has made no host primary, so clients have no route to it",
 	}, p.service)
 	eventually(t, "The service must be advertised again.", configWeb, config)

@@ -36,6 +36,10 @@ type Health struct {
 	Ready int32 `json:"ready"`
 	Total int32 `json:"total"`
 
+	// Whole is the number of machines that serve all ports, each with a backend that answers. Older
+	// versions do not record it, which is the same as none.
+	Whole int32 `json:"whole,omitempty"`
+
 	// Score is the percentage of backends that answer.
 	Score int32 `json:"score"`
 

@@ -128,6 +128,21 @@ type HostedService struct {
 	// TotalBackends is the number of probed backends.
 	TotalBackends int32 `json:"totalBackends"`
 
+	// Ports that the machine serves, as tcp:PORT or do-not-validate. Absent means that the agent
+	// does not report them, or serves none.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=128
+	// +kubebuilder:validation:items:MaxLength=15
+	// +optional
+	Ports []string `json:"ports,omitempty"`
+
+	// UnhealthyPorts are ports whose backend does not answer.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=128
+	// +kubebuilder:validation:items:MaxLength=15
+	// +optional
+	UnhealthyPorts []string `json:"unhealthyPorts,omitempty"`
+
 	// Reason why the service is not advertised, if the cause is its certificate: HTTPSDisabled,
 	// CertificateNotIssued, CertificateLimited, CertificateNoSpace or CertificateNotUsable.
 	// +kubebuilder:validation:MaxLength=128

@@ -4,6 +4,8 @@
 package v1alpha1
 
 import (
+	"fmt"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
@@ -21,6 +23,17 @@ type ServiceName string
 // +kubebuilder:validation:MaxLength=15
 // +kubebuilder:validation:XValidation:rule="self == 'do-not-validate' || (self.matches('^tcp:[1-9][0-9]{0,4}$') && int(self.substring(4)) <= 65535)",message="must be tcp:PORT with PORT from 1 to 65535, or do-not-validate; Tailscale Services support only TCP ports"
 type ServicePort string
+
+// ServicePortAll stands for all ports.
+const ServicePortAll ServicePort = "do-not-validate"
+
+// ServicePortOf returns the port of an attachment as a service has it. 0 stands for all ports.
+func ServicePortOf(port int32) ServicePort {
+	if port == 0 {
+		return ServicePortAll
+	}
+	return ServicePort(fmt.Sprintf("tcp:%d", port))
+}
 
 // An AdoptionPolicy decides about an existing object that the managed resource did not create.
 // +kubebuilder:validation:Enum=Refuse;Adopt

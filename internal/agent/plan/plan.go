@@ -29,6 +29,7 @@ const (
 	messageNoAddress    = "Waiting for the service to be made in the tailnet"
 	messageNotInTailnet = "Waiting for tailscaled to join the tailnet"
 	messageNotAccepted  = "Waiting for the tailnet to accept this machine as a host of the service; it may have to be approved"
+	messageWithdrawn    = "Withdrawn while another host serves all ports, because a backend does not answer: %s"
 	messageNotRouted    = "The tailnet has accepted this machine as a host of the service and has made no host primary, so clients have no route to it"
 )
 
@@ -58,6 +59,9 @@ type Service struct {
 
 	// Healthy is the number of healthy targets.
 	Healthy int
+
+	// Unhealthy are the ports whose target is known not to answer, sorted. 0 stands for all ports.
+	Unhealthy []int32
 
 	// Reason is the reason why the service is not advertised, if its certificate is the cause.
 	Reason xpv2.ConditionReason
@@ -104,6 +108,10 @@ type Input struct {
 
 	// Anonymous means that this version of tailscaled does not send the addresses of clients.
 	Anonymous bool
+
+	// Withdrawn are the services that the provider has withdrawn: another host serves all of their
+	// ports. This has an effect only while one of the ports here does not answer.
+	Withdrawn map[string]bool
 
 	// Stopping withdraws all services.
 	Stopping bool
@@ -169,6 +177,9 @@ func service(spec v1alpha1.ServiceAttachmentSpec, in Input) Service {
 		}
 		t := target(*p.Backend, spec.HealthCheck)
 		s.Targets = append(s.Targets, t)
+		if in.Health[t].Health == probe.Unhealthy {
+			s.Unhealthy = append(s.Unhealthy, p.Port)
+		}
 		// A service with all ports is forwarded as packets, for which a serve config has no
 		// handlers.
 		if p.Port == 0 || s.Handlers == nil {
@@ -186,6 +197,7 @@ func service(spec v1alpha1.ServiceAttachmentSpec, in Input) Service {
 			s.Terminations = append(s.Terminations, *end)
 		}
 	}
+	slices.Sort(s.Unhealthy)
 	sortTerminations(s.Terminations)
 	slices.SortFunc(s.Targets, func(a, b probe.Target) int { return cmp.Compare(a.Address(), b.Address()) })
 	s.Targets = slices.Compact(s.Targets)
@@ -216,6 +228,8 @@ func service(spec v1alpha1.ServiceAttachmentSpec, in Input) Service {
 		s.Reason, s.Message = tls.reason, tls.refused
 	case tls.unknown != "" && !was:
 		s.Message = tls.unknown
+	case s.Healthy > 0 && len(s.Unhealthy) > 0 && in.Withdrawn[s.Name]:
+		s.Message = fmt.Sprintf(messageWithdrawn, list(unhealthy))
 	case s.Healthy > 0, unknown > 0 && was:
 		s.Advertise, s.Message = true, tls.warning
 		if s.Message == "" && in.Anonymous && wantsClients(spec.Ports) {

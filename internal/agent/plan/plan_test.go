@@ -81,7 +81,7 @@ func TestServices(t *testing.T) {
 				Health:      map[probe.Target]probe.Status{tgt("10.96.0.10"): unhealthy},
 				Advertised:  []string{"svc:web"},
 			},
-			want: []Service{{Name: "svc:web", Handlers: webHandlers, Targets: []probe.Target{tgt("10.96.0.10")}, Message: "No backend answers: 10.96.0.10:8080 (connection refused)"}},
+			want: []Service{{Name: "svc:web", Handlers: webHandlers, Targets: []probe.Target{tgt("10.96.0.10")}, Unhealthy: []int32{80}, Message: "No backend answers: 10.96.0.10:8080 (connection refused)"}},
 		},
 		"UnknownWasAdvertised": {
 			reason: "A service of unknown health stays advertised.",
@@ -125,7 +125,34 @@ func TestServices(t *testing.T) {
 				Targets:   []probe.Target{tgt("10.96.0.1"), tgt("10.96.0.2")},
 				Advertise: true,
 				Healthy:   1,
+				Unhealthy: []int32{80, 81},
 			}},
+		},
+		"Withdrawn": {
+			reason: "A service of which one backend does not answer is withdrawn if the provider asks for that.",
+			in: Input{
+				Attachments: []v1alpha1.ServiceAttachment{attachment("web", "svc:web", map[int32]string{80: "10.96.0.1", 81: "10.96.0.2"})},
+				Health:      map[probe.Target]probe.Status{tgt("10.96.0.1"): unhealthy, tgt("10.96.0.2"): {Health: probe.Healthy}},
+				Advertised:  []string{"svc:web"},
+				Withdrawn:   map[string]bool{"svc:web": true},
+			},
+			want: []Service{{
+				Name:      "svc:web",
+				Handlers:  Handlers{80: {Forward: "10.96.0.1:8080"}, 81: {Forward: "10.96.0.2:8080"}},
+				Targets:   []probe.Target{tgt("10.96.0.1"), tgt("10.96.0.2")},
+				Healthy:   1,
+				Unhealthy: []int32{80},
+				Message:   "Withdrawn while another host serves all ports, because a backend does not answer: 10.96.0.1:8080 (connection refused)",
+			}},
+		},
+		"WithdrawnAnswers": {
+			reason: "Once all backends answer, a withdrawal has no effect.",
+			in: Input{
+				Attachments: []v1alpha1.ServiceAttachment{web},
+				Health:      map[probe.Target]probe.Status{tgt("10.96.0.10"): {Health: probe.Healthy}},
+				Withdrawn:   map[string]bool{"svc:web": true},
+			},
+			want: []Service{{Name: "svc:web", Handlers: webHandlers, Targets: []probe.Target{tgt("10.96.0.10")}, Advertise: true, Healthy: 1}},
 		},
 		"OwnAddress": {
 			reason: "Nothing is forwarded to the pod itself or to its node, whether or not another backend is healthy.",
@@ -144,6 +171,7 @@ func TestServices(t *testing.T) {
 				Targets:   []probe.Target{tgt("10.96.0.1"), tgt("127.0.0.1"), tgt("localhost"), tgt("rebinds.example.com")},
 				Advertise: true,
 				Healthy:   2,
+				Unhealthy: []int32{81, 82},
 			}},
 		},
 		"NotOurs": {
@@ -179,10 +207,11 @@ func TestServices(t *testing.T) {
 				Health:      map[probe.Target]probe.Status{tgt("10.0.0.1"): unhealthy, tgt("10.0.0.2"): unhealthy, tgt("10.0.0.3"): unhealthy, tgt("10.0.0.4"): unhealthy, tgt("10.0.0.5"): unhealthy},
 			},
 			want: []Service{{
-				Name:     "svc:web",
-				Handlers: Handlers{1: {Forward: "10.0.0.1:8080"}, 2: {Forward: "10.0.0.2:8080"}, 3: {Forward: "10.0.0.3:8080"}, 4: {Forward: "10.0.0.4:8080"}, 5: {Forward: "10.0.0.5:8080"}},
-				Targets:  []probe.Target{tgt("10.0.0.1"), tgt("10.0.0.2"), tgt("10.0.0.3"), tgt("10.0.0.4"), tgt("10.0.0.5")},
-				Message:  "No backend answers: 10.0.0.1:8080 (connection refused), 10.0.0.2:8080 (connection refused), 10.0.0.3:8080 (connection refused) and 2 more",
+				Name:      "svc:web",
+				Handlers:  Handlers{1: {Forward: "10.0.0.1:8080"}, 2: {Forward: "10.0.0.2:8080"}, 3: {Forward: "10.0.0.3:8080"}, 4: {Forward: "10.0.0.4:8080"}, 5: {Forward: "10.0.0.5:8080"}},
+				Targets:   []probe.Target{tgt("10.0.0.1"), tgt("10.0.0.2"), tgt("10.0.0.3"), tgt("10.0.0.4"), tgt("10.0.0.5")},
+				Unhealthy: []int32{1, 2, 3, 4, 5},
+				Message:   "No backend answers: 10.0.0.1:8080 (connection refused), 10.0.0.2:8080 (connection refused), 10.0.0.3:8080 (connection refused) and 2 more",
 			}},
 		},
 	}
@@ -258,6 +287,14 @@ func TestBackends(t *testing.T) {
 	}
 }
 
+func TestServed(t *testing.T) {
+	handlers := map[string]Handlers{"svc:web": {443: {}, 80: {}}, "svc:all": {}, "svc:none": {}}
+	want := map[string][]string{"svc:web": {"tcp:80", "tcp:443"}, "svc:all": {string(v1alpha1.ServicePortAll)}, "svc:none": nil}
+	if diff := cmp.Diff(want, Served(handlers, Forwards{"svc:all": {}, "svc:web": {}})); diff != "" {
+		t.Errorf("A service that only the kernel forwards has all ports: -want, +got:\n%s", diff)
+	}
+}
+
 func TestDeterminism(t *testing.T) {
 	var as []v1alpha1.ServiceAttachment
 	for _, n := range []string{"a", "b", "c", "d", "e"} {
@@ -288,8 +325,10 @@ func TestStatus(t *testing.T) {
 	services := []Service{
 		{Name: "svc:a", Advertise: true, Healthy: 1, Targets: []probe.Target{tgt("a")}},
 		{Name: "svc:b", Advertise: true, Healthy: 2, Targets: []probe.Target{tgt("b"), tgt("c")}},
-		{Name: "svc:c", Targets: []probe.Target{tgt("d")}, Message: "No backend answers: d:8080 (timed out)"},
+		{Name: "svc:c", Targets: []probe.Target{tgt("d")}, Unhealthy: []int32{80, 443}, Message: "No backend answers: d:8080 (timed out)"},
 	}
+	dead := []string{"tcp:80", "tcp:443"}
+	served := []string{"tcp:80"}
 	cases := map[string]struct {
 		reason string
 		tn     Tailnet
@@ -303,17 +342,17 @@ func TestStatus(t *testing.T) {
 			want: []v1alpha1.HostedService{
 				{Name: "svc:a", Advertised: true, HealthyBackends: 1, TotalBackends: 1},
 				{Name: "svc:b", Advertised: true, HealthyBackends: 2, TotalBackends: 2},
-				{Name: "svc:c", Accepted: true, TotalBackends: 1, Message: "No backend answers: d:8080 (timed out)"},
+				{Name: "svc:c", Accepted: true, TotalBackends: 1, UnhealthyPorts: dead, Message: "No backend answers: d:8080 (timed out)"},
 			},
 		},
 		"Running": {
 			reason: "A service is accepted when control gave it to the machine, whether advertised or not.",
-			tn:     Tailnet{Running: true, AcceptedKnown: true, Version: "1.102.5", Accepted: map[string]bool{"svc:a": true, "svc:c": true}},
+			tn:     Tailnet{Running: true, AcceptedKnown: true, Version: "1.102.5", Accepted: map[string]bool{"svc:a": true, "svc:c": true}, Served: map[string][]string{"svc:a": served}},
 			agent:  v1alpha1.MachineAgentStatus{TailscaledVersion: "1.102.5"},
 			want: []v1alpha1.HostedService{
-				{Name: "svc:a", Advertised: true, Accepted: true, HealthyBackends: 1, TotalBackends: 1},
+				{Name: "svc:a", Advertised: true, Accepted: true, HealthyBackends: 1, TotalBackends: 1, Ports: served},
 				{Name: "svc:b", Advertised: true, HealthyBackends: 2, TotalBackends: 2, Message: messageNotAccepted},
-				{Name: "svc:c", Accepted: true, TotalBackends: 1, Message: "No backend answers: d:8080 (timed out)"},
+				{Name: "svc:c", Accepted: true, TotalBackends: 1, UnhealthyPorts: dead, Message: "No backend answers: d:8080 (timed out)"},
 			},
 		},
 		"Away": {
@@ -321,7 +360,7 @@ func TestStatus(t *testing.T) {
 			want: []v1alpha1.HostedService{
 				{Name: "svc:a", Advertised: true, HealthyBackends: 1, TotalBackends: 1, Message: messageNotInTailnet},
 				{Name: "svc:b", Advertised: true, HealthyBackends: 2, TotalBackends: 2, Message: messageNotInTailnet},
-				{Name: "svc:c", TotalBackends: 1, Message: "No backend answers: d:8080 (timed out)"},
+				{Name: "svc:c", TotalBackends: 1, UnhealthyPorts: dead, Message: "No backend answers: d:8080 (timed out)"},
 			},
 		},
 	}

@@ -4,6 +4,7 @@
 package plan
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
@@ -20,6 +21,9 @@ type Tailnet struct {
 
 	// AcceptedKnown reports that control has not accepted this machine for the others.
 	AcceptedKnown bool
+
+	// Served are the ports of each service in the pod's serve config.
+	Served map[string][]string
 
 	// Version is the version that tailscaled reports. Empty if it has reported none.
 	Version string
@@ -49,9 +53,38 @@ func Status(podIP string, services []Service, tn Tailnet) *v1alpha1.MachineAgent
 			Readvertisements: int32(tn.Readvertised[s.Name]),
 			HealthyBackends:  int32(s.Healthy),
 			TotalBackends:    int32(len(s.Targets)),
+			Ports:            tn.Served[s.Name],
+			UnhealthyPorts:   servicePorts(s.Unhealthy),
 			Reason:           string(s.Reason),
 			Message:          text.Cut(message(s, tn), maxMessage),
 		})
+	}
+	return out
+}
+
+// Served returns the ports of handlers, by service. A service without handlers that the kernel
+// forwards has all ports.
+func Served(handlers map[string]Handlers, forwards Forwards) map[string][]string {
+	out := make(map[string][]string, len(handlers))
+	for name, hs := range handlers {
+		ports := make([]int32, 0, len(hs))
+		for p := range hs {
+			ports = append(ports, int32(p))
+		}
+		if _, ok := forwards[name]; ok && len(ports) == 0 {
+			ports = append(ports, 0)
+		}
+		slices.Sort(ports)
+		out[name] = servicePorts(ports)
+	}
+	return out
+}
+
+// servicePorts returns ports of an attachment as a service has them, or nil if there are none.
+func servicePorts(in []int32) []string {
+	var out []string
+	for _, p := range in {
+		out = append(out, string(v1alpha1.ServicePortOf(p)))
 	}
 	return out
 }

@@ -16,16 +16,16 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// desired returns the service to write: the object's spec, and, from the current service, which may
+// desired returns the service to write: the object's spec with the given ports, and, from the current service, which may
 // be nil, its addresses, and the annotations and other fields that others keep there.
-func desired(mg *v1alpha1.VIPService, current *tailscale.Service, owner, clusterID string) (tailscale.Service, error) {
+func desired(mg *v1alpha1.VIPService, current *tailscale.Service, owner, clusterID string, ports []v1alpha1.ServicePort) (tailscale.Service, error) {
 	p := mg.Spec.ForProvider
 	want := tailscale.Service{
 		Name:        string(p.Name),
 		DisplayName: p.DisplayName,
 		Comment:     p.Comment,
 		Annotations: map[string]string{},
-		Ports:       tailscale.Sorted(p.Ports),
+		Ports:       tailscale.Sorted(ports),
 		Tags:        tailscale.Sorted(p.Tags),
 	}
 	if current != nil {

@@ -45,8 +45,13 @@ type claim struct {
 	// Healthy is the number of healthy backends, Total the number of all.
 	Healthy, Total int32
 
-	// Endpoints names the TailscaleEndpoints to which the machine belongs.
-	Endpoints string
+	// Ports are the ports that the machine serves, if the agent reports them, and Unhealthy those
+	// whose backend does not answer.
+	Ports, Unhealthy []string
+
+	// Machine is the machine's name, and Endpoints that of the TailscaleEndpoints to which it
+	// belongs.
+	Machine, Endpoints string
 
 	// Reason and Message describe the problem of the certificate. They are empty if there is none.
 	Reason, Message string
@@ -135,7 +140,8 @@ func agentClaims(machines []v1alpha1.Machine, service string) claims {
 				cl := claim{
 					Advertised: s.Advertised, Accepted: s.Accepted, Unknown: !s.Accepted && m.Status.Agent.AcceptanceUnknown,
 					Routed: s.Routed, PrimarySeen: m.Status.Agent.PrimaryRoutesSeen, Readvertised: s.Readvertisements,
-					Healthy: s.HealthyBackends, Total: s.TotalBackends, Endpoints: m.GetLabels()[meta.LabelEndpoints],
+					Healthy: s.HealthyBackends, Total: s.TotalBackends,
+					Ports: s.Ports, Unhealthy: s.UnhealthyPorts, Machine: m.GetName(), Endpoints: m.GetLabels()[meta.LabelEndpoints],
 				}
 				if s.Reason != "" {
 					cl.Reason, cl.Message = s.Reason, s.Message

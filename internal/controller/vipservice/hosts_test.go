@@ -139,7 +139,7 @@ func TestHostsAreAskedWhileUnsettled(t *testing.T) {
 		if _, err := e.Observe(t.Context(), mg); err != nil {
 			t.Fatal(err)
 		}
-		if got := poll(c.hosts)(mg, time.Minute); f.hostCalls != s.calls || got != s.poll {
+		if got := poll(c.hosts, c.ports)(mg, time.Minute); f.hostCalls != s.calls || got != s.poll {
 			t.Errorf("%s\nwant %d calls and poll %s, got %d and %s", s.reason, s.calls, s.poll, f.hostCalls, got)
 		}
 	}

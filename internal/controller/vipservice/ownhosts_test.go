@@ -80,6 +80,7 @@ func ownSharing(f *ownAPI, cl claims, hosts *hostsCache) *sharing {
 			return cl, nil
 		},
 		hosts:  hosts,
+		ports:  newPortsCache(),
 		record: &recorder{},
 	}}
 }

@@ -10,9 +10,7 @@ import (
 	"slices"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -53,6 +51,11 @@ type pods interface {
 
 	// request requests an action of a machine's agent.
 	request(ctx context.Context, m *v1alpha1.Machine, r meta.Remedy) error
+
+	// withdrawnUntil returns until when a machine does not advertise a service while a port of it
+	// does not answer, and withdraw sets that time. It is zero for a machine that does.
+	withdrawnUntil(ctx context.Context, m *v1alpha1.Machine, service string) (time.Time, error)
+	withdraw(ctx context.Context, m *v1alpha1.Machine, service string, until time.Time) error
 }
 
 // observeRemedy records what Update must do about a service without a primary host.
@@ -195,12 +198,9 @@ func (p kubePods) machines(ctx context.Context, namespace string) ([]v1alpha1.Ma
 }
 
 func (p kubePods) request(ctx context.Context, m *v1alpha1.Machine, r meta.Remedy) error {
-	s := &corev1.Secret{}
-	if err := p.kube.Get(ctx, types.NamespacedName{Namespace: m.GetNamespace(), Name: m.GetName() + meta.ConfigSecretSuffix}, s); err != nil {
-		return errors.Wrap(err, "cannot get config Secret")
-	}
-	if !metav1.IsControlledBy(s, m) {
-		return errors.Errorf("Secret %q is not the Machine's", s.GetName())
+	s, err := p.secret(ctx, m)
+	if err != nil {
+		return err
 	}
 	b, err := json.Marshal(r)
 	if err != nil {

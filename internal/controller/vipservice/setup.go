@@ -38,7 +38,7 @@ const pollUnsettled = 5 * time.Second
 // Kind returns how VIPService objects are managed.
 func Kind(o setup.Options) kinds.Kind[*v1alpha1.VIPService] {
 	detaching := newDetaching()
-	hosts := newHostsCache(o.PollInterval, clock.RealClock{})
+	hosts, ports := newHostsCache(o.PollInterval, clock.RealClock{}), newPortsCache()
 	return kinds.Kind[*v1alpha1.VIPService]{
 		GroupVersionKind: v1alpha1.VIPServiceGroupVersionKind,
 		Object:           &v1alpha1.VIPService{},
@@ -57,11 +57,12 @@ func Kind(o setup.Options) kinds.Kind[*v1alpha1.VIPService] {
 				lives:     ownerExists(env.Kube),
 				pods:      kubePods{kube: env.Kube},
 				hosts:     hosts,
+				ports:     ports,
 				detaching: detaching,
 				record:    env.Record,
 			}
 		},
-		Poll:         poll(hosts),
+		Poll:         poll(hosts, ports),
 		ExternalName: func(v *v1alpha1.VIPService) string { return string(v.Spec.ForProvider.Name) },
 		Wrap: func(r reconcile.Reconciler) reconcile.Reconciler {
 			return &paced{Reconciler: r, detaching: detaching}
@@ -83,7 +84,7 @@ func forgetting(hosts *hostsCache) handler.EventHandler {
 }
 
 // poll returns when a VIPService is observed again.
-func poll(hosts *hostsCache) managed.PollIntervalHook {
+func poll(hosts *hostsCache, ports *portsCache) managed.PollIntervalHook {
 	return func(mg resource.Managed, interval time.Duration) time.Duration {
 		v, ok := mg.(*v1alpha1.VIPService)
 		if !ok {
@@ -95,6 +96,7 @@ func poll(hosts *hostsCache) managed.PollIntervalHook {
 		if v.GetCondition(meta.TypeRouted).Status == corev1.ConditionFalse {
 			interval = min(interval, pollUnrouted)
 		}
+		interval = ports.next(v.GetUID(), interval)
 		return min(interval, hosts.next(v.GetUID(), interval), hosts.next(ownUID(v.GetUID()), interval))
 	}
 }

@@ -82,6 +82,11 @@ func (e *sharing) Observe(ctx context.Context, mg *v1alpha1.VIPService) (managed
 	if err != nil {
 		return managed.ExternalObservation{}, err
 	}
+	if s != nil {
+		if err := e.observePorts(ctx, mg); err != nil {
+			return managed.ExternalObservation{}, err
+		}
+	}
 	actions, err := registry.Attach(v, self, want)
 	if err != nil {
 		mg.SetConditions(foreign(err))
@@ -197,6 +202,7 @@ func (e *sharing) want(ctx context.Context, mg *v1alpha1.VIPService, v registry.
 	}
 	health := cl.health()
 	if health != nil {
+		health.Whole = int32(len(cl.whole(mg.Status.AtProvider)))
 		if health.Unrouted, err = e.unrouted(ctx, mg, v, cl); err != nil {
 			return registry.Want{}, err
 		}
@@ -205,15 +211,19 @@ func (e *sharing) want(ctx context.Context, mg *v1alpha1.VIPService, v registry.
 	if err != nil {
 		return registry.Want{}, err
 	}
+	ports, recordPorts, err := e.rollOutPorts(ctx, mg, v, cl)
+	if err != nil {
+		return registry.Want{}, err
+	}
 	return registry.Want{
 		Service:      string(p.Name),
 		DisplayName:  p.DisplayName,
 		Comment:      p.Comment,
-		Ports:        tailscale.Sorted(p.Ports),
+		Ports:        tailscale.Sorted(ports),
 		Tags:         tailscale.Sorted(p.Tags),
 		Annotations:  p.Annotations,
 		RecordTags:   tailscale.Sorted(p.RecordTags),
-		RecordPorts:  tailscale.Sorted(p.RecordPorts),
+		RecordPorts:  tailscale.Sorted(recordPorts),
 		Adopt:        adopt,
 		Retain:       retains(mg),
 		Tailnet:      e.tailnet,
@@ -225,6 +235,23 @@ func (e *sharing) want(ctx context.Context, mg *v1alpha1.VIPService, v registry.
 		OwnAddresses: mg.Status.AtProvider.OwnAddresses,
 		Seen:         seen,
 	}, nil
+}
+
+// rollOutPorts returns the wanted ports that the service and the cluster's own service may have now.
+func (e *sharing) rollOutPorts(ctx context.Context, mg *v1alpha1.VIPService, v registry.View, cl claims) (ports, record []v1alpha1.ServicePort, err error) {
+	ports, record = mg.Spec.ForProvider.Ports, mg.Spec.ForProvider.RecordPorts
+	if s := v.Service(string(mg.Spec.ForProvider.Name)); s != nil {
+		ports = e.rollOut(mg, mg.GetUID(), cl, ports, s.Ports)
+	}
+	own := v.Service(e.ownService(mg))
+	if own == nil || len(record) == 0 {
+		return ports, record, nil
+	}
+	reported, err := e.claims(ctx, mg.GetNamespace(), own.Name)
+	if err != nil {
+		return nil, nil, errors.Wrap(err, "cannot list machines")
+	}
+	return ports, e.rollOut(mg, ownUID(mg.GetUID()), reported, record, own.Ports), nil
 }
 
 // unrouted reports whether this cluster's machines see no primary host. While they cannot say, what
@@ -260,6 +287,9 @@ func (e *sharing) Update(ctx context.Context, mg *v1alpha1.VIPService) (managed.
 		return managed.ExternalUpdate{}, err
 	}
 	if err := e.approveOwnHosts(ctx, mg); err != nil {
+		return managed.ExternalUpdate{}, err
+	}
+	if err := e.withdrawHosts(ctx, mg); err != nil {
 		return managed.ExternalUpdate{}, err
 	}
 	return managed.ExternalUpdate{}, e.beginRemedy(ctx, mg)
@@ -306,6 +336,7 @@ func (e *sharing) observeDetaching(ctx context.Context, mg *v1alpha1.VIPService)
 	}
 	if len(actions) == 0 {
 		e.detaching.set(mg.GetUID(), time.Time{})
+		e.ports.forget(mg.GetUID())
 		e.hosts.forget(mg.GetUID())
 		e.hosts.forget(ownUID(mg.GetUID()))
 	}

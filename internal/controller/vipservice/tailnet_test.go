@@ -121,7 +121,7 @@ func (n *tailnet) provider(cluster string) *provider {
 		claims: func(context.Context, string, string) (claims, error) {
 			return claims{"node-" + cluster: {Advertised: true, Accepted: true, Healthy: 1, Total: 2}}, nil
 		},
-		hosts: newHostsCache(time.Minute, n.local), detaching: newDetaching(), record: rec,
+		hosts: newHostsCache(time.Minute, n.local), ports: newPortsCache(), detaching: newDetaching(), record: rec,
 	}}
 }
 

@@ -41,6 +41,8 @@ const (
 	reasonHostPrimary    event.Reason = "HostPrimary"
 	reasonAdvertising    event.Reason = "AdvertisingForPrimary"
 	reasonRestarting     event.Reason = "RestartingForPrimary"
+	reasonWithdrawn      event.Reason = "WithdrewHost"
+	reasonServingAgain   event.Reason = "ServingAgain"
 	reasonNoRemedy       event.Reason = "CannotRestartForPrimary"
 )
 
@@ -81,6 +83,7 @@ type connector struct {
 	lives     func(ctx context.Context, owner string) (bool, error)
 	pods      pods
 	hosts     *hostsCache
+	ports     *portsCache
 	detaching *detaching
 	record    event.Recorder
 }
@@ -95,7 +98,7 @@ func (c *connector) Connect(ctx context.Context, mg *v1alpha1.VIPService) (manag
 	if err != nil {
 		return nil, err
 	}
-	e := &external{connection: conn, claims: c.claims, lives: c.lives, pods: c.pods, hosts: c.hosts, record: c.record}
+	e := &external{connection: conn, claims: c.claims, lives: c.lives, pods: c.pods, hosts: c.hosts, ports: c.ports, record: c.record}
 	if mg.Spec.ForProvider.Sharing == v1alpha1.SharingShared {
 		return &sharing{external: e, detaching: c.detaching}, nil
 	}
@@ -126,7 +129,13 @@ type external struct {
 	lives  func(ctx context.Context, owner string) (bool, error)
 	pods   pods
 	hosts  *hostsCache
+	ports  *portsCache
 	record event.Recorder
+
+	// missing is a port that has waited too long for a host to serve it. withdraw are the changes of
+	// withdrawals that Update must make.
+	missing  *missingPort
+	withdraw []withdrawal
 
 	// reported are the reports about the service. fresh reports whether no host served it before.
 	reported claims
@@ -149,9 +158,9 @@ type external struct {
 	preapprove, preapproveOwn []string
 }
 
-// waits reports whether a host waits for an approval or for a remedy by Update.
+// waits reports whether a host waits for an approval, a withdrawal or a remedy by Update.
 func (e *external) waits() bool {
-	return e.remedy != nil || len(e.approve)+len(e.approveOwn)+len(e.preapprove)+len(e.preapproveOwn) > 0
+	return e.remedy != nil || len(e.withdraw) > 0 || len(e.approve)+len(e.approveOwn)+len(e.preapprove)+len(e.preapproveOwn) > 0
 }
 
 // Observe observes the service in the shared list, and its hosts.
@@ -188,7 +197,11 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.VIPService) (manage
 	if err := e.observeRouting(ctx, mg, nil); err != nil {
 		return managed.ExternalObservation{}, err
 	}
-	want, err := desired(mg, s, owner, e.clusterID)
+	ports := e.rollOut(mg, mg.GetUID(), e.reported, mg.Spec.ForProvider.Ports, s.Ports)
+	if err := e.observePorts(ctx, mg); err != nil {
+		return managed.ExternalObservation{}, err
+	}
+	want, err := desired(mg, s, owner, e.clusterID, ports)
 	if err != nil {
 		return managed.ExternalObservation{}, err
 	}
@@ -220,6 +233,7 @@ func (e *external) observeDeleted(ctx context.Context, mg *v1alpha1.VIPService) 
 		exists = !left
 	}
 	if !exists {
+		e.ports.forget(mg.GetUID())
 		e.hosts.forget(mg.GetUID())
 	}
 	return managed.ExternalObservation{ResourceExists: exists, ResourceUpToDate: true}, nil
@@ -273,6 +287,9 @@ func (e *external) Update(ctx context.Context, mg *v1alpha1.VIPService) (managed
 	if err := e.approveHosts(ctx, mg); err != nil {
 		return managed.ExternalUpdate{}, err
 	}
+	if err := e.withdrawHosts(ctx, mg); err != nil {
+		return managed.ExternalUpdate{}, err
+	}
 	return managed.ExternalUpdate{}, e.beginRemedy(ctx, mg)
 }
 
@@ -293,7 +310,11 @@ func (e *external) put(ctx context.Context, mg *v1alpha1.VIPService) error {
 		mg.SetConditions(foreign(err))
 		return err
 	}
-	want, err := desired(mg, current, owner, e.clusterID)
+	ports := mg.Spec.ForProvider.Ports
+	if current != nil {
+		ports = e.rollOut(mg, mg.GetUID(), e.reported, ports, current.Ports)
+	}
+	want, err := desired(mg, current, owner, e.clusterID, ports)
 	if err != nil {
 		return err
 	}

@@ -205,6 +205,7 @@ func connect(t *testing.T, f *fakeAPI, cl claims, mg *v1alpha1.VIPService) (mana
 		},
 		claims:    func(context.Context, string, string) (claims, error) { return cl, nil },
 		pods:      kubePods{kube: newKube(t)},
+		ports:     newPortsCache(),
 		hosts:     newHostsCache(time.Minute, clocktesting.NewFakePassiveClock(apiTime)),
 		detaching: newDetaching(),
 		record:    event.NewNopRecorder(),
@@ -502,12 +503,12 @@ func TestDelete(t *testing.T) {
 func TestPoll(t *testing.T) {
 	c := &connector{hosts: newHostsCache(time.Minute, clocktesting.NewFakePassiveClock(apiTime))}
 	mg := object()
-	if got := poll(c.hosts)(mg, time.Minute); got != pollUnsettled {
+	if got := poll(c.hosts, newPortsCache())(mg, time.Minute); got != pollUnsettled {
 		t.Errorf("poll(...): want a quick look at a service that is not ready, got %s", got)
 	}
 	mg.SetConditions(xpv2.Available())
 	mg.Status.AtProvider.DNSName = "web.tail1234.ts.net"
-	if got := poll(c.hosts)(mg, time.Minute); got != time.Minute {
+	if got := poll(c.hosts, newPortsCache())(mg, time.Minute); got != time.Minute {
 		t.Errorf("poll(...): want the interval, got %s", got)
 	}
 }

@@ -1,0 +1,164 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package vipservice
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
+)
+
+// Tailscale accepts a machine as a host of a service only while the machine serves every port of
+// the service. So a port is added to a service only when its hosts report that they serve it:
+// otherwise the service would have no host until they do.
+
+const (
+	// portPatience is how long all hosts may take to serve a new port. After that the hosts that do
+	// are enough, if there is one.
+	portPatience = time.Minute
+
+	// pollPorts is the poll interval of a service with ports that wait or do not answer.
+	pollPorts = time.Minute
+)
+
+// A missingPort is a wanted port that a host of the service does not serve yet.
+type missingPort struct {
+	port    v1alpha1.ServicePort
+	machine string
+}
+
+// rollOut returns the wanted ports that a service may have now, and one that hosts do not serve yet,
+// if there is one. have are the ports that the service has. late reports that the hosts have had
+// enough time. An agent of an older version does not report its ports, and nothing waits for it.
+func (c claims) rollOut(want []v1alpha1.ServicePort, have []string, offline func(id string) bool, late bool) ([]v1alpha1.ServicePort, *missingPort) {
+	hosts := c.hosting(offline)
+	// Between a list and all ports there is no intermediate step.
+	all := slices.Contains(want, v1alpha1.ServicePortAll) || slices.Contains(have, string(v1alpha1.ServicePortAll))
+	if len(hosts) == 0 || len(have) == 0 || all {
+		return want, nil
+	}
+	if late && slices.ContainsFunc(hosts, func(id string) bool { return c[id].serves(tailscale.Sorted(want)) }) {
+		return want, nil
+	}
+	var out []v1alpha1.ServicePort
+	var missing *missingPort
+	for _, p := range want {
+		i := slices.IndexFunc(hosts, func(id string) bool { return len(c[id].Ports) > 0 && !slices.Contains(c[id].Ports, string(p)) })
+		switch {
+		case slices.Contains(have, string(p)) || i < 0:
+			out = append(out, p)
+		case missing == nil:
+			missing = &missingPort{port: p, machine: c[hosts[i]].Machine}
+		}
+	}
+	if len(out) == 0 {
+		// The hosts serve the previous ports until the service has others.
+		for _, p := range have {
+			out = append(out, v1alpha1.ServicePort(p))
+		}
+	}
+	return out, missing
+}
+
+// hosting returns the node IDs of the machines on which the service relies.
+func (c claims) hosting(offline func(id string) bool) []string {
+	var out []string
+	for _, id := range slices.Sorted(maps.Keys(c)) {
+		if c[id].Advertised && !c[id].notAccepted() && !offline(id) {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// serves reports whether the machine reports that it serves ports.
+func (c claim) serves(ports []string) bool {
+	return !slices.ContainsFunc(ports, func(p string) bool { return !slices.Contains(c.Ports, p) })
+}
+
+// rollOut returns the wanted ports that a service may have now. It remembers by key since when some
+// have to wait, and records one that has waited for too long.
+func (e *external) rollOut(mg *v1alpha1.VIPService, key types.UID, cl claims, want []v1alpha1.ServicePort, have []string) []v1alpha1.ServicePort {
+	offline := offlineHosts(mg.Status.AtProvider.Hosts)
+	ports, missing := cl.rollOut(want, have, offline, false)
+	if !e.ports.waits(key, missing != nil, e.hosts.clock.Now()) {
+		return ports
+	}
+	if ports, missing = cl.rollOut(want, have, offline, true); missing != nil {
+		e.missing = missing
+	}
+	return ports
+}
+
+// message says which port waits, and for which machine.
+func (p missingPort) message(service string) string {
+	return fmt.Sprintf("%s gets %s once its hosts serve it; machine %s does not. Check that the port's backend exists, and the agent's log", service, p.port, p.machine)
+}
+
+// A portsCache remembers the services with ports that wait or do not answer. Losing it only begins
+// the waits again.
+type portsCache struct {
+	mu sync.Mutex
+
+	// since is when a service began to wait for hosts to serve its ports.
+	since map[types.UID]time.Time
+
+	// withdrawn are the services that are withdrawn from a machine.
+	withdrawn map[types.UID]bool
+}
+
+func newPortsCache() *portsCache {
+	return &portsCache{since: map[types.UID]time.Time{}, withdrawn: map[types.UID]bool{}}
+}
+
+// waits records whether a service waits, and reports whether it has waited for too long.
+func (c *portsCache) waits(key types.UID, waiting bool, now time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !waiting {
+		delete(c.since, key)
+		return false
+	}
+	if c.since[key].IsZero() {
+		c.since[key] = now
+	}
+	return !now.Before(c.since[key].Add(portPatience))
+}
+
+// withdraws records whether a service is withdrawn from a machine.
+func (c *portsCache) withdraws(key types.UID, withdrawn bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !withdrawn {
+		delete(c.withdrawn, key)
+		return
+	}
+	c.withdrawn[key] = true
+}
+
+// next returns when an object is observed again, at the latest after an interval.
+func (c *portsCache) next(uid types.UID, interval time.Duration) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.since[uid].IsZero() || !c.since[ownUID(uid)].IsZero() || c.withdrawn[uid] {
+		return min(interval, pollPorts)
+	}
+	return interval
+}
+
+// forget forgets an object.
+func (c *portsCache) forget(uid types.UID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.since, uid)
+	delete(c.since, ownUID(uid))
+	delete(c.withdrawn, uid)
+}

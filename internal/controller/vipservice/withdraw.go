@@ -1,0 +1,198 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package vipservice
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/event"
+	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
+)
+
+// A client uses one host of a service for all ports. If the backend of one port does not answer at a
+// host, and another host serves all ports, the first one is better withdrawn. If none does, the host
+// stays for the ports that work. Only a host that is known to serve all ports counts.
+
+const (
+	// withdrawFor is how long a withdrawal lasts that is not renewed, and renewBefore is how long
+	// before its end it is renewed.
+	withdrawFor = 10 * time.Minute
+	renewBefore = 5 * time.Minute
+)
+
+// A withdrawal is a change of what an agent is to do about a service with a port that does not
+// answer.
+type withdrawal struct {
+	machine v1alpha1.Machine
+
+	// until is the end of the withdrawal. Zero ends it at once. again reports that it only goes on.
+	until time.Time
+	again bool
+}
+
+// partial returns the node IDs of the machines at which some backends answer and others do not.
+func (c claims) partial(o v1alpha1.VIPServiceObservation) []string {
+	offline := offlineHosts(o.Hosts)
+	var out []string
+	for id, cl := range c {
+		if cl.Healthy > 0 && len(cl.Unhealthy) > 0 && !offline(id) {
+			out = append(out, id)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// whole returns the node IDs of this cluster's hosts that are known to serve all ports, each with a
+// backend that answers.
+func (c claims) whole(o v1alpha1.VIPServiceObservation) []string {
+	var out []string
+	for _, h := range o.Hosts {
+		cl, ok := c[h.NodeID]
+		if ok && h.Online && h.Configured && cl.Advertised && cl.Accepted && cl.Total > 0 && cl.Healthy == cl.Total && cl.serves(o.Ports) {
+			out = append(out, h.NodeID)
+		}
+	}
+	return out
+}
+
+// whole reports whether a host of another cluster is known to serve all ports: all hosts of that
+// cluster do, and one of them is connected.
+func (r records) whole(hosts []v1alpha1.ServiceHost) bool {
+	return slices.ContainsFunc(hosts, func(h v1alpha1.ServiceHost) bool {
+		health := r[h.NodeID]
+		return !h.Local && h.Online && h.Configured && h.Approval != notApproved && health.Whole > 0 && health.Whole >= health.Ready
+	})
+}
+
+// observePorts sets the condition PortsHealthy, and records which hosts Update must withdraw or
+// have serve again.
+func (e *external) observePorts(ctx context.Context, mg *v1alpha1.VIPService) error {
+	o := mg.Status.AtProvider
+	partial := e.reported.partial(o)
+	whole := len(e.reported.whole(o)) > 0 || e.records.whole(o.Hosts)
+	var dead []string
+	if !whole {
+		for _, id := range partial {
+			dead = append(dead, e.reported[id].Unhealthy...)
+		}
+	}
+	if c := portsCondition(mg.GetCondition(meta.TypePortsHealthy), o.Name, tailscale.Sorted(dead), e.missing); c != nil {
+		mg.SetConditions(*c)
+	}
+	e.ports.withdraws(mg.GetUID(), whole && len(partial) > 0)
+	if len(partial) == 0 || observeOnly(mg) {
+		return nil
+	}
+	machines, err := e.pods.machines(ctx, mg.GetNamespace())
+	if err != nil {
+		return errors.Wrap(err, "cannot list machines")
+	}
+	now := e.hosts.clock.Now()
+	for _, id := range partial {
+		i := slices.IndexFunc(machines, func(m v1alpha1.Machine) bool { return meta.NodeIDOf(&m) == id })
+		if i < 0 {
+			continue
+		}
+		until, err := e.pods.withdrawnUntil(ctx, &machines[i], o.Name)
+		if err != nil {
+			return errors.Wrapf(err, "cannot learn what machine %q has withdrawn", machines[i].GetName())
+		}
+		switch {
+		case whole && until.Before(now.Add(renewBefore)):
+			e.withdraw = append(e.withdraw, withdrawal{machine: machines[i], until: now.Add(withdrawFor), again: now.Before(until)})
+		case !whole && now.Before(until):
+			e.withdraw = append(e.withdraw, withdrawal{machine: machines[i]})
+		}
+	}
+	return nil
+}
+
+// portsCondition returns the condition PortsHealthy, or nil to keep it as it is. dead are the ports
+// whose backend does not answer although no host serves all ports, sorted.
+func portsCondition(before xpv2.Condition, service string, dead []string, missing *missingPort) *xpv2.Condition {
+	c := xpv2.Condition{Type: meta.TypePortsHealthy, Status: corev1.ConditionFalse, LastTransitionTime: metav1.Now()}
+	switch {
+	case len(dead) > 0:
+		c.Reason = meta.ReasonPortUnhealthy
+		c.Message = fmt.Sprintf("The backend of %s does not answer, and no host of %s is known to serve all ports; clients reach the other ports", strings.Join(slices.Compact(dead), ", "), service)
+	case missing != nil:
+		c.Reason, c.Message = meta.ReasonPortNotServed, missing.message(service)
+	case before.Status == corev1.ConditionFalse:
+		c.Status, c.Reason = corev1.ConditionTrue, meta.ReasonPortsHealthy
+	default:
+		return nil
+	}
+	return &c
+}
+
+// withdrawHosts makes the changes that Observe has found necessary.
+func (e *external) withdrawHosts(ctx context.Context, mg *v1alpha1.VIPService) error {
+	name := string(mg.Spec.ForProvider.Name)
+	for _, w := range e.withdraw {
+		if err := e.pods.withdraw(ctx, &w.machine, name, w.until); err != nil {
+			return errors.Wrapf(err, "cannot withdraw service from machine %q", w.machine.GetName())
+		}
+		switch {
+		case w.until.IsZero():
+			e.record.Event(mg, event.Normal(reasonServingAgain, "Machine "+w.machine.GetName()+" advertises "+name+" again: no other host serves all ports"))
+		case !w.again:
+			e.record.Event(mg, event.Warning(reasonWithdrawn, errors.Errorf("machine %s withdraws %s, because the backend of a port does not answer there and another host serves all ports", w.machine.GetName(), name)))
+		}
+	}
+	return nil
+}
+
+// secret returns a machine's config Secret.
+func (p kubePods) secret(ctx context.Context, m *v1alpha1.Machine) (*corev1.Secret, error) {
+	s := &corev1.Secret{}
+	if err := p.kube.Get(ctx, types.NamespacedName{Namespace: m.GetNamespace(), Name: m.GetName() + meta.ConfigSecretSuffix}, s); err != nil {
+		return nil, errors.Wrap(err, "cannot get config Secret")
+	}
+	if !metav1.IsControlledBy(s, m) {
+		return nil, errors.Errorf("Secret %q is not the Machine's", s.GetName())
+	}
+	return s, nil
+}
+
+func (p kubePods) withdrawnUntil(ctx context.Context, m *v1alpha1.Machine, service string) (time.Time, error) {
+	s, err := p.secret(ctx, m)
+	if err != nil {
+		return time.Time{}, err
+	}
+	until, err := time.Parse(time.RFC3339, s.GetAnnotations()[meta.AnnotationWithdraw(service)])
+	if err != nil {
+		// The agent ignores a time that it cannot parse, too.
+		return time.Time{}, nil
+	}
+	return until, nil
+}
+
+func (p kubePods) withdraw(ctx context.Context, m *v1alpha1.Machine, service string, until time.Time) error {
+	s, err := p.secret(ctx, m)
+	if err != nil {
+		return err
+	}
+	before := s.DeepCopy()
+	if until.IsZero() {
+		delete(s.Annotations, meta.AnnotationWithdraw(service))
+	} else {
+		metav1.SetMetaDataAnnotation(&s.ObjectMeta, meta.AnnotationWithdraw(service), until.UTC().Format(time.RFC3339))
+	}
+	return errors.Wrap(p.kube.Patch(ctx, s, client.MergeFrom(before)), "cannot annotate config Secret")
+}
