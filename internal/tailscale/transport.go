@@ -191,7 +191,7 @@ func retryAfter(h http.Header, otherwise time.Duration) time.Duration {
 	v := h.Get("Retry-After")
 	// Out of range means the largest number.
 	if s, err := strconv.ParseUint(v, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {
-		return time.Duration(min(s, uint64(maxPause/time.Second)))*time.Second + otherwise //nolint:gosec // Limited.
+		return time.Duration(min(s, uint64(maxPause/time.Second)))*time.Second + otherwise
 	}
 	if at, err := http.ParseTime(v); err == nil {
 		return min(max(0, time.Until(at)), maxPause) + otherwise

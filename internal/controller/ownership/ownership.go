@@ -100,7 +100,7 @@ func NotSent(err error) error {
 // that something like the object exists.
 func RecordFailure(mg resource.Managed, err error, before bool) {
 	var notSent notSentError
-	certain := tailscale.IsRefused(err) && !(before && tailscale.ClassOf(err) == tailscale.ClassConflict)
+	certain := tailscale.IsRefused(err) && (!before || tailscale.ClassOf(err) != tailscale.ClassConflict)
 	if errors.As(err, &notSent) {
 		certain = !before
 	}

@@ -114,7 +114,7 @@ func (e *external) Observe(ctx context.Context, mg *v1alpha1.Tailnet) (managed.E
 		}
 		mg.SetConditions(ready)
 		// The condition reports the error, which is the purpose of a Tailnet.
-		return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, nil //nolint:nilerr // See above.
+		return managed.ExternalObservation{ResourceExists: true, ResourceUpToDate: true}, nil
 	}
 	v, err := e.viewSettings(ctx, mg, 0)
 	if err != nil {

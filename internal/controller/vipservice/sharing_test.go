@@ -109,8 +109,6 @@ func TestShareServiceBetweenClusters(t *testing.T) {
 	}
 }
 
-// TestDetachRoute shows that a route that no longer leads to the service affects only its cluster's
-// record: the service and the records of other clusters stay.
 // TestSharedHostsInTurn checks that the hosts of settled services are asked for, however many of them
 // are shared, and although some are paused.
 func TestSharedHostsInTurn(t *testing.T) {
@@ -233,6 +231,8 @@ func TestRecordWithoutMachines(t *testing.T) {
 	}
 }
 
+// TestDetachRoute shows that a route that no longer leads to the service affects only its cluster's
+// record: the service and the records of other clusters stay.
 func TestDetachRoute(t *testing.T) {
 	n := newTailnet(t)
 	a, b := n.provider("a"), n.provider("b")

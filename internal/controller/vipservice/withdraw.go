@@ -178,7 +178,7 @@ func (p kubePods) withdrawnUntil(ctx context.Context, m *v1alpha1.Machine, servi
 	until, err := time.Parse(time.RFC3339, s.GetAnnotations()[meta.AnnotationWithdraw(service)])
 	if err != nil {
 		// The agent ignores a time that it cannot parse, too.
-		return time.Time{}, nil
+		return time.Time{}, nil //nolint:nilerr // See above.
 	}
 	return until, nil
 }
