@@ -111,12 +111,12 @@ type portsCache struct {
 	// since is when a service began to wait for hosts to serve its ports.
 	since map[types.UID]time.Time
 
-	// withdrawn are the services that are withdrawn from a machine.
-	withdrawn map[types.UID]bool
+	// partial is since when a service has had a port that does not answer at a machine.
+	partial map[types.UID]time.Time
 }
 
 func newPortsCache() *portsCache {
-	return &portsCache{since: map[types.UID]time.Time{}, withdrawn: map[types.UID]bool{}}
+	return &portsCache{since: map[types.UID]time.Time{}, partial: map[types.UID]time.Time{}}
 }
 
 // waits records whether a service waits, and reports whether it has waited for too long.
@@ -133,22 +133,25 @@ func (c *portsCache) waits(key types.UID, waiting bool, now time.Time) bool {
 	return !now.Before(c.since[key].Add(portPatience))
 }
 
-// withdraws records whether a service is withdrawn from a machine.
-func (c *portsCache) withdraws(key types.UID, withdrawn bool) {
+// partialFor records whether a service has a port that does not answer, and returns for how long.
+func (c *portsCache) partialFor(uid types.UID, partial bool, now time.Time) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !withdrawn {
-		delete(c.withdrawn, key)
-		return
+	if !partial {
+		delete(c.partial, uid)
+		return 0
 	}
-	c.withdrawn[key] = true
+	if c.partial[uid].IsZero() {
+		c.partial[uid] = now
+	}
+	return now.Sub(c.partial[uid])
 }
 
 // next returns when an object is observed again, at the latest after an interval.
 func (c *portsCache) next(uid types.UID, interval time.Duration) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.since[uid].IsZero() || !c.since[ownUID(uid)].IsZero() || c.withdrawn[uid] {
+	if !c.since[uid].IsZero() || !c.since[ownUID(uid)].IsZero() || !c.partial[uid].IsZero() {
 		return min(interval, pollPorts)
 	}
 	return interval
@@ -160,5 +163,5 @@ func (c *portsCache) forget(uid types.UID) {
 	defer c.mu.Unlock()
 	delete(c.since, uid)
 	delete(c.since, ownUID(uid))
-	delete(c.withdrawn, uid)
+	delete(c.partial, uid)
 }

@@ -185,6 +185,8 @@ func TestWithdraw(t *testing.T) {
 		hosts   []v1alpha1.ServiceHost
 		records records
 
+		// partial is for how long a port has not answered.
+		partial time.Duration
 		// until is until when n1 is withdrawn.
 		until time.Time
 		// want is what changes for n1.
@@ -213,7 +215,15 @@ func TestWithdraw(t *testing.T) {
 		},
 		"OtherCluster": {
 			reason: "A host of another cluster that serves all ports is enough.",
-			claims: claims{"n1": partial}, hosts: theirs, records: records{"t1": registry.Health{Ready: 1, Whole: 1}}, want: withdrawn, status: corev1.ConditionUnknown,
+			claims: claims{"n1": partial}, hosts: theirs, records: records{"t1": registry.Health{Ready: 1, Whole: 1}}, partial: elsewhereAfter, want: withdrawn, status: corev1.ConditionUnknown,
+		},
+		"OtherClusterSoon": {
+			reason: "The record of another cluster may be from before the port died there, too.",
+			claims: claims{"n1": partial}, hosts: theirs, records: records{"t1": registry.Health{Ready: 1, Whole: 1}}, partial: elsewhereAfter - time.Second, status: corev1.ConditionUnknown,
+		},
+		"OtherClusterRestart": {
+			reason: "A withdrawal goes on after a restart of the provider, which does not know for how long the port has been dead.",
+			claims: claims{"n1": gone}, hosts: theirs[1:], records: records{"t1": registry.Health{Ready: 1, Whole: 1}}, until: soon, want: withdrawn, status: corev1.ConditionUnknown,
 		},
 		"OtherClusterOld": {
 			reason: "A cluster of an older version does not say that its hosts serve all ports.",
@@ -253,6 +263,7 @@ func TestWithdraw(t *testing.T) {
 				pods: kubePods{kube: kube}, ports: newPortsCache(), record: &recorder{}, reported: tc.claims, records: tc.records,
 				hosts: newHostsCache(time.Minute, clocktesting.NewFakePassiveClock(apiTime)),
 			}
+			e.ports.partialFor(mg.GetUID(), true, apiTime.Add(-tc.partial))
 			if err := e.observePorts(t.Context(), mg); err != nil {
 				t.Fatalf("observePorts(...): %v", err)
 			}

@@ -33,6 +33,11 @@ const (
 	// before its end it is renewed.
 	withdrawFor = 10 * time.Minute
 	renewBefore = 5 * time.Minute
+
+	// elsewhereAfter is how long a port must not answer before a host of another cluster counts. The
+	// record of that cluster and the list with it are each up to a minute old: if the port died in both
+	// clusters at once, neither may withdraw because of what the other wrote before.
+	elsewhereAfter = 3 * time.Minute
 )
 
 // A withdrawal is a change of what an agent is to do about a service with a port that does not
@@ -85,9 +90,11 @@ func (r records) whole(hosts []v1alpha1.ServiceHost) bool {
 func (e *external) observePorts(ctx context.Context, mg *v1alpha1.VIPService) error {
 	o := mg.Status.AtProvider
 	partial := e.reported.partial(o)
-	whole := len(e.reported.whole(o)) > 0 || e.records.whole(o.Hosts)
+	here, elsewhere := len(e.reported.whole(o)) > 0, e.records.whole(o.Hosts)
+	now := e.hosts.clock.Now()
+	lasting := e.ports.partialFor(mg.GetUID(), len(partial) > 0, now) >= elsewhereAfter
 	var dead []string
-	if !whole {
+	if !here && !elsewhere {
 		for _, id := range partial {
 			dead = append(dead, e.reported[id].Unhealthy...)
 		}
@@ -95,7 +102,6 @@ func (e *external) observePorts(ctx context.Context, mg *v1alpha1.VIPService) er
 	if c := portsCondition(mg.GetCondition(meta.TypePortsHealthy), o.Name, tailscale.Sorted(dead), e.missing); c != nil {
 		mg.SetConditions(*c)
 	}
-	e.ports.withdraws(mg.GetUID(), whole && len(partial) > 0)
 	if len(partial) == 0 || observeOnly(mg) {
 		return nil
 	}
@@ -103,7 +109,6 @@ func (e *external) observePorts(ctx context.Context, mg *v1alpha1.VIPService) er
 	if err != nil {
 		return errors.Wrap(err, "cannot list machines")
 	}
-	now := e.hosts.clock.Now()
 	for _, id := range partial {
 		i := slices.IndexFunc(machines, func(m v1alpha1.Machine) bool { return meta.NodeIDOf(&m) == id })
 		if i < 0 {
@@ -113,6 +118,8 @@ func (e *external) observePorts(ctx context.Context, mg *v1alpha1.VIPService) er
 		if err != nil {
 			return errors.Wrapf(err, "cannot learn what machine %q has withdrawn", machines[i].GetName())
 		}
+		// A withdrawal goes on, also after a restart of the provider.
+		whole := here || elsewhere && (lasting || now.Before(until))
 		switch {
 		case whole && until.Before(now.Add(renewBefore)):
 			e.withdraw = append(e.withdraw, withdrawal{machine: machines[i], until: now.Add(withdrawFor), again: now.Before(until)})
