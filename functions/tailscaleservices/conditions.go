@@ -145,7 +145,7 @@ func vipProblem(v *tailnetv1alpha1.VIPService) *xpv2.Condition {
 // advertised returns the condition Advertised.
 func (s *service) advertised() compose.Condition {
 	c := compose.Condition{Type: meta.TypeAdvertised, Status: compose.False}
-	total, offered, healthy := s.machines(), count(s.hosts(), isOffered), count(s.hosts(), isHealthy)
+	total, healthy := s.machines(), count(s.hosts(), isHealthy)
 	switch {
 	case s.portsErr != nil:
 		c.Reason, c.Message = s.portsErr.reason, fmt.Sprintf("%s is not served as the spec says; see the condition %s", s.serviceName(), meta.TypeAccepted)
@@ -155,7 +155,7 @@ func (s *service) advertised() compose.Condition {
 	case s.routeOnly() && s.shared() && s.answers():
 		c.Status, c.Reason = compose.True, meta.ReasonHostsAdvertising
 		c.Message = fmt.Sprintf("Machines of other clusters host %s; this cluster has none that could", s.serviceName())
-	case offered > 0 && count(s.hosts(), isPending) > 0:
+	case count(s.hosts(), isPending) > 0:
 		c.Reason = meta.ReasonApprovalPending
 		c.Message = fmt.Sprintf("No machine that offers %s is approved", s.serviceName())
 	case len(s.sel.sets) > 0 && !slices.ContainsFunc(s.sel.sets, hasIngress):
@@ -164,18 +164,15 @@ func (s *service) advertised() compose.Condition {
 	case total == 0:
 		c.Reason = meta.ReasonNoHost
 		c.Message = fmt.Sprintf("There is no machine to host %s", s.serviceName())
-	case len(s.addresses()) == 0 || s.dnsName() != "" && !s.nameReported():
+	case len(s.addresses()) == 0:
 		c.Reason = meta.ReasonNoHost
 		c.Message = fmt.Sprintf("Machines host %s once it has an address", s.serviceName())
-	case offered > 0:
-		c.Reason = meta.ReasonNoHost
-		c.Message = fmt.Sprintf("No machine that offers %s serves all of its ports yet", s.serviceName())
 	case s.certificateProblem() != nil:
 		p := s.certificateProblem()
 		c.Reason, c.Message = p.Reason, p.Message
 	default:
 		c.Reason = meta.ReasonNoHealthyBackend
-		c.Message = fmt.Sprintf("No machine offers %s: each does once it is in the tailnet and its backends answer; check that %s exists and serves its port; status.agent of the Machines shows what is missing", s.serviceName(), s.backends())
+		c.Message = fmt.Sprintf("No machine offers %s: each does once it is in the tailnet, serves all ports, and its backends answer; check that %s exists and serves its port; status.agent of the Machines shows what is missing", s.serviceName(), s.backends())
 	}
 	return c
 }
@@ -246,8 +243,10 @@ func (s *service) backends() string {
 	return compose.List(names...)
 }
 
-// isOffered reports whether a host that can be reached offers the service.
-func isOffered(h tailnetv1alpha1.ServiceHost) bool { return h.Online }
+// isOffered reports whether a host that can be reached offers all ports of the service. A host that
+// does not is an intermediate state of a few seconds, for which no condition changes: each change is two
+// writes of the composite.
+func isOffered(h tailnetv1alpha1.ServiceHost) bool { return h.Online && h.Configured }
 
 // isPending reports whether a host waits for an approval.
 func isPending(h tailnetv1alpha1.ServiceHost) bool { return h.Online && !isApproved(h) }

@@ -21,7 +21,7 @@ func plan(f facts) compose.Plan {
 		return planForRoutes(f)
 	}
 	s := newService(f)
-	p := compose.Plan{Conditions: s.conditions(), Status: s.status(), NotReady: s.problem() || !s.answers()}
+	p := compose.Plan{Conditions: s.conditions(), Status: s.status(), NotReady: s.problem() || !s.answers() || s.dnsName() != "" && !s.nameReported()}
 	if s.verdict.Reason == meta.ReasonNotGranted {
 		// The new spec cannot be applied, so the existing children stay.
 		p.KeepExisting, p.Except = true, s.forbidden()

@@ -176,14 +176,14 @@ func (s *service) dnsName() string {
 // vipReady reports whether the service has its desired state in the tailnet, with an address and a
 // DNS name.
 func (s *service) vipReady() bool {
-	return s.vip != nil && len(s.addresses()) > 0 && s.dnsName() != "" && s.nameReported() &&
+	return s.vip != nil && len(s.addresses()) > 0 && s.dnsName() != "" &&
 		s.vip.GetCondition(xpv2.TypeReady).Status == corev1.ConditionTrue &&
 		s.vip.GetCondition(xpv2.TypeSynced).Status != corev1.ConditionFalse
 }
 
-// nameReported reports whether the status has the service's DNS name. Conditions do not change
-// before that: a client that waits for Ready reads the name next, and all conditions that the
-// service changes are one write.
+// nameReported reports whether the status has the service's DNS name. The object is not Ready before
+// that: a client that waits for it reads the name next. Other conditions do not wait. They are
+// written first, and the write of the status also has Crossplane's claim to them.
 func (s *service) nameReported() bool {
 	return s.step || s.reported != nil && s.reported.DNSName != ""
 }
