@@ -161,6 +161,7 @@ func (e *env) leave() {
 	})
 	if err != nil {
 		e.Errorf("timed out: %v", err)
+		e.dump()
 	}
 }
 

@@ -106,8 +106,12 @@ func (c *Connector) reside(ctx context.Context, pc config, mg resource.ModernMan
 			return nil
 		}
 		if !recorded.Known() {
+			known, err := cl.Identity(ctx)
+			if leadsNowhere(err) {
+				return nil
+			}
 			// Without an answer, the credential identifies the tailnet, and a later call completes the record.
-			client, _ = cl.Identity(ctx)
+			client = known
 		}
 		return c.record(ctx, mg, merged(recorded, client))
 	}
@@ -129,6 +133,13 @@ func (c *Connector) reside(ctx context.Context, pc config, mg resource.ModernMan
 		return c.move(ctx, mg, recorded, client)
 	}
 	return c.refuseTailnet(pc, mg, v, recorded, client)
+}
+
+// leadsNowhere reports whether an error means that a credential leads to no tailnet: nothing can be made
+// with it, and a user corrects it.
+func leadsNowhere(err error) bool {
+	c := tailscale.ClassOf(err)
+	return c == tailscale.ClassUnauthorized || c == tailscale.ClassTailnetNotFound
 }
 
 // recorded returns the recorded tailnet of a resource. It is empty if there is none.

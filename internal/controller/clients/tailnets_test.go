@@ -124,6 +124,8 @@ func TestTailnetOfResource(t *testing.T) {
 		"DevicesGone":  {reason: "The same credential leads to the same tailnet, with or without devices.", before: tailnet{domain: a}, same: true, want: want{recorded: a}},
 		"APIAway":      {reason: "The same credential works while the identity cannot be read.", before: tailnet{devices: 503}, after: tailnet{devices: 503}, same: true, want: want{recorded: "before"}},
 		"FirstDevice":  {reason: "The record is completed under the same credential.", after: tailnet{domain: a}, same: true, want: want{recorded: a}},
+		"Corrected":    {reason: "A credential that the API refuses leads to no tailnet, and another one replaces it.", before: tailnet{devices: 401}, after: tailnet{}, want: want{recorded: "after"}},
+		"Expired":      {reason: "The record stays while the API refuses the credential.", after: tailnet{devices: 401}, same: true, want: want{recorded: "before"}},
 		"OtherDomain":  {reason: "Another tailnet is refused.", before: tailnet{domain: a}, after: tailnet{domain: b}, want: want{reason: meta.ReasonTailnetChanged, advice: []string{a, b, meta.AnnotationMoveToTailnet + "=" + b}, events: []string{"TailnetChanged"}, recorded: a}},
 		"OtherID":      {reason: "Another ID is another tailnet.", before: tailnet{id: "T1", domain: a}, after: tailnet{id: "T2", domain: a}, want: want{reason: meta.ReasonTailnetChanged, advice: []string{"T1", meta.AnnotationMoveToTailnet + "=T2"}, events: []string{"TailnetChanged"}, recorded: "T1"}},
 		"OtherDeleted": {reason: "A deletion waits.", before: tailnet{domain: a}, after: tailnet{domain: b}, deleted: true, want: want{reason: meta.ReasonTailnetChanged, events: []string{"TailnetChanged"}, recorded: a}},
