@@ -67,9 +67,9 @@ func loadInputs(t *testing.T) []*input {
 	return ins
 }
 
-// fillHealthChecks sets what the API server would: the defaults of active health checks in the schemas
-// of Envoy Gateway (api/v1alpha1/healthcheck_types.go). Its translator of xDS panics without a timeout,
-// and the test of these inputs does not run it.
+// fillHealthChecks sets what the API server would: the defaults of health checks in the schemas of Envoy
+// Gateway (api/v1alpha1/healthcheck_types.go). Its translator of xDS panics without a timeout and
+// without a time of ejection, and the test of these inputs does not run it.
 func (in *input) fillHealthChecks() {
 	for _, os := range in.sections {
 		for _, o := range os {
@@ -89,16 +89,26 @@ func fillHealthChecks(v any) {
 		}
 	case object:
 		check, _ := v["healthCheck"].(object)
-		if active, ok := check["active"].(object); ok {
-			defaults := object{"timeout": "1s", "interval": "3s", "unhealthyThreshold": int64(3), "healthyThreshold": int64(1)}
-			for field, d := range defaults {
-				if active[field] == nil {
-					active[field] = d
-				}
-			}
-		}
+		fillDefaults(check["active"], object{"timeout": "1s", "interval": "3s", "unhealthyThreshold": int64(3), "healthyThreshold": int64(1)})
+		fillDefaults(check["passive"], object{
+			"splitExternalLocalOriginErrors": false, "interval": "3s", "consecutiveLocalOriginFailures": int64(5), "consecutive5XxErrors": int64(5),
+			"baseEjectionTime": "30s", "maxEjectionPercent": int64(10), "alwaysEjectOneEndpoint": false,
+		})
 		for _, of := range v {
 			fillHealthChecks(of)
+		}
+	}
+}
+
+// fillDefaults sets the fields that an object lacks.
+func fillDefaults(v any, defaults object) {
+	o, ok := v.(object)
+	if !ok {
+		return
+	}
+	for field, d := range defaults {
+		if o[field] == nil {
+			o[field] = d
 		}
 	}
 }

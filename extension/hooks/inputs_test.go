@@ -85,18 +85,10 @@ var silentInputs = map[string]string{
 	"backend-invalid-hostname-address":                          noGateway,
 	"backend-with-localhost-host-infra":                         noGateway,
 	"envoypatchpolicy-no-status-for-unknown-gateway":            noGateway,
-	"envoyextensionpolicy-with-extproc-with-retries":            panics,
-	"envoyextensionpolicy-with-extproc-with-traffic-features":   panics,
-	"envoyproxy-accesslog-with-traffic":                         panics,
-	"envoyproxy-tracing-backend-uds":                            panics,
-	"envoyproxy-tracing-backend":                                panics,
 	"httproute-with-urlrewrite-filter-regex-match-replace-http": "Envoy Gateway refuses what it makes of the input: a redirect filter has a path modifier without a replacement",
 }
 
-const (
-	noGateway = "the input has no Gateway"
-	panics    = "Envoy Gateway's translator of xDS panics on the input"
-)
+const noGateway = "the input has no Gateway"
 
 // TestInputsMakeMessages checks that Envoy Gateway makes a message of each input: TestInputs would not
 // notice one of which it makes none.
