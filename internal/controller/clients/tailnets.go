@@ -122,6 +122,11 @@ func (c *Connector) reside(ctx context.Context, pc config, mg resource.ModernMan
 	if v == tailnetSame {
 		return c.record(ctx, mg, merged(recorded, client))
 	}
+	if v == tailnetUnknown && recorded.Credential == "" && xpmeta.WasDeleted(mg) {
+		// Only the resource itself shows its tailnet. The record goes before the resource does, with what
+		// that had in the tailnet, which may have been the last device.
+		return nil
+	}
 	switch {
 	case says(meta.AnnotationSameTailnet, client, mg.GetAnnotations(), pc.annotations):
 		if err := c.record(ctx, mg, client); err != nil {

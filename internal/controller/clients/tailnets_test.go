@@ -159,6 +159,7 @@ func TestTailnetOfResource(t *testing.T) {
 		},
 		"Joined":        {reason: "An object of an earlier version shows its tailnet.", joined: a, after: tailnet{domain: a}, want: want{recorded: a}},
 		"JoinedOther":   {reason: "It waits in another one.", joined: a, after: tailnet{domain: b}, want: want{reason: meta.ReasonTailnetChanged, events: []string{"TailnetChanged"}}},
+		"JoinedDeleted": {reason: "The record of a deleted device goes before the object does; the tailnet may have no other device.", joined: a, deleted: true},
 		"JoinedUnknown": {reason: "Also in one without devices.", joined: a, want: want{reason: meta.ReasonTailnetUnknown, events: []string{"TailnetUnknown"}}},
 	}
 	for name, tc := range cases {

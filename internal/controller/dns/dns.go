@@ -129,13 +129,17 @@ func (e *external) write(ctx context.Context, mg *v1alpha1.DNS, p plan) error {
 	if len(p.adopted) > 0 {
 		e.events.Event(mg, event.Normal(reasonAdopting, "Taking over "+strings.Join(p.adopted, ", ")+" as adoptionPolicy says"))
 	}
-	err := e.carryOut(ctx, mg, p)
+	written, err := e.carryOut(ctx, mg, p)
 	if errors.Is(err, errMagicDNS) && asksForMagicDNS(mg) {
 		mg.SetConditions(claims.NotReady(meta.ReasonMagicDNSRefused, errMagicDNS.Error()))
 		return err
 	}
 	if errors.Is(err, errMagicDNS) {
 		err = e.putBack(ctx, mg, p)
+	}
+	if tailscale.IsRefused(err) {
+		// A refused part does not belong to the object: somebody else may set it.
+		return errors.Join(err, record.Save(ctx, e.kube, mg, annotationRecord, p.partial(written)))
 	}
 	if err != nil {
 		return err
@@ -147,7 +151,7 @@ func (e *external) write(ctx context.Context, mg *v1alpha1.DNS, p plan) error {
 func (e *external) Delete(ctx context.Context, mg *v1alpha1.DNS) (managed.ExternalDelete, error) {
 	mg.SetConditions(xpv2.Deleting())
 	return managed.ExternalDelete{}, e.exclusively(ctx, mg, func(p plan) error {
-		err := e.carryOut(ctx, mg, p)
+		_, err := e.carryOut(ctx, mg, p)
 		if !errors.Is(err, errMagicDNS) {
 			return err
 		}
@@ -239,48 +243,55 @@ func claimant(o *v1alpha1.DNS) claims.Claimant {
 	return claims.New(o, o.Status.AtProvider.Tailnet, slices.Collect(maps.Keys(wantedParts(o.Spec.ForProvider)))...)
 }
 
-// carryOut records a plan and writes its parts. MagicDNS is last, because nameservers may change
-// it.
-func (e *external) carryOut(ctx context.Context, mg *v1alpha1.DNS, p plan) error {
+// carryOut records a plan and writes its parts, and returns those that it has written. MagicDNS is last,
+// because nameservers may change it.
+func (e *external) carryOut(ctx context.Context, mg *v1alpha1.DNS, p plan) (written []string, err error) {
 	if err := record.Save(ctx, e.kube, mg, annotationRecord, p.before); err != nil {
-		return err
+		return nil, err
 	}
 	domains := map[string][]string{}
+	var split []string
 	for part, values := range p.set {
 		if d, ok := splitDomain(part); ok {
 			domains[d] = values
+			split = append(split, part)
 		}
 	}
 	if len(domains) > 0 {
 		if err := e.api.PatchSplitDNS(ctx, domains); err != nil {
-			return errors.Wrap(err, "cannot write split DNS")
+			return nil, errors.Wrap(err, "cannot write split DNS")
 		}
+		written = append(written, split...)
 	}
 	if v, ok := p.set[partSearchPaths]; ok {
 		if err := e.api.SetSearchPaths(ctx, v); err != nil {
-			return errors.Wrap(err, "cannot write search paths")
+			return written, errors.Wrap(err, "cannot write search paths")
 		}
+		written = append(written, partSearchPaths)
 	}
 	if v, ok := p.set[partNameservers]; ok {
 		if err := e.api.SetNameservers(ctx, v); err != nil {
-			return errors.Wrap(err, "cannot write nameservers")
+			return written, errors.Wrap(err, "cannot write nameservers")
 		}
+		written = append(written, partNameservers)
 	}
 	if v, ok := p.set[partOverrideLocalDNS]; ok {
 		if err := e.api.SetOverrideLocalDNS(ctx, isOn(v)); err != nil {
-			return errors.Wrap(err, "cannot write overrideLocalDNS")
+			return written, errors.Wrap(err, "cannot write overrideLocalDNS")
 		}
+		written = append(written, partOverrideLocalDNS)
 	}
 	if v, ok := p.set[partMagicDNS]; ok {
 		err := e.api.SetMagicDNS(ctx, isOn(v))
 		if tailscale.ClassOf(err) == tailscale.ClassInvalid {
-			return errors.Join(errMagicDNS, err)
+			return written, errors.Join(errMagicDNS, err)
 		}
 		if err != nil {
-			return errors.Wrap(err, "cannot write MagicDNS")
+			return written, errors.Wrap(err, "cannot write MagicDNS")
 		}
+		written = append(written, partMagicDNS)
 	}
-	return nil
+	return written, nil
 }
 
 // asksForMagicDNS reports whether the object itself turns MagicDNS on.

@@ -74,6 +74,22 @@ func decide(s situation) plan {
 	return p
 }
 
+// partial returns the record of an object that has written only some parts: of the others it has what it
+// had before.
+func (p plan) partial(written []string) values {
+	out := maps.Clone(p.before)
+	for part := range p.set {
+		if slices.Contains(written, part) {
+			continue
+		}
+		delete(out, part)
+		if had, ok := p.current[part]; ok {
+			out[part] = had
+		}
+	}
+	return out
+}
+
 // planWanted plans a part that is wanted.
 func (s situation) planWanted(p *plan, part string) {
 	want, current := s.wanted[part], s.current[part]
