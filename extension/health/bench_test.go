@@ -37,7 +37,7 @@ func BenchmarkFinish(b *testing.B) {
 	for i := 0; b.Loop(); i++ {
 		e := all[i%len(all)]
 		p.due.remove(e)
-		p.finish(time.Now(), outcome{of: e, result: ok})
+		p.finish(time.Now(), outcome{endpoint: e, result: ok})
 	}
 }
 

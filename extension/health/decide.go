@@ -33,17 +33,17 @@ func (p *Prober) sync(now time.Time) {
 		p.opts.Transition(gone)
 	}
 	var changed []ir.TargetKey
-	for of := range s.Targets() {
-		t := p.targets[of.Key]
+	for wanted := range s.Targets() {
+		t := p.targets[wanted.Key]
 		switch {
-		case t == nil && len(of.Candidates) == 0:
+		case t == nil && len(wanted.Candidates) == 0:
 			continue
 		case t == nil:
-			p.targets[of.Key] = newTarget(of)
-		case t.of == of:
+			p.targets[wanted.Key] = newTarget(wanted)
+		case t.wanted == wanted:
 			continue
 		}
-		changed = append(changed, of.Key)
+		changed = append(changed, wanted.Key)
 	}
 	// Of too many endpoints that are new at once, all replicas probe the same.
 	slices.SortFunc(changed, compareKeys)
@@ -61,7 +61,7 @@ func (p *Prober) admit(now time.Time) []ir.TargetKey {
 	var out []ir.TargetKey
 	for _, k := range slices.SortedFunc(maps.Keys(p.short), compareKeys) {
 		if t := p.short[k]; p.probed[k.Namespace] < limits.NamespaceProbes {
-			p.join(now, t.of, t)
+			p.join(now, t.wanted, t)
 			out = append(out, k)
 		}
 	}
@@ -74,8 +74,8 @@ func (p *Prober) leave(k ir.TargetKey, endpoints iter.Seq[*endpoint]) {
 		if e == nil || e.gone {
 			continue
 		}
-		delete(e.of, k)
-		if len(e.of) == 0 {
+		delete(e.targets, k)
+		if len(e.targets) == 0 {
 			e.gone = true
 			p.due.remove(e)
 			delete(p.checks, e.check)
@@ -88,11 +88,11 @@ func (p *Prober) leave(k ir.TargetKey, endpoints iter.Seq[*endpoint]) {
 
 // join adds a target to its endpoints, and removes it from its former ones. Endpoints that stay
 // keep their records, and those beyond the limit of the namespace have none.
-func (p *Prober) join(now time.Time, of *ir.Target, t *target) {
-	t.of = of
+func (p *Prober) join(now time.Time, wanted *ir.Target, t *target) {
+	t.wanted = wanted
 	// The store has forgotten a target that was missing for a moment.
 	t.renewed = true
-	checks := checksOf(of)
+	checks := checksOf(wanted)
 	gone := map[*endpoint]bool{}
 	for _, e := range t.endpoints {
 		gone[e] = true
@@ -100,7 +100,7 @@ func (p *Prober) join(now time.Time, of *ir.Target, t *target) {
 	for _, c := range checks {
 		delete(gone, p.checks[c])
 	}
-	p.leave(of.Key, maps.Keys(gone))
+	p.leave(wanted.Key, maps.Keys(gone))
 	t.endpoints, t.unprobed = make([]*endpoint, len(checks)), 0
 	for i, c := range checks {
 		e := p.checks[c]
@@ -109,7 +109,7 @@ func (p *Prober) join(now time.Time, of *ir.Target, t *target) {
 			continue
 		}
 		if e == nil {
-			e = &endpoint{check: c, of: map[ir.TargetKey]struct{}{}, at: -1}
+			e = &endpoint{check: c, targets: map[ir.TargetKey]struct{}{}, at: -1}
 			e.Status, e.Score = Unknown, best
 			e.next = now.Add(time.Duration(p.opts.Random() * float64(min(spread, c.Interval))))
 			p.checks[c] = e
@@ -117,20 +117,20 @@ func (p *Prober) join(now time.Time, of *ir.Target, t *target) {
 			p.due.add(e)
 		}
 		t.endpoints[i] = e
-		e.of[of.Key] = struct{}{}
-		if f := (Facts{Offline: of.Candidates[i].Offline}); f != e.facts {
+		e.targets[wanted.Key] = struct{}{}
+		if f := (Facts{Offline: wanted.Candidates[i].Offline}); f != e.facts {
 			e.facts = f
 			p.settle(e, e.Learn(f, thresholds(c)))
 		}
 	}
 	if t.unprobed == 0 {
-		delete(p.short, of.Key)
+		delete(p.short, wanted.Key)
 		return
 	}
-	if p.short[of.Key] == nil {
-		p.opts.Log.Info("A namespace has too many endpoints to probe all", "namespace", of.Key.Namespace, "limit", limits.NamespaceProbes, "xds-cluster", of.Key.ClusterName(), "unprobed", t.unprobed)
+	if p.short[wanted.Key] == nil {
+		p.opts.Log.Info("A namespace has too many endpoints to probe all", "namespace", wanted.Key.Namespace, "limit", limits.NamespaceProbes, "xds-cluster", wanted.Key.ClusterName(), "unprobed", t.unprobed)
 	}
-	p.short[of.Key] = t
+	p.short[wanted.Key] = t
 }
 
 // settle stores a record, and reports whether the status changed.
@@ -158,8 +158,8 @@ const maxNames = 3
 
 // names returns the clusters that have the endpoint, sorted and cut at three.
 func (e *endpoint) names() []string {
-	out := make([]string, 0, len(e.of))
-	for k := range e.of {
+	out := make([]string, 0, len(e.targets))
+	for k := range e.targets {
 		out = append(out, k.ClusterName())
 	}
 	slices.Sort(out)
@@ -171,7 +171,7 @@ func (e *endpoint) names() []string {
 func (p *Prober) finish(now time.Time, o outcome) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	e := o.of
+	e := o.endpoint
 	p.due.finish(e)
 	p.metrics.probed(o.result)
 	if e.gone {
@@ -194,7 +194,7 @@ func (p *Prober) finish(now time.Time, o outcome) {
 	e.next = now.Add(p.pause(e, th))
 	p.due.add(e)
 	if transition || was != e.Failing(th) {
-		p.place(now, slices.Collect(maps.Keys(e.of)))
+		p.place(now, slices.Collect(maps.Keys(e.targets)))
 	}
 }
 
@@ -227,9 +227,9 @@ func (p *Prober) pause(e *endpoint, t Thresholds) time.Duration {
 }
 
 // place computes the placement of targets' endpoints, and stores the changed ones.
-func (p *Prober) place(now time.Time, of []ir.TargetKey) {
+func (p *Prober) place(now time.Time, keys []ir.TargetKey) {
 	changed := map[ir.TargetKey]ir.Placement{}
-	for _, k := range of {
+	for _, k := range keys {
 		t := p.targets[k]
 		was := t.placed
 		t.placed = t.place(now)
@@ -249,9 +249,9 @@ func (p *Prober) place(now time.Time, of []ir.TargetKey) {
 	if len(changed) > 0 {
 		p.store.SetHealth(changed)
 	}
-	if len(of) > 0 {
-		slices.SortFunc(of, compareKeys)
-		p.opts.Transition(of)
+	if len(keys) > 0 {
+		slices.SortFunc(keys, compareKeys)
+		p.opts.Transition(keys)
 	}
 }
 

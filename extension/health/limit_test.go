@@ -45,15 +45,15 @@ func TestNamespaceProbes(t *testing.T) {
 
 		counts := func() (probed, unprobed map[string]int) {
 			probed, unprobed = map[string]int{}, map[string]int{}
-			for _, of := range l.p.Targets(nil) {
-				for _, e := range of.Endpoints {
+			for _, target := range l.p.Targets(nil) {
+				for _, e := range target.Endpoints {
 					if e.LastHealthCheck != nil {
-						probed[of.Cluster]++
+						probed[target.Cluster]++
 						continue
 					}
-					unprobed[of.Cluster]++
+					unprobed[target.Cluster]++
 					if !e.IsHealthy || e.Status != Unknown || e.Reason != reasonUnprobed {
-						t.Errorf("%s: want status Unknown with a reason for an endpoint without probes, got %+v", of.Cluster, e)
+						t.Errorf("%s: want status Unknown with a reason for an endpoint without probes, got %+v", target.Cluster, e)
 					}
 				}
 			}
@@ -72,7 +72,7 @@ func TestNamespaceProbes(t *testing.T) {
 			l.net.set(c.Address.Host, bad)
 		}
 		after(5 * time.Minute)
-		if got := l.store.of(large.Key); got.Local || len(got.Unhealthy) != limits.NamespaceProbes-2 {
+		if got := l.store.placement(large.Key); got.Local || len(got.Unhealthy) != limits.NamespaceProbes-2 {
 			t.Errorf("want %d unhealthy endpoints and no delay before a return, as some endpoints are not known to fail; got %d, %t", limits.NamespaceProbes-2, len(got.Unhealthy), got.Local)
 		}
 
@@ -91,7 +91,7 @@ func TestUnprobedTarget(t *testing.T) {
 		l := newLab(t, targetOf("a", ir.Delays{}, hostsOf("a", limits.NamespaceProbes)...), targetOf("b", ir.Delays{Failover: time.Second}, "b", "x"))
 		defer l.stop()
 		after(time.Minute)
-		if got := l.store.of(key("b")); !got.LocalOnly {
+		if got := l.store.placement(key("b")); !got.LocalOnly {
 			t.Errorf("want local endpoints while nothing is known of them, got %+v", got)
 		}
 	})

@@ -32,7 +32,7 @@ const (
 // A Store provides targets, and stores their placements. index.Store implements it.
 type Store interface {
 	Snapshot() *ir.Snapshot
-	SetHealth(of map[ir.TargetKey]ir.Placement)
+	SetHealth(placements map[ir.TargetKey]ir.Placement)
 }
 
 // Options of a Prober.
@@ -45,7 +45,7 @@ type Options struct {
 
 	// Transition is called with the targets that have endpoints with another status, have other
 	// endpoints, or are gone. It must not block. May be nil.
-	Transition func(of []ir.TargetKey)
+	Transition func(targets []ir.TargetKey)
 
 	// Log may be nil.
 	Log logging.Logger
@@ -88,7 +88,7 @@ type endpoint struct {
 	Record
 
 	// of are the targets that have it.
-	of map[ir.TargetKey]struct{}
+	targets map[ir.TargetKey]struct{}
 
 	// next is the time of the next probe, and at the endpoint's index in the queue; -1 while a
 	// probe runs, or after the endpoint is removed.
@@ -103,8 +103,8 @@ type endpoint struct {
 
 // An outcome of a probe.
 type outcome struct {
-	of     *endpoint
-	result Result
+	endpoint *endpoint
+	result   Result
 }
 
 // NewProber returns a prober that Run starts.
@@ -186,7 +186,7 @@ func (p *Prober) probe(ctx context.Context, e *endpoint) {
 	defer cancel()
 	r := p.opts.Checker.Check(cctx, e.check)
 	select {
-	case p.done <- outcome{of: e, result: r}:
+	case p.done <- outcome{endpoint: e, result: r}:
 	case <-ctx.Done():
 	}
 }

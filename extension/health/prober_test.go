@@ -37,16 +37,16 @@ func (s *fakeStore) Snapshot() *ir.Snapshot {
 	return s.snapshot
 }
 
-func (s *fakeStore) SetHealth(of map[ir.TargetKey]ir.Placement) {
+func (s *fakeStore) SetHealth(placements map[ir.TargetKey]ir.Placement) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stored++
-	for k, p := range of {
+	for k, p := range placements {
 		s.placed[k] = p
 	}
 }
 
-func (s *fakeStore) of(k ir.TargetKey) ir.Placement {
+func (s *fakeStore) placement(k ir.TargetKey) ir.Placement {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.placed[k]
@@ -121,8 +121,8 @@ func newLab(t *testing.T, ts ...*ir.Target) *lab {
 	t.Helper()
 	ok, _, _ := results()
 	l := &lab{store: &fakeStore{placed: map[ir.TargetKey]ir.Placement{}}, net: &network{result: map[string]Result{}, probes: map[string]int{}}}
-	for _, of := range ts {
-		for _, c := range of.Candidates {
+	for _, target := range ts {
+		for _, c := range target.Candidates {
 			l.net.result[c.Address.Host] = ok
 		}
 	}
@@ -156,7 +156,7 @@ func unhealthy(hosts ...string) map[ir.Address]bool {
 
 func (l *lab) want(t *testing.T, reason string, want ir.Placement) {
 	t.Helper()
-	if got := l.store.of(key("web")); !got.Equal(want) {
+	if got := l.store.placement(key("web")); !got.Equal(want) {
 		t.Fatalf("%s\n-want, +got\n%s", reason, cmp.Diff(want, got))
 	}
 }
@@ -268,7 +268,7 @@ func TestTargetsComeAndGo(t *testing.T) {
 		}
 		l.net.set("a", bad)
 		after(20 * time.Second)
-		if p := l.store.of(key("api")); !p.Equal(ir.Placement{}) {
+		if p := l.store.placement(key("api")); !p.Equal(ir.Placement{}) {
 			t.Errorf("the placement of a removed target is stored: %+v", p)
 		}
 		l.want(t, "the placement of the other target is not stored", ir.Placement{Unhealthy: unhealthy("a")})
@@ -381,7 +381,7 @@ func TestProbeSlots(t *testing.T) {
 		if n := net.count("a") - before; n < 2 {
 			t.Errorf("an endpoint of another namespace was probed %d times in 20 seconds", n)
 		}
-		if got, want := s.of(key("web")), (ir.Placement{Unhealthy: unhealthy("a")}); !got.Equal(want) {
+		if got, want := s.placement(key("web")), (ir.Placement{Unhealthy: unhealthy("a")}); !got.Equal(want) {
 			t.Errorf("the failure of an endpoint was not noticed: -want, +got\n%s", cmp.Diff(want, got))
 		}
 		cancel()

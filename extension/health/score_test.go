@@ -112,8 +112,8 @@ func TestRecord(t *testing.T) {
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
 			r := Record{}
-			for _, of := range tc.results {
-				r = r.Next(map[rune]Result{'S': {OK: true, Answered: true}, 'E': {Answered: true, Reason: "e"}, 'F': {Reason: "f"}}[of], tc.facts, tc.th, tc.blind)
+			for _, result := range tc.results {
+				r = r.Next(map[rune]Result{'S': {OK: true, Answered: true}, 'E': {Answered: true, Reason: "e"}, 'F': {Reason: "f"}}[result], tc.facts, tc.th, tc.blind)
 			}
 			if diff := cmp.Diff(tc.want, want{Status: r.Status, Reason: r.Reason, Failing: r.Failing(tc.th)}); diff != "" {
 				t.Errorf("%s\n-want, +got\n%s", tc.reason, diff)

@@ -97,14 +97,14 @@ var reasonUnprobed = fmt.Sprintf("is not probed, because its namespace has more 
 
 func (p *Prober) show(k ir.TargetKey, t *target) Target {
 	out := Target{Key: k, Cluster: k.ClusterName(), Tier: TierLastResort, Endpoints: make([]Endpoint, 0, len(t.endpoints))}
-	kept := t.placed.LocalOnly && slices.ContainsFunc(t.of.Candidates, func(c ir.Candidate) bool { return !c.Remote })
+	kept := t.placed.LocalOnly && slices.ContainsFunc(t.wanted.Candidates, func(c ir.Candidate) bool { return !c.Remote })
 	for i, e := range t.endpoints {
-		of, r := t.of.Candidates[i], t.record(i)
+		c, r := t.wanted.Candidates[i], t.record(i)
 		n := Endpoint{
-			Name: of.Source, Address: of.Address.Host, Port: of.Address.Port,
-			Status: r.Status, IsHealthy: r.Status != Unhealthy, IsLocal: !of.Remote, HealthScore: r.Score,
+			Name: c.Source, Address: c.Address.Host, Port: c.Address.Port,
+			Status: r.Status, IsHealthy: r.Status != Unhealthy, IsLocal: !c.Remote, HealthScore: r.Score,
 			SuccessiveSuccesses: r.History.successes, SuccessiveFailures: r.History.failures,
-			ClusterID: of.Cluster, Zone: of.Zone, Weight: of.Weight, Protocol: k.Protocol,
+			ClusterID: c.Cluster, Zone: c.Zone, Weight: c.Weight, Protocol: k.Protocol,
 		}
 		switch {
 		case r.Status == Unhealthy:
@@ -118,8 +118,8 @@ func (p *Prober) show(k ir.TargetKey, t *target) Target {
 		}
 		out.Endpoints = append(out.Endpoints, n)
 		switch {
-		case !n.IsHealthy || out.Tier == TierLocal || of.Remote && kept:
-		case of.Remote || t.placed.Local:
+		case !n.IsHealthy || out.Tier == TierLocal || c.Remote && kept:
+		case c.Remote || t.placed.Local:
 			out.Tier = TierRemote
 		default:
 			out.Tier = TierLocal

@@ -13,7 +13,7 @@ import (
 type target struct {
 	// of is the target in the snapshot, and endpoints are those of its candidates, in their order. Nil
 	// for one that is not probed, of which there are so many.
-	of        *ir.Target
+	wanted    *ir.Target
 	endpoints []*endpoint
 	unprobed  int
 
@@ -31,15 +31,15 @@ type target struct {
 
 // newTarget returns a target without results. Other clusters may serve until local backends have
 // proved healthy: a replica that starts during an outage must not take traffic back.
-func newTarget(of *ir.Target) *target {
-	return &target{of: of, away: Shift{Over: true}}
+func newTarget(wanted *ir.Target) *target {
+	return &target{wanted: wanted, away: Shift{Over: true}}
 }
 
 // checksOf returns the checks of a target's candidates, in their order.
-func checksOf(of *ir.Target) []Check {
-	out := make([]Check, 0, len(of.Candidates))
-	for _, c := range of.Candidates {
-		if k, ok := NewCheck(of, c); ok {
+func checksOf(wanted *ir.Target) []Check {
+	out := make([]Check, 0, len(wanted.Candidates))
+	for _, c := range wanted.Candidates {
+		if k, ok := NewCheck(wanted, c); ok {
 			out = append(out, k)
 		}
 	}
@@ -48,7 +48,7 @@ func checksOf(of *ir.Target) []Check {
 
 // thresholds returns the thresholds of the target's checks.
 func (t *target) thresholds() Thresholds {
-	hc := t.of.Shape.HealthCheck
+	hc := t.wanted.Shape.HealthCheck
 	if hc == nil {
 		return Thresholds{Score: ScoreThreshold}
 	}
@@ -100,7 +100,7 @@ func (t *target) record(i int) Record {
 		return e.Record
 	}
 	r := Record{Status: Unknown, Score: best}
-	if t.of.Candidates[i].Offline {
+	if t.wanted.Candidates[i].Offline {
 		r = r.Learn(Facts{Offline: true}, t.thresholds())
 	}
 	return r
@@ -113,23 +113,23 @@ func (t *target) place(now time.Time) ir.Placement {
 	out := ir.Placement{}
 	th := t.thresholds()
 	for i, e := range t.endpoints {
-		of, r := t.of.Candidates[i], t.record(i)
+		c, r := t.wanted.Candidates[i], t.record(i)
 		if r.Status == Unhealthy {
 			if out.Unhealthy == nil {
 				out.Unhealthy = map[ir.Address]bool{}
 			}
-			out.Unhealthy[of.Address] = true
+			out.Unhealthy[c.Address] = true
 		}
-		if !of.Remote {
+		if !c.Remote {
 			local.add(e, r, th)
 		}
-		if of.Source == t.of.Delays.Primary {
+		if c.Source == t.wanted.Delays.Primary {
 			primary.add(e, r, th)
 		}
 	}
-	d := t.of.Delays
+	d := t.wanted.Delays
 	var again [3]time.Time
-	enough := max(int(t.of.Shape.HealthThreshold), 1)
+	enough := max(int(t.wanted.Shape.HealthThreshold), 1)
 	t.away, again[0] = t.away.Next(now, local.failing(enough), d.Failover, 0)
 	t.back, again[1] = t.back.Next(now, local.gone(), 0, d.Failback)
 	if d.Primary != "" {

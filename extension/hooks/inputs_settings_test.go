@@ -67,9 +67,9 @@ func (c *inputCheck) sentWith(from *clusterv3.Cluster, is map[string]*clusterv3.
 	c.Helper()
 	for _, r := range policies {
 		for _, w := range r.GetRoute().GetWeightedClusters().GetClusters() {
-			if of := is[w.GetName()]; of != nil && strings.HasPrefix(of.GetName(), policyPrefix) {
-				for _, f := range unlike(from, of) {
-					c.Errorf("%s: %s of %s is not the one of %s:\n%v\n%v", r.GetName(), f, of.GetName(), from.GetName(), of, from)
+			if other := is[w.GetName()]; other != nil && strings.HasPrefix(other.GetName(), policyPrefix) {
+				for _, f := range unlike(from, other) {
+					c.Errorf("%s: %s of %s is not the one of %s:\n%v\n%v", r.GetName(), f, other.GetName(), from.GetName(), other, from)
 				}
 			}
 		}
@@ -77,9 +77,9 @@ func (c *inputCheck) sentWith(from *clusterv3.Cluster, is map[string]*clusterv3.
 }
 
 // unlike returns the settings of a route's cluster that a policy's cluster lacks.
-func unlike(from, of *clusterv3.Cluster) []string {
+func unlike(from, other *clusterv3.Cluster) []string {
 	var out []string
-	want, got := from.ProtoReflect(), of.ProtoReflect()
+	want, got := from.ProtoReflect(), other.ProtoReflect()
 	fields := want.Descriptor().Fields()
 	for i := range fields.Len() {
 		f := fields.Get(i)
@@ -92,43 +92,43 @@ func unlike(from, of *clusterv3.Cluster) []string {
 			out = append(out, name)
 		}
 	}
-	checks := xds.ForHTTP1(&clusterv3.Cluster{HealthChecks: from.GetHealthChecks(), TypedExtensionProtocolOptions: of.GetTypedExtensionProtocolOptions()}).GetHealthChecks()
-	add("health_checks", len(checks) == 0 || slices.EqualFunc(checks, of.GetHealthChecks(), sameCheck))
-	add("panic threshold", from.GetCommonLbConfig().GetHealthyPanicThreshold() == nil || proto.Equal(from.GetCommonLbConfig().GetHealthyPanicThreshold(), of.GetCommonLbConfig().GetHealthyPanicThreshold()))
+	checks := xds.ForHTTP1(&clusterv3.Cluster{HealthChecks: from.GetHealthChecks(), TypedExtensionProtocolOptions: other.GetTypedExtensionProtocolOptions()}).GetHealthChecks()
+	add("health_checks", len(checks) == 0 || slices.EqualFunc(checks, other.GetHealthChecks(), sameCheck))
+	add("panic threshold", from.GetCommonLbConfig().GetHealthyPanicThreshold() == nil || proto.Equal(from.GetCommonLbConfig().GetHealthyPanicThreshold(), other.GetCommonLbConfig().GetHealthyPanicThreshold()))
 	for _, p := range from.GetCircuitBreakers().GetThresholds() {
-		add("circuit_breakers", slices.ContainsFunc(of.GetCircuitBreakers().GetThresholds(), func(o *clusterv3.CircuitBreakers_Thresholds) bool { return keeps(p, o) }))
+		add("circuit_breakers", slices.ContainsFunc(other.GetCircuitBreakers().GetThresholds(), func(o *clusterv3.CircuitBreakers_Thresholds) bool { return keeps(p, o) }))
 	}
-	add("per-host limits", slices.EqualFunc(from.GetCircuitBreakers().GetPerHostThresholds(), of.GetCircuitBreakers().GetPerHostThresholds(), func(a, b *clusterv3.CircuitBreakers_Thresholds) bool { return proto.Equal(a, b) }))
-	wantHTTP, gotHTTP := httpOf(from), httpOf(of)
+	add("per-host limits", slices.EqualFunc(from.GetCircuitBreakers().GetPerHostThresholds(), other.GetCircuitBreakers().GetPerHostThresholds(), func(a, b *clusterv3.CircuitBreakers_Thresholds) bool { return proto.Equal(a, b) }))
+	wantHTTP, gotHTTP := httpOf(from), httpOf(other)
 	add("common HTTP options", proto.Equal(wantHTTP.GetCommonHttpProtocolOptions(), gotHTTP.GetCommonHttpProtocolOptions()))
 	add("the client's protocol", proto.Equal(wantHTTP.GetUseDownstreamProtocolConfig(), gotHTTP.GetUseDownstreamProtocolConfig()))
 	add("HTTP/1 options", gotHTTP.GetExplicitHttpConfig().GetHttp2ProtocolOptions() != nil || wantHTTP.GetExplicitHttpConfig().GetHttpProtocolOptions() == nil || proto.Equal(&corev3.Http1ProtocolOptions{}, wantHTTP.GetExplicitHttpConfig().GetHttpProtocolOptions()) ||
 		proto.Equal(wantHTTP.GetExplicitHttpConfig().GetHttpProtocolOptions(), gotHTTP.GetExplicitHttpConfig().GetHttpProtocolOptions()))
 	if name := from.GetLoadBalancingPolicy().GetPolicies()[0].GetTypedExtensionConfig().GetName(); name != "envoy.load_balancing_policies.least_request" && name != "envoy.load_balancing_policies.cluster_provided" {
-		add("load_balancing_policy", proto.Equal(from.GetLoadBalancingPolicy(), of.GetLoadBalancingPolicy()))
+		add("load_balancing_policy", proto.Equal(from.GetLoadBalancingPolicy(), other.GetLoadBalancingPolicy()))
 	}
 	const proxyProtocol = "envoy.transport_sockets.upstream_proxy_protocol"
-	add("PROXY protocol", (from.GetTransportSocket().GetName() == proxyProtocol) == (of.GetTransportSocket().GetName() == proxyProtocol) || len(from.GetTransportSocketMatches()) > 0)
+	add("PROXY protocol", (from.GetTransportSocket().GetName() == proxyProtocol) == (other.GetTransportSocket().GetName() == proxyProtocol) || len(from.GetTransportSocketMatches()) > 0)
 	return out
 }
 
 // sameCheck compares health checks apart from the host, and from intervals without traffic.
-func sameCheck(from, of *corev3.HealthCheck) bool {
-	a, b := proto.CloneOf(from), proto.CloneOf(of)
+func sameCheck(from, other *corev3.HealthCheck) bool {
+	a, b := proto.CloneOf(from), proto.CloneOf(other)
 	for _, h := range []*corev3.HealthCheck{a, b} {
 		h.NoTrafficInterval, h.NoTrafficHealthyInterval = nil, nil
-		if of := h.GetHttpHealthCheck(); of != nil {
-			of.Host = ""
+		if other := h.GetHttpHealthCheck(); other != nil {
+			other.Host = ""
 		}
 	}
 	return proto.Equal(a, b)
 }
 
 // keeps reports whether limits keep those that a policy set: Envoy Gateway sets one for retries itself.
-func keeps(from, of *clusterv3.CircuitBreakers_Thresholds) bool {
+func keeps(from, other *clusterv3.CircuitBreakers_Thresholds) bool {
 	const common = 1024
-	ok := from.GetPriority() == of.GetPriority()
-	a, b := from.ProtoReflect(), of.ProtoReflect()
+	ok := from.GetPriority() == other.GetPriority()
+	a, b := from.ProtoReflect(), other.ProtoReflect()
 	a.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
 		ok = ok && (v.Equal(b.Get(f)) || f.Name() == "max_retries" && from.GetMaxRetries().GetValue() == common)
 		return true

@@ -40,14 +40,14 @@ func structSize(s *structpb.Struct) int {
 }
 
 func valueSize(v *structpb.Value) int {
-	switch of := v.GetKind().(type) {
+	switch kind := v.GetKind().(type) {
 	case *structpb.Value_StringValue:
-		return tag + protowire.SizeBytes(len(of.StringValue))
+		return tag + protowire.SizeBytes(len(kind.StringValue))
 	case *structpb.Value_StructValue:
-		return tag + protowire.SizeBytes(structSize(of.StructValue))
+		return tag + protowire.SizeBytes(structSize(kind.StructValue))
 	case *structpb.Value_ListValue:
 		n := 0
-		for _, v := range of.ListValue.GetValues() {
+		for _, v := range kind.ListValue.GetValues() {
 			n += tag + protowire.SizeBytes(valueSize(v))
 		}
 		return tag + protowire.SizeBytes(n)

@@ -103,25 +103,25 @@ func (e *policyApplier) newSettings(k ruleKey, section string, c *clusterv3.Clus
 // makeSettings makes settings of a cluster and of what policies set for its endpoint list. It makes none
 // of a cluster that cannot be read, which Envoy would refuse.
 func makeSettings(c *clusterv3.Cluster, tuning ir.Tuning, hosts map[string]bool, services bool) *policySettings {
-	of, err := xds.NewSettings(c, hosts, services)
+	settings, err := xds.NewSettings(c, hosts, services)
 	if err != nil {
 		return &policySettings{}
 	}
-	tuning = xds.Tuned(of.Template, tuning)
-	if of.HTTP2 != nil {
-		tuning.HTTP2 = *of.HTTP2
+	tuning = xds.Tuned(settings.Template, tuning)
+	if settings.HTTP2 != nil {
+		tuning.HTTP2 = *settings.HTTP2
 	}
-	if of.Default() && tuning.Equal(ir.Tuning{}) {
+	if settings.Default() && tuning.Equal(ir.Tuning{}) {
 		return &policySettings{}
 	}
-	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(of.Template)
+	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(settings.Template)
 	if err != nil {
 		return &policySettings{}
 	}
 	h := fnv.New64a()
 	// Hashes never fail.
 	_, _ = h.Write([]byte(string(b) + tuning.Name("") + fmt.Sprint(tuning.HTTP2)))
-	return &policySettings{suffix: SettingsSegment + fmt.Sprintf("%016x", h.Sum64()), template: of.Template, tuning: tuning}
+	return &policySettings{suffix: SettingsSegment + fmt.Sprintf("%016x", h.Sum64()), template: settings.Template, tuning: tuning}
 }
 
 // clusterOf returns Envoy Gateway's cluster of a rule that has none for all backends: the first of those
@@ -147,10 +147,10 @@ func (e *policyApplier) clusterOf(k ruleKey, r *routev3.Route) *clusterv3.Cluste
 }
 
 // ruleClusters returns the cluster of the first backend of each rule with a cluster for each backend.
-func ruleClusters(of map[string]*clusterv3.Cluster) map[ruleKey]*clusterv3.Cluster {
+func ruleClusters(clusters map[string]*clusterv3.Cluster) map[ruleKey]*clusterv3.Cluster {
 	out := map[ruleKey]*clusterv3.Cluster{}
 	first := map[ruleKey]int{}
-	for name, c := range of {
+	for name, c := range clusters {
 		k, rest, ok := parseRule(name)
 		index, backend := strings.CutPrefix(rest, backendSegment)
 		if !ok || !backend || !k.http() {
@@ -176,15 +176,15 @@ func (e *policyApplier) hostsOf(k ruleKey) map[string]bool {
 	for _, c := range e.configs {
 		for _, v := range c.GetVirtualHosts() {
 			for _, r := range v.GetRoutes() {
-				of, _, ok := parseRule(r.GetName())
+				rule, _, ok := parseRule(r.GetName())
 				if !ok {
 					continue
 				}
-				if e.hosts[of] == nil {
-					e.hosts[of] = map[string]bool{}
+				if e.hosts[rule] == nil {
+					e.hosts[rule] = map[string]bool{}
 				}
 				for _, d := range v.GetDomains() {
-					e.hosts[of][d] = true
+					e.hosts[rule][d] = true
 				}
 			}
 		}

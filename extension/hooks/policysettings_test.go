@@ -187,16 +187,16 @@ func TestPolicySettings(t *testing.T) {
 					Tunings:  map[ir.RouteKey]map[string]ir.Tuning{routeKey(ir.KindHTTPRoute, "app"): {"first": {HealthPort: 9}}},
 					KeyPairs: map[types.NamespacedName]*ir.KeyPair{nn("default", "client"): pair},
 				}
-				of := apiPolicy
+				cluster := apiPolicy
 				if presented {
 					rule.Certificate = &ir.ClientCertificate{Secret: nn("default", "client")}
 					speakTLS(contents.Targets)
-					of = apiPresents
+					cluster = apiPresents
 				}
 				in := policed()
 				set(in.Clusters[0])
 				out := translateTwice(t, contents, in)
-				own, got := clusterNamed(t, out, webHTTP), clusterNamed(t, out, of)
+				own, got := clusterNamed(t, out, webHTTP), clusterNamed(t, out, cluster)
 				want := []string(nil)
 				if presented {
 					want = []string{"transportSocket"}
@@ -208,7 +208,7 @@ func TestPolicySettings(t *testing.T) {
 				if diff := cmp.Diff(list, got.GetEdsClusterConfig().GetServiceName()); diff != "" {
 					t.Errorf("the lists of the route and of its policy differ: -want, +got:\n%s", diff)
 				}
-				if common := got.GetName() == of; common != (name == "None") {
+				if common := got.GetName() == cluster; common != (name == "None") {
 					t.Errorf("cluster %s is the common one: %t", got.GetName(), common)
 				}
 			})
@@ -221,13 +221,13 @@ func TestPolicySettings(t *testing.T) {
 func TestPolicySettingsOfOthers(t *testing.T) {
 	const apiPolicy = policyPrefix + "services/default/api/80/http"
 	sets := settingChanges()
-	for name, of := range backendChanges() {
+	for name, change := range backendChanges() {
 		for _, set := range []string{"None", "ConnectTimeout", "ProxyProtocol", "Outliers"} {
 			t.Run(name+"/"+set, func(t *testing.T) {
 				contents := ir.Contents{Targets: targets("api"), Policies: []*ir.RoutePolicy{policy("p", toRoute(""), sends())}}
 				plain, in := policed(), policed()
 				sets[set](plain.Clusters[0])
-				of(in.Clusters[0])
+				change(in.Clusters[0])
 				sets[set](in.Clusters[0])
 				want := clusterNamed(t, translateTwice(t, contents, plain), apiPolicy)
 				got := clusterNamed(t, translateTwice(t, contents, in), apiPolicy)
@@ -319,8 +319,8 @@ func TestPolicySettingsShared(t *testing.T) {
 	for _, namespace := range []string{"default", "settings"} {
 		t.Run(namespace, func(t *testing.T) {
 			c := ir.Contents{Targets: targets("api")}
-			for _, of := range c.Targets {
-				of.Key.Namespace = namespace
+			for _, target := range c.Targets {
+				target.Key.Namespace = namespace
 			}
 			to := ours(0, "api", 1)
 			to.Namespace = namespace
@@ -330,18 +330,18 @@ func TestPolicySettingsShared(t *testing.T) {
 			in := policed()
 			in.Clusters = nil
 			var routes []*routev3.Route
-			for i, of := range []struct {
+			for i, target := range []struct {
 				set     string
 				cluster string
 			}{
 				{"None", ""}, {"ConnectTimeout", ""}, {"Buffer", ""}, {"ConnectTimeout", "/backend/3"}, {"None", "/backend/0"}, {"ConnectTimeout", "merged"},
 			} {
 				k := ruleKey{route: routeKey(ir.KindHTTPRoute, fmt.Sprintf("app-%d", i))}
-				cluster := k.cluster() + of.cluster
-				if of.cluster == "merged" {
+				cluster := k.cluster() + target.cluster
+				if target.cluster == "merged" {
 					cluster = "service/default/plain/8080"
 				}
-				in.Clusters = append(in.Clusters, egCluster(cluster, sets[of.set]))
+				in.Clusters = append(in.Clusters, egCluster(cluster, sets[target.set]))
 				r := egRoute(k.cluster()+"/match/0/www_example_com", prefix("/"), &routev3.RouteAction{ClusterSpecifier: &routev3.RouteAction_WeightedClusters{
 					WeightedClusters: &routev3.WeightedCluster{Clusters: []*routev3.WeightedCluster_ClusterWeight{{Name: cluster, Weight: wrapperspb.UInt32(1)}}},
 				}})

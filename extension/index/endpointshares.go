@@ -58,20 +58,20 @@ func (s *endpointShares) set(k ir.TargetKey, n endpointSize) {
 func (s *endpointShares) settle() []ir.TargetKey {
 	var out []ir.TargetKey
 	for namespace := range s.dirty {
-		of := s.sizes[namespace]
-		order := make([]ir.TargetKey, 0, len(of))
-		for k := range of {
+		sizes := s.sizes[namespace]
+		order := make([]ir.TargetKey, 0, len(sizes))
+		for k := range sizes {
 			order = append(order, k)
 		}
 		slices.SortFunc(order, func(a, b ir.TargetKey) int {
-			if d := of[a].created.Compare(of[b].created); d != 0 {
+			if d := sizes[a].created.Compare(sizes[b].created); d != 0 {
 				return d
 			}
 			return cmp.Compare(a.ClusterName(), b.ClusterName())
 		})
 		left := limits.NamespaceEndpoints
 		for _, k := range order {
-			n := of[k].endpoints
+			n := sizes[k].endpoints
 			was, limited := s.most[k]
 			now := min(n, left)
 			left -= now

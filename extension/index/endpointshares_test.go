@@ -24,12 +24,12 @@ func largeTarget(namespace string, n int, pods ...int) []string {
 		backends = append(backends, fmt.Sprintf("{name: %s, port: 80}", s))
 		out = append(out, fmt.Sprintf("apiVersion: v1\nkind: Service\nmetadata: {name: %s, namespace: %s}\nspec: {ports: [{port: 80}]}", s, namespace))
 		for first := 0; first < count; first += 1000 {
-			of := make([]string, 0, 1000)
+			endpoints := make([]string, 0, 1000)
 			for j := first; j < min(first+1000, count); j++ {
-				of = append(of, fmt.Sprintf("{addresses: [10.%d.%d.%d], zone: z%d, conditions: {}}", n, j/250, 1+j%250, j%100))
+				endpoints = append(endpoints, fmt.Sprintf("{addresses: [10.%d.%d.%d], zone: z%d, conditions: {}}", n, j/250, 1+j%250, j%100))
 			}
 			out = append(out, fmt.Sprintf("apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\nmetadata: {name: %s-%d, namespace: %s, labels: {kubernetes.io/service-name: %s}}\naddressType: IPv4\nports: [{name: \"\", port: 80, protocol: TCP}]\nendpoints: [%s]",
-				s, first, namespace, s, strings.Join(of, ", ")))
+				s, first, namespace, s, strings.Join(endpoints, ", ")))
 		}
 	}
 	return append(out,
@@ -67,15 +67,15 @@ func TestNamespaceEndpoints(t *testing.T) {
 			apply(t, s, false, all...)
 			count := func(k ir.TargetKey, backends int) []int {
 				out, probed := make([]int, backends), make([]int, backends)
-				of := s.Snapshot().Target(k)
+				target := s.Snapshot().Target(k)
 				index := func(source string) (i int) {
 					_, _ = fmt.Sscanf(source[strings.LastIndex(source, "-")+1:], "%d", &i)
 					return i
 				}
-				for _, l := range of.Localities {
+				for _, l := range target.Localities {
 					out[index(l.Name)] += len(l.Endpoints)
 				}
-				for _, c := range of.Candidates {
+				for _, c := range target.Candidates {
 					probed[index(c.Source)]++
 				}
 				if diff := cmp.Diff(out, probed); diff != "" {
@@ -88,8 +88,8 @@ func TestNamespaceEndpoints(t *testing.T) {
 				if diff := cmp.Diff(want, count(k, len(want))); diff != "" {
 					t.Errorf("%s\ntarget %d: -want, +got:\n%s", tc.reason, i, diff)
 				}
-				of, all := s.Snapshot().Target(k), cmp.Equal(want, tc.pods[i])
-				switch said := of.Problem + strings.Join(of.Refused, ""); {
+				target, all := s.Snapshot().Target(k), cmp.Equal(want, tc.pods[i])
+				switch said := target.Problem + strings.Join(target.Refused, ""); {
 				case all && said != "":
 					t.Errorf("%s\ntarget %d: want no message, got %q", tc.reason, i, said)
 				case !all && !strings.Contains(said, "are left out"):

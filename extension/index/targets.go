@@ -152,19 +152,19 @@ type consumer struct {
 
 // name records which consumers a contributor named before and names now.
 func (s *Store) name(e *edit, c contributor, old, now map[consumer]struct{}) {
-	for of := range old {
-		delete(s.namedBy[of], c)
-		if len(s.namedBy[of]) == 0 {
-			delete(s.namedBy, of)
-			e.consumers[of] = struct{}{}
+	for named := range old {
+		delete(s.namedBy[named], c)
+		if len(s.namedBy[named]) == 0 {
+			delete(s.namedBy, named)
+			e.consumers[named] = struct{}{}
 		}
 	}
-	for of := range now {
-		if s.namedBy[of] == nil {
-			s.namedBy[of] = map[contributor]struct{}{}
-			e.consumers[of] = struct{}{}
+	for named := range now {
+		if s.namedBy[named] == nil {
+			s.namedBy[named] = map[contributor]struct{}{}
+			e.consumers[named] = struct{}{}
 		}
-		s.namedBy[of][c] = struct{}{}
+		s.namedBy[named][c] = struct{}{}
 	}
 }
 
@@ -172,19 +172,19 @@ func (s *Store) name(e *edit, c contributor, old, now map[consumer]struct{}) {
 // those that are named first. It drops those that are not named any more.
 func (s *Store) recomputeTargets(e *edit) {
 	for r := range e.pending.refs {
-		for of := range s.dependents[r] {
-			e.consumers[of] = struct{}{}
+		for c := range s.dependents[r] {
+			e.consumers[c] = struct{}{}
 		}
 	}
 	for k := range e.pending.targets {
 		e.consumers[consumer{target: k}] = struct{}{}
 	}
-	for of := range e.consumers {
-		if len(s.namedBy[of]) == 0 {
-			s.drop(e, of)
+	for c := range e.consumers {
+		if len(s.namedBy[c]) == 0 {
+			s.drop(e, c)
 			continue
 		}
-		s.rebuild(e, of)
+		s.rebuild(e, c)
 	}
 	for _, k := range s.objects.shares.settle() {
 		s.rebuild(e, consumer{target: k})
@@ -192,86 +192,86 @@ func (s *Store) recomputeTargets(e *edit) {
 }
 
 // drop removes a consumer.
-func (s *Store) drop(e *edit, of consumer) {
-	for r := range s.lookups[of] {
-		s.forget(of, r)
+func (s *Store) drop(e *edit, c consumer) {
+	for r := range s.lookups[c] {
+		s.forget(c, r)
 	}
-	delete(s.lookups, of)
-	e.endpoints = append(e.endpoints, of)
-	if of.target == (ir.TargetKey{}) {
-		e.next.Services.Delete(e.next, of.service)
+	delete(s.lookups, c)
+	e.endpoints = append(e.endpoints, c)
+	if c.target == (ir.TargetKey{}) {
+		e.next.Services.Delete(e.next, c.service)
 		return
 	}
-	delete(s.objects.placements, of.target)
-	s.objects.shares.set(of.target, endpointSize{})
-	e.resum(shapeSum(e.next.Targets.Get(of.target)), nil)
-	e.reshaped = append(e.reshaped, of.target)
-	e.next.Targets.Delete(e.next, of.target)
+	delete(s.objects.placements, c.target)
+	s.objects.shares.set(c.target, endpointSize{})
+	e.resum(shapeSum(e.next.Targets.Get(c.target)), nil)
+	e.reshaped = append(e.reshaped, c.target)
+	e.next.Targets.Delete(e.next, c.target)
 }
 
 // rebuild builds a consumer, and records what it looks up.
-func (s *Store) rebuild(e *edit, of consumer) {
+func (s *Store) rebuild(e *edit, c consumer) {
 	v := s.objects.view()
-	if of.target == (ir.TargetKey{}) {
-		s.rebuildService(e, v, of)
+	if c.target == (ir.TargetKey{}) {
+		s.rebuildService(e, v, c)
 	} else {
-		s.rebuildTarget(e, v, of)
+		s.rebuildTarget(e, v, c)
 	}
-	for r := range s.lookups[of] {
+	for r := range s.lookups[c] {
 		if _, ok := v.lookups[r]; !ok {
-			s.forget(of, r)
+			s.forget(c, r)
 		}
 	}
 	for r := range v.lookups {
 		if s.dependents[r] == nil {
 			s.dependents[r] = map[consumer]struct{}{}
 		}
-		if _, ok := s.dependents[r][of]; !ok {
+		if _, ok := s.dependents[r][c]; !ok {
 			s.hostsChanged(r)
 		}
-		s.dependents[r][of] = struct{}{}
+		s.dependents[r][c] = struct{}{}
 	}
-	s.lookups[of] = v.lookups
+	s.lookups[c] = v.lookups
 }
 
 // forget records that a consumer does not depend on a lookup any more.
-func (s *Store) forget(of consumer, r ref) {
-	delete(s.dependents[r], of)
+func (s *Store) forget(c consumer, r ref) {
+	delete(s.dependents[r], c)
 	s.hostsChanged(r)
 	if len(s.dependents[r]) == 0 {
 		delete(s.dependents, r)
 	}
 }
 
-func (s *Store) rebuildService(e *edit, v *view, of consumer) {
+func (s *Store) rebuildService(e *edit, v *view, c consumer) {
 	protocol := corev1.ProtocolTCP
-	if of.service.UDP {
+	if c.service.UDP {
 		protocol = corev1.ProtocolUDP
 	}
-	endpoints, _, _ := v.serviceEndpoints(of.service.NamespacedName, of.service.Port, protocol)
-	now := localities([]source{{name: of.service.Name, weight: 1, endpoints: endpoints}})
-	old, ok := e.next.Services.Lookup(of.service)
+	endpoints, _, _ := v.serviceEndpoints(c.service.NamespacedName, c.service.Port, protocol)
+	now := localities([]source{{name: c.service.Name, weight: 1, endpoints: endpoints}})
+	old, ok := e.next.Services.Lookup(c.service)
 	if ok && reflect.DeepEqual(old, now) {
 		return
 	}
-	e.next.Services.Set(e.next, of.service, now)
-	e.endpoints = append(e.endpoints, of)
+	e.next.Services.Set(e.next, c.service, now)
+	e.endpoints = append(e.endpoints, c)
 }
 
-func (s *Store) rebuildTarget(e *edit, v *view, of consumer) {
-	now := v.build(of.target)
-	s.objects.shares.set(of.target, v.size())
-	old := e.next.Targets.Get(of.target)
+func (s *Store) rebuildTarget(e *edit, v *view, c consumer) {
+	now := v.build(c.target)
+	s.objects.shares.set(c.target, v.size())
+	old := e.next.Targets.Get(c.target)
 	if reflect.DeepEqual(old, now) {
 		return
 	}
-	e.next.Targets.Set(e.next, of.target, now)
+	e.next.Targets.Set(e.next, c.target, now)
 	if old == nil || old.Missing != now.Missing || !reflect.DeepEqual(old.Shape, now.Shape) {
 		e.resum(shapeSum(old), shapeSum(now))
-		e.reshaped = append(e.reshaped, of.target)
+		e.reshaped = append(e.reshaped, c.target)
 	}
 	if old == nil || !reflect.DeepEqual(old.Localities, now.Localities) {
-		e.endpoints = append(e.endpoints, of)
+		e.endpoints = append(e.endpoints, c)
 	}
 	e.tlsPolicies = e.tlsPolicies || old != nil && !slices.Equal(old.TLSPolicies, now.TLSPolicies)
 }

@@ -289,8 +289,8 @@ func (s *Snapshot) HasPolicies() bool { return s.tables.Attached.Len() > 0 }
 // in order of precedence and without omitted rules.
 func (s *Snapshot) PolicyRules(route RouteKey, rule string, gateway types.NamespacedName, listener string) []*PolicyRule {
 	at := PolicyTarget{Route: route.Kind, NamespacedName: route.NamespacedName, Section: rule}
-	of := PolicyTarget{NamespacedName: gateway, Section: listener}
-	levels := [...][]*PolicyRule{s.AttachedRules(at), s.AttachedRules(at.whole()), s.AttachedRules(of), s.AttachedRules(of.whole())}
+	parent := PolicyTarget{NamespacedName: gateway, Section: listener}
+	levels := [...][]*PolicyRule{s.AttachedRules(at), s.AttachedRules(at.whole()), s.AttachedRules(parent), s.AttachedRules(parent.whole())}
 	n := 0
 	for _, rules := range levels {
 		n += len(rules)

@@ -65,8 +65,8 @@ func tlsAncestors(s *ir.Snapshot, serves func(gateway types.NamespacedName) bool
 	for k, p := range found {
 		out[k.policy] = append(out[k.policy], tlsAncestor{gateway: k.gateway, UnappliedTLSPolicy: p})
 	}
-	for _, of := range out {
-		slices.SortFunc(of, func(a, b tlsAncestor) int { return ir.CompareNames(a.gateway, b.gateway) })
+	for _, ancestors := range out {
+		slices.SortFunc(ancestors, func(a, b tlsAncestor) int { return ir.CompareNames(a.gateway, b.gateway) })
 	}
 	return out
 }
@@ -127,14 +127,14 @@ func (a tlsAncestor) conditions(was []metav1.Condition) []metav1.Condition {
 // withTLSAncestors returns the ancestors of a status with those of a controller replaced. Those of other
 // controllers stay, and leave room for at most the others of the 16 that the API permits. None moves:
 // another controller may add its own at the end, too.
-func withTLSAncestors(was []gwapiv1.PolicyAncestorStatus, controller gwapiv1.GatewayController, of []tlsAncestor) []gwapiv1.PolicyAncestorStatus {
+func withTLSAncestors(was []gwapiv1.PolicyAncestorStatus, controller gwapiv1.GatewayController, ours []tlsAncestor) []gwapiv1.PolicyAncestorStatus {
 	others := 0
 	for _, a := range was {
 		if a.ControllerName != controller {
 			others++
 		}
 	}
-	missing := slices.Clone(of[:min(len(of), max(0, maxAncestors-others))])
+	missing := slices.Clone(ours[:min(len(ours), max(0, maxAncestors-others))])
 	var out []gwapiv1.PolicyAncestorStatus
 	for _, a := range was {
 		if a.ControllerName == controller {

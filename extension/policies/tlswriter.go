@@ -181,8 +181,8 @@ func (w *TLSWriter) write(ctx context.Context, s *ir.Snapshot, now time.Time) ti
 
 // writeStatus writes the ancestors of a policy, unless the same were written a short time ago. It
 // returns the time until then.
-func (w *TLSWriter) writeStatus(ctx context.Context, n types.NamespacedName, of []tlsAncestor, now time.Time) (time.Duration, error) {
-	content := fmt.Sprint(of)
+func (w *TLSWriter) writeStatus(ctx context.Context, n types.NamespacedName, ours []tlsAncestor, now time.Time) (time.Duration, error) {
+	content := fmt.Sprint(ours)
 	last, repeated := w.written[n]
 	repeated = repeated && last.ancestors == content
 	if d := last.at.Add(last.backoff).Sub(now); repeated && d > 0 {
@@ -195,7 +195,7 @@ func (w *TLSWriter) writeStatus(ctx context.Context, n types.NamespacedName, of 
 		// A deleted policy needs no status.
 		return 0, errors.Wrap(client.IgnoreNotFound(err), "cannot get")
 	}
-	ancestors := withTLSAncestors(p.Status.Ancestors, w.controller, of)
+	ancestors := withTLSAncestors(p.Status.Ancestors, w.controller, ours)
 	if equality.Semantic.DeepEqual(ancestors, p.Status.Ancestors) {
 		// The cache does not have the last write yet.
 		return 0, nil

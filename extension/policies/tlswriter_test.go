@@ -37,12 +37,12 @@ func (r strippedReader) List(ctx context.Context, l client.ObjectList, _ ...clie
 	if err := r.Client.List(ctx, l); err != nil {
 		return err
 	}
-	of, ok := l.(*gwapiv1.BackendTLSPolicyList)
-	for i := range of.Items {
+	list, ok := l.(*gwapiv1.BackendTLSPolicyList)
+	for i := range list.Items {
 		if !ok {
 			break
 		}
-		if _, err := parse.Strip(&of.Items[i]); err != nil {
+		if _, err := parse.Strip(&list.Items[i]); err != nil {
 			return err
 		}
 	}
@@ -122,13 +122,13 @@ func ancestorBy(by gwapiv1.GatewayController, gateway string) gwapiv1.PolicyAnce
 }
 
 // unappliedAt returns a snapshot of a route of Gateways whose backend has policies that are not applied.
-func unappliedAt(gateways []string, of ...ir.UnappliedTLSPolicy) *ir.Snapshot {
+func unappliedAt(gateways []string, unapplied ...ir.UnappliedTLSPolicy) *ir.Snapshot {
 	b := ir.BackendRef{Kind: ir.BackendServices, NamespacedName: nn("web"), Port: 80, Weight: 1}
 	r := &ir.Route{Key: ir.RouteKey{Kind: ir.KindHTTPRoute, NamespacedName: nn("web")}, Rules: []ir.Rule{{Backends: []ir.BackendRef{b}}}}
 	for _, g := range gateways {
 		r.Gateways = append(r.Gateways, nn(g))
 	}
-	return ir.NewSnapshot(ir.Contents{Routes: []*ir.Route{r}, Targets: []*ir.Target{{Key: b.Target(ir.KindHTTPRoute), TLSPolicies: of}}})
+	return ir.NewSnapshot(ir.Contents{Routes: []*ir.Route{r}, Targets: []*ir.Target{{Key: b.Target(ir.KindHTTPRoute), TLSPolicies: unapplied}}})
 }
 
 const envoyGateway gwapiv1.GatewayController = "gateway.envoyproxy.io/gatewayclass-controller"

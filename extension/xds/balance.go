@@ -70,9 +70,9 @@ func PrefersZone(s *ir.Shape, t ir.Tuning) bool { return s.PreferZone > 0 && len
 // changes no load balancer that has no zones.
 func preferZone(c *clusterv3.Cluster, from uint32) error {
 	for _, p := range c.GetLoadBalancingPolicy().GetPolicies() {
-		err := editZones(p.GetTypedExtensionConfig(), func(of *commonv3.LocalityLbConfig) *commonv3.LocalityLbConfig {
-			if of.GetZoneAwareLbConfig() != nil {
-				return of
+		err := editZones(p.GetTypedExtensionConfig(), func(zones *commonv3.LocalityLbConfig) *commonv3.LocalityLbConfig {
+			if zones.GetZoneAwareLbConfig() != nil {
+				return zones
 			}
 			return nearFrom(from)
 		})
@@ -85,13 +85,13 @@ func preferZone(c *clusterv3.Cluster, from uint32) error {
 
 // editZones changes how a load balancer chooses among localities. One that has no zones, or for which
 // edit returns the same, stays as it is.
-func editZones(of *corev3.TypedExtensionConfig, edit func(*commonv3.LocalityLbConfig) *commonv3.LocalityLbConfig) error {
+func editZones(config *corev3.TypedExtensionConfig, edit func(*commonv3.LocalityLbConfig) *commonv3.LocalityLbConfig) error {
 	lr, rr, random := &leastrequestv3.LeastRequest{}, &roundrobinv3.RoundRobin{}, &randomv3.Random{}
 	for _, m := range []struct {
 		proto.Message
 		config **commonv3.LocalityLbConfig
 	}{{lr, &lr.LocalityLbConfig}, {rr, &rr.LocalityLbConfig}, {random, &random.LocalityLbConfig}} {
-		if !of.GetTypedConfig().MessageIs(m.Message) || of.GetTypedConfig().UnmarshalTo(m.Message) != nil {
+		if !config.GetTypedConfig().MessageIs(m.Message) || config.GetTypedConfig().UnmarshalTo(m.Message) != nil {
 			continue
 		}
 		was := *m.config
@@ -102,7 +102,7 @@ func editZones(of *corev3.TypedExtensionConfig, edit func(*commonv3.LocalityLbCo
 		if err != nil {
 			return errors.Wrap(err, "cannot marshal load balancer")
 		}
-		of.TypedConfig = a
+		config.TypedConfig = a
 	}
 	return nil
 }

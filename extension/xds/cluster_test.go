@@ -450,14 +450,14 @@ func TestDefaultCluster(t *testing.T) {
 	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
 		t.Errorf("a cluster without a template should be like one of Envoy Gateway: -want, +got:\n%s", diff)
 	}
-	of, err := NewSettings(read(t, template), nil, true)
+	settings, err := NewSettings(read(t, template), nil, true)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !of.Default() {
-		t.Errorf("a cluster of Envoy Gateway without policies should have the default settings, got:\n%s", show(t, of.Template))
+	if !settings.Default() {
+		t.Errorf("a cluster of Envoy Gateway without policies should have the default settings, got:\n%s", show(t, settings.Template))
 	}
-	if got, err = Cluster(of.Template, o); err != nil {
+	if got, err = Cluster(settings.Template, o); err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {

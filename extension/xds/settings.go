@@ -136,13 +136,13 @@ func openSocket(c *clusterv3.Cluster) error {
 // balanceOthers removes a load balancer that no policy chose.
 func balanceOthers(c *clusterv3.Cluster, services bool) error {
 	for _, p := range c.GetLoadBalancingPolicy().GetPolicies() {
-		of := p.GetTypedExtensionConfig()
-		if of.GetName() == clusterProvided {
+		config := p.GetTypedExtensionConfig()
+		if config.GetName() == clusterProvided {
 			c.LoadBalancingPolicy = nil
 			return nil
 		}
 		if services {
-			if err := leaveZone(of); err != nil {
+			if err := leaveZone(config); err != nil {
 				return err
 			}
 		}
@@ -155,8 +155,8 @@ func balanceOthers(c *clusterv3.Cluster, services bool) error {
 
 // leaveZone removes the preference of Envoy's zone from a load balancer if it is the one of a Service.
 // A policy that sets the same is not distinguished.
-func leaveZone(of *corev3.TypedExtensionConfig) error {
-	return editZones(of, func(c *commonv3.LocalityLbConfig) *commonv3.LocalityLbConfig {
+func leaveZone(config *corev3.TypedExtensionConfig) error {
+	return editZones(config, func(c *commonv3.LocalityLbConfig) *commonv3.LocalityLbConfig {
 		if ofService(c) {
 			return byWeight()
 		}
@@ -186,14 +186,14 @@ func speakToOthers(c *clusterv3.Cluster) (*ir.HTTP2, error) {
 		o.UpstreamHttpProtocolOptions = nil
 		o.HttpFilters = filtersForOthers(o.GetHttpFilters())
 		http1 := o.GetExplicitHttpConfig().GetHttpProtocolOptions()
-		switch of := o.GetUpstreamProtocolOptions().(type) {
+		switch protocol := o.GetUpstreamProtocolOptions().(type) {
 		case *httpv3.HttpProtocolOptions_UseDownstreamProtocolConfig:
 			// A policy chose it.
 			return true
 		case *httpv3.HttpProtocolOptions_AutoConfig:
-			h, http1 = http2Settings(of.AutoConfig.GetHttp2ProtocolOptions()), of.AutoConfig.GetHttpProtocolOptions()
+			h, http1 = http2Settings(protocol.AutoConfig.GetHttp2ProtocolOptions()), protocol.AutoConfig.GetHttpProtocolOptions()
 		case *httpv3.HttpProtocolOptions_ExplicitHttpConfig_:
-			if two := of.ExplicitHttpConfig.GetHttp2ProtocolOptions(); two != nil {
+			if two := protocol.ExplicitHttpConfig.GetHttp2ProtocolOptions(); two != nil {
 				h = http2Settings(two)
 			}
 		}

@@ -38,14 +38,14 @@ func TestSettingsZone(t *testing.T) {
 			c.LoadBalancingPolicy.Policies[0] = &clusterv3.LoadBalancingPolicy_Policy{
 				TypedExtensionConfig: &corev3.TypedExtensionConfig{Name: "envoy.load_balancing_policies.random", TypedConfig: a},
 			}
-			of, err := NewSettings(c, nil, tc.services)
+			settings, err := NewSettings(c, nil, tc.services)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := prefersLocal(of.Template.GetLoadBalancingPolicy()); got != tc.want {
+			if got := prefersLocal(settings.Template.GetLoadBalancingPolicy()); got != tc.want {
 				t.Errorf("\n%s\nNewSettings(...): prefers the zone: %t, want %t", tc.reason, got, tc.want)
 			}
-			if of.Default() {
+			if settings.Default() {
 				t.Errorf("\n%s\nNewSettings(...): the load balancer is not the default", tc.reason)
 			}
 		})

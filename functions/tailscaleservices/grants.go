@@ -109,7 +109,7 @@ func (f facts) frontOf(n types.NamespacedName) string {
 		return name
 	}
 	for _, b := range f.spec.Backends {
-		if of, _ := refgrant.ServiceOf(b.Host); b.Kind == gatewayv1alpha1.BackendKindGateway && (b.Host == "" || of == n) {
+		if service, _ := refgrant.ServiceOf(b.Host); b.Kind == gatewayv1alpha1.BackendKindGateway && (b.Host == "" || service == n) {
 			return b.Name
 		}
 	}

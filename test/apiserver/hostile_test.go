@@ -271,12 +271,12 @@ spec:
 	if err := r.admin.Get(t.Context(), client.ObjectKeyFromObject(p), sly); err != nil {
 		t.Fatal(err)
 	}
-	of, ok := sly.(*unstructured.Unstructured)
+	policy, ok := sly.(*unstructured.Unstructured)
 	if !ok {
 		t.Fatalf("want an Unstructured, got %T", sly)
 	}
-	if host, _, _ := unstructured.NestedString(of.Object, "spec", "validation", "hostname"); host != "web.example.com" || len(sly.GetLabels()) > 0 {
-		t.Errorf("a write of the status changed the policy: %v", of.Object)
+	if host, _, _ := unstructured.NestedString(policy.Object, "spec", "validation", "hostname"); host != "web.example.com" || len(sly.GetLabels()) > 0 {
+		t.Errorf("a write of the status changed the policy: %v", policy.Object)
 	}
 }
 

@@ -456,12 +456,12 @@ func responseOf(ctx context.Context, c *http.Client, tenant, path string) (strin
 func median(all []float64) float64 { return slices.Sorted(slices.Values(all))[len(all)/2] }
 
 // judge compares the medians of phases with a hostile tenant to those without.
-func judge(t *testing.T, what string, without, with []phase, of func(p phase) []float64) {
+func judge(t *testing.T, what string, without, with []phase, values func(p phase) []float64) {
 	t.Helper()
 	gather := func(ps []phase) float64 {
 		var all []float64
 		for _, p := range ps {
-			all = append(all, of(p)...)
+			all = append(all, values(p)...)
 		}
 		return median(all)
 	}

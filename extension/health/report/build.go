@@ -100,9 +100,9 @@ func reason(s *tailnetv1alpha1.HealthReportSpec) string {
 
 // build returns the report of an object from its targets, one for each port. It is pure, and its
 // output is sorted.
-func build(o Object, of []health.Target) tailnetv1alpha1.HealthReportSpec {
+func build(o Object, targets []health.Target) tailnetv1alpha1.HealthReportSpec {
 	out := tailnetv1alpha1.HealthReportSpec{TargetRef: tailnetv1alpha1.HealthReportTarget{Kind: o.kind(), Name: o.Name}}
-	for _, t := range of {
+	for _, t := range targets {
 		p := tailnetv1alpha1.HealthReportPort{Port: t.Key.Port, Protocol: string(t.Key.Protocol), Tier: tailnetv1alpha1.HealthTier(t.Tier)}
 		for _, e := range t.Endpoints {
 			p.Endpoints++

@@ -135,8 +135,8 @@ func Scheme() (*runtime.Scheme, error) {
 
 // Changed announces targets whose endpoints have another health, whose endpoints are others, or
 // that are gone. It never blocks.
-func (w *Writer) Changed(of []ir.TargetKey) {
-	if !w.note(of) {
+func (w *Writer) Changed(keys []ir.TargetKey) {
+	if !w.note(keys) {
 		return
 	}
 	select {
@@ -146,13 +146,13 @@ func (w *Writer) Changed(of []ir.TargetKey) {
 }
 
 // note records changed objects, and reports whether a Writer runs in this replica.
-func (w *Writer) note(of []ir.TargetKey) bool {
+func (w *Writer) note(keys []ir.TargetKey) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.running == 0 {
 		return false
 	}
-	for _, k := range of {
+	for _, k := range keys {
 		w.pending[ObjectOf(k)] = struct{}{}
 	}
 	return true
@@ -290,13 +290,13 @@ func (w *Writer) write(ctx context.Context, due map[Object]struct{}, known map[O
 }
 
 // settle writes or deletes the report of one object.
-func (w *Writer) settle(ctx context.Context, o Object, of []health.Target, known map[Object]*report) error {
+func (w *Writer) settle(ctx context.Context, o Object, targets []health.Target, known map[Object]*report) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	if len(of) == 0 && known[o] == nil {
+	if len(targets) == 0 && known[o] == nil {
 		return nil
 	}
-	if len(of) == 0 {
+	if len(targets) == 0 {
 		if err := w.checkWriter(ctx, o); err != nil {
 			return err
 		}
@@ -308,7 +308,7 @@ func (w *Writer) settle(ctx context.Context, o Object, of []health.Target, known
 		delete(known, o)
 		return nil
 	}
-	spec := build(o, of)
+	spec := build(o, targets)
 	if r := known[o]; r != nil && r.spec.TargetRef.Name != "" {
 		// The API keeps whole seconds.
 		spec.Failover = failover(&r.spec, &spec, metav1.Now().Rfc3339Copy())

@@ -32,8 +32,8 @@ import (
 
 // probed provides the targets of a test.
 type probed struct {
-	mu sync.Mutex
-	of []health.Target
+	mu      sync.Mutex
+	targets []health.Target
 
 	// shown counts how often each target was returned.
 	shown map[ir.TargetKey]int
@@ -46,7 +46,7 @@ func (p *probed) Targets(wanted func(ir.TargetKey) bool) []health.Target {
 		p.shown = map[ir.TargetKey]int{}
 	}
 	var out []health.Target
-	for _, t := range p.of {
+	for _, t := range p.targets {
 		if wanted == nil || wanted(t.Key) {
 			p.shown[t.Key]++
 			out = append(out, t)
@@ -55,10 +55,10 @@ func (p *probed) Targets(wanted func(ir.TargetKey) bool) []health.Target {
 	return out
 }
 
-func (p *probed) set(of ...health.Target) {
+func (p *probed) set(targets ...health.Target) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.of = of
+	p.targets = targets
 }
 
 func keyOf(name string, port int32) ir.TargetKey {
@@ -378,11 +378,11 @@ func TestTwoExtensions(t *testing.T) {
 
 func TestWriterTakesOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		report := func(o Object, of ...health.Target) client.Object {
+		report := func(o Object, targets ...health.Target) client.Object {
 			n := o.report()
 			return &tailnetv1alpha1.HealthReport{
 				ObjectMeta: metav1.ObjectMeta{Namespace: n.Namespace, Name: n.Name, OwnerReferences: []metav1.OwnerReference{{UID: "1"}}},
-				Spec:       build(o, of),
+				Spec:       build(o, targets),
 			}
 		}
 		gone := ObjectOf(keyOf("gone", 80))
