@@ -268,11 +268,11 @@ func anyMap(m map[string]string) map[string]any {
 // pipeline set and this one did not.
 //
 // A run that changes a condition leaves the status as observed: the write of the condition runs the
-// function again, and that run changes the status. Crossplane writes the status first, with the
-// conditions in its cache, and the conditions after that. When one run changes both, the next one
-// reads a cache that is one write behind, reverts the conditions and sets them again: five writes
-// instead of two, each of which counts against the composite in Crossplane's circuit breaker
-// (crossplane v2.4 composition_functions.go:732).
+// function again, and that run changes the status. Crossplane applies the status first, with the
+// conditions that it knows, and updates the conditions after that. The next apply claims the updated
+// conditions for its field manager, which is a write even if nothing else has changed (crossplane v2.4
+// composition_functions.go, "cs := xr.GetConditions()"). When one run changes both, that is a third write
+// instead of two in all, and each counts against the composite in Crossplane's circuit breaker.
 func (r *Run) Status(status any) error {
 	m, err := toMap(status)
 	if err != nil {

@@ -4,9 +4,9 @@
 package compose
 
 import (
-	"google.golang.org/protobuf/types/known/structpb"
+	"maps"
 
-	fnv1 "github.com/crossplane/function-sdk-go/proto/v1"
+	"google.golang.org/protobuf/types/known/structpb"
 )
 
 // pinVersion makes Crossplane apply the composite's status only to the version that the run observed.
@@ -23,17 +23,14 @@ import (
 // before the status, and that write makes a new version. Neither has a step of another composite's
 // pipeline, in which other functions change the children, too.
 func (r *Run) pinVersion() {
-	v := metadataOf(r.req.GetObserved().GetComposite())["resourceVersion"]
+	v := r.req.GetObserved().GetComposite().GetResource().GetFields()["metadata"].GetStructValue().GetFields()["resourceVersion"]
 	if v.GetStringValue() == "" || r.step != nil || r.changesChildren() {
 		return
 	}
 	c := r.composite()
-	m := &structpb.Struct{Fields: map[string]*structpb.Value{}}
-	for k, e := range c.GetFields()["metadata"].GetStructValue().GetFields() {
-		m.Fields[k] = e
-	}
-	m.Fields["resourceVersion"] = v
-	c.Fields["metadata"] = structpb.NewStructValue(m)
+	fields := map[string]*structpb.Value{"resourceVersion": v}
+	maps.Copy(fields, c.GetFields()["metadata"].GetStructValue().GetFields())
+	c.Fields["metadata"] = structpb.NewStructValue(&structpb.Struct{Fields: fields})
 }
 
 // changesChildren reports whether the run adds or removes a child, or changes the kind of one. A child
@@ -55,8 +52,4 @@ func (r *Run) changesChildren() bool {
 		}
 	}
 	return false
-}
-
-func metadataOf(o *fnv1.Resource) map[string]*structpb.Value {
-	return o.GetResource().GetFields()["metadata"].GetStructValue().GetFields()
 }

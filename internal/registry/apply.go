@@ -277,9 +277,9 @@ func Remove(ctx context.Context, api API, self Self, name string, lost func(*tai
 	return true, errors.Wrapf(err, "cannot leave service %q to its other owners", name)
 }
 
-// Left reports whether no other cluster is an owner of a service according to Tailscale's operator.
+// OwnedAlone reports whether no other cluster is an owner of a service according to Tailscale's operator.
 // A service that its object retains then stays as it is: its owner is who gets it back.
-func Left(s *tailscale.Service, cluster string) (bool, error) {
+func OwnedAlone(s *tailscale.Service, cluster string) (bool, error) {
 	refs, err := ParseOwnerRefs(s.Annotations[meta.AnnotationOwnerReferences])
 	return err == nil && refs.Others(cluster) == 0, err
 }

@@ -68,7 +68,7 @@ func (c *cluster) settle(t *testing.T, fn fnv1.FunctionRunnerServiceServer) *fnv
 		}
 	}
 	if got := field(first.GetDesired().GetComposite().GetResource(), "status"); got != nil && field(c.composite, "status") == nil {
-		t.Errorf("the first call sets conditions and status both, which costs five writes of the composite: %v", got)
+		t.Errorf("the first call sets conditions and status both, which costs a further write of the composite: %v", got)
 	}
 	for range maxCalls {
 		settled = settled.with(withStatus(withConditions(settled.composite, rsp.GetConditions()), rsp), settled.objects)

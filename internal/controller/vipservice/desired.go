@@ -16,8 +16,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
-// desired returns the service to write: the object's spec with the given ports, and, from the current service, which may
-// be nil, its addresses, and the annotations and other fields that others keep there.
+// desired returns the service to write: the object's spec with the given ports, and, from the current
+// service, which may be nil, its addresses, and the annotations and other fields that others keep there.
 func desired(mg *v1alpha1.VIPService, current *tailscale.Service, owner, clusterID string, ports []v1alpha1.ServicePort) (tailscale.Service, error) {
 	p := mg.Spec.ForProvider
 	want := tailscale.Service{

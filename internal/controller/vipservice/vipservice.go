@@ -226,11 +226,11 @@ func (e *external) observeDeleted(ctx context.Context, mg *v1alpha1.VIPService) 
 		}
 	}
 	if exists && retains(mg) {
-		left, err := registry.Left(s, e.clusterID)
+		alone, err := registry.OwnedAlone(s, e.clusterID)
 		if err != nil {
 			return managed.ExternalObservation{}, err
 		}
-		exists = !left
+		exists = !alone
 	}
 	if !exists {
 		e.ports.forget(mg.GetUID())
