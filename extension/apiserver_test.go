@@ -8,7 +8,6 @@ package main
 import (
 	"context"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -61,16 +60,6 @@ func apply(ctx context.Context, t *testing.T, c client.Client, manifests string)
 	}
 }
 
-// gatewayAPI returns the folder with Gateway API's CRDs, of the version in go.mod.
-func gatewayAPI(ctx context.Context, t *testing.T) string {
-	t.Helper()
-	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/gateway-api").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return filepath.Join(strings.TrimSpace(string(out)), "config", "crd", "standard")
-}
-
 // TestAPIServer runs the extension against a real API server, with a kind that is installed later.
 func TestAPIServer(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -84,7 +73,11 @@ func TestAPIServer(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if _, err := envtest.InstallCRDs(server.Config, envtest.CRDInstallOptions{Paths: []string{gatewayAPI(ctx, t)}, ErrorIfPathMissing: true}); err != nil {
+	crds, err := apiserver.GatewayAPICRDs(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := envtest.InstallCRDs(server.Config, envtest.CRDInstallOptions{Paths: []string{crds}, ErrorIfPathMissing: true}); err != nil {
 		t.Fatal(err)
 	}
 	kubeconfig, err := server.WriteKubeconfig()

@@ -9,8 +9,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -52,11 +50,10 @@ type environment struct {
 // namespaces shop and team. Our kinds are namespaced composites, or claims.
 func newEnvironment(t *testing.T, claims bool) *environment {
 	t.Helper()
-	module, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/gateway-api").Output()
+	crds, err := apiserver.GatewayAPICRDs(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	crds := filepath.Join(strings.TrimSpace(string(module)), "config", "crd", "standard")
 	server, err := apiserver.Start(t.Context(), apiserver.Options{CRDs: []string{crds}, Composites: !claims, Claims: claims})
 	if err != nil {
 		t.Fatal(err)

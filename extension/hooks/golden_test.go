@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -24,6 +23,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
+	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
 )
 
 // goldenFolders are the folders of Envoy Gateway's module with the output of its translator.
@@ -96,11 +96,11 @@ func plainRoutes(configs []*routev3.RouteConfiguration) []*ir.Route {
 // exists.
 func goldens(t *testing.T) string {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/envoyproxy/gateway").Output()
+	dir, err := apiserver.ModuleDir(t.Context(), "github.com/envoyproxy/gateway")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return filepath.Join(strings.TrimSpace(string(out)), "internal", "xds", "translator", "testdata", "out")
+	return filepath.Join(dir, "internal", "xds", "translator", "testdata", "out")
 }
 
 func goldenRequest(t *testing.T, base string) *pb.PostTranslateModifyRequest {

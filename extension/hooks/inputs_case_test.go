@@ -9,13 +9,14 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
 )
 
 // An object is decoded YAML.
@@ -41,11 +42,11 @@ func routeSections() map[string]string {
 // (TestTranslate in its internal/gatewayapi/translator_test.go).
 func loadInputs(t *testing.T) []*input {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/envoyproxy/gateway").Output()
+	dir, err := apiserver.ModuleDir(t.Context(), "github.com/envoyproxy/gateway")
 	if err != nil {
 		t.Fatal(err)
 	}
-	root := filepath.Join(strings.TrimSpace(string(out)), "internal", "gatewayapi", "testdata")
+	root := filepath.Join(dir, "internal", "gatewayapi", "testdata")
 	files, err := filepath.Glob(filepath.Join(root, "*.in.yaml"))
 	if err != nil {
 		t.Fatal(err)

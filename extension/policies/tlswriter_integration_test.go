@@ -7,10 +7,8 @@ package policies
 
 import (
 	"context"
-	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -38,13 +36,11 @@ const waitLimit = time.Minute
 func TestTLSWriterOfAPIServer(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	module, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/gateway-api").Output()
+	crds, err := apiserver.GatewayAPICRDs(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := apiserver.Start(ctx, apiserver.Options{CRDs: []string{
-		filepath.Join(strings.TrimSpace(string(module)), "config", "crd", "standard", "gateway.networking.k8s.io_backendtlspolicies.yaml"),
-	}})
+	server, err := apiserver.Start(ctx, apiserver.Options{CRDs: []string{filepath.Join(crds, "gateway.networking.k8s.io_backendtlspolicies.yaml")}})
 	if err != nil {
 		t.Fatal(err)
 	}

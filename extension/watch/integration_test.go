@@ -8,7 +8,6 @@ package watch
 import (
 	"context"
 	"encoding/json"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -71,12 +70,12 @@ func TestSourceOfAPIServer(t *testing.T) {
 		t.Errorf("waiting for\n%s", got)
 	}
 
-	module, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/gateway-api").Output()
+	crds, err := apiserver.GatewayAPICRDs(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = envtest.InstallCRDs(server.Config, envtest.CRDInstallOptions{
-		Paths:   []string{filepath.Join(strings.TrimSpace(string(module)), "config", "crd", "standard", "gateway.networking.k8s.io_httproutes.yaml")},
+		Paths:   []string{filepath.Join(crds, "gateway.networking.k8s.io_httproutes.yaml")},
 		MaxTime: waitLimit,
 	})
 	if err != nil {

@@ -7,7 +7,6 @@ package apiserver_test
 
 import (
 	"context"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -154,11 +153,10 @@ func newRealm(t *testing.T) *realm {
 	if err != nil {
 		t.Fatal(err)
 	}
-	module, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/gateway-api").Output()
+	crds, err := apiserver.GatewayAPICRDs(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	crds := filepath.Join(strings.TrimSpace(string(module)), "config", "crd", "standard")
 	s, err := apiserver.Start(t.Context(), apiserver.Options{
 		Composites:  true,
 		Controllers: []string{apiserver.ClusterRoleAggregation},

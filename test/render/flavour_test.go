@@ -10,11 +10,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
 )
 
 // claimSuffix replaces the random suffix in the name of a claim's composite.
@@ -77,11 +78,11 @@ func flavours(t *testing.T) []*flavour {
 // module returns the folder of a module in the project's requirements.
 func module(t *testing.T, path string) string {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", path).Output()
+	dir, err := apiserver.ModuleDir(t.Context(), path)
 	if err != nil {
-		t.Fatalf("cannot find module %s: %v", path, err)
+		t.Fatal(err)
 	}
-	return strings.TrimSpace(string(out))
+	return dir
 }
 
 // certManager returns the folder of cert-manager's module, which is not in the project's

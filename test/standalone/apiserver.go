@@ -21,6 +21,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
+	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
 )
 
 // systemNamespace is the namespace of Envoy Gateway's own Secrets.
@@ -29,11 +31,11 @@ const systemNamespace = "envoy-gateway-system"
 // CRDs returns the folders of the CRDs that an API server needs for Envoy Gateway: Gateway API's
 // and Envoy Gateway's own.
 func CRDs(ctx context.Context) ([]string, error) {
-	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/envoyproxy/gateway").Output()
+	dir, err := apiserver.ModuleDir(ctx, "github.com/envoyproxy/gateway")
 	if err != nil {
-		return nil, errors.Wrap(err, "cannot find Envoy Gateway's module")
+		return nil, err
 	}
-	crds := filepath.Join(strings.TrimSpace(string(out)), "charts", "gateway-helm", "charts", "crds", "crds")
+	crds := filepath.Join(dir, "charts", "gateway-helm", "charts", "crds", "crds")
 	return []string{crds, filepath.Join(crds, "generated")}, nil
 }
 

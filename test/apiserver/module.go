@@ -1,0 +1,28 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver
+
+import (
+	"context"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+)
+
+// ModuleDir returns the folder of a module in the project's requirements.
+func ModuleDir(ctx context.Context, path string) (string, error) {
+	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", path).Output()
+	if err != nil {
+		return "", errors.Wrapf(err, "cannot find module %s", path)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// GatewayAPICRDs returns the folder with Gateway API's CRDs, of the version in go.mod.
+func GatewayAPICRDs(ctx context.Context) (string, error) {
+	dir, err := ModuleDir(ctx, "sigs.k8s.io/gateway-api")
+	return filepath.Join(dir, "config", "crd", "standard"), err
+}
