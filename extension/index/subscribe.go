@@ -85,8 +85,8 @@ func (s *Subscription) add(names []string) {
 }
 
 // Revised returns a channel that receives a value when the Revision, the state of a
-// TailscaleRoutePolicy or what is not applied of BackendTLSPolicies changes, and a function that ends the notifications. The receiver
-// reads the Snapshot, because several changes may be one value.
+// TailscaleRoutePolicy or what is not applied of BackendTLSPolicies changes, and a function that ends
+// the notifications. The receiver reads the Snapshot, because several changes may be one value.
 func (s *Store) Revised() (changed <-chan struct{}, end func()) {
 	c := make(chan struct{}, 1)
 	s.mu.Lock()

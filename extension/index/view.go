@@ -51,8 +51,8 @@ type view struct {
 
 	lookups map[ref]struct{}
 
-	// since is the time of the target's object, count the number of endpoints without a limit, and beyond says that
-	// some are left out.
+	// since is the time of the target's object, count the number of endpoints without a limit, and
+	// beyond says that some are left out.
 	since  time.Time
 	count  int
 	beyond string

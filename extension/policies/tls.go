@@ -16,9 +16,9 @@ import (
 )
 
 // tlsAncestors returns the ancestors of the BackendTLSPolicies that are not applied to a target: the
-// served Gateways of the routes and TailscaleRoutePolicies that name it. Envoy Gateway reports these policies as well, but
-// accepts some that the extension cannot apply, such as with a Secret or a ClusterTrustBundle
-// (getCaCertsFromCARefs in its internal/gatewayapi/backendtlspolicy.go).
+// served Gateways of the routes and TailscaleRoutePolicies that name it. Envoy Gateway reports these
+// policies as well, but accepts some that the extension cannot apply, such as with a Secret or a
+// ClusterTrustBundle (getCaCertsFromCARefs in its internal/gatewayapi/backendtlspolicy.go).
 func tlsAncestors(s *ir.Snapshot, serves func(gateway types.NamespacedName) bool) map[types.NamespacedName][]tlsAncestor {
 	if !hasUnapplied(s) {
 		return nil

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package permits records which managed resources a provider config has allowed to act on its
-// tailnet, and which tailnet that was. A resource that loses its permission may still clean up what it made. A resource that
-// never had it may not, regardless of its annotations and status. The record is therefore in
-// Secrets of the provider's namespace, where tenants cannot write, and identifies resources by
-// their UID, which no user can choose.
+// tailnet, and which tailnet that was. A resource that loses its permission may still clean up what
+// it made. A resource that never had it may not, regardless of its annotations and status. The record
+// is therefore in Secrets of the provider's namespace, where tenants cannot write, and identifies
+// resources by their UID, which no user can choose.
 package permits
 
 import (
