@@ -6,6 +6,7 @@ package index
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -17,13 +18,26 @@ import (
 // have all, and the others what is left of the limit. The result depends on the objects alone, so that
 // all replicas decide alike.
 type endpointShares struct {
-	sizes map[string]map[ir.TargetKey]endpointSize
+	namespaces map[string]*endpointShare
 
 	// most are the numbers of endpoints of those targets that do not have all.
 	most map[ir.TargetKey]int
 
 	// dirty are the namespaces whose sizes have changed.
 	dirty map[string]struct{}
+}
+
+// An endpointShare has the sizes of a namespace's targets.
+type endpointShare struct {
+	sizes map[ir.TargetKey]endpointSize
+
+	// total is the number of endpoints without a limit, and limited reports that some targets do not
+	// have all.
+	total   int
+	limited bool
+
+	// order are the targets by age. Nil if targets have come or gone since, and if it was never needed.
+	order []ir.TargetKey
 }
 
 // An endpointSize is the number of endpoints that a target has without a limit.
@@ -33,48 +47,50 @@ type endpointSize struct {
 }
 
 func newEndpointShares() *endpointShares {
-	return &endpointShares{sizes: map[string]map[ir.TargetKey]endpointSize{}, most: map[ir.TargetKey]int{}, dirty: map[string]struct{}{}}
+	return &endpointShares{namespaces: map[string]*endpointShare{}, most: map[ir.TargetKey]int{}, dirty: map[string]struct{}{}}
 }
 
 // set replaces the size of a target. Without endpoints it has none.
 func (s *endpointShares) set(k ir.TargetKey, n endpointSize) {
-	if was := s.sizes[k.Namespace][k]; was.endpoints == n.endpoints && was.created.Equal(n.created) {
+	share := s.namespaces[k.Namespace]
+	if share == nil {
+		share = &endpointShare{sizes: map[ir.TargetKey]endpointSize{}}
+	}
+	was := share.sizes[k]
+	if was.endpoints == n.endpoints && was.created.Equal(n.created) {
 		return
 	}
-	s.dirty[k.Namespace] = struct{}{}
-	if n.endpoints > 0 && s.sizes[k.Namespace] == nil {
-		s.sizes[k.Namespace] = map[ir.TargetKey]endpointSize{}
+	s.namespaces[k.Namespace], s.dirty[k.Namespace] = share, struct{}{}
+	share.total += n.endpoints - was.endpoints
+	if was.endpoints == 0 || n.endpoints == 0 || !was.created.Equal(n.created) {
+		share.order = nil
 	}
-	put(s.sizes[k.Namespace], k, n, n.endpoints == 0)
-	if len(s.sizes[k.Namespace]) == 0 {
-		delete(s.sizes, k.Namespace)
-	}
+	put(share.sizes, k, n, n.endpoints == 0)
 	if n.endpoints == 0 {
 		delete(s.most, k)
 	}
+	if len(share.sizes) == 0 {
+		delete(s.namespaces, k.Namespace)
+	}
 }
 
-// settle decides again, and returns the targets that may have another number of endpoints than before.
+// settle decides again, and returns the targets that may have another number of endpoints than before. A
+// change in a namespace within the limit costs nothing.
 func (s *endpointShares) settle() []ir.TargetKey {
 	var out []ir.TargetKey
 	for namespace := range s.dirty {
-		sizes := s.sizes[namespace]
-		order := make([]ir.TargetKey, 0, len(sizes))
-		for k := range sizes {
-			order = append(order, k)
+		share := s.namespaces[namespace]
+		if share == nil || share.total <= limits.NamespaceEndpoints && !share.limited {
+			continue
 		}
-		slices.SortFunc(order, func(a, b ir.TargetKey) int {
-			if d := sizes[a].created.Compare(sizes[b].created); d != 0 {
-				return d
-			}
-			return cmp.Compare(a.ClusterName(), b.ClusterName())
-		})
+		share.limited = false
 		left := limits.NamespaceEndpoints
-		for _, k := range order {
-			n := sizes[k].endpoints
+		for _, k := range share.byAge() {
+			n := share.sizes[k].endpoints
 			was, limited := s.most[k]
 			now := min(n, left)
 			left -= now
+			share.limited = share.limited || now < n
 			put(s.most, k, now, now == n)
 			if limited != (now < n) || limited && was != now {
 				out = append(out, k)
@@ -85,19 +101,36 @@ func (s *endpointShares) settle() []ir.TargetKey {
 	return out
 }
 
+// byAge returns the targets, the oldest first.
+func (s *endpointShare) byAge() []ir.TargetKey {
+	if s.order == nil {
+		s.order = slices.SortedFunc(maps.Keys(s.sizes), func(a, b ir.TargetKey) int {
+			if d := s.sizes[a].created.Compare(s.sizes[b].created); d != 0 {
+				return d
+			}
+			return cmp.Compare(a.ClusterName(), b.ClusterName())
+		})
+	}
+	return s.order
+}
+
 // limit leaves out endpoints of a target beyond its share, and reports them on the target. The sources
 // have equal parts of the share, unless they need less.
 func (v *view) limit(t *ir.Target, sources []source) []source {
-	sizes := make([]int, 0, len(sources))
 	for _, s := range sources {
 		if s.weight > 0 {
-			sizes = append(sizes, len(s.endpoints))
 			v.count += len(s.endpoints)
 		}
 	}
 	most, ok := v.shares.most[t.Key]
 	if !ok || most >= v.count {
 		return sources
+	}
+	var sizes []int
+	for _, s := range sources {
+		if s.weight > 0 {
+			sizes = append(sizes, len(s.endpoints))
+		}
 	}
 	slices.Sort(sizes)
 	part, kept := shareOf(sizes, most), 0

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -106,9 +107,40 @@ func TestNamespaceEndpoints(t *testing.T) {
 				}
 			}
 			apply(t, s, true, append(all, others...)...)
-			if n := len(s.objects.shares.sizes) + len(s.objects.shares.most) + len(s.objects.created); n > 0 {
+			if n := len(s.objects.shares.namespaces) + len(s.objects.shares.most) + len(s.objects.created); n > 0 {
 				t.Errorf("%d entries stay after all objects are gone", n)
 			}
 		})
+	}
+}
+
+// TestEndpointSharesOrder checks that targets are sorted only in a namespace beyond the limit, and again
+// only after targets have come or gone: each change of an endpoint leads to a decision.
+func TestEndpointSharesOrder(t *testing.T) {
+	key := func(n int) ir.TargetKey {
+		return ir.TargetKey{Kind: ir.TargetServices, Namespace: "shop", Name: fmt.Sprintf("t%d", n)}
+	}
+	s := newEndpointShares()
+	steps := []struct {
+		reason    string
+		target    int
+		endpoints int
+		changed   []ir.TargetKey
+		sorts     bool
+	}{
+		{reason: "A namespace within the limit needs no order.", target: 0, endpoints: limits.NamespaceEndpoints},
+		{reason: "A target beyond the limit should get what is left.", target: 1, endpoints: 5, changed: []ir.TargetKey{key(1)}, sorts: true},
+		{reason: "Another number of endpoints leaves the order.", target: 0, endpoints: limits.NamespaceEndpoints - 2, changed: []ir.TargetKey{key(1)}},
+		{reason: "A new target needs another order.", target: 2, endpoints: 1, changed: []ir.TargetKey{key(2)}, sorts: true},
+		{reason: "The last decision should give all targets all.", target: 0, endpoints: 1, changed: []ir.TargetKey{key(1), key(2)}},
+	}
+	for _, step := range steps {
+		s.set(key(step.target), endpointSize{created: time.Unix(int64(step.target), 0), endpoints: step.endpoints})
+		sorts := s.namespaces["shop"].order == nil
+		got := s.settle()
+		sorts = sorts && s.namespaces["shop"].order != nil
+		if diff := cmp.Diff(step.changed, got); diff != "" || sorts != step.sorts {
+			t.Errorf("%s\nsettle(): sorts: %t, want %t; -want, +got:\n%s", step.reason, sorts, step.sorts, diff)
+		}
 	}
 }
