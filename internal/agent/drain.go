@@ -19,16 +19,20 @@ const (
 	// They end within seconds once nothing is advertised (tailscale.com cmd/containerboot/main.go,
 	// killTailscaled; kube/services, EnsureServicesNotAdvertised).
 	stopTime = 15 * time.Second
+
+	// openTime is how long connections of services may stay open once clients have had time to move.
+	openTime = 15 * time.Second
 )
 
 // A drain is the withdrawal of all services because the pod, or only its tailscale container,
 // is being stopped. A nil drain means that there is none.
 //
-// The drain of an ingress pod has three parts. First tailscaled reads the config that withdraws
-// the services, which can take time on a busy machine. Then, for Options.Drain, tailscaled
-// accepts new connections as before, because control announces another machine only after a
-// while, and notifies clients one by one. At the end the drain waits until no connection is
-// open, as long as the grace period allows.
+// The drain of an ingress pod has four parts. First a service with clients stays advertised until
+// the provider says that another host has it, or that none will come (handover.go). Then tailscaled
+// reads the config that withdraws the services, which can take time on a busy machine. Then, for
+// Options.Drain, tailscaled accepts new connections as before, because control announces another
+// machine only after a while, and notifies clients one by one. At the end the drain waits for a while
+// until no connection is open. All of it ends within the grace period.
 //
 // New connections are accepted until the end: tailscaled delivers packets of a service,
 // including those of open connections, only to a handler of the serve config
@@ -38,8 +42,17 @@ type drain struct {
 	// session is the session of the tailscaled that is drained.
 	session int
 
+	// since is when the drain began, in seconds, as the Machine's status has it.
+	since time.Time
+
+	// hold is until when services without another host stay advertised. Zero if none does any more.
+	hold time.Time
+
 	// until is when clients have had time to move. Zero when the drain is over.
 	until time.Time
+
+	// last is the latest possible time of cut. Zero if the drain waits for no connections.
+	last time.Time
 
 	// cut is when connections that are still open are cut. Zero if the drain waits for none.
 	cut time.Time
@@ -78,44 +91,58 @@ func (l *loop) draining() <-chan struct{} {
 	return l.begun
 }
 
-// startDrain withdraws all services, and returns a channel that is closed when clients have had
-// time to move. If control accepted none of the advertised services, there are no clients, and
-// the channel is closed at once. Where that is not known, there may be clients.
+// startDrain withdraws all services, those with clients once another host has them, and returns a
+// channel that is closed when clients have had time to move. If control accepted none of the
+// advertised services, there are no clients, and the channel is closed at once. Where that is not
+// known, there may be clients.
 func (l *loop) startDrain(now time.Time) <-chan struct{} {
 	if l.drain != nil {
 		return l.drain.done
 	}
 	l.draining()
 	close(l.begun)
-	l.drain = &drain{until: now, settle: l.opts.Pauses.Settle, done: make(chan struct{})}
+	l.drain = &drain{since: now.Truncate(time.Second), until: now, settle: l.opts.Pauses.Settle, done: make(chan struct{})}
 	if l.opts.Grace > 0 {
 		l.drain.deadline = now.Add(l.opts.Grace + graceMargin)
 	}
 	for _, name := range l.advertised {
-		if l.tailnet.Accepted[name] || l.tailnet.Running && !l.tailnet.AcceptedKnown {
+		if l.hasClients(name) {
 			l.drain.clients = true
 			l.drain.until = now.Add(l.opts.Drain)
 		}
 	}
 	if l.drain.clients && l.opts.Grace > 0 {
-		l.drain.cut = latest(l.drain.until, now.Add(l.opts.Grace-stopTime))
+		l.drain.last = latest(l.drain.until, now.Add(l.opts.Grace-stopTime))
+		l.drain.giveTime(now, l.opts.Drain)
 		l.findDestinations(l.drain, maps.Clone(l.handlers))
+		l.holdServices(now)
 	}
 	l.roles.drain(now, l)
 	l.log.Info("Withdrawing all services before tailscaled stops", "services", l.advertised, "drain", l.drain.until.Sub(now).String())
 	return l.drain.done
 }
 
+// hasClients reports whether an advertised service may have clients.
+func (l *loop) hasClients(name string) bool {
+	return l.tailnet.Accepted[name] || l.tailnet.Running && !l.tailnet.AcceptedKnown
+}
+
+// giveTime gives clients time to move, and open connections time to end after that.
+func (d *drain) giveTime(now time.Time, clients time.Duration) {
+	d.until = now.Add(clients)
+	if !d.last.IsZero() {
+		d.until = earlier(d.until, d.last)
+		d.cut = earlier(d.until.Add(openTime), d.last)
+	}
+}
+
 // withdrawn records that tailscaled has read the config that withdraws the services: the
 // clients' time to move begins now.
 func (d *drain) withdrawn(now time.Time, clients time.Duration) {
-	if d == nil || d.over() || !d.clients {
+	if d == nil || d.over() || !d.clients || d.holds() {
 		return
 	}
-	d.until = now.Add(clients)
-	if !d.cut.IsZero() {
-		d.until = earlier(d.until, d.cut)
-	}
+	d.giveTime(now, clients)
 }
 
 // busy reports whether connections of services are open, once clients have had time to move.
@@ -177,7 +204,7 @@ func (d *drain) deadlines(now time.Time) []time.Time {
 	case (d.polled || d.destinations != nil) && !now.Before(d.until) && now.Before(d.cut):
 		return []time.Time{now.Add(openEvery), d.cut}
 	}
-	return []time.Time{d.until, d.cut, d.deadline}
+	return []time.Time{d.hold, d.until, d.cut, d.deadline}
 }
 
 func earlier(a, b time.Time) time.Time {

@@ -46,8 +46,9 @@ type loop struct {
 	roles  roles
 	kernel *kernelLoop
 
-	// report sets the status to report.
-	report func(*v1alpha1.MachineAgentStatus)
+	// report sets the status to report, and reported is the last one. Nil if there was none.
+	report   func(*v1alpha1.MachineAgentStatus)
+	reported *v1alpha1.MachineAgentStatus
 
 	// reach checks in the background whether the API server answers, and calls setReached with the
 	// result.
@@ -147,6 +148,9 @@ type loop struct {
 	// withdrawals are the services that the provider has withdrawn from this machine.
 	withdrawals withdrawals
 
+	// handover is the provider's answer to a pod that is being stopped.
+	handover meta.Handover
+
 	// paths are the paths to peers that are reported. Nil while there was no traffic.
 	paths *v1alpha1.MachinePaths
 
@@ -221,6 +225,7 @@ func (l *loop) setSecret(s *corev1.Secret) {
 		l.log.Info("Ignoring what the provider asks for", "secret", name, "error", err)
 	}
 	l.withdrawals = withdrawalsIn(s.GetAnnotations())
+	l.handover = handoverIn(s.GetAnnotations())
 	b := s.Data[meta.ConfigKey]
 	if _, err := plan.TailscaledConfig(b, nil); err != nil {
 		l.log.Info("Cannot use config Secret", "secret", name, "key", meta.ConfigKey, "error", err)
@@ -258,6 +263,7 @@ func (l *loop) step(ctx context.Context, now time.Time) time.Time {
 	if err := l.writeConfig(now, services, listed); err != nil {
 		l.failed(now, "Cannot write tailscaled's config", err)
 	}
+	l.handOver(now)
 	due := l.roles.step(ctx, now, l)
 	started := l.handlers != nil && l.configured && l.roles.started()
 	var held time.Time
@@ -297,6 +303,7 @@ func (l *loop) step(ctx context.Context, now time.Time) time.Time {
 		status.LoginError = l.login.text
 		l.roles.report(status)
 		l.report(status)
+		l.reported = status
 		l.metrics.services(services, l.tailnet.Accepted, l.routing.states(), l.primaries)
 		states, expiry := l.certificates()
 		l.metrics.certificates(states, expiry, issue.Size(l.store.data))
@@ -312,7 +319,7 @@ func (l *loop) mayReport(now time.Time) bool {
 		l.reportAt = now.Add(l.opts.JoinPatience)
 	}
 	l.joined = l.joined || l.tailnet.Running
-	// A pod that is being stopped reports nothing: either its Machine is deleted, or the pod serves
+	// A pod that is being stopped reports nothing else: either its Machine is deleted, or the pod serves
 	// again.
 	return l.drain == nil && (l.joined || !now.Before(l.reportAt))
 }
@@ -334,7 +341,7 @@ func (l *loop) services(ctx context.Context, now time.Time) ([]plan.Service, boo
 		HTTPS:        l.https(),
 		Anonymous:    l.anonymous(),
 		Withdrawn:    l.withdrawals.at(now),
-		Stopping:     l.drain != nil,
+		Stopping:     l.drain != nil && !l.drain.holds(),
 		Now:          now,
 	}
 	services := l.forward(ctx, plan.Services(in))
@@ -445,7 +452,7 @@ func (l *loop) writeConfig(now time.Time, services []plan.Service, listed bool) 
 	advertise := l.advertised
 	switch {
 	case l.drain != nil:
-		advertise = nil
+		advertise = l.held(now, services, listed)
 	case listed:
 		advertise = l.persist(now, l.served(plan.Advertised(services)))
 	}

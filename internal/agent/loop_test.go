@@ -287,6 +287,8 @@ func TestDrainAbandoned(t *testing.T) {
 	l.step(t.Context(), now)
 	first := l.draining()
 	l.startDrain(now)
+	release(l, "svc:web")
+	l.step(t.Context(), now)
 	select {
 	case <-first:
 	default:

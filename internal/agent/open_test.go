@@ -75,8 +75,8 @@ func TestDrainOpenConnections(t *testing.T) {
 			{reason: "The drain ends with the connection.", after: 22 * time.Second, closed: true, over: true},
 		},
 		"Cut": {
-			{reason: "The drain waits for a connection.", after: 44 * time.Second},
-			{reason: "The connection is cut while there is time for a clean stop.", after: 45 * time.Second, over: true},
+			{reason: "The drain waits for a connection.", after: 34 * time.Second},
+			{reason: "The connection is cut while there is time for a clean stop.", after: 35 * time.Second, over: true},
 		},
 		"LateWithdrawal": {
 			{reason: "Tailscaled took long to read its config.", after: 8 * time.Second, withdrawn: true},
@@ -84,7 +84,7 @@ func TestDrainOpenConnections(t *testing.T) {
 			{reason: "The drain ends when the clients' time is over.", after: 28 * time.Second, closed: true, over: true},
 		},
 		"TooLateWithdrawal": {
-			{reason: "Tailscaled took very long to read its config.", after: 40 * time.Second, withdrawn: true},
+			{reason: "Tailscaled took very long to read its config.", after: 34 * time.Second, withdrawn: true},
 			{reason: "The drain ends with the grace period.", after: 45 * time.Second, closed: true, over: true},
 		},
 	}
@@ -103,6 +103,8 @@ func TestDrainOpenConnections(t *testing.T) {
 			l.setTailnet(localapi.State{Session: 1, Running: true, Accepted: map[string]bool{"svc:web": true}})
 			l.step(t.Context(), now)
 			l.startDrain(now)
+			release(l, "svc:web")
+			l.step(t.Context(), now)
 			for _, m := range moments {
 				if m.closed {
 					if err := conn.(*net.TCPConn).SetLinger(0); err == nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/dns"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/extension"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/federatedidentity"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/handover"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/kinds"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/logstreamconfiguration"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/machine"
@@ -62,8 +63,8 @@ type registration struct {
 	needs []schema.GroupVersionKind
 }
 
-// registrations returns all controllers of the provider: those of provider configs, of MachineSets
-// and of dedicated extensions, and one for each managed kind.
+// registrations returns all controllers of the provider: those of provider configs, of MachineSets,
+// of handovers and of dedicated extensions, and one for each managed kind.
 func registrations(o setup.Options) []registration {
 	managed := managedKinds(o)
 	users := make([]kinds.User, 0, len(managed))
@@ -76,6 +77,7 @@ func registrations(o setup.Options) []registration {
 			needs: config.Watched(),
 		},
 		{setup: machineset.Setup, needs: machineset.Needs()},
+		{setup: handover.Setup, needs: handover.Needs()},
 		{setup: extension.Setup, needs: extension.Needs()},
 	}
 	for _, k := range managed {

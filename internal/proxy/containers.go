@@ -131,7 +131,7 @@ func agent(o Options, img Images) corev1.Container {
 			fieldEnv(EnvPodIPs, "status.podIPs"),
 			{Name: EnvEndpoints, Value: o.Pods.Endpoints},
 			{Name: EnvSocket, Value: FileSocket},
-			{Name: EnvGracePeriod, Value: strconv.FormatInt(gracePeriod(o), 10) + "s"},
+			{Name: EnvGracePeriod, Value: strconv.Itoa(terminationGracePeriodSeconds) + "s"},
 		},
 		Ports: []corev1.ContainerPort{port(portNameAgent, PortAgent)},
 		StartupProbe: &corev1.Probe{

@@ -371,14 +371,13 @@ func TestStatefulSetTemplate(t *testing.T) {
 }
 
 func TestStatefulSetGrace(t *testing.T) {
-	const agentDrain, agentSpread, containerbootDrain = 25, 10, 25
-	o := options()
-	if got := gracePeriod(o); got <= agentDrain+containerbootDrain {
-		t.Errorf("a pod has a grace period of %d s, which is too short for both drains", got)
+	// A pod that is stopped together with another one waits for the drain and the stop of that one, and
+	// for the start of its successor.
+	const agentDrain, openTime, stop, start, agentSpread = 30, 15, 15, 15, 10
+	if got := terminationGracePeriodSeconds; got < agentDrain+openTime+start+agentDrain+stop {
+		t.Errorf("a pod has a grace period of %d s, which is too short for the handover of a service", got)
 	}
-	// Egress machines advertise nothing, so containerboot stops at once.
-	o.Pods.Direction = v1alpha1.DirectionEgress
-	if got := gracePeriod(o); got <= int64(egressDrain.Seconds())+agentSpread {
+	if got := terminationGracePeriodSeconds; got <= int(egressDrain.Seconds())+agentSpread {
 		t.Errorf("an egress pod has a grace period of %d s, which is too short for its drain", got)
 	}
 }

@@ -23,18 +23,16 @@ const (
 	// LocalAPI, so the agent must have the same.
 	uid int64 = 1000
 
-	// terminationGracePeriodSeconds covers the 30 s in which the agent's drain accepts new
-	// connections (the control server needs some 15 s to move a service to another host,
-	// kube/services of tailscale.com, and notifies clients after that), 15 s for connections
-	// that are open then, and the termination of containerboot, which has no services left to
-	// withdraw, and of the sidecar.
-	terminationGracePeriodSeconds = 60
-
-	// egressGracePeriodSeconds covers egressDrain, the time before it in which clients learn
-	// that the pod accepts no more connections, and the termination of both containers. It is
-	// not longer because of namespace deletion: Kubernetes deletes the pods first, and
-	// continues with other objects after half of this time (pkg/controller/namespace/deletion).
-	egressGracePeriodSeconds = 120
+	// terminationGracePeriodSeconds covers, in an ingress pod, up to 75 s in which the agent's drain
+	// waits for another host of its services, such as the pod that takes the place of one that was
+	// stopped at the same time; 30 s in which it accepts new connections (the control server needs
+	// some 15 s to move a service to another host, kube/services of tailscale.com, and notifies
+	// clients after that); and the termination of containerboot, which has no services left to
+	// withdraw, and of the sidecar. In an egress pod it covers egressDrain, the time before it in
+	// which clients learn that the pod accepts no more connections, and the termination of both
+	// containers. It is not longer because of namespace deletion: Kubernetes deletes the pods first,
+	// and continues with other objects after half of this time (pkg/controller/namespace/deletion).
+	terminationGracePeriodSeconds = 120
 
 	// egressDrain is the maximum time for open connections through an egress pod to end once
 	// the pod is stopped.
@@ -71,7 +69,7 @@ func podSpec(o Options, img Images) corev1.PodSpec {
 		// Containerboot reads its settings from variables. A Service called ts-socket must not
 		// set one.
 		EnableServiceLinks:            ptr.To(false),
-		TerminationGracePeriodSeconds: ptr.To(gracePeriod(o)),
+		TerminationGracePeriodSeconds: ptr.To[int64](terminationGracePeriodSeconds),
 		NodeSelector:                  o.Pods.NodeSelector,
 		Tolerations:                   o.Pods.Tolerations,
 		Affinity:                      o.Pods.Affinity,
@@ -109,13 +107,6 @@ func (o Options) allPodLabels() map[string]string {
 	}
 	maps.Copy(l, o.PodLabels())
 	return l
-}
-
-func gracePeriod(o Options) int64 {
-	if o.egress() {
-		return egressGracePeriodSeconds
-	}
-	return terminationGracePeriodSeconds
 }
 
 func podSecurityContext(o Options) *corev1.PodSecurityContext {

@@ -221,6 +221,11 @@ type MachineAgentStatus struct {
 	// +optional
 	Polled bool `json:"polled,omitempty"`
 
+	// StoppingSince is since when the pod is being stopped and keeps services advertised until
+	// another host has them. Absent while it is not.
+	// +optional
+	StoppingSince *metav1.Time `json:"stoppingSince,omitempty"`
+
 	// AcceptanceUnknown reports that tailscaled does not report whether the control server has
 	// assigned the services that are not accepted. Such a service may work.
 	// +optional

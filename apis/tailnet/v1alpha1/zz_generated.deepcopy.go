@@ -1946,6 +1946,10 @@ func (in *MachineAgentStatus) DeepCopyInto(out *MachineAgentStatus) {
 		*out = new(NetworkProblem)
 		**out = **in
 	}
+	if in.StoppingSince != nil {
+		in, out := &in.StoppingSince, &out.StoppingSince
+		*out = (*in).DeepCopy()
+	}
 	if in.Services != nil {
 		in, out := &in.Services, &out.Services
 		*out = make([]HostedService, len(*in))

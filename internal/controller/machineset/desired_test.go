@@ -204,6 +204,12 @@ func addIngress(spec *corev1.PodSpec, agent *corev1.Container) {
 		EmptyDir: &corev1.EmptyDirVolumeSource{Medium: corev1.StorageMediumMemory, SizeLimit: ptr.To(resource.MustParse("16Mi"))},
 	}})
 	agent.VolumeMounts = append(agent.VolumeMounts, corev1.VolumeMount{Name: "agent-tls", MountPath: proxy.DirTLS})
+	spec.TerminationGracePeriodSeconds = ptr.To[int64](120)
+	for i := range agent.Env {
+		if agent.Env[i].Name == proxy.EnvGracePeriod {
+			agent.Env[i].Value = "120s"
+		}
+	}
 	insert(&agent.Env, proxy.EnvGracePeriod, corev1.EnvVar{Name: proxy.EnvTLSDir, Value: proxy.DirTLS})
 	insert(&spec.Containers[0].Env, "HOME",
 		corev1.EnvVar{Name: "TS_NETSTACK_KEEPALIVE_IDLE", Value: "60s"}, corev1.EnvVar{Name: "TS_NETSTACK_KEEPALIVE_INTERVAL", Value: "15s"})

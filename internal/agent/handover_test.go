@@ -1,0 +1,179 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"tailscale.com/ipn"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/localapi"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
+)
+
+// release has the provider answer that services have another host.
+func release(l *loop, services ...string) {
+	l.handover = meta.Handover{Since: metav1.Time{Time: l.drain.since}, Services: services}
+}
+
+// TestHoldServices checks when a pod that is being stopped withdraws its services. Its grace period is
+// 60 s, of which tailscaled needs 15 s to stop, and clients have 20 s to move.
+func TestHoldServices(t *testing.T) {
+	both, db := []string{"svc:db", "svc:web"}, []string{"svc:db"}
+	type moment struct {
+		reason string
+		after  time.Duration
+		do     func(*loop)
+		want   []string
+		over   bool
+	}
+	released := func(services ...string) func(*loop) { return func(l *loop) { release(l, services...) } }
+	cases := map[string][]moment{
+		"Single": {
+			{reason: "Without an answer, nothing is known about other hosts.", after: time.Second, want: both},
+			{reason: "No other host has the services, and none will come.", after: 2 * time.Second, do: released(both...)},
+			{reason: "Clients have the whole time to move.", after: 21 * time.Second},
+			{reason: "The drain ends.", after: 22 * time.Second, over: true},
+		},
+		"OneByOne": {
+			{reason: "A service that another host has is withdrawn.", after: time.Second, do: released("svc:web"), want: db},
+			{reason: "The other one waits.", after: 10 * time.Second, want: db},
+			{reason: "It has a host, too.", after: 11 * time.Second, do: released(both...)},
+			{reason: "The clients' time begins with the last withdrawal.", after: 30 * time.Second},
+			{reason: "The drain ends.", after: 31 * time.Second, over: true},
+		},
+		"NoAnswer": {
+			{reason: "Unknown is not no.", after: 24 * time.Second, want: both},
+			{reason: "Clients need the rest of the grace period.", after: 25 * time.Second},
+			{reason: "They have the time that a drain takes.", after: 44 * time.Second},
+			{reason: "The drain ends while there is time for a clean stop.", after: 45 * time.Second, over: true},
+		},
+		"OldAnswer": {
+			{reason: "An answer to an earlier stop means nothing.", after: time.Second, want: both, do: func(l *loop) {
+				release(l, both...)
+				l.handover.Since = metav1.Time{Time: l.drain.since.Add(-time.Second)}
+			}},
+		},
+		"NotAccepted": {
+			{reason: "A service that control does not accept any more has no clients.", after: time.Second, want: db, do: func(l *loop) {
+				l.setTailnet(localapi.State{Session: 1, Running: true, AcceptedKnown: true, Accepted: map[string]bool{"svc:db": true}})
+			}},
+		},
+		"PartialReload": {
+			{reason: "A service that another host has is withdrawn.", after: time.Second, do: released("svc:web"), want: db},
+			{reason: "The clients' time does not begin while a service waits.", after: 2 * time.Second, want: db, do: func(l *loop) {
+				l.drain.withdrawn(l.drain.since.Add(2*time.Second), l.opts.Drain)
+			}},
+			{reason: "The service still waits.", after: 24 * time.Second, want: db},
+		},
+		"TailscaledGone": {
+			{reason: "There is nothing to wait for without tailscaled.", after: time.Second, over: true, do: func(l *loop) { l.setTailnet(localapi.State{Session: 1}) }},
+		},
+	}
+	for name, moments := range cases {
+		t.Run(name, func(t *testing.T) {
+			now := time.Unix(1000, 0)
+			l, _ := newLoop(t, t.TempDir())
+			l.opts.Grace = time.Minute
+			l.setSecret(secret())
+			l.advertised = both
+			l.setTailnet(localapi.State{Session: 1, Running: true, AcceptedKnown: true, Accepted: map[string]bool{"svc:web": true, "svc:db": true}})
+			l.startDrain(now)
+			for _, m := range moments {
+				if m.do != nil {
+					m.do(l)
+				}
+				next := l.step(t.Context(), now.Add(m.after))
+				if diff := cmp.Diff(m.want, l.advertised, cmpopts.EquateEmpty()); diff != "" {
+					t.Errorf("\n%s\nafter %s: advertised: -want, +got:\n%s", m.reason, m.after, diff)
+				}
+				if l.drain.over() != m.over {
+					t.Errorf("\n%s\nafter %s: want over %t, got %t", m.reason, m.after, m.over, l.drain.over())
+				}
+				if !m.over && !next.After(now.Add(m.after)) {
+					t.Errorf("after %s: nothing is due", m.after)
+				}
+			}
+		})
+	}
+}
+
+// TestHandover checks the whole agent: a pod that is being stopped reports it, and keeps its service
+// until the provider answers, or until no backend answers.
+func TestHandover(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		reason string
+		end    func(t *testing.T, p *pod, since metav1.Time)
+	}{
+		"Answer": {
+			reason: "The service must be withdrawn once another host has it.",
+			end: func(t *testing.T, p *pod, since metav1.Time) {
+				t.Helper()
+				b, err := json.Marshal(meta.Handover{Since: since, Services: []string{"svc:web"}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				s := secret()
+				if err := p.kube.Get(t.Context(), client.ObjectKeyFromObject(s), s); err != nil {
+					t.Fatalf("Get(...): %v", err)
+				}
+				metav1.SetMetaDataAnnotation(&s.ObjectMeta, meta.AnnotationHandover, string(b))
+				if err := p.kube.Update(t.Context(), s); err != nil {
+					t.Fatalf("Update(...): %v", err)
+				}
+			},
+		},
+		"BackendDies": {
+			reason: "A service without a backend must be withdrawn.",
+			end:    func(_ *testing.T, p *pod, _ metav1.Time) { p.healthy.Store(false) },
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPod(t, machine(), secret(), attachment())
+			p.grace = time.Hour
+			p.start()
+			p.local.Set(ipn.Running, "svc:web")
+			eventually(t, "The service must be advertised and accepted.", true, func() bool { return p.service().Advertised && p.service().Accepted })
+
+			stopped := make(chan struct{})
+			go func() {
+				defer close(stopped)
+				p.preStop()
+			}()
+			stoppingSince := func() *metav1.Time {
+				m := &v1alpha1.Machine{}
+				if err := p.kube.Get(t.Context(), client.ObjectKey{Namespace: "default", Name: "set-0"}, m); err != nil {
+					t.Fatalf("Get(...): %v", err)
+				}
+				return m.Status.Agent.StoppingSince
+			}
+			eventually(t, "The provider must learn that the pod stops.", true, func() bool { return stoppingSince() != nil })
+			if diff := cmp.Diff([2]string{configWeb, serveWeb}, p.files()); diff != "" {
+				t.Errorf("\nThe service must stay advertised: -want, +got:\n%s", diff)
+			}
+			if !p.service().Advertised {
+				t.Error("The report about the service must stay")
+			}
+			tc.end(t, p, *stoppingSince())
+			eventually(t, tc.reason, [2]string{configNone, serveWeb}, p.files)
+			<-stopped
+
+			p.healthy.Store(true)
+			p.local.Stop()
+			p.local.Start()
+			p.local.Set(ipn.Running)
+			eventually(t, "A pod that serves again does not stop.", true, func() bool { return stoppingSince() == nil })
+		})
+	}
+}
