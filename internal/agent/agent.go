@@ -127,6 +127,11 @@ type Pauses struct {
 	// targets before it is ready.
 	Warm time.Duration
 
+	// Accept is how long a new ingress pod that has joined waits for control to accept it as a host of
+	// its services before it is ready. It is longer than acceptPatience, after which the agent
+	// advertises a service again.
+	Accept time.Duration
+
 	// Primary is how long a service can be without a primary host before the agent reports it.
 	// Control takes about 15 s to move the addresses of a service (tailscale.com
 	// kube/services/services.go), so that a failover is never reported.
@@ -149,7 +154,7 @@ type Pauses struct {
 // DefaultPauses returns the pauses of an agent in a pod.
 func DefaultPauses() Pauses {
 	return Pauses{
-		Retry: 5 * time.Second, Report: kube.DefaultSettle, Settle: 3 * time.Second, Warm: 10 * time.Second, Primary: time.Minute,
+		Retry: 5 * time.Second, Report: kube.DefaultSettle, Settle: 3 * time.Second, Warm: 10 * time.Second, Accept: time.Minute, Primary: time.Minute,
 		Gone: time.Minute, Begin: 10 * time.Second, Paths: 5 * time.Minute,
 	}
 }
@@ -253,7 +258,7 @@ func (a *Agent) Run(ctx context.Context, l, hooks net.Listener) error {
 	if a.opts.Egress.ConfigMap != "" {
 		lp.roles = append(lp.roles, a.newEgress(ctx, peers, lp.kernel))
 		// The services of these endpoints are for other pods.
-		lp.listed = true
+		lp.listed, lp.hosting.done = true, true
 	}
 	if err := lp.restore(); err != nil {
 		return errors.Wrap(err, "cannot read what an earlier run has written")

@@ -36,14 +36,18 @@ func TestLife(t *testing.T) {
 		code, _ := p.get(proxy.PathStartup)
 		return code
 	})
-	if code, body := p.get(proxy.PathReadiness); code != http.StatusOK {
-		t.Errorf("A started agent must be ready, got %d: %s", code, body)
-	}
 	if code, body := p.get(proxy.PathLiveness); code != http.StatusOK {
 		t.Errorf("A running agent must be alive, got %d: %s", code, body)
 	}
+	if code, body := p.get(proxy.PathReadiness); code != http.StatusServiceUnavailable {
+		t.Errorf("A pod that has not joined must not be ready, got %d: %s", code, body)
+	}
 
 	p.local.Set(ipn.Running)
+	eventually(t, "A pod without services must be ready once it has joined.", http.StatusOK, func() int {
+		code, _ := p.get(proxy.PathReadiness)
+		return code
+	})
 	if err := p.kube.Create(t.Context(), attachment()); err != nil {
 		t.Fatalf("Create(...): %v", err)
 	}

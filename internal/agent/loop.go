@@ -81,6 +81,9 @@ type loop struct {
 	// stateKnown reports whether the state Secret, or that there is none, was seen.
 	stateKnown bool
 
+	// hosting delays the readiness of the pod.
+	hosting hosting
+
 	// hold delays the start of containerboot.
 	hold hold
 
@@ -175,7 +178,7 @@ func (l *loop) restore() error {
 			// The config is written again as soon as the Secret is known.
 			l.log.Info("Ignoring tailscaled's config of an earlier run", "error", err)
 		} else {
-			l.base, l.configured = b, true
+			l.base, l.configured, l.hosting.done = b, true, true
 		}
 	}
 
@@ -274,8 +277,10 @@ func (l *loop) step(ctx context.Context, now time.Time) time.Time {
 			l.health.setWaiting(l.hold.waiting())
 		}
 	}
+	ready := l.hosting.step(now, l, services, listed)
+	// A probe in between must not find a pod that has started, and no reason why it is not ready.
+	l.health.setUnready(cmp.Or(l.hosting.waiting, l.roles.unready(l)))
 	l.health.set(started, l.drain != nil)
-	l.health.setUnready(l.roles.unready(l))
 	l.recoverState(now)
 	l.drain.step(now, l.tailnet, func() bool { return l.roles.busy() || l.drain.busy(now) })
 	l.remedy.restart = l.remedy.restart && l.drain != nil
@@ -309,7 +314,7 @@ func (l *loop) step(ctx context.Context, now time.Time) time.Time {
 		l.metrics.certificates(states, expiry, issue.Size(l.store.data))
 	}
 	due = slices.AppendSeq(due, maps.Values(l.leaving))
-	due = append(due, held, loginDue, l.retry, l.reachAgain, l.reportAt, l.logoutAt, l.offerAt, l.readvertiseAt, l.routingAt, l.remedy.again, l.expiry(now), l.withdrawals.next(now))
+	due = append(due, held, ready, loginDue, l.retry, l.reachAgain, l.reportAt, l.logoutAt, l.offerAt, l.readvertiseAt, l.routingAt, l.remedy.again, l.expiry(now), l.withdrawals.next(now))
 	return earliest(now, append(due, l.drain.deadlines(now)...)...)
 }
 

@@ -89,6 +89,9 @@ type pod struct {
 	// warm is ten seconds, unless a test sets it.
 	warm time.Duration
 
+	// accept is zero, unless a test sets it.
+	accept time.Duration
+
 	// primary is an hour, unless a test sets it.
 	primary time.Duration
 
@@ -253,7 +256,7 @@ func (p *pod) start() {
 		Grace:               p.grace,
 		StatePatience:       p.statePatience,
 		ControlAnswers:      p.controlAnswers, ControlPatience: p.controlPatience, ContainerbootMetrics: p.containerboot,
-		Pauses: Pauses{Retry: 50 * time.Millisecond, Report: 10 * time.Millisecond, Settle: 50 * time.Millisecond, Warm: p.warm, Primary: p.primary, Gone: p.gone, Begin: p.begin},
+		Pauses: Pauses{Retry: 50 * time.Millisecond, Report: 10 * time.Millisecond, Settle: 50 * time.Millisecond, Warm: p.warm, Accept: p.accept, Primary: p.primary, Gone: p.gone, Begin: p.begin},
 		Kernel: p.kernelOptions(),
 		Egress: EgressOptions{
 			ConfigMap: p.egress,

@@ -21,6 +21,7 @@ import (
 // when the machine advertises the service again after the approval (tailscale/tailscale#18821).
 func TestApprovalNeedsAdvertise(t *testing.T) {
 	l, _ := newLoop(t, t.TempDir())
+	l.hosting.done = true
 	healthy := make(chan struct{}, 1)
 	l.prober = probe.NewProber(probe.CheckerFn(func(context.Context, probe.Target) (netip.Addr, error) { return netip.Addr{}, nil }), func() {
 		select {

@@ -223,6 +223,8 @@ type MachineAgentStatus struct {
 
 	// StoppingSince is since when the pod is being stopped and keeps services advertised until
 	// another host has them. Absent while it is not.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=32
 	// +optional
 	StoppingSince *metav1.Time `json:"stoppingSince,omitempty"`
 

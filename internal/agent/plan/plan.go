@@ -57,6 +57,9 @@ type Service struct {
 	// Advertise reports whether the pod advertises the service to control.
 	Advertise bool
 
+	// Undecided reports that the service may be advertised once a probe or a certificate is known.
+	Undecided bool
+
 	// Healthy is the number of healthy targets.
 	Healthy int
 
@@ -227,7 +230,7 @@ func service(spec v1alpha1.ServiceAttachmentSpec, in Input) Service {
 	case tls.refused != "":
 		s.Reason, s.Message = tls.reason, tls.refused
 	case tls.unknown != "" && !was:
-		s.Message = tls.unknown
+		s.Undecided, s.Message = true, tls.unknown
 	case s.Healthy > 0 && len(s.Unhealthy) > 0 && in.Withdrawn[s.Name]:
 		s.Message = fmt.Sprintf(messageWithdrawn, list(unhealthy))
 	case s.Healthy > 0, unknown > 0 && was:
@@ -236,7 +239,7 @@ func service(spec v1alpha1.ServiceAttachmentSpec, in Input) Service {
 			s.Message = messageAnonymous
 		}
 	case unknown > 0:
-		s.Message = messageProbing
+		s.Undecided, s.Message = true, messageProbing
 	default:
 		s.Message = "No backend answers: " + list(unhealthy)
 	}

@@ -94,7 +94,7 @@ func TestServices(t *testing.T) {
 		"UnknownWasNot": {
 			reason: "A new service is not advertised before its backend answered.",
 			in:     Input{Attachments: []v1alpha1.ServiceAttachment{web}},
-			want:   []Service{{Name: "svc:web", Handlers: webHandlers, Targets: []probe.Target{tgt("10.96.0.10")}, Message: messageProbing}},
+			want:   []Service{{Name: "svc:web", Handlers: webHandlers, Targets: []probe.Target{tgt("10.96.0.10")}, Undecided: true, Message: messageProbing}},
 		},
 		"ResolveOnly": {
 			reason: "A backend without probes gets a ResolveOnly target.",
@@ -185,7 +185,7 @@ func TestServices(t *testing.T) {
 				attachment("z", "svc:web", map[int32]string{80: "z.default.svc"}),
 				web,
 			}},
-			want: []Service{{Name: "svc:web", Handlers: webHandlers, Targets: []probe.Target{tgt("10.96.0.10")}, Message: messageProbing}},
+			want: []Service{{Name: "svc:web", Handlers: webHandlers, Targets: []probe.Target{tgt("10.96.0.10")}, Undecided: true, Message: messageProbing}},
 		},
 		"NoAddress": {
 			reason: "A service that is not in the tailnet yet is probed but not advertised: the name may belong to another service.",
@@ -198,7 +198,7 @@ func TestServices(t *testing.T) {
 		"OneOfTwoHasAddress": {
 			reason: "The attachment with the service's addresses gets the service, not one that may never get addresses.",
 			in:     Input{Attachments: []v1alpha1.ServiceAttachment{early, web}},
-			want:   []Service{{Name: "svc:web", Handlers: webHandlers, Targets: []probe.Target{tgt("10.96.0.10")}, Message: messageProbing}},
+			want:   []Service{{Name: "svc:web", Handlers: webHandlers, Targets: []probe.Target{tgt("10.96.0.10")}, Undecided: true, Message: messageProbing}},
 		},
 		"ManyUnhealthy": {
 			reason: "A message names three backends at most.",

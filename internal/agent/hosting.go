@@ -1,0 +1,72 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package agent
+
+import (
+	"slices"
+	"time"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
+)
+
+// A hosting keeps a new ingress pod unready until control has accepted it as a host of the services
+// that it advertises. Rollouts and evictions wait for ready pods: without it, they would stop the next
+// host while this one waits for an approval.
+//
+// It is part of the agent's readiness probe, not a condition in the pod's readinessGates. Who may write
+// a condition of a pod may write all of its status, also the addresses to which Services lead
+// (kubernetes v1.35 pkg/registry/core/pod/strategy.go, podStatusStrategy). If that was the provider,
+// pods would not become ready without it.
+//
+// A pod that has been ready for its services once stays so: later approvals, backends and certificates
+// concern single services.
+type hosting struct {
+	done bool
+
+	// until is when the pod becomes ready in any case: somebody may have to approve it, or refuse to.
+	// Zero until tailscaled has joined.
+	until time.Time
+
+	// waiting says what the pod waits for.
+	waiting string
+}
+
+// step updates what the pod waits for. It returns when the wait ends, or zero.
+func (h *hosting) step(now time.Time, l *loop, services []plan.Service, listed bool) time.Time {
+	if h.done {
+		return time.Time{}
+	}
+	switch {
+	case !l.tailnet.Running:
+		h.waiting = "Waiting for tailscaled to join the tailnet"
+		return time.Time{}
+	case !listed:
+		h.waiting = "Waiting to read the services of the pod"
+		return time.Time{}
+	}
+	if h.until.IsZero() {
+		h.until = now.Add(l.opts.Pauses.Accept)
+	}
+	i := slices.IndexFunc(services, l.pending)
+	h.done = i < 0 || !now.Before(h.until)
+	if h.done {
+		if i >= 0 {
+			l.log.Info("The pod becomes ready although it does not host all services yet", "service", services[i].Name)
+		}
+		h.waiting = ""
+		return time.Time{}
+	}
+	h.waiting = "Waiting for the tailnet to accept this machine as a host of " + services[i].Name
+	return h.until
+}
+
+// pending reports whether the pod is to host a service and control has not accepted it. What is not
+// known is not pending: tailscaled may not report it. A service without a backend that answers is not
+// to be hosted.
+func (l *loop) pending(s plan.Service) bool {
+	if !s.Advertise {
+		return s.Undecided
+	}
+	return !slices.Contains(l.advertised, s.Name) || l.tailnet.AcceptedKnown && !l.tailnet.Accepted[s.Name]
+}
