@@ -20,8 +20,9 @@ type world struct {
 	// set is the MachineSet of the stopping machine. Nil if there is none.
 	set *v1alpha1.MachineSet
 
-	// orphaned reports that the machine's set is gone.
+	// orphaned reports that the machine's set is gone, and ending that its namespace is being deleted.
 	orphaned bool
+	ending   bool
 
 	machines []v1alpha1.Machine
 	services []v1alpha1.VIPService
@@ -42,7 +43,7 @@ func (w world) released(m *v1alpha1.Machine) []string {
 
 // final reports whether no pod will follow the machine's.
 func (w world) final(m *v1alpha1.Machine) bool {
-	if w.orphaned || m.GetDeletionTimestamp() != nil {
+	if w.orphaned || w.ending || m.GetDeletionTimestamp() != nil {
 		return true
 	}
 	return w.set != nil && (w.set.GetDeletionTimestamp() != nil || !lists(w.set, m))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -197,6 +198,11 @@ func TestReleased(t *testing.T) {
 			world:  world{set: set("web-0"), machines: []v1alpha1.Machine{*machine("web-0", stops(-time.Second))}},
 			want:   web,
 		},
+		"Ending": {
+			reason: "The namespace is being deleted.",
+			world:  world{ending: true, set: set("web-0", "web-1"), machines: []v1alpha1.Machine{*machine("web-1", stops(-time.Second))}},
+			want:   web,
+		},
 		"Orphaned": {
 			reason: "The set is gone.",
 			world:  world{orphaned: true, machines: []v1alpha1.Machine{*machine("web-1", stops(-time.Second))}},
@@ -241,7 +247,9 @@ func TestReconcile(t *testing.T) {
 		objects []client.Object
 		late    time.Duration
 		fail    bool
-		want    want
+		// ending deletes the namespace, and forbidden is the answer to a request for it.
+		ending, forbidden bool
+		want              want
 	}{
 		"Handed": {
 			reason:  "The machine should learn that another one has its service.",
@@ -252,6 +260,18 @@ func TestReconcile(t *testing.T) {
 			reason:  "Without another host, it should look again.",
 			objects: []client.Object{set("web-0", "web-1"), machine("web-0", stops(0)), machine("web-1", stops(-time.Second)), config(machine("web-0"))},
 			want:    want{Answer: answer(), Again: again},
+		},
+		"NamespaceDeleted": {
+			reason:  "No pod follows in a namespace that is being deleted.",
+			objects: []client.Object{set("web-0", "web-1"), machine("web-0", stops(0)), machine("web-1", stops(-time.Second)), config(machine("web-0"))},
+			ending:  true,
+			want:    want{Answer: answer("svc:web")},
+		},
+		"NamespaceUnknown": {
+			reason:    "Without the permission to read the namespace, another pod may follow.",
+			objects:   []client.Object{set("web-0", "web-1"), machine("web-0", stops(0)), machine("web-1", stops(-time.Second)), config(machine("web-0"))},
+			forbidden: true,
+			want:      want{Answer: answer(), Again: again},
 		},
 		"Running": {
 			reason:  "A machine that is not stopping gets no answer.",
@@ -285,7 +305,17 @@ func TestReconcile(t *testing.T) {
 			if err := errors.Join(corev1.AddToScheme(s), v1alpha1.AddToScheme(s)); err != nil {
 				t.Fatal(err)
 			}
-			kube := fake.NewClientBuilder().WithScheme(s).WithObjects(tc.objects...).WithInterceptorFuncs(interceptor.Funcs{
+			ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
+			if tc.ending {
+				ns.DeletionTimestamp, ns.Finalizers = &stopped, []string{"kubernetes"}
+			}
+			kube := fake.NewClientBuilder().WithScheme(s).WithObjects(append(tc.objects, ns)...).WithInterceptorFuncs(interceptor.Funcs{
+				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+					if tc.forbidden && key.Namespace == "" {
+						return kerrors.NewForbidden(corev1.Resource("namespaces"), key.Name, errBoom)
+					}
+					return c.Get(ctx, key, o, opts...)
+				},
 				List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, o ...client.ListOption) error {
 					if tc.fail {
 						return errBoom
@@ -293,7 +323,7 @@ func TestReconcile(t *testing.T) {
 					return c.List(ctx, l, o...)
 				},
 			}).Build()
-			r := &reconciler{kube: kube, log: logging.NewNopLogger(), now: func() time.Time { return stopped.Add(tc.late) }}
+			r := &reconciler{kube: kube, live: kube, log: logging.NewNopLogger(), now: func() time.Time { return stopped.Add(tc.late) }}
 			key := types.NamespacedName{Namespace: namespace, Name: "web-0"}
 			res, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
 			got := &corev1.Secret{}

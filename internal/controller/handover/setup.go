@@ -49,7 +49,7 @@ func Needs() []schema.GroupVersionKind {
 
 // Setup adds the controller to a manager.
 func Setup(mgr ctrl.Manager, o setup.Options) error {
-	r := &reconciler{kube: mgr.GetClient(), log: o.Logger.WithValues("controller", name), now: o.Now}
+	r := &reconciler{kube: mgr.GetClient(), live: mgr.GetAPIReader(), log: o.Logger.WithValues("controller", name), now: o.Now}
 	return errors.Wrap(ctrl.NewControllerManagedBy(mgr).
 		Named(name).
 		WithOptions(o.ForControllerRuntime()).
@@ -80,8 +80,12 @@ func since(o client.Object) *metav1.Time {
 
 type reconciler struct {
 	kube client.Client
-	log  logging.Logger
-	now  func() time.Time
+
+	// live reads from the API server. A cache of namespaces would need the permission to watch them.
+	live client.Reader
+
+	log logging.Logger
+	now func() time.Time
 }
 
 // Reconcile writes, for a machine that is being stopped, which of its services have another host. It
@@ -100,6 +104,12 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, err
 	}
 	out := w.released(m)
+	if len(out) < len(m.Status.Agent.Services) {
+		if w.ending, err = r.ending(ctx, m.GetNamespace()); err != nil {
+			return reconcile.Result{}, err
+		}
+		out = w.released(m)
+	}
 	if err := r.answer(ctx, m, meta.Handover{Since: *began, Services: out}); err != nil {
 		return reconcile.Result{}, err
 	}
@@ -107,6 +117,21 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, nil
 	}
 	return reconcile.Result{RequeueAfter: again}, nil
+}
+
+// ending reports whether a namespace is being deleted. Kubernetes deletes its pods first, and their
+// MachineSet only after them. Without the permission to read it, this is not known.
+func (r *reconciler) ending(ctx context.Context, name string) (bool, error) {
+	o := &metav1.PartialObjectMetadata{}
+	o.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	err := r.live.Get(ctx, types.NamespacedName{Name: name}, o)
+	switch {
+	case kerrors.IsForbidden(err):
+		return false, nil
+	case kerrors.IsNotFound(err):
+		return true, nil
+	}
+	return o.GetDeletionTimestamp() != nil, errors.Wrapf(err, "cannot get namespace %q", name)
 }
 
 // world reads what is known about the hosts of the services in a machine's namespace.
