@@ -14,8 +14,8 @@ import (
 // that it advertises. Rollouts and evictions wait for ready pods: without it, they would stop the next
 // host while this one waits for an approval.
 //
-// It is part of the agent's readiness probe, not a condition in the pod's readinessGates. Who may write
-// a condition of a pod may write all of its status, also the addresses to which Services lead
+// It is part of the agent's readiness probe, not a condition in the pod's readinessGates. The
+// right to write a condition of a pod includes all of its status, also the addresses to which Services lead
 // (kubernetes v1.35 pkg/registry/core/pod/strategy.go, podStatusStrategy). If that was the provider,
 // pods would not become ready without it.
 //
@@ -61,8 +61,8 @@ func (h *hosting) step(now time.Time, l *loop, services []plan.Service, listed b
 	return h.until
 }
 
-// pending reports whether the pod is to host a service and control has not accepted it. What is not
-// known is not pending: tailscaled may not report it. A service without a backend that answers is not
+// pending reports whether the pod is to host a service and control has not accepted it. An unknown
+// acceptance is not pending: tailscaled may not report it. A service without a backend that answers is not
 // to be hosted.
 func (l *loop) pending(s plan.Service) bool {
 	if !s.Advertise {

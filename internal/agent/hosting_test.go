@@ -49,7 +49,7 @@ func TestHosting(t *testing.T) {
 			{reason: "Rollouts must not wait for ever.", after: time.Minute, tailnet: pending, services: web},
 		},
 		"DeadBackend": {{reason: "A service whose backend does not answer is not advertised anywhere.", tailnet: pending, services: []plan.Service{{Name: "svc:web", Message: "No backend answers"}}}},
-		"Unknown":     {{reason: "What control has accepted is not known.", tailnet: localapi.State{Session: 1, Running: true}, services: web}},
+		"Unknown":     {{reason: "The acceptance is not known.", tailnet: localapi.State{Session: 1, Running: true}, services: web}},
 		"NoServices":  {{reason: "There is nothing to host.", tailnet: pending}},
 		"NotWritten":  {{reason: "An approval from before does not make a host.", tailnet: accepted, services: []plan.Service{{Name: "svc:x", Advertise: true}}, want: "Waiting for the tailnet to accept this machine as a host of svc:x"}},
 	}

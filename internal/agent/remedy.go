@@ -14,7 +14,8 @@ import (
 )
 
 // restartPatience is how long kubelet can take to restart tailscaled, before this machine serves
-// again without a restart. A drain and the failures of the liveness probe take about two minutes.
+// again without a restart. A drain and the failures of the liveness probe take up to three and a half
+// minutes.
 const restartPatience = 5 * time.Minute
 
 // A remedy is the action that the provider requests for a service without a primary host. The

@@ -1,9 +1,9 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package handover tells the agents of pods that are being stopped which services have another host.
-// An agent cannot find out itself: control sends a service's addresses to one host only (tailcfg.Node,
-// PrimaryRoutes), which may have withdrawn the service itself seconds ago.
+// Package handover notifies the agents of pods that are being stopped about the services that have
+// another host. An agent cannot find out itself: control sends a service's addresses to one host only
+// (tailcfg.Node, PrimaryRoutes), which may have withdrawn the service itself seconds ago.
 package handover
 
 import (
@@ -178,7 +178,7 @@ func (r *reconciler) answer(ctx context.Context, m *v1alpha1.Machine, h meta.Han
 	if s.GetAnnotations()[meta.AnnotationHandover] == string(b) {
 		return nil
 	}
-	r.log.Debug("Telling a stopping machine which services have another host", "machine", client.ObjectKeyFromObject(m), "services", h.Services)
+	r.log.Debug("Notifying a stopping machine about services that have another host", "machine", client.ObjectKeyFromObject(m), "services", h.Services)
 	before := s.DeepCopy()
 	metav1.SetMetaDataAnnotation(&s.ObjectMeta, meta.AnnotationHandover, string(b))
 	return errors.Wrap(r.kube.Patch(ctx, s, client.MergeFrom(before)), "cannot annotate config Secret")
