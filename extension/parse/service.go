@@ -94,7 +94,7 @@ type Endpoint struct {
 // leading zeros, such as 010.0.0.6, for compatibility (IsValidIPForLegacyField in
 // k8s.io/apimachinery/pkg/util/validation).
 func ParseEndpointSlice(o *discoveryv1.EndpointSlice, refused func(netip.Addr) bool) *EndpointSlice {
-	s := &EndpointSlice{Family: o.AddressType}
+	s := &EndpointSlice{Family: o.AddressType, Endpoints: make([]Endpoint, 0, len(o.Endpoints))}
 	for _, p := range o.Ports {
 		if p.Port != nil {
 			s.Ports = append(s.Ports, ServicePort{Name: ptr.Deref(p.Name, ""), Port: *p.Port, Protocol: ptr.Deref(p.Protocol, corev1.ProtocolTCP)})
@@ -109,9 +109,14 @@ func ParseEndpointSlice(o *discoveryv1.EndpointSlice, refused func(netip.Addr) b
 		if err != nil || refused(a) {
 			continue
 		}
+		// A canonical address shares the object's text.
+		address := e.Addresses[0]
+		if text := a.String(); text != address {
+			address = text
+		}
 		ready := ptr.Deref(e.Conditions.Ready, true)
 		s.Endpoints = append(s.Endpoints, Endpoint{
-			Address:     a.String(),
+			Address:     address,
 			Zone:        ptr.Deref(e.Zone, ""),
 			Ready:       ready,
 			Serving:     ptr.Deref(e.Conditions.Serving, ready),

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -143,7 +144,9 @@ func Strip(in any) (any, error) {
 	case *gatewayv1alpha1.TailscaleRevision:
 		o.Status = gwapiv1.PolicyStatus{}
 	case *corev1.Service:
-		o.Status = corev1.ServiceStatus{}
+		stripService(o)
+	case *discoveryv1.EndpointSlice:
+		stripEndpointSlice(o)
 	case *corev1.ConfigMap:
 		stripConfigMap(o)
 	case *unstructured.Unstructured:
