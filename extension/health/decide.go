@@ -22,7 +22,7 @@ func (p *Prober) sync(now time.Time) {
 	var gone []ir.TargetKey
 	for k, t := range p.targets {
 		if s.Target(k) == nil {
-			p.leave(k, slices.Values(t.endpoints))
+			p.leave(t, slices.Values(t.endpoints))
 			delete(p.targets, k)
 			delete(p.waiting, k)
 			delete(p.short, k)
@@ -69,18 +69,19 @@ func (p *Prober) admit(now time.Time) []ir.TargetKey {
 }
 
 // leave removes a target from endpoints. Endpoints without a target are no longer probed.
-func (p *Prober) leave(k ir.TargetKey, endpoints iter.Seq[*endpoint]) {
+func (p *Prober) leave(t *target, endpoints iter.Seq[*endpoint]) {
+	namespace := t.wanted.Key.Namespace
 	for e := range endpoints {
 		if e == nil || e.gone {
 			continue
 		}
-		delete(e.targets, k)
+		delete(e.targets, t)
 		if len(e.targets) == 0 {
 			e.gone = true
 			p.due.remove(e)
 			delete(p.checks, e.check)
-			if p.probed[k.Namespace]--; p.probed[k.Namespace] == 0 {
-				delete(p.probed, k.Namespace)
+			if p.probed[namespace]--; p.probed[namespace] == 0 {
+				delete(p.probed, namespace)
 			}
 		}
 	}
@@ -100,7 +101,7 @@ func (p *Prober) join(now time.Time, wanted *ir.Target, t *target) {
 	for _, c := range checks {
 		delete(gone, p.checks[c])
 	}
-	p.leave(wanted.Key, maps.Keys(gone))
+	p.leave(t, maps.Keys(gone))
 	t.endpoints, t.unprobed = make([]*endpoint, len(checks)), 0
 	for i, c := range checks {
 		e := p.checks[c]
@@ -109,7 +110,7 @@ func (p *Prober) join(now time.Time, wanted *ir.Target, t *target) {
 			continue
 		}
 		if e == nil {
-			e = &endpoint{check: c, targets: map[ir.TargetKey]struct{}{}, at: -1}
+			e = &endpoint{check: c, targets: map[*target]struct{}{}, at: -1}
 			e.Status, e.Score = Unknown, best
 			e.next = now.Add(time.Duration(p.opts.Random() * float64(min(spread, c.Interval))))
 			p.checks[c] = e
@@ -117,7 +118,7 @@ func (p *Prober) join(now time.Time, wanted *ir.Target, t *target) {
 			p.due.add(e)
 		}
 		t.endpoints[i] = e
-		e.targets[wanted.Key] = struct{}{}
+		e.targets[t] = struct{}{}
 		if f := (Facts{Offline: wanted.Candidates[i].Offline}); f != e.facts {
 			e.facts = f
 			p.settle(e, e.Learn(f, thresholds(c)))
@@ -159,8 +160,8 @@ const maxNames = 3
 // names returns the clusters that have the endpoint, sorted and cut at three.
 func (e *endpoint) names() []string {
 	out := make([]string, 0, len(e.targets))
-	for k := range e.targets {
-		out = append(out, k.ClusterName())
+	for t := range e.targets {
+		out = append(out, t.wanted.Key.ClusterName())
 	}
 	slices.Sort(out)
 	return out[:min(len(out), maxNames)]
@@ -194,7 +195,11 @@ func (p *Prober) finish(now time.Time, o outcome) {
 	e.next = now.Add(p.pause(e, th))
 	p.due.add(e)
 	if transition || was != e.Failing(th) {
-		p.place(now, slices.Collect(maps.Keys(e.targets)))
+		keys := make([]ir.TargetKey, 0, len(e.targets))
+		for t := range e.targets {
+			keys = append(keys, t.wanted.Key)
+		}
+		p.place(now, keys)
 	}
 }
 

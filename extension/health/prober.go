@@ -87,8 +87,8 @@ type endpoint struct {
 	facts Facts
 	Record
 
-	// of are the targets that have it.
-	targets map[ir.TargetKey]struct{}
+	// targets are those that have it. Keys would need several times the memory.
+	targets map[*target]struct{}
 
 	// next is the time of the next probe, and at the endpoint's index in the queue; -1 while a
 	// probe runs, or after the endpoint is removed.

@@ -45,7 +45,17 @@ func (v *view) locate(t *ir.Target, sources []source) {
 
 // candidates returns the endpoints that accept new requests.
 func candidates(sources []source) []ir.Candidate {
-	var out []ir.Candidate
+	n := 0
+	for _, s := range sources {
+		if s.weight > 0 {
+			n += int(usable(s.endpoints))
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	// Candidates are most of a target: none is allocated in vain.
+	out := make([]ir.Candidate, 0, n)
 	for _, s := range sources {
 		if s.weight == 0 {
 			continue

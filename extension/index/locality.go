@@ -35,8 +35,14 @@ func localities(sources []source) []ir.Locality {
 	scales := scale(sources)
 	var out []ir.Locality
 	for _, s := range sources {
-		zones := map[string][]ir.Endpoint{}
+		zones, sizes := map[string][]ir.Endpoint{}, map[string]int{}
 		for _, e := range s.endpoints {
+			sizes[e.zone]++
+		}
+		for _, e := range s.endpoints {
+			if zones[e.zone] == nil {
+				zones[e.zone] = make([]ir.Endpoint, 0, sizes[e.zone])
+			}
 			zones[e.zone] = append(zones[e.zone], e.Endpoint)
 		}
 		if len(zones) == 0 {

@@ -47,14 +47,17 @@ const (
 	// The sizes of replicas are compared with manyTenants and manyServices, as many as a cluster in
 	// production has.
 	honestTenants, honestServices = 20, 1
-	manyTenants, manyServices     = 50, 10
+	manyTenants, manyServices     = 100, 10
+
+	// morePods is the number of further pods of services that get no requests.
+	morePods = 9
 
 	// grownBy is the largest factor by which a hostile tenant may increase the time of an update and
 	// the memory of a replica.
 	grownBy = 1.2
 
-	// mostHeap are the bytes of a replica's heap that a hostile tenant may bring it to, however small
-	// the replica was.
+	// mostHeap are the bytes of a replica's heap that a hostile tenant may bring it to among few honest
+	// tenants.
 	mostHeap = 64 << 20
 
 	// samples of a phase, and hostileWrites before the first and before each further one.
@@ -75,6 +78,8 @@ const (
 func TestBlastRadius(t *testing.T) {
 	// Profiles collect garbage on demand.
 	t.Setenv("PPROF", "true")
+	// Profiles have one allocation in 64 KiB, instead of one in 512 KiB.
+	t.Setenv("GODEBUG", "memprofilerate=65536")
 	r := newReplicasOf(t, standalone.Options{OwnEnvoy: true})
 	addresses := []string{"192.0.2.31", "192.0.2.32"}
 	for _, a := range addresses {
@@ -122,7 +127,6 @@ func TestBlastRadius(t *testing.T) {
 		hostile = append(hostile, b.measure(t, h))
 		t.Logf("updates took %v ms without the hostile tenant, and %v ms with it; heaps %.0f and %.0f bytes",
 			median(quiet[round].took), median(hostile[round].took), quiet[round].heap, hostile[round].heap)
-		b.bounded(t, hostile[round])
 		b.same(t, seed, "with the hostile tenant", before)
 		if round == 0 {
 			if err := r.KillEnvoy(); err != nil {
@@ -206,7 +210,11 @@ func (b *blast) honest(t *testing.T, tenants, services int) {
 		for j := range services {
 			// The first service is the one that changes and gets requests.
 			name, host, ip := "web", n+".example.com", ""
+			pods := []string{b.addresses[0]}
 			if j > 0 {
+				for k := range morePods {
+					pods = append(pods, fmt.Sprintf("198.51.100.%d", 1+k))
+				}
 				// The API server's range has few addresses.
 				name, ip = fmt.Sprintf("web%d", j), "clusterIP: None, "
 				host = name + "." + host
@@ -214,7 +222,7 @@ func (b *blast) honest(t *testing.T, tenants, services int) {
 			meta := "metadata: {name: " + name + ", namespace: " + n
 			for _, o := range []string{
 				"apiVersion: v1\nkind: Service\n" + meta + "}\nspec: {" + ip + "ports: [{name: http, port: 80, targetPort: 8000}]}",
-				"apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\n" + meta + ", labels: {kubernetes.io/service-name: " + name + "}}\naddressType: IPv4\nports: [{name: http, port: 8000, protocol: TCP}]\nendpoints: [{addresses: [" + b.addresses[0] + "], conditions: {ready: true}}]",
+				"apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\n" + meta + ", labels: {kubernetes.io/service-name: " + name + "}}\naddressType: IPv4\nports: [{name: http, port: 8000, protocol: TCP}]\nendpoints: [{conditions: {ready: true}, addresses: [" + strings.Join(pods, "]}, {conditions: {ready: true}, addresses: [") + "]}]",
 				"apiVersion: gateway.tailscale.com/v1alpha1\nkind: TailscaleServices\n" + meta + "}\nspec: {selector: {}, vipService: {ports: [\"tcp:80\"]}, backends: [{name: " + name + ", port: 80}], loadBalancing: {healthCheck: {enabled: false}}}",
 				"apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\n" + meta + "}\nspec:\n  parentRefs: [{name: gw, namespace: default}]\n  hostnames: [" + host + "]\n  rules: [{backendRefs: [{group: gateway.tailscale.com, kind: TailscaleServices, name: " + name + ", port: 80}]}]",
 				"apiVersion: gateway.tailscale.com/v1alpha1\nkind: TailscaleRoutePolicy\n" + meta + "}\nspec:\n  targetRefs: [{group: gateway.networking.k8s.io, kind: HTTPRoute, name: " + name + "}]\n  rules: [{name: a, matches: [{path: {type: PathPrefix, value: /a}}], actions: [{type: ResponseHeaderModifier, responseHeaderModifier: {set: [{name: X-A, value: a}]}}]}]",
