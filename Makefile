@@ -264,7 +264,7 @@ bench: ## Measure against the goals: the provider alone and among twenty, the ex
 	TEST_ASSET_TAILSCALED=$$($(LAB) bin tailscaled) \
 	$(if $(BENCH_ENVOY),TEST_ASSET_ENVOY_GATEWAY=$$($(LAB) bin envoy-gateway) TEST_ASSET_ENVOY=$$($(LAB) bin envoy)) \
 	TSGW_LAB_DIR=$${TSGW_LAB_DIR:-/var/lib/tailscale-gateway-bench} \
-	go run ./test/bench --only=$(ONLY) --out=$(OUT)/bench.json --logs=$(OUT)/bench-logs --swarm=5m --version=$(VERSION)
+	go run ./test/bench --only=$(ONLY) --out=$(OUT)/bench.json --logs=$(OUT)/bench-logs --swarm=5m --version=$(VERSION) --flavour=$(FLAVOUR)
 
 .PHONY: soak
 soak: ## Have routes, targets and endpoints change for an hour in front of real Envoy Gateway and Envoy, while replicas, Envoy, Envoy Gateway and the API server fail: nothing may grow or get lost. DURATION=3m for a look.

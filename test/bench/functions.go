@@ -51,7 +51,7 @@ func (c *cli) functions(ctx context.Context, lab *sidebyside.Lab) ([]Result, err
 			return nil, err
 		}
 	}
-	rs, err := c.creations(ctx, ours)
+	rs, err := c.creations(ctx, lab, ours)
 	if err != nil {
 		return rs, err
 	}
@@ -82,19 +82,38 @@ func (c *cli) functions(ctx context.Context, lab *sidebyside.Lab) ([]Result, err
 	return append(rs, plain("functions.idle_calls", ended.Calls-began.Calls, "calls", 0)), errors.Wrap(err, "cannot count calls")
 }
 
-// creations measures what services that are created at once go through until they stay ready.
-func (c *cli) creations(ctx context.Context, ours *sidebyside.Ours) ([]Result, error) {
-	progress("functions: %d services at once", fewServices)
-	few, err := ours.CreateServices(ctx, "few", fewServices, settled)
+// creations measures what services that are created at once go through until they stay ready, with two
+// replicas of the function, between which Crossplane spreads its calls, and with one.
+func (c *cli) creations(ctx context.Context, lab *sidebyside.Lab, ours *sidebyside.Ours) ([]Result, error) {
+	if err := lab.FunctionReplicas(ctx, 2); err != nil {
+		return nil, err
+	}
+	progress("functions: %d services at once, two replicas of the function", fewServices)
+	two, err := ours.CreateServices(ctx, "two", fewServices, settled)
 	if err != nil {
 		return nil, err
 	}
 	rs := []Result{
+		plain("functions.ready_flips_at_60_two_replicas", float64(two.Flips), "flips", 0),
+		plain("functions.writes_per_service_two_replicas_max", float64(two.Writes[len(two.Writes)-1]), "writes", goalMostWrites),
+	}
+	if err := ours.DeleteServices(ctx, "two"); err != nil {
+		return rs, err
+	}
+	if err := lab.FunctionReplicas(ctx, 1); err != nil {
+		return rs, err
+	}
+	progress("functions: %d services at once", fewServices)
+	few, err := ours.CreateServices(ctx, "few", fewServices, settled)
+	if err != nil {
+		return rs, err
+	}
+	rs = append(rs,
 		plain("functions.ready_flips_at_60", float64(few.Flips), "flips", 0),
 		plain("functions.writes_per_service_p50", float64(few.Writes[len(few.Writes)/2]), "writes", goalWrites),
 		plain("functions.writes_per_service_max", float64(few.Writes[len(few.Writes)-1]), "writes", goalMostWrites),
 		plain("functions.ready_p99_at_60_s", percentile(few.Took, 99).Seconds(), "s", goalReady),
-	}
+	)
 	if err := ours.DeleteServices(ctx, "few"); err != nil {
 		return rs, err
 	}

@@ -49,6 +49,7 @@ type cli struct {
 	Seed    uint64        `help:"Seed of random choices. Default: the time."`
 
 	Version    string `default:"v0.1.0-dev" help:"Version of the packages that the lab builds and installs, to compare with Tailscale's own operator."`
+	Flavour    string `default:"namespaced" enum:"namespaced,claims" help:"Kinds that the lab installs: composites in a namespace, or claims."`
 	Networking string `default:"Userspace" enum:"Userspace,Kernel" help:"Networking of the project's proxies in that comparison."`
 	Rounds     int    `default:"5" help:"How often the time to the first byte is measured."`
 	Services   int    `default:"50" help:"Number of services for the measurement of memory, and on one TailscaleEndpoints."`

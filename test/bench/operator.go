@@ -49,7 +49,7 @@ func (c *cli) inLab(ctx context.Context, part string, measure func(context.Conte
 	}
 	defer os.RemoveAll(bin) // The folder is temporary.
 	progress("%s: bringing up a lab; %s", part, load())
-	lab, err := sidebyside.OpenLab(ctx, bin, c.Version, progress)
+	lab, err := sidebyside.OpenLab(ctx, bin, c.Version, c.Flavour, progress)
 	defer func() {
 		down, cancel := context.WithTimeout(context.WithoutCancel(ctx), downLimit)
 		defer cancel()

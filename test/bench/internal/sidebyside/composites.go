@@ -60,6 +60,32 @@ func counters(metrics string) (Counters, error) {
 	return c, nil
 }
 
+// runtimeConfig is the DeploymentRuntimeConfig of the function, and functionPods selects its pods.
+const (
+	runtimeConfig = "deploymentruntimeconfigs.pkg.crossplane.io/tailscale-gateway-function"
+	functionPods  = "pkg.crossplane.io/function"
+)
+
+// FunctionReplicas scales the function, and waits until all of its pods are ready and no others are
+// left.
+func (l *Lab) FunctionReplicas(ctx context.Context, n int) error {
+	patch := fmt.Sprintf(`{"spec":{"deploymentTemplate":{"spec":{"replicas":%d}}}}`, n)
+	if _, err := l.kubectl(ctx, "patch", runtimeConfig, "--type=merge", "--patch="+patch); err != nil {
+		return err
+	}
+	return l.until(ctx, fmt.Sprintf("%d pods of the function", n), func(ctx context.Context) error {
+		out, err := l.kubectl(ctx, "get", "pods", "--namespace=crossplane-system", "--selector="+functionPods,
+			`-o=jsonpath={range .items[*]}{.status.conditions[?(@.type=="Ready")].status} {end}`)
+		if err != nil {
+			return err
+		}
+		if got := strings.Fields(out); len(got) != n || strings.Count(out, "True") != n {
+			return errors.Errorf("pods are ready: %v", got)
+		}
+		return nil
+	})
+}
+
 // Big creates this many proxies for both directions, and waits until all are ready and no others
 // are left.
 func (o *Ours) Big(ctx context.Context, replicas int) error {

@@ -27,9 +27,9 @@ type Lab struct {
 	progress func(format string, args ...any)
 }
 
-// OpenLab starts a lab with a version of the project's packages. Programs go to the folder bin. The
-// caller must call Close, also after an error.
-func OpenLab(ctx context.Context, bin, version string, progress func(string, ...any)) (*Lab, error) {
+// OpenLab starts a lab with a version of the project's packages, of a flavour. Programs go to the folder
+// bin. The caller must call Close, also after an error.
+func OpenLab(ctx context.Context, bin, version, flavour string, progress func(string, ...any)) (*Lab, error) {
 	l := &Lab{program: filepath.Join(bin, "lab"), demo: filepath.Join(bin, "demo"), version: version, progress: progress}
 	for program, pkg := range map[string]string{l.program: "./cluster/lab", l.demo: "./cluster/demo"} {
 		if _, err := run(ctx, nil, "go", "build", "-o", program, pkg); err != nil {
@@ -37,7 +37,7 @@ func OpenLab(ctx context.Context, bin, version string, progress func(string, ...
 		}
 	}
 	progress("installing the packages in a lab")
-	if _, err := run(ctx, nil, l.demo, "install", "--version="+version); err != nil {
+	if _, err := run(ctx, nil, l.demo, "install", "--version="+version, "--flavour="+flavour); err != nil {
 		return l, err
 	}
 	out, err := l.lab(ctx, "env")
