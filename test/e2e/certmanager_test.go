@@ -52,6 +52,7 @@ func issuesCertificates(t *testing.T) {
 	}{
 		{"Answers", answersCertified},
 		{"Renews", renewsCertified},
+		{"SecuresGeneratedHosts", securesGeneratedHosts},
 		{"IdentifiesGateway", identifiesGateway},
 		{"IssuesExtensionCertificates", issuesExtensionCertificates},
 		{"LeavesNothing", leavesNothingCertified},
@@ -109,6 +110,28 @@ func renewsCertified(t *testing.T) {
 	if r.Failed > 0 {
 		t.Errorf("%d of %d requests were lost: %s", r.Failed, r.Requests+r.Failed, strings.Join(r.Errors, "; "))
 	}
+}
+
+// securesGeneratedHosts requests the generated host of a Service with a certificate of cert-manager.
+func securesGeneratedHosts(t *testing.T) {
+	const example, secured, host = "examples/gateway-certificates.yaml", "secured", "web.quickstart.gateway.local"
+	apply(t, readFile(t, example))
+	isReady(t, secured)
+	number := serialOf(t, "secured-tls")
+	u := strings.Replace(tailnetOne.url(t, secured), "http:", "https:", 1)
+	eventually(t, patience, "answer of "+host, func() string {
+		body, n, err := trustedBy(t, rootsOf(t, certifiedAuthority), u, "--host="+host)
+		if err != nil {
+			return err.Error()
+		}
+		if !strings.HasPrefix(body, "web-") || n != number {
+			return fmt.Sprintf("the response is %q with certificate %s, not %s", body, n, number)
+		}
+		return ""
+	})
+	kubectl(t, "delete", "-f", example, "--timeout=3m")
+	kubectl(t, "delete", "secret", "secured-tls", "-n", namespace)
+	goneFrom(t, namespace, secured)
 }
 
 // identifiesGateway checks that Envoy presents a certificate of cert-manager to a service of the

@@ -25,10 +25,22 @@ func readFile(t *testing.T, path string) string {
 }
 
 func provisions(t *testing.T) {
-	apply(t, readFile(t, "examples/auto-provisioned.yaml"))
-	answered(t, "auto", "web", 3*time.Minute)
-	kubectl(t, "delete", "-f", "examples/auto-provisioned.yaml", "--timeout=2m")
-	goneFrom(t, namespace, "auto")
+	const example, created = "examples/auto-cleanup.yaml", "tailscaleendpoints,machines,statefulsets"
+	apply(t, readFile(t, example))
+	answered(t, "cleanup", "web", 3*time.Minute)
+	kubectl(t, "label", "tailscaleendpoints", "-n", namespace, "proxies", "hosts-cleanup=true")
+	eventually(t, 3*time.Minute, "the created proxies are gone", func() string {
+		for _, o := range strings.Fields(kubectl(t, "get", created, "-n", namespace, "-o=name")) {
+			if strings.Contains(o, "/cleanup") {
+				return o + " is left"
+			}
+		}
+		return ""
+	})
+	answered(t, "cleanup", "web", time.Minute)
+	kubectl(t, "delete", "-f", example, "--timeout=2m")
+	kubectl(t, "label", "tailscaleendpoints", "-n", namespace, "proxies", "hosts-cleanup-")
+	goneFrom(t, namespace, "cleanup")
 }
 
 // leaksNoSecret searches for the credential and for auth keys in objects other than Secrets, in

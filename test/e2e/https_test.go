@@ -56,9 +56,9 @@ func trusted(t *testing.T, u string) (body, number string, err error) {
 }
 
 // trustedBy is like trusted, with the certificates in a file as roots.
-func trustedBy(t *testing.T, roots, u string) (body, number string, err error) {
+func trustedBy(t *testing.T, roots, u string, flags ...string) (body, number string, err error) {
 	t.Helper()
-	out, err := labOutput(t, "tailnet-curl", "--timeout=5s", "-i", "--cacert="+roots, u)
+	out, err := labOutput(t, append([]string{"tailnet-curl", "--timeout=5s", "-i", "--cacert=" + roots, u}, flags...)...)
 	if err != nil {
 		return "", "", fmt.Errorf("%w: %s", err, out)
 	}
