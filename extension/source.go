@@ -29,8 +29,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/placeholder"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/references"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/resync"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/secrets"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/watch"
 )
 
@@ -97,13 +97,13 @@ func newSource(c *CLI, store *index.Store, log logging.Logger) (source, error) {
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot make a client that writes")
 	}
-	kube, err := kubernetes.NewForConfig(cfg)
+	kube, err := kubernetes.NewForConfig(namedConfig(cfg))
 	if err != nil {
-		return nil, errors.Wrap(err, "cannot make a client that reads Secrets")
+		return nil, errors.Wrap(err, "cannot make a client that reads Secrets and ConfigMaps")
 	}
 	out := &kubeSource{
 		cfg:       cfg,
-		secrets:   secrets.NewWatcher(store, kube, log),
+		named:     []watcher{references.NewSecretWatcher(store, kube, log), references.NewConfigMapWatcher(store, kube, log)},
 		synced:    make(chan struct{}),
 		Source:    watch.NewSource(informers, c.kinds(), store, log),
 		contact:   newContact(d.ServerVersion, log),
@@ -127,6 +127,26 @@ func restConfig(kubeconfig string) (*rest.Config, error) {
 	return cfg, errors.Wrapf(err, "cannot read kubeconfig %q", kubeconfig)
 }
 
+// Rate of the requests for Secrets and ConfigMaps, each of which has a watch, as the kubelet's
+// kubeAPIQPS and kubeAPIBurst (SetDefaults_KubeletConfiguration in Kubernetes'
+// pkg/kubelet/apis/config/v1beta1/defaults.go). With client-go's 5 in a second, a replica that starts
+// would wait for minutes. Without any limit, as many ConfigMaps as package limits admits, each of
+// 1 MiB, could be decoded at once.
+const namedQPS, namedBurst = 50, 100
+
+// namedConfig returns the configuration of the client that reads objects by their names.
+func namedConfig(cfg *rest.Config) *rest.Config {
+	out := rest.CopyConfig(cfg)
+	out.QPS, out.Burst = namedQPS, namedBurst
+	return out
+}
+
+// A watcher reads objects of a kind that others name.
+type watcher interface {
+	// Run runs until ctx ends. It calls settled once, when the objects of the start are known.
+	Run(ctx context.Context, settled func()) error
+}
+
 // A kubeSource runs informers, and the writers that depend on them.
 type kubeSource struct {
 	*watch.Source
@@ -137,9 +157,9 @@ type kubeSource struct {
 	client    client.Client
 	resync    *resync.Controller
 	events    *events.Reporter
-	secrets   *secrets.Watcher
+	named     []watcher
 
-	// synced is closed when the Secrets that objects name are known.
+	// synced is closed when the Secrets and ConfigMaps that objects name are known.
 	synced chan struct{}
 
 	// placeholders may be nil.
@@ -160,14 +180,29 @@ func (s *kubeSource) Start(ctx context.Context) error {
 	return g.Wait()
 }
 
-// read reads Secrets once the objects that name them are known.
+// read reads Secrets and ConfigMaps once the objects that name them are known.
 func (s *kubeSource) read(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return nil
 	case <-s.Source.Synced():
 	}
-	return errors.Wrap(s.secrets.Run(ctx, func() { close(s.synced) }), "cannot read Secrets")
+	g, ctx := errgroup.WithContext(ctx)
+	settled := make(chan struct{}, len(s.named))
+	for _, w := range s.named {
+		g.Go(func() error {
+			return errors.Wrap(w.Run(ctx, func() { settled <- struct{}{} }), "cannot read named objects")
+		})
+	}
+	for range s.named {
+		select {
+		case <-ctx.Done():
+			return g.Wait()
+		case <-settled:
+		}
+	}
+	close(s.synced)
+	return g.Wait()
 }
 
 // write starts the writers once all objects are known: they would take an incomplete set for a
@@ -242,38 +277,96 @@ func newFileSource(dir string, all map[string]client.Object, store *index.Store,
 	if err != nil {
 		return nil, err
 	}
-	apply := func(changed, gone []client.Object) {
-		var changes []index.Change
-		for _, o := range changed {
-			if s, ok := o.(*corev1.Secret); ok {
-				hold(store, client.ObjectKeyFromObject(o), s)
-				continue
-			}
+	f := &folder{store: store, log: log, exists: map[types.NamespacedName]map[string]bool{}}
+	return fileSource{files.NewSource(dir, s, kinds, f.apply, log)}, nil
+}
+
+// A folder applies the objects of a folder to a store. Named objects that are not in the folder do not
+// exist.
+type folder struct {
+	store *index.Store
+	log   logging.Logger
+
+	// exists has the kinds of the Secrets and ConfigMaps in the folder, by their names.
+	exists map[types.NamespacedName]map[string]bool
+}
+
+func (f *folder) apply(changed, gone []client.Object) {
+	var changes []index.Change
+	for _, o := range changed {
+		if !f.hold(o, true) {
 			changes = append(changes, index.Change{Object: o})
 		}
-		for _, o := range gone {
-			if _, ok := o.(*corev1.Secret); ok {
-				hold(store, client.ObjectKeyFromObject(o), nil)
-				continue
-			}
+	}
+	for _, o := range gone {
+		if !f.hold(o, false) {
 			changes = append(changes, index.Change{Object: o, Gone: true})
 		}
-		if err := store.Apply(changes...); err != nil {
-			log.Info("Cannot use an object; the others are used", "error", err)
+	}
+	if err := f.store.Apply(changes...); err != nil {
+		f.log.Info("Cannot use an object; the others are used", "error", err)
+	}
+	for _, n := range f.store.Secrets() {
+		if !f.exists[n][parse.KindSecret] {
+			f.holdSecret(n, nil)
 		}
 	}
-	return fileSource{files.NewSource(dir, s, kinds, apply, log)}, nil
+	for _, n := range f.store.ConfigMaps() {
+		if !f.exists[n][parse.KindConfigMap] {
+			f.holdConfigMap(n, nil)
+		}
+	}
 }
 
-// hold stores a Secret's state, which stays while the folder does.
-func hold(store *index.Store, n types.NamespacedName, s *corev1.Secret) {
-	h := parse.ParseSecret(n, s, time.Now())
-	store.SetSecret(n, &h)
+// hold stores the state of a Secret or ConfigMap, which stays while the folder does. It reports whether
+// the object is one.
+func (f *folder) hold(o client.Object, exists bool) bool {
+	n := client.ObjectKeyFromObject(o)
+	mark := func(kind string) {
+		if f.exists[n] == nil {
+			f.exists[n] = map[string]bool{}
+		}
+		f.exists[n][kind] = exists
+	}
+	switch o := o.(type) {
+	case *corev1.Secret:
+		mark(parse.KindSecret)
+		if !exists {
+			o = nil
+		}
+		f.holdSecret(n, o)
+	case *corev1.ConfigMap:
+		mark(parse.KindConfigMap)
+		if !exists {
+			o = nil
+		}
+		f.holdConfigMap(n, o)
+	default:
+		return false
+	}
+	return true
 }
 
-// kindsOf returns the kinds of objects, and Secrets. A folder for Envoy Gateway has more kinds.
+func (f *folder) holdSecret(n types.NamespacedName, o *corev1.Secret) {
+	h := parse.ParseSecret(n, o, time.Now())
+	f.store.SetSecret(n, &h)
+}
+
+func (f *folder) holdConfigMap(n types.NamespacedName, o *corev1.ConfigMap) {
+	c, err := f.store.ReadConfigMap(n, o)
+	if err != nil {
+		f.log.Info("Cannot use an object; the others are used", "error", err)
+	}
+	f.store.SetConfigMap(n, &c)
+}
+
+// kindsOf returns the kinds of objects, Secrets and ConfigMaps. A folder for Envoy Gateway has more
+// kinds.
 func kindsOf(all map[string]client.Object, s *runtime.Scheme) (map[schema.GroupKind]bool, error) {
-	out := map[schema.GroupKind]bool{corev1.SchemeGroupVersion.WithKind("Secret").GroupKind(): true}
+	out := map[schema.GroupKind]bool{
+		corev1.SchemeGroupVersion.WithKind(parse.KindSecret).GroupKind():    true,
+		corev1.SchemeGroupVersion.WithKind(parse.KindConfigMap).GroupKind(): true,
+	}
 	for _, o := range all {
 		gvk, err := apiutil.GVKForObject(o, s)
 		if err != nil {

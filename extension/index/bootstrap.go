@@ -4,7 +4,6 @@
 package index
 
 import (
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -30,13 +29,9 @@ type bootstrapObjects struct {
 	classes    map[string]types.NamespacedName
 	proxies    map[types.NamespacedName]*parse.EnvoyProxy
 
-	// config is the name of the ConfigMap of Envoy Gateway's configuration, and defaultProxy
-	// the EnvoyProxy in it, or nil.
-	config       types.NamespacedName
-	defaultProxy *parse.EnvoyProxy
-
-	// failOpen reports that Envoy Gateway's configuration has failOpen for the extension.
-	failOpen bool
+	// config is the name of the ConfigMap of Envoy Gateway's configuration, which has the default
+	// EnvoyProxy.
+	config types.NamespacedName
 }
 
 func newBootstrapObjects() bootstrapObjects {
@@ -54,11 +49,6 @@ func (all *objects) putBootstrap(in *input, p *pending) (bool, error) {
 		all.putParameters(o, in.name, in.Gone, p)
 	case *gwapiv1.GatewayClass:
 		all.putClass(o, in.Gone, p)
-	case *corev1.ConfigMap:
-		if in.name != all.config {
-			return false, nil
-		}
-		return true, all.putConfig(o, in.Gone, p)
 	case *unstructured.Unstructured:
 		if gk := o.GroupVersionKind().GroupKind(); gk.Group != parse.GroupEnvoyGateway || gk.Kind != parse.KindEnvoyProxy {
 			return false, nil
@@ -113,22 +103,6 @@ func (all *objects) putEnvoyProxy(o *unstructured.Unstructured, n types.Namespac
 	return nil
 }
 
-// putConfig stores the default EnvoyProxy of Envoy Gateway.
-func (all *objects) putConfig(o *corev1.ConfigMap, gone bool, p *pending) error {
-	all.defaultProxy, all.failOpen = nil, false
-	all.markBootstraps(p)
-	all.servePolicies(p)
-	if gone {
-		return nil
-	}
-	c, err := parse.ParseEnvoyGatewayConfig(o)
-	if err != nil {
-		return errors.Wrapf(err, "cannot read %s of ConfigMap %s/%s", parse.ConfigKey, o.Namespace, o.Name)
-	}
-	all.defaultProxy, all.failOpen = c.EnvoyProxy, c.FailOpen
-	return nil
-}
-
 // markBootstraps marks all Gateways. The objects that require it are few, and change rarely.
 func (all *objects) markBootstraps(p *pending) {
 	for n := range all.parameters {
@@ -139,7 +113,8 @@ func (all *objects) markBootstraps(p *pending) {
 // bootstrapOf returns what is known about a Gateway's Envoys.
 func (all *objects) bootstrapOf(gateway types.NamespacedName) ir.Bootstrap {
 	p, ok := all.parameters[gateway]
-	if !ok {
+	config, known := all.envoyGatewayConfig()
+	if !ok || !known {
 		return ir.Bootstrap{}
 	}
 	var ofClass, ofGateway *parse.EnvoyProxy
@@ -148,7 +123,7 @@ func (all *objects) bootstrapOf(gateway types.NamespacedName) ir.Bootstrap {
 			return ir.Bootstrap{}
 		}
 	}
-	merged := parse.MergeEnvoyProxies(all.defaultProxy, ofClass, parse.MergeType(ofClass))
+	merged := parse.MergeEnvoyProxies(config.EnvoyProxy, ofClass, parse.MergeType(ofClass))
 	merges := merged != nil && ptr.Deref(merged.MergeGateways, false)
 	if p.proxy != nil && !merges {
 		if ofGateway = all.proxies[*p.proxy]; ofGateway == nil {
@@ -156,12 +131,13 @@ func (all *objects) bootstrapOf(gateway types.NamespacedName) ir.Bootstrap {
 		}
 	}
 	specific := parse.MergeEnvoyProxies(ofClass, ofGateway, parse.MergeType(ofGateway))
-	merged = parse.MergeEnvoyProxies(all.defaultProxy, specific, parse.MergeType(ofClass, ofGateway))
+	merged = parse.MergeEnvoyProxies(config.EnvoyProxy, specific, parse.MergeType(ofClass, ofGateway))
 	return ir.Bootstrap{Authority: merged.HasAuthority(), Merges: merges}
 }
 
 // EnvoyGatewayConfig sets the name of the ConfigMap with Envoy Gateway's configuration,
-// which has the default EnvoyProxy. It must be called before the first change is applied.
+// which has the default EnvoyProxy. It is one of ConfigMaps, beside the shares of policies. The method
+// must be called before the first change is applied.
 func (s *Store) EnvoyGatewayConfig(n types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -100,9 +100,6 @@ func TestBootstrapped(t *testing.T) {
 			if tc.defaults != "" {
 				config.Data[parse.ConfigKey] += "envoyProxy: " + tc.defaults + "\n"
 			}
-			if _, err := parse.Strip(config); err != nil {
-				t.Fatal(err)
-			}
 			changes = append(changes, Change{Object: config})
 
 			// The order of the objects does not matter.
@@ -111,16 +108,22 @@ func TestBootstrapped(t *testing.T) {
 				s := NewStore()
 				s.EnvoyGatewayConfig(types.NamespacedName{Namespace: "system", Name: "config"})
 				for _, c := range changes {
-					if err := s.Apply(c); err != nil && name != "NotAString" {
+					if err := applyChanges(s, c); err != nil && name != "NotAString" {
 						t.Fatal(err)
 					}
 				}
 				if got := s.Snapshot().HasAuthority(gw); got != tc.want {
 					t.Fatalf("%s: Bootstrapped(...): want %t, got %t", tc.reason, tc.want, got)
 				}
+				// Nor has a Gateway whose default is not known.
+				n := types.NamespacedName{Namespace: "system", Name: "config"}
+				unreadable := parse.UnreadableConfigMap(n)
+				if s.SetConfigMap(n, &unreadable); s.Snapshot().HasAuthority(gw) {
+					t.Fatal("Bootstrapped(...): want false while the extension may not read the default")
+				}
 				// Without the objects no Gateway has the authority.
 				for _, c := range changes {
-					if c.Gone = true; s.Apply(c) != nil {
+					if c.Gone = true; applyChanges(s, c) != nil {
 						t.Fatalf("cannot remove %T", c.Object)
 					}
 				}
@@ -156,7 +159,7 @@ func TestBootstrapDigest(t *testing.T) {
 			}}},
 			{Object: proxyOf(t, n.Namespace+"/own", `{bootstrap: `+withAuthority+`}`)},
 		}
-		if err := s.Apply(objects...); err != nil {
+		if err := applyChanges(s, objects...); err != nil {
 			t.Fatal(err)
 		}
 		if s.Snapshot().GatewayDigest(n) == before {
@@ -165,7 +168,7 @@ func TestBootstrapDigest(t *testing.T) {
 		if d := s.Snapshot().GatewayDigest(types.NamespacedName{Namespace: n.Namespace, Name: "empty"}); d != "" {
 			t.Error("a Gateway without routes has a digest")
 		}
-		if err := s.Apply(Change{Object: objects[2].Object, Gone: true}); err != nil {
+		if err := applyChanges(s, Change{Object: objects[2].Object, Gone: true}); err != nil {
 			t.Fatal(err)
 		}
 		if s.Snapshot().GatewayDigest(n) != before {
@@ -194,19 +197,19 @@ func TestFailOpen(t *testing.T) {
 				s := NewStore()
 				s.EnvoyGatewayConfig(types.NamespacedName{Namespace: "system", Name: "config"})
 				if first {
-					if err := s.Apply(config); err != nil {
+					if err := applyChanges(s, config); err != nil {
 						t.Fatal(err)
 					}
 				}
 				apply(t, s, false, routeToWeb, policyOf("p", `{name: a, actions: [{type: Deny}]}`))
-				if err := s.Apply(config); err != nil {
+				if err := applyChanges(s, config); err != nil {
 					t.Fatal(err)
 				}
 				if got := s.Snapshot().Edit().Policies.Get(name("p")).FailOpen; got != tc.want {
 					t.Errorf("%s: FailOpen: want %t, got %t", tc.reason, tc.want, got)
 				}
 				config.Gone = true
-				if err := s.Apply(config); err != nil {
+				if err := applyChanges(s, config); err != nil {
 					t.Fatal(err)
 				}
 				if s.Snapshot().Edit().Policies.Get(name("p")).FailOpen {

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -100,8 +101,30 @@ func (p *stepper) step(s *Store, r *rand.Rand, held []*ir.CertificateSecret) str
 		delete(p.there, i)
 	}
 	// An object that cannot be read counts as deleted.
-	err := s.Apply(c)
+	err := applyChanges(s, c)
 	return fmt.Sprintf("%T %s (gone: %t, error: %v)", c.Object, client.ObjectKeyFromObject(c.Object), c.Gone, err)
+}
+
+// watch gives a store the states of the ConfigMaps that it wants, and takes others away, as a watcher
+// does.
+func (p *stepper) watch(s *Store) {
+	exists := map[types.NamespacedName]*corev1.ConfigMap{}
+	for _, o := range p.there {
+		if c, ok := o.(*corev1.ConfigMap); ok {
+			exists[client.ObjectKeyFromObject(c)] = c
+		}
+	}
+	wanted := s.ConfigMaps()
+	for _, n := range wanted {
+		// A state has what can be read.
+		state, _ := s.ReadConfigMap(n, exists[n])
+		s.SetConfigMap(n, &state)
+	}
+	for n := range maps.Clone(s.objects.configMaps) {
+		if !slices.Contains(wanted, n) {
+			s.SetConfigMap(n, nil)
+		}
+	}
 }
 
 // fresh returns a store that receives the same state at once, in another order.
@@ -114,7 +137,8 @@ func (p *stepper) fresh(r *rand.Rand) *Store {
 			cs = append(cs, Change{Object: o})
 		}
 	}
-	_ = s.Apply(cs...)
+	_ = applyChanges(s, cs...)
+	p.watch(s)
 	for h, of := range p.hosts {
 		s.SetHost(h, of)
 	}
@@ -152,13 +176,14 @@ func TestEveryStep(t *testing.T) {
 			for i := range all {
 				if r.IntN(5) > 0 {
 					p.there[i] = all[i]
-					if err := s.Apply(Change{Object: all[i]}); err != nil {
+					if err := applyChanges(s, Change{Object: all[i]}); err != nil {
 						t.Fatal(err)
 					}
 				}
 			}
 			for step := range 60 {
 				what := p.step(s, r, held)
+				p.watch(s)
 				fresh := p.fresh(r)
 				if diff := cmp.Diff(fresh.Snapshot(), s.Snapshot(), compareSnapshots(), cmp.AllowUnexported(ir.KeyPair{})); diff != "" {
 					t.Fatalf("seed %d, step %d: %s: -want, +got\n%s", seed, step, what, diff)
@@ -173,8 +198,8 @@ func TestEveryStep(t *testing.T) {
 				if diff := cmp.Diff(fresh.digests, s.digests, cmp.AllowUnexported(digests{}, contributor{}, contribution{})); diff != "" {
 					t.Fatalf("seed %d, step %d: %s: digests: -want, +got\n%s", seed, step, what, diff)
 				}
-				if diff := cmp.Diff(fresh.Hosts(), s.Hosts()) + cmp.Diff(fresh.Secrets(), s.Secrets()); diff != "" {
-					t.Fatalf("seed %d, step %d: %s: hosts and secrets: -want, +got\n%s", seed, step, what, diff)
+				if diff := cmp.Diff(fresh.Hosts(), s.Hosts()) + cmp.Diff(fresh.Secrets(), s.Secrets()) + cmp.Diff(fresh.ConfigMaps(), s.ConfigMaps()); diff != "" {
+					t.Fatalf("seed %d, step %d: %s: hosts, Secrets and ConfigMaps: -want, +got\n%s", seed, step, what, diff)
 				}
 			}
 		})
@@ -186,7 +211,7 @@ func TestEveryStep(t *testing.T) {
 func TestEverySection(t *testing.T) {
 	s := everyStore()
 	for _, o := range ofEveryKind(t) {
-		if err := s.Apply(Change{Object: o}); err != nil {
+		if err := applyChanges(s, Change{Object: o}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -96,12 +96,12 @@ func (s *Store) recomputeCertificates(e *edit) {
 }
 
 // gatewaySecret returns the Secret that may be read for a Gateway.
-func (all *objects) gatewaySecret(gateway types.NamespacedName) secretWant {
+func (all *objects) gatewaySecret(gateway types.NamespacedName) objectWant {
 	c := all.certificates[gateway]
 	if c == nil || c.Problem != "" || !all.serves(gateway) || !all.permits(gatewaysOf(gateway.Namespace), c.Secret) {
-		return secretWant{}
+		return objectWant{}
 	}
-	return secretWant{created: c.created, secrets: []types.NamespacedName{c.Secret}}
+	return objectWant{created: c.created, names: []types.NamespacedName{c.Secret}}
 }
 
 // certificateSum returns the part of a Gateway's client certificate in digests.

@@ -18,6 +18,7 @@ type objects struct {
 	routeObjects
 	policyObjects
 	secretObjects
+	configMapObjects
 	targetObjects
 	settingsObjects
 	gatewayObjects
@@ -35,6 +36,7 @@ func newObjects() *objects {
 		routeObjects:       newRouteObjects(),
 		policyObjects:      newPolicyObjects(),
 		secretObjects:      newSecretObjects(),
+		configMapObjects:   newConfigMapObjects(),
 		targetObjects:      newTargetObjects(),
 		settingsObjects:    newSettingsObjects(),
 		gatewayObjects:     newGatewayObjects(),

@@ -11,7 +11,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/objecttest"
@@ -28,9 +32,30 @@ func apply(t testing.TB, s *Store, gone bool, manifests ...string) {
 	for _, o := range decode(t, manifests...) {
 		cs = append(cs, Change{Object: o, Gone: gone})
 	}
-	if err := s.Apply(cs...); err != nil {
+	if err := applyChanges(s, cs...); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// applyChanges applies changes to a store, which takes ConfigMaps from their watches.
+func applyChanges(s *Store, cs ...Change) error {
+	var others []Change
+	var errs []error
+	for _, c := range cs {
+		o, ok := c.Object.(*corev1.ConfigMap)
+		if !ok {
+			others = append(others, c)
+			continue
+		}
+		n := client.ObjectKeyFromObject(o)
+		if c.Gone {
+			o = nil
+		}
+		state, err := s.ReadConfigMap(n, o)
+		errs = append(errs, err)
+		s.SetConfigMap(n, &state)
+	}
+	return errors.Join(append(errs, s.Apply(others...))...)
 }
 
 // snapshotOf returns the Snapshot of a store with the objects of manifests.

@@ -203,7 +203,7 @@ func (s *Store) recomputePolicies(e *edit) {
 	built := map[contributor]*ir.RoutePolicy{}
 	for c := range e.marked(policySection) {
 		now := s.objects.buildPolicy(c.NamespacedName)
-		want := secretWant{secrets: s.objects.readableSecrets(now)}
+		want := objectWant{names: s.objects.readableSecrets(now)}
 		if now != nil {
 			want.created = now.Created
 		}
@@ -234,7 +234,8 @@ func (all *objects) buildPolicy(n types.NamespacedName) *ir.RoutePolicy {
 	}
 	now := &ir.RoutePolicy{}
 	*now = *p
-	now.Targets, now.FailOpen = nil, all.failOpen
+	config, _ := all.envoyGatewayConfig()
+	now.Targets, now.FailOpen = nil, config.FailOpen
 	for _, t := range p.Targets {
 		at := all.attachment(t.PolicyTarget)
 		now.Targets = append(now.Targets, at)

@@ -5,7 +5,6 @@ package index
 
 import (
 	"fmt"
-	"maps"
 	"reflect"
 	"slices"
 	"time"
@@ -23,11 +22,19 @@ import (
 // Gateways in the Secrets that are watched.
 type secretObjects struct {
 	clientSecrets                 map[types.NamespacedName]*ir.CertificateSecret
-	policySecrets, gatewaySecrets *secretShares
+	policySecrets, gatewaySecrets *objectShares
+
+	// secretsChanged receives a value when other Secrets are admitted.
+	secretsChanged chan struct{}
 }
 
 func newSecretObjects() secretObjects {
-	return secretObjects{clientSecrets: map[types.NamespacedName]*ir.CertificateSecret{}, policySecrets: newSecretShares(), gatewaySecrets: newSecretShares()}
+	c := make(chan struct{}, 1)
+	return secretObjects{
+		clientSecrets: map[types.NamespacedName]*ir.CertificateSecret{}, secretsChanged: c,
+		policySecrets:  newObjectShares(limits.NamespaceSecrets, limits.Secrets, c),
+		gatewaySecrets: newObjectShares(limits.NamespaceSecrets, limits.Secrets, c),
+	}
 }
 
 // checkCertificates sets the states of the client certificates of a policy's rules. The
@@ -50,7 +57,7 @@ func (all *objects) checkCertificates(p *ir.RoutePolicy) {
 
 // checkCertificate sets the state of a client certificate. If read is false, another
 // extension reads the Secret, and its state is not known. The Secret needs one of the shares.
-func (all *objects) checkCertificate(c *ir.ClientCertificate, by refgrant.Referrer, read bool, of *secretShares) {
+func (all *objects) checkCertificate(c *ir.ClientCertificate, by refgrant.Referrer, read bool, of *objectShares) {
 	h := all.clientSecrets[c.Secret]
 	switch {
 	case !all.permits(by, c.Secret):
@@ -104,28 +111,22 @@ func (all *objects) readableSecrets(p *ir.RoutePolicy) []types.NamespacedName {
 }
 
 // readSecrets replaces the Secrets that may be read for a policy or Gateway.
-func (s *Store) readSecrets(by contributor, of *secretShares, now secretWant) {
-	changed := false
-	for _, n := range of.wants[by.Namespace][by].secrets {
-		if slices.Contains(now.secrets, n) {
+func (s *Store) readSecrets(by contributor, of *objectShares, now objectWant) {
+	for _, n := range of.wants[by.Namespace][by].names {
+		if slices.Contains(now.names, n) {
 			continue
 		}
 		if delete(s.readers[n], by); len(s.readers[n]) == 0 {
 			delete(s.readers, n)
-			changed = true
 		}
 	}
-	for _, n := range now.secrets {
+	for _, n := range now.names {
 		if s.readers[n] == nil {
 			s.readers[n] = map[contributor]struct{}{}
-			changed = true
 		}
 		s.readers[n][by] = struct{}{}
 	}
 	of.set(by, now)
-	if changed {
-		notify(s.secrets)
-	}
 }
 
 // Secrets returns the Secrets with client certificates to present, sorted. Only these are
@@ -133,19 +134,12 @@ func (s *Store) readSecrets(by contributor, of *secretShares, now secretWant) {
 func (s *Store) Secrets() []types.NamespacedName {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out := []types.NamespacedName{}
-	for _, of := range []*secretShares{s.objects.policySecrets, s.objects.gatewaySecrets} {
-		for _, share := range of.shares {
-			out = slices.AppendSeq(out, maps.Keys(share.admitted))
-		}
-	}
-	slices.SortFunc(out, ir.CompareNames)
-	return slices.Compact(out)
+	return admitted(s.objects.policySecrets, s.objects.gatewaySecrets)
 }
 
 // SecretsChanged returns a channel that receives a value when Secrets may have changed. It
 // is for one reader.
-func (s *Store) SecretsChanged() <-chan struct{} { return s.secrets }
+func (s *Store) SecretsChanged() <-chan struct{} { return s.objects.secretsChanged }
 
 // SetSecret sets the state of a Secret. Nil means that the state is not known.
 func (s *Store) SetSecret(n types.NamespacedName, h *ir.CertificateSecret) {

@@ -22,8 +22,8 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/service"
 )
 
-// build builds a target.
-func (v *view) build(k ir.TargetKey) *ir.Target {
+// build builds a target. old is its previous state, or nil.
+func (v *view) build(k ir.TargetKey, old *ir.Target) *ir.Target {
 	t := &ir.Target{Key: k}
 	n := types.NamespacedName{Namespace: k.Namespace, Name: k.Name}
 	if k.Kind == ir.TargetEndpoints {
@@ -33,7 +33,7 @@ func (v *view) build(k ir.TargetKey) *ir.Target {
 		v.since = v.created[ref{kind: refServices, NamespacedName: n}]
 		v.buildServices(t, n)
 	}
-	tls, problem, unapplied := v.tlsOf(k)
+	tls, problem, unapplied := v.tlsOf(k, old)
 	t.TLSPolicies = unapplied
 	if tls != nil {
 		// The policy applies to all endpoints: proxies of other clusters have the same

@@ -155,9 +155,15 @@ func TestServicesShape(t *testing.T) {
 		},
 		"TLSWithoutCA": {
 			reason:  "Without the CA certificate nothing should be sent, instead of plain text.",
-			objects: []string{servicesWeb, serviceApp, sliceApp, tlsPolicyOfPort},
+			objects: []string{servicesWeb, serviceApp, sliceApp, tlsPolicyOfPort, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: ca}\n"},
 			want:    ir.Shape{HealthThreshold: 70, HealthCheck: connect, OutlierDetection: outliers},
 			problem: "names ConfigMap ca, which has no key ca.crt",
+		},
+		"TLSUnknownCA": {
+			reason:  "Nor should anything be sent while it is not known.",
+			objects: []string{servicesWeb, serviceApp, sliceApp, tlsPolicyOfPort},
+			want:    ir.Shape{HealthThreshold: 70, HealthCheck: connect, OutlierDetection: outliers},
+			problem: "names ConfigMap ca, which is not known yet",
 		},
 	}
 	for n, tc := range cases {

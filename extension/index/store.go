@@ -88,10 +88,8 @@ type Store struct {
 
 	subscriptions map[*Subscription]struct{}
 
-	// readers are the policies and Gateways for which a Secret may be read, and secrets
-	// receives a value when the Secrets change.
+	// readers are the policies and Gateways for which a Secret may be read.
 	readers map[types.NamespacedName]map[contributor]struct{}
-	secrets chan struct{}
 
 	// hosts receives a value when the DNS names that targets need change.
 	hosts   chan struct{}
@@ -111,7 +109,6 @@ func NewStore() *Store {
 		digests:       newDigests(),
 		subscriptions: map[*Subscription]struct{}{},
 		readers:       map[types.NamespacedName]map[contributor]struct{}{},
-		secrets:       make(chan struct{}, 1),
 		hosts:         make(chan struct{}, 1),
 		revised:       map[chan<- struct{}]struct{}{},
 		metrics:       newMetrics(),

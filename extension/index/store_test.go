@@ -88,13 +88,13 @@ func TestApplyInAnyOrder(t *testing.T) {
 				gone[i] = r.IntN(3) == 0
 				cs = append(cs, Change{Object: disturbed(all[i], r), Gone: gone[i]})
 			}
-			if err := s.Apply(cs...); err != nil {
+			if err := applyChanges(s, cs...); err != nil {
 				t.Fatal(err)
 			}
 		}
 		order := r.Perm(len(all))
 		for _, i := range order[:len(order)/2] {
-			if err := s.Apply(Change{Object: all[i]}); err != nil {
+			if err := applyChanges(s, Change{Object: all[i]}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -102,14 +102,14 @@ func TestApplyInAnyOrder(t *testing.T) {
 		for _, i := range order[len(order)/2:] {
 			rest = append(rest, Change{Object: all[i]})
 		}
-		if err := s.Apply(rest...); err != nil {
+		if err := applyChanges(s, rest...); err != nil {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(want, s.Snapshot(), compareSnapshots()); diff != "" {
 			t.Fatalf("seed %d: -want, +got\n%s", seed, diff)
 		}
 		for _, o := range all {
-			if err := s.Apply(Change{Object: o, Gone: true}); err != nil {
+			if err := applyChanges(s, Change{Object: o, Gone: true}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -371,7 +371,7 @@ func TestBadPolicy(t *testing.T) {
 	s := NewStore()
 	apply(t, s, false, mixedRoute, pinLabels)
 	bad := strings.Replace(pinLabels, "matchLabels: {team: shop}", "matchExpressions: [{key: team, operator: Boom}]", 1)
-	if err := s.Apply(Change{Object: decode(t, bad)[0]}); err == nil {
+	if err := applyChanges(s, Change{Object: decode(t, bad)[0]}); err == nil {
 		t.Error("want an error for an invalid selector")
 	}
 	if s.Snapshot().Pinned(ir.RouteKey{Kind: ir.KindHTTPRoute, NamespacedName: name("mixed")}, "") {
@@ -430,13 +430,13 @@ func TestSetHost(t *testing.T) {
 // revision nor digest, so that Envoy Gateway does not translate because of it.
 func TestApplyAbout(t *testing.T) {
 	s := NewStore()
-	if err := s.Apply(Change{Object: decode(t, routeToWeb)[0]}); err != nil {
+	if err := applyChanges(s, Change{Object: decode(t, routeToWeb)[0]}); err != nil {
 		t.Fatal(err)
 	}
 	before := s.Snapshot()
 	o := decode(t, routeToWeb)[0].(*gwapiv1.HTTPRoute)
 	o.Spec.Hostnames = []gwapiv1.Hostname{"new.example.com"}
-	if err := s.Apply(Change{Object: o}); err != nil {
+	if err := applyChanges(s, Change{Object: o}); err != nil {
 		t.Fatal(err)
 	}
 	now := s.Snapshot()
@@ -450,7 +450,7 @@ func TestApplyAbout(t *testing.T) {
 
 func TestApplyUnknown(t *testing.T) {
 	s := NewStore()
-	err := s.Apply(Change{Object: &corev1.Pod{}}, Change{Object: decode(t, routeToWeb)[0]})
+	err := applyChanges(s, Change{Object: &corev1.Pod{}}, Change{Object: decode(t, routeToWeb)[0]})
 	if err == nil {
 		t.Error("want an error for a Pod")
 	}

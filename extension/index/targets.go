@@ -30,7 +30,6 @@ type targetObjects struct {
 	kubeServices map[types.NamespacedName]*parse.Service
 	slices       group[*parse.EndpointSlice]
 	tls          [2]group[*gwapiv1.BackendTLSPolicy]
-	configMaps   map[types.NamespacedName]parse.Authorities
 
 	// hosts are the addresses of DNS names.
 	hosts map[string][]string
@@ -71,7 +70,6 @@ func newTargetObjects() targetObjects {
 		kubeServices: map[types.NamespacedName]*parse.Service{},
 		slices:       group[*parse.EndpointSlice]{},
 		tls:          [2]group[*gwapiv1.BackendTLSPolicy]{{}, {}},
-		configMaps:   map[types.NamespacedName]parse.Authorities{},
 		hosts:        map[string][]string{},
 		offline:      map[types.NamespacedName]map[string]bool{},
 		owners:       newOwners(),
@@ -111,9 +109,6 @@ func (all *objects) putTarget(in *input, p *pending) (bool, error) {
 		refused := func(a netip.Addr) bool { return all.dialPolicy.refused(a) != "" }
 		putGrouped(all, p, all.slices, refSlices, n, parse.ParseEndpointSlice(o, refused), in.Gone || s == "", ir.Sibling(n, s))
 		all.claim(grouped{kind: refSlices, NamespacedName: n}, ir.Sibling(n, s), unlessGone(in.Gone, addressesOfSlice(o)), p)
-	case *corev1.ConfigMap:
-		put(all.configMaps, n, parse.ParseAuthorities(o.Data), in.Gone)
-		p.ref(refConfigMap, n)
 	case *gwapiv1.BackendTLSPolicy:
 		all.putTLSPolicy(o, in, p)
 	case *gwapiv1beta1.ReferenceGrant:
@@ -171,6 +166,7 @@ func (s *Store) name(e *edit, c contributor, old, now map[consumer]struct{}) {
 // recomputeTargets rebuilds the consumers that have lookups with a new result, and builds
 // those that are named first. It drops those that are not named any more.
 func (s *Store) recomputeTargets(e *edit) {
+	s.objects.settleConfigMaps(e.pending)
 	for r := range e.pending.refs {
 		for c := range s.dependents[r] {
 			e.consumers[c] = struct{}{}
@@ -259,9 +255,9 @@ func (s *Store) rebuildService(e *edit, v *view, c consumer) {
 }
 
 func (s *Store) rebuildTarget(e *edit, v *view, c consumer) {
-	now := v.build(c.target)
-	s.objects.shares.set(c.target, v.size())
 	old := e.next.Targets.Get(c.target)
+	now := v.build(c.target, old)
+	s.objects.shares.set(c.target, v.size())
 	if reflect.DeepEqual(old, now) {
 		return
 	}

@@ -4,6 +4,7 @@
 package index
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 
@@ -14,8 +15,13 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/limits"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 )
+
+// tooManyConfigMaps is the reason of the condition ResolvedRefs for a ConfigMap beyond the limit of its
+// namespace.
+const tooManyConfigMaps gwapiv1.PolicyConditionReason = "TooManyConfigMaps"
 
 // tlsRefs are the kinds of lookups for the BackendTLSPolicies of each of our kinds.
 var tlsRefs = map[gwapiv1.Kind]refKind{
@@ -34,6 +40,7 @@ func (all *objects) putTLSPolicy(o *gwapiv1.BackendTLSPolicy, in *input, p *pend
 	for _, k := range []refKind{refServicesTLS, refEndpointsTLS} {
 		putGrouped(all, p, all.tls[k-refServicesTLS], k, in.name, o, in.Gone, shared[k]...)
 	}
+	all.wantConfigMaps(o, in.name, !in.Gone && len(shared) > 0)
 }
 
 // A targetedTLS is a BackendTLSPolicy of a target. It is exact if it targets the port.
@@ -56,7 +63,13 @@ func (p targetedTLS) precedes(o targetedTLS) bool {
 
 // tlsOf returns the TLS settings of a target from its BackendTLSPolicy, and the policies that are not
 // applied. With a problem nothing may be sent to the target.
-func (v *view) tlsOf(k ir.TargetKey) (tls *ir.UpstreamTLS, problem string, unapplied []ir.UnappliedTLSPolicy) {
+//
+// A ConfigMap that was named just before is not known for the time of one request to the API server.
+// A target that serves with TLS until then keeps these settings, as if the policy had changed later:
+// every connection is still verified, as the settings before demanded, so nothing is sent that would
+// not have been sent before. To any other target nothing is sent, neither without TLS nor with the
+// settings of a policy that could not be applied. It had no endpoints with TLS that it could lose.
+func (v *view) tlsOf(k ir.TargetKey, old *ir.Target) (tls *ir.UpstreamTLS, problem string, unapplied []ir.UnappliedTLSPolicy) {
 	all := v.tlsPolicies(k)
 	if len(all) == 0 {
 		return nil, "", nil
@@ -68,7 +81,10 @@ func (v *view) tlsOf(k ir.TargetKey) (tls *ir.UpstreamTLS, problem string, unapp
 		}
 	}
 	tls, wrong := v.upstreamTLS(best.BackendTLSPolicy)
-	if wrong != nil {
+	switch {
+	case v.awaited && old != nil && old.Problem == "" && old.Shape.TLS != nil:
+		tls = old.Shape.TLS
+	case wrong != nil:
 		problem = "BackendTLSPolicy " + wrong.Name.String() + " " + wrong.Message
 		unapplied = append(unapplied, *wrong)
 	}
@@ -136,17 +152,21 @@ func (v *view) upstreamTLS(p *gwapiv1.BackendTLSPolicy) (*ir.UpstreamTLS, *ir.Un
 	const noCA, badRef = gwapiv1.BackendTLSPolicyReasonNoValidCACertificate, gwapiv1.BackendTLSPolicyReasonInvalidCACertificateRef
 	var trusted []parse.Authorities
 	for _, r := range val.CACertificateRefs {
-		if r.Group != "" || r.Kind != parse.KindConfigMap {
+		if !namesConfigMap(r) {
 			return nil, wrong(noCA, gwapiv1.BackendTLSPolicyReasonInvalidKind, "has a certificate that is not in a ConfigMap, but in a "+string(r.Kind)+"; put it into a ConfigMap, with the key "+parse.CAKey)
 		}
-		ca, ok := v.configMaps[v.lookup(refConfigMap, types.NamespacedName{Namespace: p.Namespace, Name: string(r.Name)})]
-		if !ok {
-			ca = parse.ParseAuthorities(nil)
-		}
-		if ca.Problem != "" {
+		n := v.lookup(refConfigMap, types.NamespacedName{Namespace: p.Namespace, Name: string(r.Name)})
+		ca := v.configMaps[n]
+		switch {
+		case !v.configMapShares.admits(p.Namespace, n):
+			return nil, wrong(noCA, tooManyConfigMaps, fmt.Sprintf("names ConfigMap %s, which is not read: BackendTLSPolicies of the namespace name more than %d ConfigMaps, or those of all namespaces more than %d, and this one belongs to the newest; name fewer ConfigMaps", r.Name, limits.NamespaceConfigMaps, limits.ConfigMaps))
+		case ca == nil:
+			v.awaited = true
+			return nil, wrong(noCA, badRef, "names ConfigMap "+string(r.Name)+", which is not known yet")
+		case ca.Problem != "":
 			return nil, wrong(noCA, badRef, "names ConfigMap "+string(r.Name)+", which "+ca.Problem)
 		}
-		trusted = append(trusted, ca)
+		trusted = append(trusted, ca.Authorities)
 	}
 	var problem string
 	if out.CA, problem = parse.JoinAuthorities(trusted...); problem != "" {

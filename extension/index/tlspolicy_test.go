@@ -38,8 +38,12 @@ func TestUnappliedTLSPolicies(t *testing.T) {
 			reason: "So is a ClusterTrustBundle.", objects: []string{with(`caCertificateRefs: [{group: certificates.k8s.io, kind: ClusterTrustBundle, name: ca}]`)},
 			want: [][4]string{{"web", "NoValidCACertificate", "InvalidKind", "has a certificate that is not in a ConfigMap, but in a ClusterTrustBundle; put it into a ConfigMap"}},
 		},
-		"Missing": {
-			reason: "A ConfigMap that does not exist is an invalid reference.", objects: []string{tlsPolicyOfPort},
+		"Unknown": {
+			reason: "A ConfigMap that is not known yet cannot be used.", objects: []string{tlsPolicyOfPort},
+			want: [][4]string{{"web-80", "NoValidCACertificate", "InvalidCACertificateRef", "names ConfigMap ca, which is not known yet"}},
+		},
+		"NoKey": {
+			reason: "A ConfigMap without the key is an invalid reference.", objects: []string{tlsPolicyOfPort, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: ca}\n"},
 			want: [][4]string{{"web-80", "NoValidCACertificate", "InvalidCACertificateRef", "names ConfigMap ca, which has no key ca.crt"}},
 		},
 		"NoPEM": {

@@ -56,6 +56,9 @@ type view struct {
 	since  time.Time
 	count  int
 	beyond string
+
+	// awaited reports that a ConfigMap of the target's BackendTLSPolicy is not known yet.
+	awaited bool
 }
 
 // size returns the size of the target that was built.

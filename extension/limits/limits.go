@@ -41,6 +41,13 @@ const (
 	// name.
 	NamespaceSecrets = 64
 
+	// ConfigMaps is the number of ConfigMaps with certificates that are watched for BackendTLSPolicies,
+	// each of which may have Authorities in each replica.
+	ConfigMaps = 1024
+
+	// NamespaceConfigMaps is the part of ConfigMaps that the policies of one namespace may name.
+	NamespaceConfigMaps = 64
+
 	// RouteInsertions are the estimated bytes of the routes that policies insert before those of an
 	// HTTPRoute or GRPCRoute.
 	RouteInsertions = 2 << 20
@@ -114,12 +121,22 @@ func Table() []Limit {
 		{
 			Name: "NamespaceSecrets", What: "Secrets with client certificates that the policies of a namespace name, and that its Gateways name", Value: strconv.Itoa(NamespaceSecrets),
 			Beyond: "those of the oldest objects are presented. Requests that need another are answered 503, and the status has the reason `TooManyClientCertificates`",
-			Test:   "TestSecretShares", Package: "extension/index",
+			Test:   "TestObjectShares", Package: "extension/index",
 		},
 		{
 			Name: "Secrets", What: "such Secrets in all namespaces", Value: strconv.Itoa(Secrets),
 			Beyond: "the limit of all namespaces falls alike",
-			Test:   "TestSecretShares", Package: "extension/index",
+			Test:   "TestObjectShares", Package: "extension/index",
+		},
+		{
+			Name: "NamespaceConfigMaps", What: "ConfigMaps with certificates that the BackendTLSPolicies of a namespace for our kinds name", Value: strconv.Itoa(NamespaceConfigMaps),
+			Beyond: "those of the oldest policies are read. Requests that need another are answered 503, and the policy's status has the reason `TooManyConfigMaps`",
+			Test:   "TestObjectShares", Package: "extension/index",
+		},
+		{
+			Name: "ConfigMaps", What: "such ConfigMaps in all namespaces", Value: strconv.Itoa(ConfigMaps),
+			Beyond: "the limit of all namespaces falls alike",
+			Test:   "TestObjectShares", Package: "extension/index",
 		},
 		{
 			Name: "RouteInsertions", What: "estimated bytes of the Envoy routes that policies insert before those of an HTTPRoute or GRPCRoute", Value: Bytes(RouteInsertions),

@@ -64,7 +64,7 @@ func TestAuthorities(t *testing.T) {
 			var all []Authorities
 			var problems strings.Builder
 			for _, text := range tc.texts {
-				a := ParseAuthorities(map[string]string{CAKey: text})
+				a := ParseAuthorities(&corev1.ConfigMap{Data: map[string]string{CAKey: text}})
 				problems.WriteString(a.Problem)
 				all = append(all, a)
 			}
@@ -83,8 +83,7 @@ func TestAuthorities(t *testing.T) {
 	}
 }
 
-// TestAuthoritiesKey checks that the key of a ConfigMap is the one that Envoy Gateway takes, from the
-// API server and from the informers' cache, and that the cache keeps nothing else.
+// TestAuthoritiesKey checks that the key of a ConfigMap is the one that Envoy Gateway takes.
 func TestAuthoritiesKey(t *testing.T) {
 	ca := authorities(t, 2, 20)
 	cases := map[string]struct {
@@ -103,23 +102,17 @@ func TestAuthoritiesKey(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			o := &corev1.ConfigMap{Data: tc.data}
-			for _, from := range []string{"API server", "cache"} {
-				got := ParseAuthorities(o.Data)
-				if diff := cmp.Diff(Authorities{Certificates: tc.want, Problem: tc.problem}, got); diff != "" {
-					t.Errorf("%s\nfrom the %s: -want, +got:\n%s", tc.reason, from, diff)
-				}
-				if _, err := Strip(o); err != nil {
-					t.Fatal(err)
-				}
-			}
-			size := 0
-			for _, v := range o.Data {
-				size += len(v)
-			}
-			if len(o.Data) > 1 || size > maxText*limits.Authorities+1 || tc.data["a"] == "text" && size > len(noCertificate) {
-				t.Errorf("%s\nthe cache keeps %d keys and %d bytes", tc.reason, len(o.Data), size)
+			got := ParseAuthorities(&corev1.ConfigMap{Data: tc.data})
+			if diff := cmp.Diff(Authorities{Certificates: tc.want, Problem: tc.problem}, got); diff != "" {
+				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// TestAuthoritiesMissing checks that a ConfigMap that does not exist says so.
+func TestAuthoritiesMissing(t *testing.T) {
+	if diff := cmp.Diff(Authorities{Problem: "does not exist; create it, with the key ca.crt"}, ParseAuthorities(nil)); diff != "" {
+		t.Errorf("ParseAuthorities(nil): -want, +got:\n%s", diff)
 	}
 }

@@ -190,8 +190,12 @@ func (m extensionManager) failsOpen() bool {
 	return m.FailOpen && slices.ContainsFunc(m.BackendResources, func(g groupVersion) bool { return g.Group == gatewayv1alpha1.Group })
 }
 
-// ParseEnvoyGatewayConfig parses Envoy Gateway's configuration.
+// ParseEnvoyGatewayConfig parses Envoy Gateway's configuration. That of a nil ConfigMap, which does not
+// exist, has the defaults.
 func ParseEnvoyGatewayConfig(o *corev1.ConfigMap) (EnvoyGatewayConfig, error) {
+	if o == nil {
+		return EnvoyGatewayConfig{}, nil
+	}
 	var c struct {
 		EnvoyProxy        *EnvoyProxy        `json:"envoyProxy"`
 		ExtensionManager  extensionManager   `json:"extensionManager"`

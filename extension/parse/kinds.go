@@ -56,7 +56,8 @@ func Scheme() (*runtime.Scheme, error) {
 	return s, errors.Wrap(b.AddToScheme(s), "cannot make a scheme")
 }
 
-// Kinds returns the kinds of objects that a Store of package index accepts, by their names.
+// Kinds returns the kinds of objects that a Store of package index accepts, by their names. Secrets and
+// ConfigMaps are not among them: package references reads only those that other objects name.
 func Kinds() map[string]client.Object {
 	return map[string]client.Object{
 		"HTTPRoute":            &gwapiv1.HTTPRoute{},
@@ -78,6 +79,5 @@ func Kinds() map[string]client.Object {
 		"Discovery":            &tailnetv1alpha1.Discovery{},
 		KindService:            &corev1.Service{},
 		"EndpointSlice":        &discoveryv1.EndpointSlice{},
-		KindConfigMap:          &corev1.ConfigMap{},
 	}
 }

@@ -21,7 +21,6 @@ import (
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/limits"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/egress"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
@@ -147,8 +146,6 @@ func Strip(in any) (any, error) {
 		stripService(o)
 	case *discoveryv1.EndpointSlice:
 		stripEndpointSlice(o)
-	case *corev1.ConfigMap:
-		stripConfigMap(o)
 	case *unstructured.Unstructured:
 		stripPolicy(o)
 	}
@@ -218,21 +215,6 @@ func stripRouteStatus(s *gwapiv1.RouteStatus) {
 		}
 		s.Parents[i].Conditions = of
 	}
-}
-
-// stripConfigMap keeps only the certificates that a BackendTLSPolicy may name, and Envoy
-// Gateway's configuration.
-func stripConfigMap(o *corev1.ConfigMap) {
-	ca, _ := authoritiesKey(o.Data)
-	maps.DeleteFunc(o.Data, func(k, _ string) bool { return k != ca && k != ConfigKey })
-	if text := o.Data[ca]; ca != ConfigKey && ca != "" {
-		if !strings.Contains(text, pemCertificate) {
-			text = noCertificate
-		}
-		// More has the same effect.
-		o.Data[ca] = strings.Clone(text[:min(len(text), maxText*limits.Authorities+1)])
-	}
-	o.BinaryData = nil
 }
 
 // Same reports whether an update changed only fields that the extension does not read, such

@@ -8,6 +8,9 @@ import (
 	"encoding/pem"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/limits"
@@ -18,11 +21,7 @@ const (
 	CAKey         = "ca.crt"
 	KindConfigMap = "ConfigMap"
 
-	tlsKey         = "tls.crt"
-	pemCertificate = "-----BEGIN CERTIFICATE-----"
-
-	// noCertificate replaces texts without certificates, which are not kept.
-	noCertificate = "-"
+	tlsKey = "tls.crt"
 )
 
 // authoritiesKey returns the key of a ConfigMap's certificates: ca.crt, otherwise tls.crt, otherwise
@@ -54,10 +53,28 @@ type Authorities struct {
 	Problem string
 }
 
-// ParseAuthorities parses the certificates of a ConfigMap. Envoy would refuse clusters of others
-// together with one that has invalid certificates, and a copy goes to each Envoy: it gets nothing
-// that was not parsed.
-func ParseAuthorities(data map[string]string) Authorities {
+// A ConfigMap is the state of a ConfigMap: what the extension reads of it, and nothing else.
+type ConfigMap struct {
+	Authorities
+
+	// Config is Envoy Gateway's configuration. Nil if the ConfigMap is another one, or if the
+	// extension may not read it.
+	Config *EnvoyGatewayConfig
+}
+
+// UnreadableConfigMap returns the state of a ConfigMap that the extension may not read.
+func UnreadableConfigMap(types.NamespacedName) ConfigMap {
+	return ConfigMap{Authorities: Authorities{Problem: "the extension may not read; grant it list and watch of ConfigMaps in that namespace"}}
+}
+
+// ParseAuthorities parses the certificates of a ConfigMap. A nil ConfigMap is one that does not exist.
+// Envoy would refuse clusters of others together with one that has invalid certificates, and a copy
+// goes to each Envoy: it gets nothing that was not parsed.
+func ParseAuthorities(o *corev1.ConfigMap) Authorities {
+	if o == nil {
+		return Authorities{Problem: "does not exist; create it, with the key " + CAKey}
+	}
+	data := o.Data
 	key, ok := authoritiesKey(data)
 	if !ok || data[key] == "" {
 		return Authorities{Problem: "has no key " + CAKey + "; add it"}

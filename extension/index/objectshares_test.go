@@ -17,17 +17,22 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/limits"
 )
 
-// TestSecretShares checks how many Secrets of each namespace are admitted.
-func TestSecretShares(t *testing.T) {
-	const per, all = limits.NamespaceSecrets, limits.Secrets
+// TestObjectShares checks how many Secrets and ConfigMaps of each namespace are admitted.
+func TestObjectShares(t *testing.T) {
+	t.Run("Secrets", func(t *testing.T) { testShares(t, limits.NamespaceSecrets, limits.Secrets) })
+	t.Run("ConfigMaps", func(t *testing.T) { testShares(t, limits.NamespaceConfigMaps, limits.ConfigMaps) })
+}
+
+func testShares(t *testing.T, per, all int) {
+	t.Helper()
 	cases := map[string]struct {
 		reason string
-		// wanted are the numbers of Secrets by namespace. Each policy names 16.
+		// wanted are the numbers of names by namespace. Each policy names 16.
 		wanted map[string]int
 		want   map[string]int
 	}{
 		"Hostile": {
-			reason: "A namespace beyond its limit should keep its oldest Secrets, and take none from others.",
+			reason: "A namespace beyond its limit should keep its oldest, and take none from others.",
 			wanted: map[string]int{"hostile": 2000, "shop": 3},
 			want:   map[string]int{"hostile": per, "shop": 3},
 		},
@@ -52,11 +57,11 @@ func TestSecretShares(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := newSecretShares()
+			s := newObjectShares(per, all, make(chan struct{}, 1))
 			want := func(namespace string, at, first, last int) {
-				w := secretWant{created: time.Unix(int64(at), 0)}
+				w := objectWant{created: time.Unix(int64(at), 0)}
 				for i := first; i < last; i++ {
-					w.secrets = append(w.secrets, types.NamespacedName{Namespace: namespace, Name: strconv.Itoa(i)})
+					w.names = append(w.names, types.NamespacedName{Namespace: namespace, Name: strconv.Itoa(i)})
 				}
 				c := contributor{section: policySection, NamespacedName: types.NamespacedName{Namespace: namespace, Name: strconv.Itoa(-at)}}
 				s.set(c, w)
@@ -73,7 +78,7 @@ func TestSecretShares(t *testing.T) {
 				got[n] = len(share.admitted)
 				for i := range got[n] {
 					if !s.admits(n, types.NamespacedName{Namespace: n, Name: strconv.Itoa(i)}) {
-						t.Errorf("%s: Secret %d of an older policy is not admitted", n, i)
+						t.Errorf("%s: number %d of an older policy is not admitted", n, i)
 					}
 				}
 			}
@@ -89,6 +94,50 @@ func TestSecretShares(t *testing.T) {
 				t.Errorf("%d wants and %d shares stay after all policies are gone", len(s.wants), len(s.shares))
 			}
 		})
+	}
+}
+
+// TestSharesChanged checks that the reader is notified whenever others are admitted, even if objects
+// still name all of them.
+func TestSharesChanged(t *testing.T) {
+	changed := make(chan struct{}, 1)
+	s := newObjectShares(2, 4, changed)
+	set := func(object string, at int64, names ...string) {
+		w := objectWant{created: time.Unix(at, 0)}
+		for _, n := range names {
+			w.names = append(w.names, name(n))
+		}
+		s.set(contributor{section: policySection, NamespacedName: name(object)}, w)
+		s.settle()
+	}
+	steps := []struct {
+		reason  string
+		do      func()
+		changes bool
+		want    []types.NamespacedName
+	}{
+		{reason: "A first name is admitted.", do: func() { set("a", 1, "x") }, changes: true, want: []types.NamespacedName{name("x")}},
+		{reason: "The same again changes nothing.", do: func() { set("a", 1, "x") }, want: []types.NamespacedName{name("x")}},
+		{reason: "The limit admits one of two.", do: func() { set("b", 2, "y", "z") }, changes: true, want: []types.NamespacedName{name("x"), name("y")}},
+		{reason: "A newer object with an admitted name changes nothing.", do: func() { set("c", 3, "x") }, want: []types.NamespacedName{name("x"), name("y")}},
+		{reason: "Without the oldest object the newest loses its name.", do: func() { set("a", 1) }, changes: true, want: []types.NamespacedName{name("y"), name("z")}},
+		{reason: "The limit admits it again.", do: func() { set("b", 2) }, changes: true, want: []types.NamespacedName{name("x")}},
+		{reason: "The last object is gone.", do: func() { set("c", 3) }, changes: true, want: []types.NamespacedName{}},
+	}
+	for _, step := range steps {
+		step.do()
+		got := false
+		select {
+		case <-changed:
+			got = true
+		default:
+		}
+		if got != step.changes {
+			t.Errorf("%s\nnotified: %t, want %t", step.reason, got, step.changes)
+		}
+		if diff := cmp.Diff(step.want, admitted(s)); diff != "" {
+			t.Errorf("%s\nadmitted: -want, +got:\n%s", step.reason, diff)
+		}
 	}
 }
 

@@ -3,7 +3,7 @@
 
 //go:build integration
 
-package secrets
+package references
 
 import (
 	"context"

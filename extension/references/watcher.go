@@ -1,0 +1,223 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package references
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	kwatch "k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
+)
+
+// longest is the longest time of a timer: the watcher checks again then.
+const longest = 24 * time.Hour
+
+// A Watcher keeps the states of a Store's objects of a kind up to date.
+type Watcher[O client.Object, S any] struct {
+	kind kind[O, S]
+	kube kubernetes.Interface
+	log  logging.Logger
+}
+
+// Run watches objects until ctx ends. It removes objects that are no longer wanted from the store. It
+// calls settled once, when the state of each object that was wanted at the start is known.
+func (w *Watcher[O, S]) Run(ctx context.Context, settled func()) error {
+	running := map[types.NamespacedName]*watch[O, S]{}
+	g := sync.WaitGroup{}
+	defer g.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	first := true
+	for {
+		wanted := map[types.NamespacedName]bool{}
+		for _, n := range w.kind.wanted() {
+			wanted[n] = true
+			if running[n] != nil {
+				continue
+			}
+			of := &watch[O, S]{Watcher: w, name: n, known: make(chan struct{}), ended: make(chan struct{})}
+			of.start(ctx, &g)
+			running[n] = of
+		}
+		for n, of := range running {
+			if !wanted[n] {
+				of.cancel()
+				<-of.ended
+				delete(running, n)
+				w.kind.set(n, nil)
+			}
+		}
+		if first {
+			first = false
+			for _, of := range running {
+				select {
+				case <-of.known:
+				case <-ctx.Done():
+				}
+			}
+			if ctx.Err() == nil {
+				settled()
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-w.kind.changed:
+		}
+	}
+}
+
+// A watch of one object. It is the store of a reflector: an informer would need twice as many
+// goroutines, and there is one object alone.
+type watch[O client.Object, S any] struct {
+	*Watcher[O, S]
+	name   types.NamespacedName
+	cancel context.CancelFunc
+
+	// known is closed once the state is known, and ended after the watch has ended.
+	known, ended chan struct{}
+	once         sync.Once
+
+	// mu guards the fields below.
+	mu sync.Mutex
+
+	// state returns the state at a time. exists reports that there is an object.
+	state  func(now time.Time) (S, time.Time)
+	exists bool
+	due    *time.Timer
+}
+
+func (w *watch[O, S]) start(ctx context.Context, g *sync.WaitGroup) {
+	ctx, w.cancel = context.WithCancel(ctx)
+	name := fields.OneTermEqualSelector(metav1.ObjectNameField, w.name.Name).String()
+	lw := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			o.FieldSelector = name
+			return w.kind.list(ctx, w.name.Namespace, o)
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (kwatch.Interface, error) {
+			o.FieldSelector = name
+			return w.kind.watch(ctx, w.name.Namespace, o)
+		},
+	}
+	r := cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(lw, w.kube), w.kind.object, &held[O, S]{watch: w, ctx: ctx}, cache.ReflectorOptions{Name: w.kind.name})
+	g.Go(func() {
+		defer close(w.ended)
+		// The context's end is the only error.
+		_ = retryDelay().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
+			if err := r.ListAndWatchWithContext(ctx); err != nil {
+				w.failed(ctx, err)
+			}
+			return false, nil
+		})
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.due != nil {
+			w.due.Stop()
+		}
+	})
+}
+
+// retryDelay returns the delays between two watches, which are those of a reflector's RunWithContext.
+// That one cannot be used: it hands errors to nobody (k8s.io/client-go v0.36.3,
+// tools/cache/reflector.go).
+func retryDelay() wait.DelayFunc {
+	b := wait.Backoff{Duration: 800 * time.Millisecond, Cap: 30 * time.Second, Steps: 38, Factor: 2, Jitter: 1}
+	return b.DelayWithReset(clock.RealClock{}, 2*time.Minute)
+}
+
+// A held is the cache.ReflectorStore of a watch.
+type held[O client.Object, S any] struct {
+	*watch[O, S]
+
+	ctx context.Context //nolint:containedctx // The methods of the interface have none.
+}
+
+// Add implements cache.ReflectorStore.
+func (h *held[O, S]) Add(o any) error { return h.Update(o) }
+
+// Update implements cache.ReflectorStore.
+func (h *held[O, S]) Update(o any) error {
+	now, ok := o.(O)
+	h.changed(h.ctx, now, ok)
+	return nil
+}
+
+// Delete implements cache.ReflectorStore.
+func (h *held[O, S]) Delete(any) error {
+	var none O
+	h.changed(h.ctx, none, false)
+	return nil
+}
+
+// Replace implements cache.ReflectorStore. An empty list says that the object does not exist.
+func (h *held[O, S]) Replace(all []any, _ string) error {
+	if len(all) == 0 {
+		return h.Delete(nil)
+	}
+	return h.Update(all[0])
+}
+
+// Resync implements cache.ReflectorStore.
+func (h *held[O, S]) Resync() error { return nil }
+
+func (w *watch[O, S]) changed(ctx context.Context, now O, exists bool) {
+	state := w.kind.read(w.name, now)
+	w.mu.Lock()
+	w.state, w.exists = state, exists
+	w.mu.Unlock()
+	w.publish(ctx)
+}
+
+// publish stores the current state of the object, and schedules the next call for the time at which
+// it changes.
+func (w *watch[O, S]) publish(ctx context.Context) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if ctx.Err() != nil {
+		// The store may have dropped it already.
+		return
+	}
+	now := time.Now()
+	s, due := w.state(now)
+	w.set(s)
+	if w.due != nil {
+		w.due.Stop()
+	}
+	if !due.IsZero() {
+		w.due = time.AfterFunc(min(due.Sub(now), longest), func() { w.publish(ctx) })
+	}
+}
+
+func (w *watch[O, S]) set(s S) {
+	w.kind.set(w.name, &s)
+	w.once.Do(func() { close(w.known) })
+}
+
+// failed handles a failed list or watch, which is retried. A known object stays: a starting API server
+// may refuse permitted requests for a moment.
+func (w *watch[O, S]) failed(ctx context.Context, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if ctx.Err() != nil {
+		return
+	}
+	w.log.Debug("Cannot watch an object by its name, and will try again", "kind", w.kind.name, "name", w.name, "error", err)
+	if kerrors.IsForbidden(err) && !w.exists {
+		w.set(w.kind.unreadable(w.name))
+	}
+}
