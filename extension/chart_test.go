@@ -215,6 +215,8 @@ func TestChartRoles(t *testing.T) {
 		"tailscaleroutepolicies/status.gateway.tailscale.com": {"patch"},
 		"backendtlspolicies/status.gateway.networking.k8s.io": {"patch"},
 		"events.": {"create", "patch"},
+		// The ConfigMaps that others name (package references).
+		"configmaps.": {"list", "watch"},
 		// Permissions that the admission policies require for writing these kinds.
 		"tailscalerevisions/write.gateway.tailscale.com":    {"create", "delete", "update"},
 		"healthreports/write.tailnet.gateway.tailscale.com": {"create", "delete", "update"},

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -48,6 +49,7 @@ func storeOf(t *testing.T, os []object) *index.Store {
 	s.CheckRules(xds.CheckRule)
 	kinds := parse.Kinds()
 	maps.Copy(kinds, parse.BootstrapKinds())
+	kinds[parse.KindConfigMap] = &corev1.ConfigMap{}
 	var cs []index.Change
 	for _, o := range os {
 		kind, _ := o["kind"].(string)
@@ -63,6 +65,14 @@ func storeOf(t *testing.T, os []object) *index.Store {
 			u.Object = o
 		} else if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o, typed); err != nil {
 			t.Fatalf("%s %v: %v", kind, o["metadata"], err)
+		}
+		if c, ok := typed.(*corev1.ConfigMap); ok {
+			state, err := s.ReadConfigMap(client.ObjectKeyFromObject(c), c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.SetConfigMap(client.ObjectKeyFromObject(c), &state)
+			continue
 		}
 		cs = append(cs, index.Change{Object: typed})
 	}

@@ -27,31 +27,34 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
 )
 
 // waitLimit is longer than any wait of a passing test.
 const waitLimit = time.Minute
 
-// A store whose wanted Secrets a test sets.
-type store struct {
+// A store of one kind, whose wanted objects a test sets.
+type store[S any] struct {
 	changed chan struct{}
 
 	mu      sync.Mutex
 	wanted  []types.NamespacedName
-	held    map[types.NamespacedName]*ir.CertificateSecret
+	held    map[types.NamespacedName]*S
 	updated chan struct{}
 }
 
-func (s *store) Secrets() []types.NamespacedName {
+func newStore[S any](wanted ...types.NamespacedName) *store[S] {
+	return &store[S]{changed: make(chan struct{}), updated: make(chan struct{}, 1), held: map[types.NamespacedName]*S{}, wanted: wanted}
+}
+
+func (s *store[S]) names() []types.NamespacedName {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.wanted
 }
 
-func (s *store) SecretsChanged() <-chan struct{} { return s.changed }
-
-func (s *store) SetSecret(n types.NamespacedName, h *ir.CertificateSecret) {
+func (s *store[S]) set(n types.NamespacedName, h *S) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.held[n] = h
@@ -61,15 +64,15 @@ func (s *store) SetSecret(n types.NamespacedName, h *ir.CertificateSecret) {
 	}
 }
 
-func (s *store) want(ns ...types.NamespacedName) {
+func (s *store[S]) want(ns ...types.NamespacedName) {
 	s.mu.Lock()
 	s.wanted = ns
 	s.mu.Unlock()
 	s.changed <- struct{}{}
 }
 
-// until waits until the held state of a Secret fulfils a condition.
-func (s *store) until(t *testing.T, what string, n types.NamespacedName, is func(h *ir.CertificateSecret) bool) {
+// until waits until the held state of an object fulfils a condition.
+func (s *store[S]) until(t *testing.T, what string, n types.NamespacedName, is func(h *S) bool) {
 	t.Helper()
 	limit := time.After(waitLimit)
 	for {
@@ -87,14 +90,32 @@ func (s *store) until(t *testing.T, what string, n types.NamespacedName, is func
 	}
 }
 
+// secretStore is a SecretStore.
+type secretStore struct{ *store[ir.CertificateSecret] }
+
+func (s secretStore) Secrets() []types.NamespacedName                           { return s.names() }
+func (s secretStore) SecretsChanged() <-chan struct{}                           { return s.changed }
+func (s secretStore) SetSecret(n types.NamespacedName, h *ir.CertificateSecret) { s.set(n, h) }
+
+// configMapStore is a ConfigMapStore.
+type configMapStore struct{ *store[parse.ConfigMap] }
+
+func (s configMapStore) ConfigMaps() []types.NamespacedName                      { return s.names() }
+func (s configMapStore) ConfigMapsChanged() <-chan struct{}                      { return s.changed }
+func (s configMapStore) SetConfigMap(n types.NamespacedName, c *parse.ConfigMap) { s.set(n, c) }
+func (s configMapStore) ReadConfigMap(_ types.NamespacedName, o *corev1.ConfigMap) (parse.ConfigMap, error) {
+	return parse.ConfigMap{Authorities: parse.ParseAuthorities(o)}, nil
+}
+
 func presentable(h *ir.CertificateSecret) bool { return h != nil && h.Pair != nil }
 
 func because(reason string) func(h *ir.CertificateSecret) bool {
 	return func(h *ir.CertificateSecret) bool { return h != nil && h.Reason == reason }
 }
 
-// TestWatcher checks that the watcher reads from a real API server with a Role that names a Secret.
-func TestWatcher(t *testing.T) {
+// startServer returns clients of an API server with RBAC, of an administrator and of the extension.
+func startServer(t *testing.T) (admin, extension kubernetes.Interface) {
+	t.Helper()
 	server, err := apiserver.Start(t.Context(), apiserver.Options{APIServerFlags: map[string]string{"authorization-mode": "RBAC"}})
 	if err != nil {
 		t.Fatal(err)
@@ -104,15 +125,19 @@ func TestWatcher(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	admin := clientOf(t, server.Config)
 	as := rest.CopyConfig(server.Config)
 	as.Impersonate.UserName = "extension"
-	client, other := types.NamespacedName{Namespace: "default", Name: "client"}, types.NamespacedName{Namespace: "default", Name: "other"}
+	return clientOf(t, server.Config), clientOf(t, as)
+}
 
-	s := &store{changed: make(chan struct{}), updated: make(chan struct{}, 1), held: map[types.NamespacedName]*ir.CertificateSecret{}, wanted: []types.NamespacedName{client}}
+// run runs a watcher until the test ends, and returns a channel that is closed once it has settled.
+func run(t *testing.T, w interface {
+	Run(ctx context.Context, settled func()) error
+},
+) <-chan struct{} {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	settled, ended := make(chan struct{}), make(chan error, 1)
-	w := NewWatcher(s, clientOf(t, as), logging.NewNopLogger())
 	go func() { ended <- w.Run(ctx, func() { close(settled) }) }()
 	t.Cleanup(func() {
 		cancel()
@@ -120,10 +145,58 @@ func TestWatcher(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	return settled
+}
+
+// TestConfigMapWatcher checks that the watcher reads ConfigMaps of a real API server, and knows that it
+// may not.
+func TestConfigMapWatcher(t *testing.T) {
+	admin, extension := startServer(t)
+	ca := types.NamespacedName{Namespace: "default", Name: "ca"}
+	problem := func(p string) func(c *parse.ConfigMap) bool {
+		return func(c *parse.ConfigMap) bool { return c != nil && c.Problem == p }
+	}
+	s := newStore[parse.ConfigMap](ca)
+	settled := run(t, NewConfigMapWatcher(configMapStore{s}, extension, logging.NewNopLogger()))
+	s.until(t, "without a Role", ca, problem(parse.UnreadableConfigMap(ca).Problem))
+	<-settled
+
+	allow(t, admin, "configmaps", ca.Name, "list", "watch")
+	s.until(t, "with a Role, before it is there", ca, problem(parse.ParseAuthorities(nil).Problem))
+	o := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: ca.Namespace, Name: ca.Name},
+		Data:       map[string]string{parse.CAKey: "# A comment.\n" + string(certificate(t, ca.Name, time.Hour).Data[corev1.TLSCertKey])},
+	}
+	if _, err := admin.CoreV1().ConfigMaps(ca.Namespace).Create(t.Context(), o, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s.until(t, "once it is there", ca, func(c *parse.ConfigMap) bool {
+		return c != nil && c.Problem == "" && len(c.Certificates) == 1
+	})
+	o.Data = nil
+	if _, err := admin.CoreV1().ConfigMaps(ca.Namespace).Update(t.Context(), o, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s.until(t, "without the key", ca, problem(parse.ParseAuthorities(o).Problem))
+	if err := admin.CoreV1().ConfigMaps(ca.Namespace).Delete(t.Context(), ca.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s.until(t, "deleted", ca, problem(parse.ParseAuthorities(nil).Problem))
+	s.want()
+	s.until(t, "not wanted any more", ca, func(c *parse.ConfigMap) bool { return c == nil })
+}
+
+// TestSecretWatcher checks that the watcher reads from a real API server with a Role that names a
+// Secret.
+func TestSecretWatcher(t *testing.T) {
+	admin, extension := startServer(t)
+	client, other := types.NamespacedName{Namespace: "default", Name: "client"}, types.NamespacedName{Namespace: "default", Name: "other"}
+	s := newStore[ir.CertificateSecret](client)
+	settled := run(t, NewSecretWatcher(secretStore{s}, extension, logging.NewNopLogger()))
 	s.until(t, "without a Role", client, because(ir.ReasonNotReadable))
 	<-settled
 
-	allow(t, admin, client.Name)
+	allow(t, admin, "secrets", client.Name, "get", "list", "watch")
 	s.until(t, "with a Role, before it is there", client, because(ir.ReasonInvalidCertificate))
 	create(t, admin, certificate(t, client.Name, time.Hour))
 	s.until(t, "once it is there", client, presentable)
@@ -156,12 +229,12 @@ func clientOf(t *testing.T, cfg *rest.Config) kubernetes.Interface {
 	return c
 }
 
-// allow permits the extension to read a Secret, as our documentation describes.
-func allow(t *testing.T, c kubernetes.Interface, name string) {
+// allow permits the extension to read an object.
+func allow(t *testing.T, c kubernetes.Interface, resource, name string, verbs ...string) {
 	t.Helper()
 	meta := metav1.ObjectMeta{Namespace: "default", Name: name}
 	role := &rbacv1.Role{ObjectMeta: meta, Rules: []rbacv1.PolicyRule{{
-		APIGroups: []string{""}, Resources: []string{"secrets"}, ResourceNames: []string{name}, Verbs: []string{"get", "list", "watch"},
+		APIGroups: []string{""}, Resources: []string{resource}, ResourceNames: []string{name}, Verbs: verbs,
 	}}}
 	if _, err := c.RbacV1().Roles(meta.Namespace).Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)

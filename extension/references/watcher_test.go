@@ -10,15 +10,17 @@ import (
 	"sync"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
+	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 )
 
-// absent are Secrets that do not exist.
+// absent are Secrets and ConfigMaps that do not exist.
 type absent struct {
 	wanted []types.NamespacedName
 
@@ -26,41 +28,64 @@ type absent struct {
 	known map[types.NamespacedName]bool
 }
 
-func (a *absent) Secrets() []types.NamespacedName { return a.wanted }
-func (a *absent) SecretsChanged() <-chan struct{} { return nil }
+func (a *absent) Secrets() []types.NamespacedName    { return a.wanted }
+func (a *absent) SecretsChanged() <-chan struct{}    { return nil }
+func (a *absent) ConfigMaps() []types.NamespacedName { return a.wanted }
+func (a *absent) ConfigMapsChanged() <-chan struct{} { return nil }
 func (a *absent) SetSecret(n types.NamespacedName, h *ir.CertificateSecret) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.known[n] = h != nil && h.Reason == ir.ReasonInvalidCertificate
+	a.set(n, h != nil && h.Reason == ir.ReasonInvalidCertificate)
 }
 
-// TestWatchCost counts the goroutines of a watch of an absent Secret. The fake clientset adds none,
-// and a real one two: one for the stream of HTTP/2, one that decodes it.
+func (a *absent) ReadConfigMap(_ types.NamespacedName, o *corev1.ConfigMap) (parse.ConfigMap, error) {
+	return parse.ConfigMap{Authorities: parse.ParseAuthorities(o)}, nil
+}
+
+func (a *absent) SetConfigMap(n types.NamespacedName, c *parse.ConfigMap) {
+	a.set(n, c != nil && c.Problem == parse.ParseAuthorities(nil).Problem)
+}
+
+func (a *absent) set(n types.NamespacedName, known bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.known[n] = known
+}
+
+// TestWatchCost counts the goroutines of a watch of an absent Secret or ConfigMap. The fake clientset
+// adds none, and a real one two: one for the stream of HTTP/2, one that decodes it.
 func TestWatchCost(t *testing.T) {
+	type watcher interface {
+		Run(ctx context.Context, settled func()) error
+	}
+	cases := map[string]func(a *absent) watcher{
+		"Secrets":    func(a *absent) watcher { return NewSecretWatcher(a, fake.NewClientset(), logging.NewNopLogger()) },
+		"ConfigMaps": func(a *absent) watcher { return NewConfigMapWatcher(a, fake.NewClientset(), logging.NewNopLogger()) },
+	}
 	const count, most = 200, 2
-	a := &absent{known: map[types.NamespacedName]bool{}}
-	for i := range count {
-		a.wanted = append(a.wanted, types.NamespacedName{Namespace: "shop", Name: strconv.Itoa(i)})
-	}
-	kube := fake.NewClientset()
-	before := runtime.NumGoroutine()
-	ctx, cancel := context.WithCancel(t.Context())
-	settled, ended := make(chan struct{}), make(chan error, 1)
-	go func() {
-		ended <- NewWatcher(a, kube, logging.NewNopLogger()).Run(ctx, func() { close(settled) })
-	}()
-	<-settled
-	after := runtime.NumGoroutine()
-	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
-	if got := float64(after-before) / count; got > most+0.5 {
-		t.Errorf("%.1f goroutines for each Secret, want at most %d", got, most)
-	}
-	for _, n := range a.wanted {
-		if !a.known[n] {
-			t.Errorf("it is not known that Secret %s does not exist", n)
-		}
+	for name, of := range cases {
+		t.Run(name, func(t *testing.T) {
+			a := &absent{known: map[types.NamespacedName]bool{}}
+			for i := range count {
+				a.wanted = append(a.wanted, types.NamespacedName{Namespace: "shop", Name: strconv.Itoa(i)})
+			}
+			w := of(a)
+			before := runtime.NumGoroutine()
+			ctx, cancel := context.WithCancel(t.Context())
+			settled, ended := make(chan struct{}), make(chan error, 1)
+			go func() { ended <- w.Run(ctx, func() { close(settled) }) }()
+			<-settled
+			after := runtime.NumGoroutine()
+			cancel()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+			if got := float64(after-before) / count; got > most+0.5 {
+				t.Errorf("%.1f goroutines for each object, want at most %d", got, most)
+			}
+			for _, n := range a.wanted {
+				if !a.known[n] {
+					t.Errorf("it is not known that %s does not exist", n)
+				}
+			}
+		})
 	}
 }
