@@ -89,7 +89,7 @@ func (l *requestLog) record(t *testing.T, cfg *rest.Config) string {
 // TestUnnamedConfigMaps checks that the extension reads the ConfigMap that a BackendTLSPolicy names and
 // that of Envoy Gateway's configuration before it answers, and none of a tenant who creates many.
 func TestUnnamedConfigMaps(t *testing.T) {
-	const count, size = 500, 200 << 10
+	const count, size = 50, 200 << 10
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	server, err := apiserver.Start(ctx, apiserver.Options{})

@@ -169,6 +169,19 @@ type kubeSource struct {
 // Synced implements source.
 func (s *kubeSource) Synced() <-chan struct{} { return s.synced }
 
+// Waiting implements source.
+func (s *kubeSource) Waiting() []string {
+	out := s.Source.Waiting()
+	select {
+	case <-s.synced:
+	default:
+		if s.Source.HasSynced() {
+			out = append(out, "Secrets and ConfigMaps that objects name: are not known yet")
+		}
+	}
+	return out
+}
+
 // Start runs informers and source.
 func (s *kubeSource) Start(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)

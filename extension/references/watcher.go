@@ -9,6 +9,7 @@ import (
 	"time"
 
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -117,6 +118,12 @@ func (w *watch[O, S]) start(ctx context.Context, g *sync.WaitGroup) {
 	r := cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(lw, w.kube), w.kind.object, &held[O, S]{watch: w, ctx: ctx}, cache.ReflectorOptions{Name: w.kind.name})
 	g.Go(func() {
 		defer close(w.ended)
+		if !possible(w.name) {
+			var none O
+			w.changed(ctx, none, false)
+			<-ctx.Done()
+			return
+		}
 		// The context's end is the only error.
 		_ = retryDelay().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
 			if err := r.ListAndWatchWithContext(ctx); err != nil {
@@ -130,6 +137,14 @@ func (w *watch[O, S]) start(ctx context.Context, g *sync.WaitGroup) {
 			w.due.Stop()
 		}
 	})
+}
+
+// possible reports whether a Secret or ConfigMap may have a name (ValidateSecretName and
+// ValidateConfigMapName in Kubernetes' pkg/apis/core/validation/validation.go). References may have any
+// text (ObjectName in Gateway API's apis/v1/shared_types.go). The API server does not compute the key of
+// another name, and would search the namespace.
+func possible(n types.NamespacedName) bool {
+	return len(validation.NameIsDNSSubdomain(n.Name, false))+len(validation.ValidateNamespaceName(n.Namespace, false)) == 0
 }
 
 // retryDelay returns the delays between two watches, which are those of a reflector's RunWithContext.

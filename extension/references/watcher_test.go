@@ -50,6 +50,35 @@ func (a *absent) set(n types.NamespacedName, known bool) {
 	a.known[n] = known
 }
 
+// TestImpossibleNames checks that names that no object can have are known not to exist without a
+// request, which the API server could refuse: a replica would never be ready.
+func TestImpossibleNames(t *testing.T) {
+	a := &absent{known: map[types.NamespacedName]bool{}}
+	for _, n := range []string{"a/b", "..", "%", "A", "a,b=c", "a\\"} {
+		a.wanted = append(a.wanted, types.NamespacedName{Namespace: "shop", Name: n})
+	}
+	a.wanted = append(a.wanted, types.NamespacedName{Namespace: "../shop", Name: "a"})
+	kube := fake.NewClientset()
+	ctx, cancel := context.WithCancel(t.Context())
+	settled, ended := make(chan struct{}), make(chan error, 1)
+	go func() {
+		ended <- NewConfigMapWatcher(a, kube, logging.NewNopLogger()).Run(ctx, func() { close(settled) })
+	}()
+	<-settled
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	for _, n := range a.wanted {
+		if !a.known[n] {
+			t.Errorf("it is not known that %s does not exist", n)
+		}
+	}
+	if got := kube.Actions(); len(got) > 0 {
+		t.Errorf("want no requests, got %v", got)
+	}
+}
+
 // TestWatchCost counts the goroutines of a watch of an absent Secret or ConfigMap. The fake clientset
 // adds none, and a real one two: one for the stream of HTTP/2, one that decodes it.
 func TestWatchCost(t *testing.T) {
