@@ -125,6 +125,7 @@ func (s *service) hosted(p tailnetv1alpha1.ProxySet, assigned []assignment) tail
 			TLS:           a.tls,
 			ProxyProtocol: proxyProtocols[a.backend.ProxyProtocol],
 		}
+		ports[i].Backends, ports[i].Strategy = sharesOf(s.spec.LoadBalancing, a)
 		if a.http() {
 			ports[i].Protocol = tailnetv1alpha1.AttachmentProtocolHTTP
 		}

@@ -50,10 +50,28 @@ func (s *service) accepted() compose.Condition {
 	}
 	if i := slices.IndexFunc(s.ports, func(a assignment) bool { return a.alone }); i >= 0 {
 		c.Message += fmt.Sprintf("; how requests are spread is for the Gateways whose routes name the object: proxies hand port tcp:%d to backend %s alone", s.ports[i].port, s.ports[i].backend.Name)
-	} else if lb := s.spec.LoadBalancing; lb != nil && lb.Strategy != "" && lb.Strategy != gatewayv1alpha1.StrategyRoundRobin {
-		c.Message += "; how requests are spread is for the Gateway's routes to say, and not for spec.loadBalancing.strategy"
+	} else if !s.balances() {
+		c.Message += s.unbalanced()
 	}
 	return c
+}
+
+// balances reports whether proxies balance the backends of a port.
+func (s *service) balances() bool {
+	return slices.ContainsFunc(s.ports, func(a assignment) bool { return len(a.shares) > 0 })
+}
+
+// unbalanced returns what balances requests instead of a strategy that has no effect, because each
+// port has one backend. It is empty without a strategy.
+func (s *service) unbalanced() string {
+	lb := s.spec.LoadBalancing
+	switch {
+	case lb == nil || lb.Strategy == "" || lb.Strategy == gatewayv1alpha1.StrategyRoundRobin:
+		return ""
+	case strategy(s.spec) == gatewayv1alpha1.StrategyRoundRobin:
+		return "; how requests are spread is for the Gateway's routes to say, and not for spec.loadBalancing.strategy"
+	}
+	return fmt.Sprintf("; spec.loadBalancing.strategy %s has no effect, because no port has several backends: Kubernetes balances the pods of one", lb.Strategy)
 }
 
 // endpointsSelected returns the condition EndpointsSelected.

@@ -18,30 +18,36 @@ import (
 // protocolUDP is the protocol of listeners for which a Tailscale Service has no port.
 const protocolUDP = "UDP"
 
-// locate sets where proxies reach the backend of each port.
+// locate sets where proxies reach the backends of each port.
 func (f facts) locate(ports []assignment) *specError {
 	for i := range ports {
 		a := &ports[i]
-		b := a.backend
-		switch b.Kind {
-		case gatewayv1alpha1.BackendKindExternal:
-			if err := f.checkHost(b); err != nil {
+		var err *specError
+		if a.at, err = f.locateBackend(a.backend, a.port); err != nil {
+			return err
+		}
+		for j := range a.shares {
+			sh := &a.shares[j]
+			if sh.at, err = f.locateBackend(sh.backend, a.port); err != nil {
 				return err
 			}
-			a.at = tailnetv1alpha1.AttachmentBackend{Host: b.Host, Port: b.Port}
-		case gatewayv1alpha1.BackendKindGateway:
-			at, err := f.locateGateway(b, cmp.Or(b.Port, a.port))
-			if err != nil {
-				return err
-			}
-			a.at = at
-		case gatewayv1alpha1.BackendKindService:
-			fallthrough
-		default:
-			a.at = tailnetv1alpha1.AttachmentBackend{Host: serviceHost(f.owner.Namespace, b.Name), Port: b.Port}
 		}
 	}
 	return nil
+}
+
+// locateBackend returns where proxies reach a backend of a port.
+func (f facts) locateBackend(b gatewayv1alpha1.Backend, port int32) (tailnetv1alpha1.AttachmentBackend, *specError) {
+	switch b.Kind {
+	case gatewayv1alpha1.BackendKindExternal:
+		return tailnetv1alpha1.AttachmentBackend{Host: b.Host, Port: b.Port}, f.checkHost(b)
+	case gatewayv1alpha1.BackendKindGateway:
+		return f.locateGateway(b, cmp.Or(b.Port, port))
+	case gatewayv1alpha1.BackendKindService:
+		fallthrough
+	default:
+		return tailnetv1alpha1.AttachmentBackend{Host: serviceHost(f.owner.Namespace, b.Name), Port: b.Port}, nil
+	}
 }
 
 // serviceHost returns the host of a Service without the cluster's domain, which a pod's search
@@ -101,15 +107,13 @@ func others(listeners []gatewayv1alpha1.GatewayListener) string {
 	return ", only at " + strings.Join(names, ", ")
 }
 
-// onlyGateways reports whether all backends are Gateways: then their routes balance requests.
-func onlyGateways(spec gatewayv1alpha1.TailscaleServicesSpec) bool {
-	return !slices.ContainsFunc(spec.Backends, func(b gatewayv1alpha1.Backend) bool { return b.Kind != gatewayv1alpha1.BackendKindGateway })
-}
-
 // remote reports whether other clusters may take over at a port. They may not at a Gateway's port:
 // requests could loop between clusters. The backends of the Gateway's routes have separate
 // clusters.
-func (a assignment) remote() bool { return a.backend.Kind != gatewayv1alpha1.BackendKindGateway }
+func (a assignment) remote() bool {
+	return a.backend.Kind != gatewayv1alpha1.BackendKindGateway &&
+		!slices.ContainsFunc(a.shares, func(s share) bool { return s.backend.Kind == gatewayv1alpha1.BackendKindGateway })
+}
 
 // recordPorts returns the ports of this cluster's own service, if they are not all ports of the
 // shared one: its proxies serve those at which other clusters may take over.

@@ -97,6 +97,9 @@ func hostsOf(spec tailnetv1alpha1.ServiceAttachmentSpec) []string {
 		if p.Backend != nil {
 			out = append(out, p.Backend.Host)
 		}
+		for _, b := range p.Backends {
+			out = append(out, b.Host)
+		}
 	}
 	return out
 }

@@ -40,9 +40,8 @@ func invalidTLS(format string, args ...any) *specError {
 	return &specError{reason: meta.ReasonInvalidTLS, message: fmt.Sprintf(format, args...)}
 }
 
-// needsGateway returns the error for a feature that proxies lack, because they forward each port to
-// one backend.
-func needsGateway(format string, args ...any) *specError {
+// unsupported returns the error for backends that proxies cannot balance. Gateways can.
+func unsupported(format string, args ...any) *specError {
 	return &specError{
 		reason:  meta.ReasonUnsupported,
 		message: fmt.Sprintf(format, args...) + ", let a Gateway balance them and name its TailscaleGateway as the one backend, or set spec.vipService.enabled to false if routes alone use them",
@@ -57,6 +56,10 @@ type assignment struct {
 	port    int32
 	backend gatewayv1alpha1.Backend
 
+	// shares are the backends among which proxies balance the port, in the order of the spec. There
+	// are none if the port has one backend.
+	shares []share
+
 	// alone means that other backends also answer the port, but proxies ignore them.
 	alone bool
 
@@ -65,6 +68,12 @@ type assignment struct {
 
 	// tls describes how the proxy terminates TLS. It is nil if the proxy does not.
 	tls *tailnetv1alpha1.AttachmentTLS
+}
+
+// A share is one of several backends of a port, and the address at which proxies reach it.
+type share struct {
+	backend gatewayv1alpha1.Backend
+	at      tailnetv1alpha1.AttachmentBackend
 }
 
 // http reports whether the backend receives HTTP requests.
@@ -87,20 +96,22 @@ func (s *service) assign() ([]assignment, *specError) {
 	return ports, err
 }
 
-// assignPorts returns each port of the service with one backend, by port. Errors name the field,
-// for the user. Features that only a Gateway has are errors unless the object is routed: then its
-// routes implement them, and proxies forward a port to the backend that should receive most of it.
+// assignPorts returns each port of the service with its backends, by port. Errors name the field,
+// for the user. Backends that proxies cannot balance are errors unless the object is routed: then its
+// routes balance them, and proxies forward a port to the backend that should receive most of it.
 func assignPorts(spec gatewayv1alpha1.TailscaleServicesSpec, routed bool) ([]assignment, *specError) {
-	if !routed {
-		if err := checkBalancing(spec); err != nil {
-			return nil, err
-		}
-	}
 	if err := checkPorts(spec); err != nil {
 		return nil, err
 	}
 	if allOf(spec) {
+		if strategy(spec) != gatewayv1alpha1.StrategyRoundRobin && !routed {
+			return nil, unsupported("spec.vipService.ports %s hands on packets, which proxies do not balance by spec.loadBalancing.strategy %s; set %s, name ports",
+				gatewayv1alpha1.ServicePortAll, strategy(spec), gatewayv1alpha1.StrategyRoundRobin)
+		}
 		return assignAll(spec)
+	}
+	if err := checkNames(spec); err != nil && !routed {
+		return nil, err
 	}
 	takers, err := takersOf(spec)
 	if err != nil {
@@ -108,10 +119,11 @@ func assignPorts(spec gatewayv1alpha1.TailscaleServicesSpec, routed bool) ([]ass
 	}
 	out := make([]assignment, 0, len(takers))
 	for _, t := range takers {
-		if len(t.backends) > 1 && !routed {
-			return nil, needsGateway("%s all answer port tcp:%d; a port takes one backend, so give each a different vipPort", fields(t.backends), t.port)
+		a, err := assignTakers(spec, t)
+		if err != nil && !routed {
+			return nil, err
 		}
-		out = append(out, assignment{port: t.port, backend: spec.Backends[preferred(spec, t.backends)], alone: len(t.backends) > 1})
+		out = append(out, a)
 	}
 	return out, assignTLS(spec.TLS, out)
 }
@@ -169,25 +181,6 @@ func preferred(spec gatewayv1alpha1.TailscaleServicesSpec, backends []int) int {
 	return slices.MinFunc(backends, func(a, b int) int {
 		return cmp.Or(cmp.Compare(priority(a), priority(b)), cmp.Compare(weight(b), weight(a)), cmp.Compare(a, b))
 	})
-}
-
-// checkBalancing returns an error for features that only a Gateway has.
-func checkBalancing(spec gatewayv1alpha1.TailscaleServicesSpec) *specError {
-	if lb := spec.LoadBalancing; lb != nil && lb.Strategy != "" && lb.Strategy != gatewayv1alpha1.StrategyRoundRobin && !onlyGateways(spec) {
-		return needsGateway("proxies do not know spec.loadBalancing.strategy %s; set %s", lb.Strategy, gatewayv1alpha1.StrategyRoundRobin)
-	}
-	for i, b := range spec.Backends {
-		if b.Kind == gatewayv1alpha1.BackendKindGateway {
-			continue
-		}
-		if b.Weight != nil && *b.Weight != 1 {
-			return needsGateway("proxies do not know spec.backends[%d].weight %d; remove it", i, *b.Weight)
-		}
-		if b.Priority != nil && *b.Priority != 0 {
-			return needsGateway("proxies do not know spec.backends[%d].priority %d; remove it", i, *b.Priority)
-		}
-	}
-	return nil
 }
 
 // assignAll gives all ports to the one backend.
@@ -254,20 +247,50 @@ func fields(backends []int) string {
 	return compose.List(names...)
 }
 
-// checkNetworking returns an error for all ports if proxies cannot forward packets. If the
-// endpoints do not report this, their agents do.
+// checkNetworking returns an error if the kernel of a pod with the networking of the selected proxies
+// cannot do what the ports need. If the endpoints do not report this, their agents do.
 func (s *service) checkNetworking(ports []assignment) *specError {
-	if !allPorts(ports) {
+	if allPorts(ports) {
+		if in := s.withNetworking(tailnetv1alpha1.NetworkingUserspace); in != "" {
+			return &specError{reason: meta.ReasonUnsupported, message: fmt.Sprintf(
+				"spec.vipService.ports %s needs proxies with Kernel networking; set %s, or name ports",
+				gatewayv1alpha1.ServicePortAll, in)}
+		}
 		return nil
 	}
+	in := s.withNetworking(tailnetv1alpha1.NetworkingKernel)
+	if in == "" {
+		return nil
+	}
+	if strategy(s.spec) != gatewayv1alpha1.StrategyRoundRobin && !s.routed() {
+		return unsupported("proxies with Kernel networking do not know spec.loadBalancing.strategy %s; set %s, set %s to Userspace", strategy(s.spec), gatewayv1alpha1.StrategyRoundRobin, in)
+	}
+	for i := range ports {
+		a := &ports[i]
+		if len(a.shares) == 0 {
+			continue
+		}
+		if !s.routed() {
+			return unsupported("proxies with Kernel networking do not balance the backends of port tcp:%d; give each a different vipPort, set %s to Userspace", a.port, in)
+		}
+		a.shares, a.alone = nil, true
+	}
+	return nil
+}
+
+// withNetworking returns the field that gives selected ingress proxies a kind of networking, for a
+// message. It is empty if they have another kind.
+func (s *service) withNetworking(n tailnetv1alpha1.Networking) string {
 	for _, p := range s.sel.sets {
 		for _, m := range p.Spec.Sets {
-			if m.Direction == tailnetv1alpha1.DirectionIngress && m.Networking == string(tailnetv1alpha1.NetworkingUserspace) {
-				return &specError{reason: meta.ReasonUnsupported, message: fmt.Sprintf(
-					"spec.vipService.ports %s needs proxies with Kernel networking; set spec.proxy.networking of TailscaleEndpoints %s, or name ports",
-					gatewayv1alpha1.ServicePortAll, p.Spec.Endpoints)}
+			if m.Direction == tailnetv1alpha1.DirectionIngress && m.Networking == string(n) {
+				return "spec.proxy.networking of TailscaleEndpoints " + p.Spec.Endpoints
 			}
 		}
 	}
-	return nil
+	// The endpoints of the template may not exist yet.
+	if t := s.spec.EndpointTemplate; s.sel.provision && t != nil && string(t.Proxy.Networking) == string(n) {
+		return "spec.endpointTemplate.proxy.networking"
+	}
+	return ""
 }

@@ -4,6 +4,7 @@
 package tailscaleservices
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -21,10 +22,14 @@ func TestAssignPorts(t *testing.T) {
 	tls := gatewayv1alpha1.Backend{Name: "tls", Port: 8443, VIPPort: ptr.To[int32](443)}
 	type want struct {
 		ports  map[int32]string
+		shares map[int32][]string
+		alone  []int32
 		reason xpv2.ConditionReason
 		err    string
 	}
-	weighed, preferred, all, portless := web, web, web, web
+	api := gatewayv1alpha1.Backend{Name: "api", Port: 80}
+	weighed, preferred, all, portless, idle := web, web, web, web, web
+	idle.Weight = ptr.To[gatewayv1alpha1.Weight](0)
 	portless.Port = 0
 	weighed.Weight, preferred.Priority = ptr.To[gatewayv1alpha1.Weight](2), ptr.To[int32](1)
 	usual := web
@@ -71,12 +76,77 @@ func TestAssignPorts(t *testing.T) {
 			want:     want{reason: meta.ReasonInvalidBackends, err: "no backend answers port tcp:80; add one to spec.backends with vipPort 80"},
 		},
 		"Several": {
-			reason:   "A port goes to one backend",
+			reason:   "Backends share a port, in the order of the spec",
 			ports:    []gatewayv1alpha1.ServicePort{"tcp:80"},
-			backends: []gatewayv1alpha1.Backend{web, web},
+			backends: []gatewayv1alpha1.Backend{web, api},
+			want:     want{ports: map[int32]string{80: "web"}, shares: map[int32][]string{80: {"web", "api"}}},
+		},
+		"SeveralOfOne": {
+			reason:   "Each port has the backends that answer it",
+			ports:    []gatewayv1alpha1.ServicePort{"tcp:443", "tcp:80"},
+			backends: []gatewayv1alpha1.Backend{web, tls, api},
+			want:     want{ports: map[int32]string{80: "web", 443: "tls"}, shares: map[int32][]string{80: {"web", "api"}}},
+		},
+		"Mixed": {
+			reason:   "A proxy speaks one protocol to the backends of a port",
+			ports:    []gatewayv1alpha1.ServicePort{"tcp:80"},
+			backends: []gatewayv1alpha1.Backend{web, {Name: "api", Port: 80, Protocol: gatewayv1alpha1.BackendProtocolHTTP}},
+			want: want{
+				reason: meta.ReasonInvalidBackends,
+				err:    "spec.backends[0], spec.backends[1] all answer port tcp:80; give them the same protocol and proxyProtocol, or each a different vipPort",
+			},
+		},
+		"RoutedMixed": {
+			reason:   "A Gateway whose routes name the object does not care",
+			ports:    []gatewayv1alpha1.ServicePort{"tcp:80"},
+			backends: []gatewayv1alpha1.Backend{web, {Name: "api", Port: 80, Protocol: gatewayv1alpha1.BackendProtocolHTTP}},
+			routed:   true,
+			want:     want{ports: map[int32]string{80: "web"}, alone: []int32{80}},
+		},
+		"TooMany": {
+			reason:   "The number of backends of a port is limited",
+			ports:    []gatewayv1alpha1.ServicePort{"tcp:80"},
+			backends: slices.Repeat([]gatewayv1alpha1.Backend{web}, 17),
 			want: want{
 				reason: meta.ReasonUnsupported,
-				err:    "spec.backends[0], spec.backends[1] all answer port tcp:80; a port takes one backend, so give each a different vipPort, let a Gateway balance them and name its TailscaleGateway as the one backend, or set spec.vipService.enabled to false if routes alone use them",
+				err:    "17 backends answer port tcp:80, and proxies balance up to 16; remove some, let a Gateway balance them and name its TailscaleGateway as the one backend, or set spec.vipService.enabled to false if routes alone use them",
+			},
+		},
+		"WeightZero": {
+			reason:   "A backend with the weight 0 receives nothing",
+			ports:    []gatewayv1alpha1.ServicePort{"tcp:80"},
+			backends: []gatewayv1alpha1.Backend{idle, api},
+			want:     want{ports: map[int32]string{80: "api"}},
+		},
+		"WeightsZero": {
+			reason:   "A port on which nothing receives anything is a mistake",
+			ports:    []gatewayv1alpha1.ServicePort{"tcp:80"},
+			backends: []gatewayv1alpha1.Backend{idle, idle},
+			want: want{
+				reason: meta.ReasonInvalidBackends,
+				err:    "spec.backends[0], spec.backends[1] all answer port tcp:80, and have the weight 0; give one of them a weight",
+			},
+		},
+		"WeightsUnknown": {
+			reason:   "A weight of no backend would go to others",
+			ports:    []gatewayv1alpha1.ServicePort{"tcp:80"},
+			backends: []gatewayv1alpha1.Backend{web, api},
+			strategy: gatewayv1alpha1.StrategyWeighted,
+			weights:  map[string]gatewayv1alpha1.Weight{"web": 1, "ap": 9},
+			want: want{
+				reason: meta.ReasonInvalidBackends,
+				err:    `spec.loadBalancing.weights has "ap", which is the name of no backend; correct it, or remove it`,
+			},
+		},
+		"FailoverUnknown": {
+			reason:   "A failover to no backend would not take place",
+			ports:    []gatewayv1alpha1.ServicePort{"tcp:80"},
+			backends: []gatewayv1alpha1.Backend{web, api},
+			strategy: gatewayv1alpha1.StrategyFailover,
+			failover: &gatewayv1alpha1.Failover{Primary: "api", Secondary: []gatewayv1alpha1.BackendName{"standby"}},
+			want: want{
+				reason: meta.ReasonInvalidBackends,
+				err:    `spec.loadBalancing.failover has "standby", which is the name of no backend; correct it, or remove it`,
 			},
 		},
 		"Unknown": {
@@ -93,32 +163,23 @@ func TestAssignPorts(t *testing.T) {
 			want:     want{ports: map[int32]string{80: "web"}},
 		},
 		"Strategy": {
-			reason:   "A proxy has no other strategy, for any number of backends",
+			reason:   "A strategy has nothing to select among one backend",
 			ports:    []gatewayv1alpha1.ServicePort{"tcp:80"},
 			backends: []gatewayv1alpha1.Backend{web},
-			strategy: gatewayv1alpha1.StrategyFailover,
-			want: want{
-				reason: meta.ReasonUnsupported,
-				err:    "proxies do not know spec.loadBalancing.strategy failover; set round-robin, let a Gateway balance them and name its TailscaleGateway as the one backend, or set spec.vipService.enabled to false if routes alone use them",
-			},
+			strategy: gatewayv1alpha1.StrategyLeastConnections,
+			want:     want{ports: map[int32]string{80: "web"}},
 		},
 		"Weight": {
-			reason:   "A proxy does not support weights",
+			reason:   "Nor has a weight an effect",
 			ports:    []gatewayv1alpha1.ServicePort{"tcp:80"},
 			backends: []gatewayv1alpha1.Backend{weighed},
-			want: want{
-				reason: meta.ReasonUnsupported,
-				err:    "proxies do not know spec.backends[0].weight 2; remove it, let a Gateway balance them and name its TailscaleGateway as the one backend, or set spec.vipService.enabled to false if routes alone use them",
-			},
+			want:     want{ports: map[int32]string{80: "web"}},
 		},
 		"Priority": {
-			reason:   "A proxy does not support priorities",
+			reason:   "Nor has a priority",
 			ports:    []gatewayv1alpha1.ServicePort{"tcp:80"},
 			backends: []gatewayv1alpha1.Backend{preferred},
-			want: want{
-				reason: meta.ReasonUnsupported,
-				err:    "proxies do not know spec.backends[0].priority 1; remove it, let a Gateway balance them and name its TailscaleGateway as the one backend, or set spec.vipService.enabled to false if routes alone use them",
-			},
+			want:     want{ports: map[int32]string{80: "web"}},
 		},
 		"Usual": {
 			reason:   "Default values can be set",
@@ -138,6 +199,16 @@ func TestAssignPorts(t *testing.T) {
 			backends: []gatewayv1alpha1.Backend{web, tls},
 			want:     want{reason: meta.ReasonInvalidBackends, err: "spec.vipService.ports do-not-validate takes one backend, without vipPort, and no other port"},
 		},
+		"AllWithStrategy": {
+			reason:   "Packets are not balanced",
+			ports:    []gatewayv1alpha1.ServicePort{"do-not-validate"},
+			backends: []gatewayv1alpha1.Backend{web},
+			strategy: gatewayv1alpha1.StrategyLeastConnections,
+			want: want{
+				reason: meta.ReasonUnsupported,
+				err:    "spec.vipService.ports do-not-validate hands on packets, which proxies do not balance by spec.loadBalancing.strategy least-connections; set round-robin, name ports, let a Gateway balance them and name its TailscaleGateway as the one backend, or set spec.vipService.enabled to false if routes alone use them",
+			},
+		},
 		"AllWithHeader": {
 			reason:   "The PROXY protocol is not possible for packets",
 			ports:    []gatewayv1alpha1.ServicePort{"do-not-validate"},
@@ -156,18 +227,18 @@ func TestAssignPorts(t *testing.T) {
 			want:     want{ports: map[int32]string{80: "web"}},
 		},
 		"RoutedPriority": {
-			reason:   "Proxies forward the port to the backend with the lowest priority",
+			reason:   "The backend with the lowest priority is the one of proxies that know one",
 			ports:    []gatewayv1alpha1.ServicePort{"tcp:80"},
 			backends: []gatewayv1alpha1.Backend{preferred, {Name: "api", Port: 80}},
 			routed:   true,
-			want:     want{ports: map[int32]string{80: "api"}},
+			want:     want{ports: map[int32]string{80: "api"}, shares: map[int32][]string{80: {"web", "api"}}},
 		},
 		"RoutedWeight": {
-			reason:   "Proxies forward the port to the backend with the highest weight of one priority",
+			reason:   "Of one priority, it is the one with the highest weight",
 			ports:    []gatewayv1alpha1.ServicePort{"tcp:80"},
 			backends: []gatewayv1alpha1.Backend{{Name: "api", Port: 80}, weighed},
 			routed:   true,
-			want:     want{ports: map[int32]string{80: "web"}},
+			want:     want{ports: map[int32]string{80: "web"}, shares: map[int32][]string{80: {"api", "web"}}},
 		},
 		"RoutedWeights": {
 			reason:   "Weights can be set by name",
@@ -176,7 +247,7 @@ func TestAssignPorts(t *testing.T) {
 			strategy: gatewayv1alpha1.StrategyWeighted,
 			weights:  map[string]gatewayv1alpha1.Weight{"web": 10, "api": 90},
 			routed:   true,
-			want:     want{ports: map[int32]string{80: "api"}},
+			want:     want{ports: map[int32]string{80: "api"}, shares: map[int32][]string{80: {"web", "api"}}},
 		},
 		"RoutedFailover": {
 			reason:   "A failover has a primary",
@@ -185,7 +256,7 @@ func TestAssignPorts(t *testing.T) {
 			strategy: gatewayv1alpha1.StrategyFailover,
 			failover: &gatewayv1alpha1.Failover{Primary: "api", Secondary: []gatewayv1alpha1.BackendName{"web"}},
 			routed:   true,
-			want:     want{ports: map[int32]string{80: "api"}},
+			want:     want{ports: map[int32]string{80: "api"}, shares: map[int32][]string{80: {"web", "api"}}},
 		},
 		"UDP": {
 			reason:   "The error for a port that the schema would reject names the field",
@@ -213,6 +284,15 @@ func TestAssignPorts(t *testing.T) {
 					got.ports = map[int32]string{}
 				}
 				got.ports[a.port] = a.backend.Name
+				if a.alone {
+					got.alone = append(got.alone, a.port)
+				}
+				for _, sh := range a.shares {
+					if got.shares == nil {
+						got.shares = map[int32][]string{}
+					}
+					got.shares[a.port] = append(got.shares[a.port], sh.backend.Name)
+				}
 			}
 			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(want{})); diff != "" {
 				t.Errorf("%s: -want, +got:\n%s", tc.reason, diff)

@@ -90,16 +90,13 @@ type Backend struct {
 	// +optional
 	VIPPort *int32 `json:"vipPort,omitempty"`
 
-	// Weight among the backends of one port, for Gateways whose routes reference the object.
-	// Absent means 1. Proxies do not support other weights: if no route references the object,
-	// it has the condition Accepted=False with the reason Unsupported, unless its only backend
-	// is a TailscaleGateway, whose routes distribute requests.
+	// Weight among the backends of one port that have the same priority. Absent means 1. A backend
+	// with the weight 0 receives nothing while another backend of the port has a weight.
 	// +optional
 	Weight *Weight `json:"weight,omitempty"`
 
-	// Priority among the backends of one port, for Gateways whose routes reference the object:
-	// healthy backends with the lowest priority receive the traffic. Absent means 0. Proxies do
-	// not support other priorities, as with weight.
+	// Priority among the backends of one port: healthy backends with the lowest priority receive
+	// the traffic. Absent means 0.
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=127
 	// +optional

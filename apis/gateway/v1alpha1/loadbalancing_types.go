@@ -78,7 +78,8 @@ type Weight int32
 // A Failover configures the backends that take over when the primary is unhealthy.
 // +kubebuilder:validation:XValidation:rule="!(self.primary in self.secondary)",message="secondary must not list primary"
 type Failover struct {
-	// Primary is the backend that gets all traffic while it is healthy.
+	// Primary is the backend that gets all traffic while it is healthy. When it is healthy again,
+	// open connections to a secondary backend continue.
 	Primary BackendName `json:"primary"`
 
 	// Secondary backends in order: the first healthy one takes over.
@@ -202,17 +203,23 @@ type FailoverPolicy struct {
 // +kubebuilder:validation:XValidation:rule="self.strategy != 'weighted' || has(self.weights) && size(self.weights) > 0",message="strategy weighted needs weights"
 // +kubebuilder:validation:XValidation:rule="has(self.failover) == (self.strategy == 'failover')",message="strategy failover needs failover, and no other strategy allows it"
 type LoadBalancing struct {
-	// Strategy selects the backend of a port for a connection. A proxy sends each port to one
-	// Service, and Kubernetes balances its pods: that is round-robin. Gateways whose routes
-	// reference the object support all strategies. If no route does, any other strategy results
-	// in the condition Accepted=False with the reason Unsupported, unless each backend is a
-	// TailscaleGateway: its Envoy proxies distribute requests according to its routes and their
-	// policies, whatever the strategy.
+	// Strategy selects one of the backends that answer a port: proxies do for each connection, or
+	// for each request with protocol HTTP, and Gateways whose routes reference the object for each
+	// request. Unhealthy backends receive nothing while another one is healthy. round-robin takes
+	// turns, by the weights of the backends. least-connections selects the backend with the fewest
+	// open connections or requests of the proxy or Gateway, for its weight. weighted takes turns by
+	// weights. failover selects the first healthy backend. A backend counts as one, and Kubernetes
+	// balances the pods of a Service, except that Gateways balance pods. With one backend for each
+	// port, proxies have nothing to select. Proxies with Kernel networking, and services with
+	// do-not-validate, have no strategies: unless a route references the object, the condition
+	// Accepted=False has the reason Unsupported. If each backend is a TailscaleGateway, its Envoy
+	// proxies distribute requests according to its routes and their policies.
 	// +kubebuilder:default=round-robin
 	// +optional
 	Strategy Strategy `json:"strategy,omitempty"`
 
-	// Weights of backends, by name, when strategy is weighted. The default is 1.
+	// Weights of backends, by name, when strategy is weighted. The default is 1. A backend with
+	// the weight 0 receives nothing.
 	// +kubebuilder:validation:MaxProperties=64
 	// +optional
 	Weights map[string]Weight `json:"weights,omitempty"`

@@ -217,9 +217,10 @@ type TailscaleServicesSpec struct {
 	// +optional
 	VIPService VIPServiceTemplate `json:"vipService,omitempty"`
 
-	// Backends of the service. Each port of the service goes to one backend. Absent means the
-	// Service with the object's name in its namespace: a port goes to the Service's port of the
-	// same number, or to its only TCP port.
+	// Backends of the service. Several backends of one port share its traffic: up to 16, with the
+	// same protocol and proxyProtocol, unless only Gateways use them. Absent means the Service with
+	// the object's name in its namespace: a port goes to the Service's port of the same number, or
+	// to its only TCP port.
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64

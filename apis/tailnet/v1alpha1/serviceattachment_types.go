@@ -20,6 +20,38 @@ type AttachmentBackend struct {
 	Port int32 `json:"port"`
 }
 
+// An AttachmentShare is one of several backends of a port.
+type AttachmentShare struct {
+	AttachmentBackend `json:",inline"`
+
+	// Weight among the backends of the same priority.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000
+	Weight int32 `json:"weight"`
+
+	// Priority of the backend: healthy backends with the lowest priority receive the traffic.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=127
+	// +optional
+	Priority int32 `json:"priority,omitempty"`
+
+	// FailbackDelay is how long the backend must be healthy again before it receives traffic, while
+	// another one is healthy. Absent means no delay.
+	// +optional
+	FailbackDelay *metav1.Duration `json:"failbackDelay,omitempty"`
+}
+
+// An AttachmentStrategy selects the backend of a connection or request.
+// +kubebuilder:validation:Enum=LeastConnections
+type AttachmentStrategy string
+
+// AttachmentStrategyLeastConnections selects the backend with the fewest open connections of the
+// agent for its weight, or, for HTTP, with the fewest requests.
+const AttachmentStrategyLeastConnections AttachmentStrategy = "LeastConnections"
+
+// MaxAttachmentShares is the maximum number of backends of one port.
+const MaxAttachmentShares = 16
+
 // An AttachmentProtocol is the protocol that a proxy forwards from a port to the backend.
 // +kubebuilder:validation:Enum=TCP;HTTP
 type AttachmentProtocol string
@@ -42,7 +74,7 @@ type AttachmentTLS struct {
 	SecretName string `json:"secretName,omitempty"`
 }
 
-// An AttachmentPort is one port of a service and its backend.
+// An AttachmentPort is one port of a service and its backends.
 type AttachmentPort struct {
 	// Port of the service's virtual IP address. 0 means all ports, which need proxies with
 	// Kernel networking.
@@ -50,9 +82,23 @@ type AttachmentPort struct {
 	// +kubebuilder:validation:Maximum=65535
 	Port int32 `json:"port"`
 
-	// Backend of the port. Absent in the direction Egress.
+	// Backend of the port. Absent in the direction Egress. Of several backends it is the one that
+	// receives most: agents of earlier versions do not know the field backends, and forward to this
+	// backend alone.
 	// +optional
 	Backend *AttachmentBackend `json:"backend,omitempty"`
+
+	// Backends among which the agent balances connections, or requests with the protocol HTTP.
+	// Absent means that backend is the only one.
+	// +kubebuilder:validation:MinItems=2
+	// +kubebuilder:validation:MaxItems=16
+	// +listType=atomic
+	// +optional
+	Backends []AttachmentShare `json:"backends,omitempty"`
+
+	// Strategy that selects one of backends. Absent means that each receives a share by its weight.
+	// +optional
+	Strategy AttachmentStrategy `json:"strategy,omitempty"`
 
 	// Protocol that the proxy forwards. Absent means TCP.
 	// +optional

@@ -1,0 +1,124 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package tailscaleservices
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	rules "github.com/tailscale-gateway/tailscale-gateway/internal/service"
+)
+
+// failbackDelay is the default of the schema, for objects that were not validated by it.
+const failbackDelay = 60 * time.Second
+
+// assignTakers returns a port with the backends that answer it. With an error, which is for the
+// user, it has only the backend that should receive most of it.
+func assignTakers(spec gatewayv1alpha1.TailscaleServicesSpec, t takers) (assignment, *specError) {
+	out := assignment{port: t.port, backend: spec.Backends[preferred(spec, t.backends)], alone: len(t.backends) > 1}
+	if len(t.backends) == 1 {
+		return out, nil
+	}
+	weighed := slices.DeleteFunc(slices.Clone(t.backends), func(i int) bool {
+		return rules.Weight(spec.LoadBalancing, spec.Backends[i]) == 0
+	})
+	if len(weighed) == 0 {
+		return out, invalidBackends("%s all answer port tcp:%d, and have the weight 0; give one of them a weight", fields(t.backends), t.port)
+	}
+	if len(weighed) > tailnetv1alpha1.MaxAttachmentShares {
+		return out, unsupported("%d backends answer port tcp:%d, and proxies balance up to %d; remove some", len(weighed), t.port, tailnetv1alpha1.MaxAttachmentShares)
+	}
+	first := spec.Backends[weighed[0]]
+	for _, i := range weighed {
+		b := spec.Backends[i]
+		if protocolOf(b) != protocolOf(first) || b.ProxyProtocol != first.ProxyProtocol {
+			return out, invalidBackends("%s all answer port tcp:%d; give them the same protocol and proxyProtocol, or each a different vipPort", fields(t.backends), t.port)
+		}
+	}
+	out.alone = false
+	out.backend = spec.Backends[preferred(spec, weighed)]
+	if len(weighed) > 1 {
+		for _, i := range weighed {
+			out.shares = append(out.shares, share{backend: spec.Backends[i]})
+		}
+	}
+	return out, nil
+}
+
+// strategy returns the strategy of a spec. One whose backends are all Gateways has none: their routes
+// balance requests.
+func strategy(spec gatewayv1alpha1.TailscaleServicesSpec) gatewayv1alpha1.Strategy {
+	if spec.LoadBalancing == nil || !slices.ContainsFunc(spec.Backends, func(b gatewayv1alpha1.Backend) bool { return b.Kind != gatewayv1alpha1.BackendKindGateway }) {
+		return gatewayv1alpha1.StrategyRoundRobin
+	}
+	return cmp.Or(spec.LoadBalancing.Strategy, gatewayv1alpha1.StrategyRoundRobin)
+}
+
+// protocolOf returns the protocol that proxies speak to a backend.
+func protocolOf(b gatewayv1alpha1.Backend) gatewayv1alpha1.BackendProtocol {
+	return cmp.Or(b.Protocol, gatewayv1alpha1.BackendProtocolTCP)
+}
+
+// checkNames returns an error if spec.loadBalancing names a backend that does not exist. Its share
+// would silently go to others. It says nothing about a service whose only backends are Gateways: their
+// routes balance requests.
+func checkNames(spec gatewayv1alpha1.TailscaleServicesSpec) *specError {
+	lb := spec.LoadBalancing
+	if lb == nil || len(spec.Backends) == 1 && spec.Backends[0].Kind == gatewayv1alpha1.BackendKindGateway {
+		return nil
+	}
+	exists := func(name string) bool {
+		return slices.ContainsFunc(spec.Backends, func(b gatewayv1alpha1.Backend) bool { return b.Name == name })
+	}
+	for _, name := range slices.Sorted(maps.Keys(lb.Weights)) {
+		if !exists(name) {
+			return invalidBackends("spec.loadBalancing.weights has %q, which is the name of no backend; correct it, or remove it", name)
+		}
+	}
+	if lb.Failover == nil {
+		return nil
+	}
+	for _, name := range append([]gatewayv1alpha1.BackendName{lb.Failover.Primary}, lb.Failover.Secondary...) {
+		if !exists(string(name)) {
+			return invalidBackends("spec.loadBalancing.failover has %q, which is the name of no backend; correct it, or remove it", name)
+		}
+	}
+	return nil
+}
+
+// sharesOf returns the backends among which proxies balance a port, and how. The strategies weighted
+// and failover are weights and priorities.
+func sharesOf(lb *gatewayv1alpha1.LoadBalancing, a assignment) ([]tailnetv1alpha1.AttachmentShare, tailnetv1alpha1.AttachmentStrategy) {
+	if len(a.shares) == 0 {
+		return nil, ""
+	}
+	out := make([]tailnetv1alpha1.AttachmentShare, 0, len(a.shares))
+	for _, sh := range a.shares {
+		to := tailnetv1alpha1.AttachmentShare{
+			AttachmentBackend: sh.at,
+			Weight:            int32(rules.Weight(lb, sh.backend)),
+			Priority:          rules.Priority(lb, sh.backend),
+		}
+		if primary(lb, sh.backend) {
+			to.FailbackDelay = ptr.To(ptr.Deref(lb.Failover.FailbackDelay, metav1.Duration{Duration: failbackDelay}))
+		}
+		out = append(out, to)
+	}
+	if lb != nil && lb.Strategy == gatewayv1alpha1.StrategyLeastConnections {
+		return out, tailnetv1alpha1.AttachmentStrategyLeastConnections
+	}
+	return out, ""
+}
+
+// primary reports whether a backend is the primary of the strategy failover.
+func primary(lb *gatewayv1alpha1.LoadBalancing, b gatewayv1alpha1.Backend) bool {
+	return lb != nil && lb.Strategy == gatewayv1alpha1.StrategyFailover && lb.Failover != nil && string(lb.Failover.Primary) == b.Name
+}
