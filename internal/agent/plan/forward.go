@@ -177,7 +177,7 @@ func forwardable(spec v1alpha1.ServiceAttachmentSpec) (string, bool) {
 	host := ""
 	for _, p := range spec.Ports {
 		switch {
-		case p.Backend == nil, p.TLS != nil, p.ProxyProtocol != 0,
+		case p.Backend == nil, len(p.Backends) > 0, p.TLS != nil, p.ProxyProtocol != 0,
 			p.Protocol != "" && p.Protocol != v1alpha1.AttachmentProtocolTCP,
 			p.Port != 0 && p.Port != p.Backend.Port,
 			host != "" && host != p.Backend.Host:

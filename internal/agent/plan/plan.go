@@ -19,6 +19,7 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/address"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/balance"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/probe"
 )
 
@@ -35,6 +36,9 @@ const (
 
 // messageAnonymous is about an advertised service that lacks a part.
 const messageAnonymous = "Tailscaled is older than 1.92 and does not send the addresses of clients: requests have no identity headers, and backends get no PROXY protocol header, or one without an address; use a newer proxy image"
+
+// messageIdle is about an advertised service some of whose backends receive nothing.
+const messageIdle = "Other backends of the port receive all connections, because these do not answer: %s"
 
 // maxListed is the number of backends that a message lists.
 const maxListed = 3
@@ -63,7 +67,7 @@ type Service struct {
 	// Healthy is the number of healthy targets.
 	Healthy int
 
-	// Unhealthy are the ports whose target is known not to answer, sorted. 0 stands for all ports.
+	// Unhealthy are the ports whose targets are all known not to answer, sorted. 0 stands for all ports.
 	Unhealthy []int32
 
 	// Reason is the reason why the service is not advertised, if its certificate is the cause.
@@ -174,14 +178,22 @@ func service(spec v1alpha1.ServiceAttachmentSpec, in Input) Service {
 	if len(spec.Addresses) > 0 {
 		s.Handlers = make(Handlers, len(spec.Ports))
 	}
+	// idle are the unhealthy backends of ports that others of their backends serve.
+	var idle []string
 	for _, p := range spec.Ports {
 		if p.Backend == nil {
 			continue
 		}
 		t := target(*p.Backend, spec.HealthCheck)
-		s.Targets = append(s.Targets, t)
-		if in.Health[t].Health == probe.Unhealthy {
+		b, targets := balanced(p, spec.HealthCheck, in)
+		if b == nil {
+			targets = []probe.Target{t}
+		}
+		s.Targets = append(s.Targets, targets...)
+		if !slices.ContainsFunc(targets, func(t probe.Target) bool { return in.Health[t].Health != probe.Unhealthy }) {
 			s.Unhealthy = append(s.Unhealthy, p.Port)
+		} else if b != nil {
+			idle = append(idle, unhealthy(targets, in)...)
 		}
 		// A service with all ports is forwarded as packets, for which a serve config has no
 		// handlers.
@@ -189,10 +201,10 @@ func service(spec v1alpha1.ServiceAttachmentSpec, in Input) Service {
 			continue
 		}
 		// Tailscaled dials only this address, even while other backends are healthy.
-		if address.RefusedHost(t.Host) != "" || in.Health[t].Refused() {
+		if b == nil && refused(t, in) || b != nil && len(b.Backends) == 0 {
 			continue
 		}
-		h, end := handler(spec, p, t, in)
+		h, end := handler(spec, p, t, b, in)
 		if h != nil {
 			s.Handlers[uint16(p.Port)] = *h
 		}
@@ -206,15 +218,13 @@ func service(spec v1alpha1.ServiceAttachmentSpec, in Input) Service {
 	s.Targets = slices.Compact(s.Targets)
 
 	unknown := 0
-	unhealthy := make([]string, 0, len(s.Targets))
 	for _, t := range s.Targets {
-		switch st := in.Health[t]; st.Health {
+		switch in.Health[t].Health {
 		case probe.Healthy:
 			s.Healthy++
-		case probe.Unhealthy:
-			unhealthy = append(unhealthy, fmt.Sprintf("%s (%s)", t.Address(), reason(t, st.Reason)))
 		case probe.Unknown:
 			unknown++
+		case probe.Unhealthy:
 		}
 	}
 
@@ -232,18 +242,61 @@ func service(spec v1alpha1.ServiceAttachmentSpec, in Input) Service {
 	case tls.unknown != "" && !was:
 		s.Undecided, s.Message = true, tls.unknown
 	case s.Healthy > 0 && len(s.Unhealthy) > 0 && in.Withdrawn[s.Name]:
-		s.Message = fmt.Sprintf(messageWithdrawn, list(unhealthy))
+		s.Message = fmt.Sprintf(messageWithdrawn, list(unhealthy(s.Targets, in)))
 	case s.Healthy > 0, unknown > 0 && was:
 		s.Advertise, s.Message = true, tls.warning
 		if s.Message == "" && in.Anonymous && wantsClients(spec.Ports) {
 			s.Message = messageAnonymous
 		}
+		if s.Message == "" && len(idle) > 0 {
+			slices.Sort(idle)
+			s.Message = fmt.Sprintf(messageIdle, list(slices.Compact(idle)))
+		}
 	case unknown > 0:
 		s.Undecided, s.Message = true, messageProbing
 	default:
-		s.Message = "No backend answers: " + list(unhealthy)
+		s.Message = "No backend answers: " + list(unhealthy(s.Targets, in))
 	}
 	return s
+}
+
+// balanced returns the backends of a port with several, and how to probe them all. It returns nil for
+// a port with one. Backends whose addresses are refused are never dialed.
+func balanced(p v1alpha1.AttachmentPort, hc v1alpha1.AttachmentHealthCheck, in Input) (*balance.Config, []probe.Target) {
+	if len(p.Backends) == 0 {
+		return nil, nil
+	}
+	out := &balance.Config{LeastConnections: p.Strategy == v1alpha1.AttachmentStrategyLeastConnections}
+	targets := make([]probe.Target, 0, len(p.Backends))
+	for _, b := range p.Backends {
+		t := target(b.AttachmentBackend, hc)
+		targets = append(targets, t)
+		if refused(t, in) {
+			continue
+		}
+		to := balance.Backend{Address: dialed(t), Weight: int(max(b.Weight, 1)), Priority: int(b.Priority), Health: in.Health[t].Health}
+		if b.FailbackDelay != nil {
+			to.FailbackDelay = b.FailbackDelay.Duration
+		}
+		out.Backends = append(out.Backends, to)
+	}
+	return out, targets
+}
+
+// refused reports whether a target has an address that must not be dialed.
+func refused(t probe.Target, in Input) bool {
+	return address.RefusedHost(t.Host) != "" || in.Health[t].Refused()
+}
+
+// unhealthy returns the unhealthy ones of targets, and why they are.
+func unhealthy(targets []probe.Target, in Input) []string {
+	out := make([]string, 0, len(targets))
+	for _, t := range targets {
+		if st := in.Health[t]; st.Health == probe.Unhealthy {
+			out = append(out, fmt.Sprintf("%s (%s)", t.Address(), reason(t, st.Reason)))
+		}
+	}
+	return out
 }
 
 // wantsClients reports whether a port needs the addresses of clients.

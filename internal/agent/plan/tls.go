@@ -21,6 +21,7 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/address"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/balance"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/probe"
 )
@@ -116,7 +117,7 @@ type IssueProblem struct {
 }
 
 // A Termination is a port where the agent terminates TLS, or forwards requests, or both, or only
-// connects to a backend by name.
+// connects to a backend by name, or to one of several.
 // Tailscaled could terminate TLS with Tailscale's certificates, but each machine would then get
 // a separate one: the certificate authority issues only five a week for the same name.
 // Tailscaled could also forward requests, but sends no headers for tagged devices.
@@ -129,8 +130,12 @@ type Termination struct {
 	Secret string `json:"secret,omitempty"`
 	Domain string `json:"domain,omitempty"`
 
-	// Backend is the address that gets the decrypted connections or requests, as host:port.
+	// Backend is the address that gets the decrypted connections or requests, as host:port. Empty if
+	// there are several.
 	Backend string `json:"backend"`
+
+	// Balance has the backends of a port with several. Nil if there is one.
+	Balance *balance.Config `json:"balance,omitempty"`
 
 	// HTTP means that requests are forwarded with identity headers, instead of bytes.
 	HTTP bool `json:"http,omitempty"`
@@ -142,6 +147,24 @@ type Termination struct {
 	// Anonymous means that tailscaled does not send the addresses of clients. Connections then begin
 	// with what the client sends.
 	Anonymous bool `json:"anonymous,omitempty"`
+}
+
+// Equal reports whether both are the same, regardless of the health of backends.
+func (t Termination) Equal(o Termination) bool {
+	if !t.SameListener(o) {
+		return false
+	}
+	return t.Balance == nil || t.Balance.Equal(*o.Balance)
+}
+
+// SameListener reports whether both differ at most in the backends among which connections are
+// balanced. A listener can replace these while it serves.
+func (t Termination) SameListener(o Termination) bool {
+	if (t.Balance == nil) != (o.Balance == nil) {
+		return false
+	}
+	t.Balance, o.Balance = nil, nil
+	return t == o
 }
 
 // TLS reports whether TLS is terminated.
@@ -169,18 +192,27 @@ func addressOf(t probe.Target, st probe.Status, served Handler) (netip.AddrPort,
 	return at, err == nil && st.Health == probe.Unknown && !at.Addr().IsLoopback() && at.Port() == t.Port
 }
 
-// handler returns the handler of a port whose backend is t, and the agent's termination behind it,
-// if any. Both are nil while the name that the certificate is for is unknown.
+// dialed returns the address at which the agent connects to a target, as host:port.
+func dialed(t probe.Target) string {
+	return net.JoinHostPort(address.Absolute(t.Host), strconv.Itoa(int(t.Port)))
+}
+
+// handler returns the handler of a port whose backend is t, or of one with the backends of b, and the
+// agent's termination behind it, if any. Both are nil while the name that the certificate is for is
+// unknown.
 //
 // Tailscaled gets addresses alone: it would look up a name for each connection, and connect to
 // whatever the name then leads to, such as itself. The agent checks each address that it dials.
-func handler(spec v1alpha1.ServiceAttachmentSpec, p v1alpha1.AttachmentPort, t probe.Target, in Input) (*Handler, *Termination) {
+func handler(spec v1alpha1.ServiceAttachmentSpec, p v1alpha1.AttachmentPort, t probe.Target, b *balance.Config, in Input) (*Handler, *Termination) {
 	http := p.Protocol == v1alpha1.AttachmentProtocolHTTP
 	served := in.Serving[string(spec.ServiceName)][uint16(p.Port)]
-	if at, ok := addressOf(t, in.Health[t], served); ok && !http && p.TLS == nil {
+	if at, ok := addressOf(t, in.Health[t], served); ok && b == nil && !http && p.TLS == nil {
 		return &Handler{Forward: at.String(), ProxyProtocol: int(p.ProxyProtocol)}, nil
 	}
-	end := &Termination{Listen: loopback(spec, uint16(p.Port)), Backend: net.JoinHostPort(address.Absolute(t.Host), strconv.Itoa(int(t.Port))), HTTP: http, Anonymous: in.Anonymous}
+	end := &Termination{Listen: loopback(spec, uint16(p.Port)), Balance: b, HTTP: http, Anonymous: in.Anonymous}
+	if b == nil {
+		end.Backend = dialed(t)
+	}
 	if !http {
 		end.ProxyProtocol = int(p.ProxyProtocol)
 	}

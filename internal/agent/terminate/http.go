@@ -23,6 +23,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/balance"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/identity"
 )
@@ -77,9 +78,12 @@ type callerKey struct{}
 
 // serveHTTP forwards requests until ctx is done. Requests under way continue after that.
 // Without a Secret it serves without TLS.
-func (s *Server) serveHTTP(ctx context.Context, l net.Listener, t plan.Termination, sec *secret) error {
+func (s *Server) serveHTTP(ctx context.Context, l net.Listener, t plan.Termination, p *balance.Picker, sec *secret) error {
 	quiet := log.New(debugWriter{log: s.opts.Log}, "", 0)
-	proxy := reverseProxy(t.Backend, s.dialer(), quiet)
+	proxy := reverseProxy(t.Backend, s.dialer(t), quiet)
+	if t.Balance != nil {
+		proxy = withChoice(p, reverseProxy("", s.dialer(t), quiet))
+	}
 	srv := &http.Server{
 		Handler:           proxy,
 		ReadHeaderTimeout: requestTimeout,
@@ -150,8 +154,8 @@ func encode(v string) string {
 	return mime.QEncoding.Encode("utf-8", v)
 }
 
-// reverseProxy forwards requests to a backend. Like tailscaled, it uses HTTP/2 without TLS for
-// gRPC requests and HTTP/1.1 for all others.
+// reverseProxy forwards requests to a backend, or without one, to that of the choice of each request.
+// Like tailscaled, it uses HTTP/2 without TLS for gRPC requests and HTTP/1.1 for all others.
 func reverseProxy(backend string, d *net.Dialer, quiet *log.Logger) http.Handler {
 	target := &url.URL{Scheme: "http", Host: backend}
 	plain := transport(d)
@@ -159,6 +163,9 @@ func reverseProxy(backend string, d *net.Dialer, quiet *log.Logger) http.Handler
 	grpc.Protocols = &http.Protocols{}
 	grpc.Protocols.SetUnencryptedHTTP2(true)
 	handler := func(t http.RoundTripper) http.Handler {
+		if backend == "" {
+			t = balancing{next: t}
+		}
 		return &httputil.ReverseProxy{
 			Transport: t,
 			ErrorLog:  quiet,

@@ -1,8 +1,8 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package terminate terminates TLS with certificates from Secrets, and forwards requests with
-// identity headers. Tailscaled forwards such connections to a loopback port of the agent, with
+// Package terminate terminates TLS with certificates from Secrets, forwards requests with
+// identity headers, and balances the backends of a port. Tailscaled forwards such connections to a loopback port of the agent, with
 // a PROXY protocol header that names the client. The package has the listeners, the
 // certificates and the forwarding. Package plan assigns the ports and explains why tailscaled
 // does not do this itself; package issue gets the certificates from Tailscale.
@@ -13,6 +13,7 @@ import (
 	"maps"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -24,6 +25,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/atomicdir"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/balance"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
 )
 
@@ -76,6 +78,9 @@ type listener struct {
 	cancel context.CancelFunc
 	plan.Termination
 
+	// picker chooses among the backends of a port with several.
+	picker *balance.Picker
+
 	// leaving closes the listener. Nil while it is wanted.
 	leaving *time.Timer
 }
@@ -112,19 +117,21 @@ func (s *Server) Certificates() map[plan.CertificateRef]plan.Certificate {
 }
 
 // Set replaces the terminations to serve, by service, until ctx is done. Terminations that stay
-// are not touched. Removed ones accept connections for ten more seconds, and connections are not
-// cut. Set returns an error when what is served could not be stored; it serves it nevertheless, and
-// the next call tries to store it again.
+// are not touched, except that they learn of the backends among which they balance. Removed ones
+// accept connections for ten more seconds, and connections are not cut. Set returns an error when what
+// is served could not be stored; it serves it nevertheless, and the next call tries to store it again.
 func (s *Server) Set(ctx context.Context, terminations map[string][]plan.Termination) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if maps.EqualFunc(s.wanted, terminations, equal) {
+	before := s.wanted
+	s.wanted = maps.Clone(terminations)
+	s.balance(time.Now())
+	if maps.EqualFunc(before, terminations, equal) {
 		if s.unstored {
 			return s.store()
 		}
 		return nil
 	}
-	s.wanted = maps.Clone(terminations)
 	ports := map[netip.AddrPort]plan.Termination{}
 	refs := map[plan.CertificateRef]bool{}
 	names := map[string]bool{}
@@ -155,7 +162,7 @@ func (s *Server) Set(ctx context.Context, terminations map[string][]plan.Termina
 			return false
 		case !ok:
 			return false
-		case l.leaving != nil && !l.leaving.Stop(), t != l.Termination:
+		case l.leaving != nil && !l.leaving.Stop(), !t.SameListener(l.Termination):
 			l.cancel()
 			return true
 		}
@@ -167,8 +174,12 @@ func (s *Server) Set(ctx context.Context, terminations map[string][]plan.Termina
 			continue
 		}
 		lctx, cancel := context.WithCancel(ctx)
-		s.listeners[at] = &listener{cancel: cancel, Termination: t}
-		go s.listen(lctx, t, s.secrets[t.Certificate()])
+		l := &listener{cancel: cancel, Termination: t, picker: &balance.Picker{}}
+		s.listeners[at] = l
+		if t.Balance != nil {
+			l.picker.Set(*t.Balance, time.Now())
+		}
+		go s.listen(lctx, t, l.picker, s.secrets[t.Certificate()])
 	}
 	maps.DeleteFunc(s.secrets, func(ref plan.CertificateRef, _ *secret) bool { return !refs[ref] })
 	maps.DeleteFunc(s.watches, func(name string, w *watch) bool {
@@ -191,17 +202,18 @@ func (s *Server) leave(at netip.AddrPort, l *listener) {
 	}
 }
 
-func equal(a, b []plan.Termination) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i] != b[i] {
-			return false
+// balance gives the listeners that stay their backends. The caller holds the lock.
+func (s *Server) balance(now time.Time) {
+	for _, ts := range s.wanted {
+		for _, t := range ts {
+			if l := s.listeners[t.Listen]; l != nil && t.Balance != nil && t.SameListener(l.Termination) {
+				l.picker.Set(*t.Balance, now)
+			}
 		}
 	}
-	return true
 }
+
+func equal(a, b []plan.Termination) bool { return slices.EqualFunc(a, b, plan.Termination.Equal) }
 
 // watch watches a Secret, unless it is already watched.
 func (s *Server) watch(ctx context.Context, name string) {
@@ -260,14 +272,14 @@ func (s *Server) take(sec *secret, o *corev1.Secret) (changed, renewed bool) {
 
 // listen serves a port until ctx is done. If the port is in use, for example by the previous
 // listener, it retries. Without a Secret it serves without TLS.
-func (s *Server) listen(ctx context.Context, t plan.Termination, sec *secret) {
+func (s *Server) listen(ctx context.Context, t plan.Termination, p *balance.Picker, sec *secret) {
 	for ctx.Err() == nil {
 		l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", t.Listen.String())
 		if err == nil {
 			if t.HTTP {
-				err = s.serveHTTP(ctx, l, t, sec)
+				err = s.serveHTTP(ctx, l, t, p, sec)
 			} else {
-				err = s.serveTCP(ctx, l, t, sec)
+				err = s.serveTCP(ctx, l, t, p, sec)
 			}
 		}
 		if ctx.Err() != nil {

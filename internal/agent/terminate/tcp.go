@@ -15,6 +15,7 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
+	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/balance"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
 )
 
@@ -46,7 +47,7 @@ func withHeaders(l net.Listener, t plan.Termination) net.Listener {
 }
 
 // serveTCP forwards connections until ctx is done. Open connections continue after that.
-func (s *Server) serveTCP(ctx context.Context, l net.Listener, t plan.Termination, sec *secret) error {
+func (s *Server) serveTCP(ctx context.Context, l net.Listener, t plan.Termination, p *balance.Picker, sec *secret) error {
 	stop := context.AfterFunc(ctx, func() { closeQuietly(l) })
 	defer stop()
 	defer closeQuietly(l)
@@ -63,25 +64,35 @@ func (s *Server) serveTCP(ctx context.Context, l net.Listener, t plan.Terminatio
 		}
 		go func() {
 			defer closeQuietly(conn)
-			if err := carry(context.WithoutCancel(ctx), conn, t, config, s.dialer()); err != nil {
+			if err := carry(context.WithoutCancel(ctx), conn, t, p, config, s.dialer(t)); err != nil {
 				s.opts.Log.Debug("Cannot hand on connection", "secret", t.Certificate().String(), "backend", t.Backend, "error", err)
 			}
 		}()
 	}
 }
 
-// dialer returns the dialer for backends.
-func (s *Server) dialer() *net.Dialer {
-	return &net.Dialer{Timeout: dialTimeout, Control: s.opts.Control}
+// dialer returns the dialer for backends of a port.
+func (s *Server) dialer(t plan.Termination) *net.Dialer {
+	out := &net.Dialer{Timeout: dialTimeout, Control: s.opts.Control}
+	if t.Balance != nil {
+		out.Timeout = attemptTimeout
+	}
+	return out
 }
 
-// carry forwards one connection to the backend.
-func carry(ctx context.Context, conn net.Conn, t plan.Termination, config *tls.Config, d *net.Dialer) error {
+// carry forwards one connection to the backend, or to one of several.
+func carry(ctx context.Context, conn net.Conn, t plan.Termination, p *balance.Picker, config *tls.Config, d *net.Dialer) error {
 	client, err := accept(ctx, conn, config)
 	if err != nil {
 		return err
 	}
-	backend, err := d.DialContext(ctx, "tcp", t.Backend)
+	dial := func() (net.Conn, error) { return d.DialContext(ctx, "tcp", t.Backend) }
+	if t.Balance != nil {
+		c := p.Choose()
+		defer c.Done()
+		dial = func() (net.Conn, error) { return connectOne(ctx, c, d) }
+	}
+	backend, err := dial()
 	if err != nil {
 		return errors.Wrap(err, "cannot connect to backend")
 	}
