@@ -97,6 +97,18 @@ func balanced(at netip.AddrPort, least bool, b ...balance.Backend) plan.Terminat
 	return plan.Termination{Listen: at, Balance: &balance.Config{Backends: b, LeastConnections: least}}
 }
 
+// amongTwo returns a termination whose backend is the second of two, of which the first refuses
+// connections, and is not known to be unhealthy.
+func amongTwo(t *testing.T, end plan.Termination) plan.Termination {
+	t.Helper()
+	end.Balance = &balance.Config{Backends: []balance.Backend{
+		{Address: freeAddress(t).String(), Weight: 1, Health: probe.Healthy},
+		{Address: end.Backend, Weight: 1, Health: probe.Healthy},
+	}}
+	end.Backend = ""
+	return end
+}
+
 // TestWeights opens 400 connections to two backends.
 func TestWeights(t *testing.T) {
 	s, _ := newServer(t, newCluster(), "")
@@ -310,6 +322,49 @@ func TestRequests(t *testing.T) {
 	}
 	if n := served[0].Load() + served[1].Load(); n != 48 {
 		t.Errorf("want each request once, in all 48, got %d", n)
+	}
+}
+
+// TestCall has a gRPC call, which begins before its client has sent anything, reach the second of two
+// backends.
+func TestCall(t *testing.T) {
+	u := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusOK)
+		_ = http.NewResponseController(w).Flush()
+		_, _ = io.Copy(w, r.Body)
+	}))
+	u.Config.Protocols = &http.Protocols{}
+	u.Config.Protocols.SetUnencryptedHTTP2(true)
+	u.Start()
+	t.Cleanup(u.Close)
+	s, _ := newServer(t, newCluster(), "")
+	at := freeAddress(t)
+	set(t, s, amongTwo(t, plan.Termination{Listen: at, HTTP: true, Backend: u.Listener.Addr().String()}))
+	conn := dial(t, at, someone)
+	tr := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return conn, nil }, Protocols: &http.Protocols{}}
+	tr.Protocols.SetUnencryptedHTTP2(true)
+	t.Cleanup(tr.CloseIdleConnections)
+	r, w := io.Pipe()
+	defer closeQuietly(w)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+host+"/", r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/grpc")
+	res, err := tr.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeQuietly(res.Body)
+	if res.StatusCode != http.StatusOK || res.ProtoMajor != 2 {
+		t.Errorf("want status 200 and HTTP/2, got %s %s", res.Proto, res.Status)
+	}
+	if _, err := io.WriteString(w, "message"); err != nil {
+		t.Fatal(err)
+	}
+	closeQuietly(w)
+	if b, err := io.ReadAll(res.Body); err != nil || string(b) != "message" {
+		t.Errorf("want the message, got %q, %v", b, err)
 	}
 }
 

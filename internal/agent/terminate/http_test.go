@@ -109,75 +109,80 @@ func TestHTTP(t *testing.T) {
 		},
 	}
 	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			got := make(chan *http.Request, 1)
-			upstream := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got <- r }))
-			defer upstream.Close()
-			c := newCluster()
-			s, _ := newServer(t, c, "")
-			s.opts.WhoIs = func(_ context.Context, addr string) (*apitype.WhoIsResponse, error) {
-				if addr != someone && !tc.anonymous || tc.who == nil {
-					return nil, errors.New("boom")
+		for backends, among := range map[string]bool{"One": false, "Several": true} {
+			t.Run(backends+"/"+name, func(t *testing.T) {
+				got := make(chan *http.Request, 1)
+				upstream := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got <- r }))
+				defer upstream.Close()
+				c := newCluster()
+				s, _ := newServer(t, c, "")
+				s.opts.WhoIs = func(_ context.Context, addr string) (*apitype.WhoIsResponse, error) {
+					if addr != someone && !tc.anonymous || tc.who == nil {
+						return nil, errors.New("boom")
+					}
+					return tc.who, nil
 				}
-				return tc.who, nil
-			}
-			end := plan.Termination{Listen: freeAddress(t), Backend: strings.TrimPrefix(upstream.URL, "http://"), HTTP: true, Anonymous: tc.anonymous}
-			url := "http://" + host + "/a?b=c"
-			if tc.tls {
-				end.Secret, url = "web-tls", "https://"+host+"/a?b=c"
-			}
-			set(t, s, end)
-			if tc.tls {
-				c.update(t, "web-tls", ca.secret(1))
-			}
+				end := plan.Termination{Listen: freeAddress(t), Backend: strings.TrimPrefix(upstream.URL, "http://"), HTTP: true, Anonymous: tc.anonymous}
+				if among {
+					end = amongTwo(t, end)
+				}
+				url := "http://" + host + "/a?b=c"
+				if tc.tls {
+					end.Secret, url = "web-tls", "https://"+host+"/a?b=c"
+				}
+				set(t, s, end)
+				if tc.tls {
+					c.update(t, "web-tls", ca.secret(1))
+				}
 
-			conn := connect(t, end.Listen)
-			if !tc.anonymous {
-				conn = dial(t, end.Listen, someone)
-			}
-			tr := &http.Transport{
-				DialContext: func(context.Context, string, string) (net.Conn, error) { return conn, nil },
-				TLSClientConfig: &tls.Config{
-					RootCAs: ca.pool, MinVersion: tls.VersionTLS12,
-				},
-				Protocols: &http.Protocols{},
-			}
-			tr.Protocols.SetHTTP1(!tc.http2)
-			tr.Protocols.SetHTTP2(tc.http2)
-			tr.Protocols.SetUnencryptedHTTP2(tc.http2 && !tc.tls)
-			defer tr.CloseIdleConnections()
-			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, h := range identity.Headers() {
-				req.Header[h] = []string{"mallory", "tag:admin"}
-				req.Header[strings.ToLower(strings.ReplaceAll(h, "-", "_"))] = []string{"mallory"}
-			}
-			if !tc.http2 {
-				// Headers named in Connection are dropped on the way. HTTP/2 has no such header.
-				req.Header.Set("Connection", identity.Login+", "+identity.DeviceTags)
-			}
-			req.Header.Set("X-Forwarded-For", "10.0.0.1")
-			rsp, err := tr.RoundTrip(req)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer closeQuietly(rsp.Body)
-			if rsp.StatusCode != http.StatusOK || rsp.ProtoMajor == 2 != tc.http2 {
-				t.Errorf("want status 200 and HTTP/2 %t, got %s %s", tc.http2, rsp.Proto, rsp.Status)
-			}
-			r := <-got
-			if r.Host != host || r.RequestURI != "/a?b=c" {
-				t.Errorf("want %s and /a?b=c, got %s and %s", host, r.Host, r.RequestURI)
-			}
-			for _, h := range []string{"Accept-Encoding", "User-Agent"} {
-				r.Header.Del(h)
-			}
-			if diff := cmp.Diff(tc.want, r.Header); diff != "" {
-				t.Errorf("\n%s\nheaders: -want, +got:\n%s", tc.reason, diff)
-			}
-		})
+				conn := connect(t, end.Listen)
+				if !tc.anonymous {
+					conn = dial(t, end.Listen, someone)
+				}
+				tr := &http.Transport{
+					DialContext: func(context.Context, string, string) (net.Conn, error) { return conn, nil },
+					TLSClientConfig: &tls.Config{
+						RootCAs: ca.pool, MinVersion: tls.VersionTLS12,
+					},
+					Protocols: &http.Protocols{},
+				}
+				tr.Protocols.SetHTTP1(!tc.http2)
+				tr.Protocols.SetHTTP2(tc.http2)
+				tr.Protocols.SetUnencryptedHTTP2(tc.http2 && !tc.tls)
+				defer tr.CloseIdleConnections()
+				req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, h := range identity.Headers() {
+					req.Header[h] = []string{"mallory", "tag:admin"}
+					req.Header[strings.ToLower(strings.ReplaceAll(h, "-", "_"))] = []string{"mallory"}
+				}
+				if !tc.http2 {
+					// Headers named in Connection are dropped on the way. HTTP/2 has no such header.
+					req.Header.Set("Connection", identity.Login+", "+identity.DeviceTags)
+				}
+				req.Header.Set("X-Forwarded-For", "10.0.0.1")
+				rsp, err := tr.RoundTrip(req)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer closeQuietly(rsp.Body)
+				if rsp.StatusCode != http.StatusOK || rsp.ProtoMajor == 2 != tc.http2 {
+					t.Errorf("want status 200 and HTTP/2 %t, got %s %s", tc.http2, rsp.Proto, rsp.Status)
+				}
+				r := <-got
+				if r.Host != host || r.RequestURI != "/a?b=c" {
+					t.Errorf("want %s and /a?b=c, got %s and %s", host, r.Host, r.RequestURI)
+				}
+				for _, h := range []string{"Accept-Encoding", "User-Agent"} {
+					r.Header.Del(h)
+				}
+				if diff := cmp.Diff(tc.want, r.Header); diff != "" {
+					t.Errorf("\n%s\nheaders: -want, +got:\n%s", tc.reason, diff)
+				}
+			})
+		}
 	}
 }
 

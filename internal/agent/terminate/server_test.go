@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/netip"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -215,13 +216,17 @@ func TestCarry(t *testing.T) {
 		},
 	}
 	for name, tc := range cases {
-		for carried, secret := range map[string]string{"TLS": "web-tls", "Bytes": ""} {
+		for carried, secret := range map[string]string{"TLS": "web-tls", "Bytes": "", "AmongTLS": "web-tls", "AmongBytes": ""} {
 			t.Run(carried+"/"+name, func(t *testing.T) {
 				c := newCluster()
 				s, _ := newServer(t, c, "")
 				to, got := backend(t)
 				at := freeAddress(t)
-				set(t, s, plan.Termination{Listen: at, Secret: secret, Backend: to, ProxyProtocol: tc.version, Anonymous: tc.anonymous})
+				end := plan.Termination{Listen: at, Secret: secret, Backend: to, ProxyProtocol: tc.version, Anonymous: tc.anonymous}
+				if strings.HasPrefix(carried, "Among") {
+					end = amongTwo(t, end)
+				}
+				set(t, s, end)
 
 				conn := connect(t, at)
 				if !tc.anonymous {
