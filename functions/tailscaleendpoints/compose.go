@@ -138,6 +138,7 @@ func (e *endpoints) composeProxySet(t *egressPlan) *tailnetv1alpha1.ProxySet {
 			Targets:   t.proxySetTargets(),
 
 			IngressOnRequest: e.ingressOnRequest(),
+			IngressPorts:     e.ingressPorts(),
 		},
 	}
 	networking := tailnetv1alpha1.NetworkingUserspace

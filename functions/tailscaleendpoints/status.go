@@ -13,7 +13,6 @@ import (
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
 )
 
 // Values of EndpointStatus.HealthStatus.
@@ -152,9 +151,5 @@ func podAddress(m *tailnetv1alpha1.MachineSummary) (string, []gatewayv1alpha1.En
 	if m.PodIP == "" {
 		return "", nil
 	}
-	var out []gatewayv1alpha1.EndpointPort
-	for _, p := range proxy.Ports() {
-		out = append(out, gatewayv1alpha1.EndpointPort{Name: p.Name, Port: p.ContainerPort, Protocol: p.Protocol})
-	}
-	return m.PodIP, out
+	return m.PodIP, servedPorts(m)
 }

@@ -17,7 +17,7 @@ import (
 
 // wantedAttachments returns the services that each selected endpoints serves, and the other
 // clusters' services that it reaches, by resource name. Existing attachments stay unchanged while
-// the spec is invalid, unless proxies may no longer connect to a host.
+// the spec is invalid, unless proxies may no longer connect to a host, or serve a port.
 //
 // Attachments are created together with the VIPService, before it has an address: a child that
 // Crossplane adds in a later run costs four writes of the composite. Crossplane then writes the
@@ -37,7 +37,11 @@ func (s *service) wantedAttachments() map[string]*tailnetv1alpha1.ServiceAttachm
 		return out
 	}
 	for _, p := range slices.Concat(s.sel.hosting(s.owner, s.spec.EndpointTemplate), s.staying) {
-		if hasIngress(p) {
+		switch {
+		case !hasIngress(p):
+		case !s.allowsAll(p):
+			s.keepHosted(out, p)
+		default:
 			name := prefixAttachment + p.Spec.Endpoints
 			s.want(out, name, len(s.addresses()) > 0 || !hasAddresses(s.attachments[name]), func() *tailnetv1alpha1.ServiceAttachment {
 				a := s.composeIngress(p)

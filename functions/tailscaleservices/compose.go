@@ -152,8 +152,8 @@ func (s *service) routes() []string {
 // hostTags returns the tags of machines that may be approved as hosts.
 func (s *service) hostTags() []tailnetv1alpha1.Tag {
 	switch {
-	case s.sel.provision && len(s.sel.sets) == 0:
-		return compose.Tags(s.tailnetTags, compose.Tags(s.spec.EndpointTemplate.Tags), tags(s.staying))
+	case s.sel.provision && !s.sel.provisioned(s.owner):
+		return compose.Tags(s.tailnetTags, compose.Tags(s.spec.EndpointTemplate.Tags), tags(slices.Concat(s.sel.sets, s.staying)))
 	case s.vip != nil && (s.severalTailnets() || len(s.sel.sets) == 0):
 		return s.vip.Spec.ForProvider.HostTags
 	}

@@ -27,6 +27,9 @@ func (s *service) conditions() []compose.Condition {
 	if s.portsHealth() != nil || s.facts.conditions[meta.TypePortsHealthy] {
 		out = append(out, s.portsHealthy())
 	}
+	if c := s.portsAllowed(); c != nil {
+		out = append(out, *c)
+	}
 	if s.shared() {
 		out = append(out, s.conflict())
 	}
@@ -90,7 +93,7 @@ func (s *service) endpointsSelected() compose.Condition {
 			compose.List(names...), compose.List(s.sel.tailnets(s.spec.EndpointTemplate)...))
 	case s.tailnet() != "" && !s.verdict.Accepted:
 		c.Reason, c.Message = s.verdict.Reason, s.verdict.Message
-	case s.sel.provision && len(names) == 0:
+	case s.sel.provision && !s.sel.provisioned(s.owner):
 		c.Reason = meta.ReasonEndpointsProvisioned
 		c.Message = fmt.Sprintf("Making TailscaleEndpoints %s from spec.endpointTemplate", provisionedName(s.owner))
 	case len(names) == 0:
@@ -98,7 +101,7 @@ func (s *service) endpointsSelected() compose.Condition {
 		c.Message = fmt.Sprintf("No TailscaleEndpoints of namespace %q match spec.selector; label one, or set spec.endpointTemplate", s.owner.Namespace)
 	case s.sel.provision:
 		c.Status, c.Reason = compose.True, meta.ReasonEndpointsProvisioned
-		c.Message = fmt.Sprintf("Made TailscaleEndpoints %s from spec.endpointTemplate", names[0])
+		c.Message = fmt.Sprintf("Made TailscaleEndpoints %s from spec.endpointTemplate", provisionedName(s.owner))
 	default:
 		c.Status, c.Reason = compose.True, meta.ReasonEndpointsSelected
 		c.Message = "Selected TailscaleEndpoints " + compose.List(names...)
@@ -179,6 +182,9 @@ func (s *service) advertised() compose.Condition {
 	case len(s.sel.sets) > 0 && !slices.ContainsFunc(s.sel.sets, hasIngress):
 		c.Reason = meta.ReasonNoHost
 		c.Message = fmt.Sprintf("No selected TailscaleEndpoints has ingress proxies to host %s; set spec.proxy.connectionType of one to ingress or bidirectional", s.serviceName())
+	case s.allBarred():
+		c.Reason = meta.ReasonPortsNotAllowed
+		c.Message = fmt.Sprintf("No selected TailscaleEndpoints allows all ports of %s; see the condition %s", s.serviceName(), meta.TypePortsAllowed)
 	case total == 0:
 		c.Reason = meta.ReasonNoHost
 		c.Message = fmt.Sprintf("There is no machine to host %s", s.serviceName())

@@ -226,13 +226,13 @@ func (f facts) checkHost(b gatewayv1alpha1.Backend) *specError {
 		b.Host, b.Name, n, n.Namespace, gatewayv1alpha1.Group, gatewayv1alpha1.TailscaleServicesKind, f.owner.Namespace, n.Name)}
 }
 
-// keepsAttachment reports whether no host of an attachment is denied to proxies.
+// keepsAttachment reports whether no host of an attachment is denied to proxies, nor one of its ports.
 func (f facts) keepsAttachment(a *tailnetv1alpha1.ServiceAttachment) bool {
-	return !slices.ContainsFunc(hostsOf(a.Spec), func(host string) bool { return f.permission(host) == denied })
+	return f.mayServeAttachment(a) && !slices.ContainsFunc(hostsOf(a.Spec), func(host string) bool { return f.permission(host) == denied })
 }
 
 // forbidden returns the resource names of existing attachments with a host that proxies may not
-// connect to, sorted.
+// connect to, or a port that they may not serve, sorted.
 func (f facts) forbidden() []string {
 	var out []string
 	for name, a := range f.attachments {

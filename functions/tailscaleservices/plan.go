@@ -43,6 +43,9 @@ func (f facts) conditionTypes() []xpv2.ConditionType {
 	if f.conditions[meta.TypePortsHealthy] {
 		out = append(out, meta.TypePortsHealthy)
 	}
+	if f.conditions[meta.TypePortsAllowed] {
+		out = append(out, meta.TypePortsAllowed)
+	}
 	if f.shared() {
 		out = append(out, meta.TypeConflict)
 	}

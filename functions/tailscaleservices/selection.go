@@ -38,7 +38,8 @@ type selection struct {
 // only for their own service, and only while no others match. Endpoints from another service's
 // template never prevent this service from having its own: otherwise two services with one selector
 // would alternate.
-func selectEndpoints(owner compose.Owner, spec gatewayv1alpha1.TailscaleServicesSpec, sets []tailnetv1alpha1.ProxySet) selection {
+func selectEndpoints(f facts) selection {
+	owner, spec := f.owner, f.spec
 	matching, err := selector.Of(&spec.Selector)
 	if err != nil {
 		return selection{err: err}
@@ -46,7 +47,7 @@ func selectEndpoints(owner compose.Owner, spec gatewayv1alpha1.TailscaleServices
 	template := spec.EndpointTemplate
 
 	var own, others []tailnetv1alpha1.ProxySet
-	for _, s := range sets {
+	for _, s := range f.sets {
 		mine := s.Spec.Endpoints == provisionedName(owner) && s.Labels[meta.LabelServices] == owner.Name
 		switch {
 		case s.GetDeletionTimestamp() != nil || !matching.Matches(labels.Set(s.GetLabels())):
@@ -60,13 +61,13 @@ func selectEndpoints(owner compose.Owner, spec gatewayv1alpha1.TailscaleServices
 	}
 	slices.SortFunc(others, byName)
 
-	if template == nil || slices.ContainsFunc(others, mayHost) {
+	if template == nil || slices.ContainsFunc(others, func(p tailnetv1alpha1.ProxySet) bool { return hasMachines(p) && f.allowsAll(p) }) {
 		return selection{sets: others, superseded: own}
 	}
 	if !matching.Matches(labels.Set(provisionedLabels(owner, spec))) {
 		return selection{err: errTemplateLabels}
 	}
-	// Endpoints that cannot host, such as those for egress, replace no others.
+	// Endpoints that cannot host, such as those for egress or for other ports, replace no others.
 	for _, s := range others {
 		if s.Spec.Tailnet == template.Tailnet {
 			own = append(own, s)
@@ -75,8 +76,8 @@ func selectEndpoints(owner compose.Owner, spec gatewayv1alpha1.TailscaleServices
 	return selection{sets: own, provision: true}
 }
 
-// mayHost reports whether endpoints have machines that can host services, or will have some.
-func mayHost(p tailnetv1alpha1.ProxySet) bool { return machines(p) > 0 || p.Spec.IngressOnRequest }
+// hasMachines reports whether endpoints have machines that can host services, or will have some.
+func hasMachines(p tailnetv1alpha1.ProxySet) bool { return machines(p) > 0 || p.Spec.IngressOnRequest }
 
 // byName compares ProxySets by name.
 func byName(a, b tailnetv1alpha1.ProxySet) int { return strings.Compare(a.GetName(), b.GetName()) }
@@ -116,9 +117,14 @@ func (s selection) tailnets(template *gatewayv1alpha1.EndpointTemplate) []string
 	return slices.Compact(out)
 }
 
+// provisioned reports whether the endpoints of the template are among the selected ones.
+func (s selection) provisioned(owner compose.Owner) bool {
+	return slices.ContainsFunc(s.sets, func(p tailnetv1alpha1.ProxySet) bool { return p.Spec.Endpoints == provisionedName(owner) })
+}
+
 // hosting returns the selected endpoints, or those of the template before they have a ProxySet.
 func (s selection) hosting(owner compose.Owner, template *gatewayv1alpha1.EndpointTemplate) []tailnetv1alpha1.ProxySet {
-	if !s.provision || slices.ContainsFunc(s.sets, func(p tailnetv1alpha1.ProxySet) bool { return p.Spec.Endpoints == provisionedName(owner) }) ||
+	if !s.provision || s.provisioned(owner) ||
 		template.Proxy.ConnectionType == gatewayv1alpha1.ConnectionTypeEgress {
 		return s.sets
 	}
@@ -126,6 +132,8 @@ func (s selection) hosting(owner compose.Owner, template *gatewayv1alpha1.Endpoi
 		Endpoints: provisionedName(owner),
 		Tailnet:   template.Tailnet,
 		Sets:      []tailnetv1alpha1.ProxySetMember{{Direction: tailnetv1alpha1.DirectionIngress}},
+
+		IngressPorts: compose.IngressPorts(template.Ports),
 	}})
 }
 

@@ -40,7 +40,7 @@ type service struct {
 
 // selectFor returns the service with only the selected endpoints.
 func selectFor(f facts) *service {
-	return &service{facts: f, sel: selectEndpoints(f.owner, f.spec, f.sets)}
+	return &service{facts: f, sel: selectEndpoints(f)}
 }
 
 // newService returns the service of complete facts.
@@ -244,5 +244,5 @@ func (s *service) routeOnly() bool {
 // reports.
 func (s *service) problem() bool {
 	return s.sel.err != nil || s.portsErr != nil || !s.verdict.Accepted || s.severalTailnets() || s.moving() ||
-		len(s.sel.sets) == 0
+		len(s.sel.sets) == 0 || s.allBarred() || slices.ContainsFunc(s.sel.sets, s.hostsBefore)
 }

@@ -19,6 +19,8 @@ import (
 const (
 	statusReady   = "Ready"
 	statusPending = "Pending"
+
+	statusNotAllowed = "NotAllowed"
 )
 
 // approvedPrefix is the prefix of approvals that permit a host to serve.
@@ -49,7 +51,9 @@ func count(hosts []tailnetv1alpha1.ServiceHost, is func(tailnetv1alpha1.ServiceH
 func (s *service) machines() int32 {
 	n := int32(0)
 	for _, p := range s.sel.sets {
-		n += machines(p)
+		if !s.isBarred(p) {
+			n += machines(p)
+		}
 	}
 	return n
 }
@@ -112,7 +116,10 @@ func (s *service) selected(p tailnetv1alpha1.ProxySet) gatewayv1alpha1.SelectedE
 			UnhealthyRemotePaths: s.unhealthyPaths(p),
 		},
 	}
-	if healthy > 0 {
+	switch {
+	case s.isBarred(p):
+		out.Status, out.HealthStatus.UnhealthyMachines = statusNotAllowed, 0
+	case healthy > 0:
 		out.Status = statusReady
 	}
 	return out

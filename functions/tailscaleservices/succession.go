@@ -47,10 +47,11 @@ func (s *service) needsTemplateUsers() bool {
 	return len(s.sel.sets) > 0 && !s.sel.provision && s.endpoints != nil && s.spec.EndpointTemplate != nil && !s.supersedes()
 }
 
-// hasTakenOver reports whether selected endpoints host the service, which has a primary host.
+// hasTakenOver reports whether selected endpoints that allow all its ports host the service, which has
+// a primary host.
 func (s *service) hasTakenOver() bool {
 	return !s.isUnrouted() && slices.ContainsFunc(s.sel.sets, func(p tailnetv1alpha1.ProxySet) bool {
-		return slices.ContainsFunc(s.hosts(), func(h tailnetv1alpha1.ServiceHost) bool { return isHealthy(h) && hosts(p, h) })
+		return s.allowsAll(p) && slices.ContainsFunc(s.hosts(), func(h tailnetv1alpha1.ServiceHost) bool { return isHealthy(h) && hosts(p, h) })
 	})
 }
 

@@ -4,11 +4,14 @@
 package compose
 
 import (
+	"slices"
+
 	corev1 "k8s.io/api/core/v1"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
@@ -68,4 +71,18 @@ func (e Endpoints) Unfinished() bool {
 // do not count, because they must not prevent others from starting.
 func (e Endpoints) Starting() bool {
 	return e.Observed != nil && e.Problem() == "" && e.Unfinished()
+}
+
+// IngressPorts returns the ports at which ingress proxies may host services, according to spec.ports
+// of their TailscaleEndpoints. Ports of Tailscale Services use TCP, and so do all protocols except UDP.
+func IngressPorts(ports gatewayv1alpha1.EndpointsPorts) *tailnetv1alpha1.ProxySetPorts {
+	out := &tailnetv1alpha1.ProxySetPorts{All: len(ports) == 0}
+	for _, p := range ports {
+		if p.Protocol != gatewayv1alpha1.EndpointProtocolUDP {
+			out.Allowed = append(out.Allowed, p.Port)
+		}
+	}
+	slices.Sort(out.Allowed)
+	out.Allowed = slices.Compact(out.Allowed)
+	return out
 }

@@ -26,6 +26,24 @@ const (
 	ReasonPortNotServed xpv2.ConditionReason = "PortNotServed"
 )
 
+// TypePortsAllowed reports whether the selected TailscaleEndpoints allow all ports of a service. It
+// exists once one did not.
+const TypePortsAllowed xpv2.ConditionType = "PortsAllowed"
+
+// Reasons of PortsAllowed.
+const (
+	// ReasonPortsAllowed means that all of them do.
+	ReasonPortsAllowed xpv2.ConditionReason = "PortsAllowed"
+
+	// ReasonPortsNotAllowed means that one does not, and hosts the service no longer, or with other
+	// ports than the spec says.
+	ReasonPortsNotAllowed xpv2.ConditionReason = "PortsNotAllowed"
+
+	// ReasonPortsKept means that one hosts the service at ports that it does not allow, because it did
+	// so before its list counted for ingress.
+	ReasonPortsKept xpv2.ConditionReason = "PortsKept"
+)
+
 // withdrawPrefix begins the annotations of withdrawals.
 const withdrawPrefix = "withdraw.gateway.tailscale.com/"
 

@@ -98,9 +98,12 @@ type EndpointStatus struct {
 	// +optional
 	PodIP string `json:"podIP,omitempty"`
 
-	// Ports that the pod serves at podIP.
-	// +listType=map
-	// +listMapKey=name
+	// Ports that the pod serves while the proxy is healthy: those of its metrics at podIP, then
+	// those that its agent reports: the ports of the services that an ingress pod hosts, at their
+	// addresses, or the ports of an egress pod that lead to targets, at podIP. A port that several
+	// services have is listed once, and of the reported ports the lowest 32.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=40
 	// +optional
 	Ports []EndpointPort `json:"ports,omitempty"`
 
@@ -122,8 +125,12 @@ type EndpointStatus struct {
 
 // An EndpointPort is a port of a proxy pod.
 type EndpointPort struct {
-	Name     string          `json:"name"`
-	Port     int32           `json:"port"`
+	// Name is agent or tailscale for metrics, and otherwise PROTOCOL-PORT in lower case.
+	Name string `json:"name"`
+
+	// Port is 0 for all ports.
+	Port int32 `json:"port"`
+
 	Protocol corev1.Protocol `json:"protocol"`
 }
 

@@ -49,9 +49,12 @@ type TailscaleEndpointsSpec struct {
 	// +optional
 	Proxy Proxy `json:"proxy,omitempty"`
 
-	// Ports of endpoints that set no port, and of discovered endpoints. Absent means that
-	// discovered endpoints use the ports of the discovered service, or 80 if it has no numeric
-	// ports.
+	// Ports that the proxies serve. Ingress proxies host only services all of whose ports are in
+	// the list; absent means all services. Egress proxies use the list for endpoints that set no
+	// port, and for discovered endpoints; absent means that discovered endpoints use the ports of
+	// the discovered service, or 80 if it has no numeric ports. With both directions, the list
+	// has both meanings. name, targetPort and the protocol of an entry are for egress, but an
+	// entry of protocol UDP allows no service.
 	// +optional
 	Ports EndpointsPorts `json:"ports,omitempty"`
 

@@ -52,7 +52,8 @@ type ProxyGroupTemplate struct {
 	// +optional
 	Proxy ProxyPods `json:"proxy,omitempty"`
 
-	// Ports of endpoints that set no port.
+	// Ports that the proxies serve, as in a TailscaleEndpoints: those of services that ingress
+	// proxies may host, and of endpoints that set no port.
 	// +optional
 	Ports EndpointsPorts `json:"ports,omitempty"`
 

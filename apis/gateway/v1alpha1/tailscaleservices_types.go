@@ -159,7 +159,8 @@ type EndpointTemplate struct {
 	// +optional
 	Proxy Proxy `json:"proxy,omitempty"`
 
-	// Ports of endpoints of the TailscaleEndpoints that set no port.
+	// Ports of the TailscaleEndpoints. If it has some, its proxies host only services all of whose
+	// ports are among them.
 	// +optional
 	Ports EndpointsPorts `json:"ports,omitempty"`
 
@@ -273,7 +274,8 @@ type SelectedEndpoints struct {
 	// Machines is the number of desired machines.
 	Machines int32 `json:"machines"`
 
-	// Status is Ready when a machine hosts the service, and Pending otherwise.
+	// Status is Ready when a machine hosts the service, and otherwise Pending, or NotAllowed if
+	// spec.ports of the TailscaleEndpoints lacks a port of the service.
 	Status string `json:"status"`
 
 	HealthStatus SelectedHealth `json:"healthStatus"`

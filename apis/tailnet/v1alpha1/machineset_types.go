@@ -112,6 +112,13 @@ type MachineSummary struct {
 	// +optional
 	PodIP string `json:"podIP,omitempty"`
 
+	// Ports at which the pod hosts services, and ports that lead into the tailnet, as tcp:PORT,
+	// udp:PORT or do-not-validate for all ports, according to its agent. The lowest 32 are listed.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	// +optional
+	Ports []string `json:"ports,omitempty"`
+
 	// EgressConfig is the revision of the egress ConfigMap that the ports belong to.
 	// +optional
 	EgressConfig string `json:"egressConfig,omitempty"`

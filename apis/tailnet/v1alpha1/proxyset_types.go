@@ -36,6 +36,25 @@ type ProxySetMember struct {
 	Networking string `json:"networking,omitempty"`
 }
 
+// ProxySetPorts are the ports at which ingress proxies may host services.
+type ProxySetPorts struct {
+	// All means all ports: the TailscaleEndpoints names none.
+	// +optional
+	All bool `json:"all,omitempty"`
+
+	// Allowed are TCP ports. Empty means none, unless all is true.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=16
+	// +optional
+	Allowed []int32 `json:"allowed,omitempty"`
+
+	// KeepHosted means that the proxies continue to host a service at the ports at which they
+	// host it, whatever the allowed ports. These are older than their meaning for ingress, and
+	// have not changed since.
+	// +optional
+	KeepHosted bool `json:"keepHosted,omitempty"`
+}
+
 // A ProxySetTarget is a target that the egress proxies carry traffic to.
 type ProxySetTarget struct {
 	// Name of the target: the name of its endpoint or of its ServiceAttachment, then a slash
@@ -87,6 +106,11 @@ type ProxySetSpec struct {
 	// the TailscaleEndpoints needs them.
 	// +optional
 	IngressOnRequest bool `json:"ingressOnRequest,omitempty"`
+
+	// IngressPorts are the ports at which the ingress proxies may host services. Absent means that
+	// they are unknown, because an earlier version wrote the object. They then limit nothing.
+	// +optional
+	IngressPorts *ProxySetPorts `json:"ingressPorts,omitempty"`
 
 	// Targets of egress, by name.
 	// +listType=map

@@ -110,3 +110,52 @@ func TestEgressPorts(t *testing.T) {
 		t.Errorf("Summarize(...): -want, +got:\n%s", diff)
 	}
 }
+
+// TestServedPorts shows how a set summarizes the ports of one machine's pod.
+func TestServedPorts(t *testing.T) {
+	many := &v1alpha1.MachineAgentStatus{}
+	for i := range 2 * maxPorts {
+		many.Egress = append(many.Egress, v1alpha1.EgressPort{Port: int32(11000 - i), Protocol: corev1.ProtocolTCP})
+	}
+	cases := map[string]struct {
+		reason string
+		agent  *v1alpha1.MachineAgentStatus
+		want   []string
+	}{
+		"None": {
+			reason: "An agent of an earlier version, or of a pod without services, reports no ports.",
+			agent:  &v1alpha1.MachineAgentStatus{Services: []v1alpha1.HostedService{{Name: "svc:web"}}},
+		},
+		"Services": {
+			reason: "A port of several services is listed once, advertised or not. Other forms are left out.",
+			agent: &v1alpha1.MachineAgentStatus{Services: []v1alpha1.HostedService{
+				{Name: "svc:a", Ports: []string{"tcp:443", "tcp:80", "tcp:70000", "quic", "udp:1"}},
+				{Name: "svc:b", Ports: []string{"tcp:443", "tcp:8080"}, Advertised: true, UnhealthyPorts: []string{"tcp:8080"}},
+			}},
+			want: []string{"tcp:80", "tcp:443", "tcp:8080"},
+		},
+		"AllPorts": {
+			reason: "All ports come first.",
+			agent:  &v1alpha1.MachineAgentStatus{Services: []v1alpha1.HostedService{{Ports: []string{"tcp:80"}}, {Ports: []string{"do-not-validate"}}}},
+			want:   []string{"do-not-validate", "tcp:80"},
+		},
+		"Egress": {
+			reason: "A port of both protocols is two. Those that do not reach their target are listed, too.",
+			agent: &v1alpha1.MachineAgentStatus{Egress: []v1alpha1.EgressPort{
+				{Port: 10001, Protocol: corev1.ProtocolUDP, Ready: true}, {Port: 10001, Protocol: corev1.ProtocolTCP}, {Port: 10000, Protocol: corev1.ProtocolTCP},
+			}},
+			want: []string{"tcp:10000", "tcp:10001", "udp:10001"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, servedPorts(tc.agent)); diff != "" {
+				t.Errorf("\n%s\nservedPorts(...): -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+	got := servedPorts(many)
+	if len(got) != maxPorts || got[0] != fmt.Sprintf("tcp:%d", 11001-2*maxPorts) {
+		t.Errorf("servedPorts(...): want the %d lowest ports, got %v", maxPorts, got)
+	}
+}

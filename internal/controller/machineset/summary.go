@@ -5,8 +5,11 @@ package machineset
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -178,11 +181,52 @@ func summary(name string, m *v1alpha1.Machine, failed string) v1alpha1.MachineSu
 	}
 	if a := m.Status.Agent; a != nil {
 		out.PodIP, out.EgressConfig, out.Network = a.PodIP, a.EgressConfig, a.Network
+		out.Ports = servedPorts(a)
 		if !out.Ready {
 			out.LoginError = tailscale.OneLine(a.LoginError)
 		}
 	}
 	return out
+}
+
+// maxPorts is the maximum number of a machine's ports in the status, which lists up to 128 machines.
+const maxPorts = 32
+
+// servedPorts returns the lowest ports at which a machine's pod hosts services, and that lead into the
+// tailnet. Each is listed once, however many services have it, and whether or not its backend or its
+// target is healthy: so the list seldom changes, and each change is a write of the composite.
+func servedPorts(a *v1alpha1.MachineAgentStatus) []string {
+	type port struct {
+		number   int
+		protocol string
+	}
+	var ports []port
+	all := false
+	for _, s := range a.Services {
+		for _, p := range s.Ports {
+			protocol, number, _ := strings.Cut(p, ":")
+			n, err := strconv.ParseUint(number, 10, 16)
+			all = all || p == string(v1alpha1.ServicePortAll)
+			// The API server does not check what pods write here.
+			if err == nil && protocol == "tcp" {
+				ports = append(ports, port{int(n), protocol})
+			}
+		}
+	}
+	for _, p := range a.Egress {
+		ports = append(ports, port{int(p.Port), strings.ToLower(string(p.Protocol))})
+	}
+	slices.SortFunc(ports, func(a, b port) int {
+		return cmp.Or(cmp.Compare(a.number, b.number), cmp.Compare(a.protocol, b.protocol))
+	})
+	var out []string
+	if all {
+		out = append(out, string(v1alpha1.ServicePortAll))
+	}
+	for _, p := range slices.Compact(ports) {
+		out = append(out, fmt.Sprintf("%s:%d", p.protocol, p.number))
+	}
+	return out[:min(len(out), maxPorts)]
 }
 
 // problem describes, for the user, why a machine is not in the tailnet. It is empty if it is.
