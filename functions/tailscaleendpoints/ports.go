@@ -52,7 +52,7 @@ func servedPorts(m *tailnetv1alpha1.MachineSummary) []gatewayv1alpha1.EndpointPo
 	return out
 }
 
-// endpointPort returns a port without a name of its own.
+// endpointPort returns a port that has no name in the spec.
 func endpointPort(protocol corev1.Protocol, port int32) gatewayv1alpha1.EndpointPort {
 	return gatewayv1alpha1.EndpointPort{Name: fmt.Sprintf("%s-%d", strings.ToLower(string(protocol)), port), Port: port, Protocol: protocol}
 }

@@ -29,7 +29,7 @@ func TestIngressPorts(t *testing.T) {
 			want:   &limits{All: true},
 		},
 		"NoneBefore": {
-			reason:   "Without a list there is nothing to keep, whoever wrote the ProxySet.",
+			reason:   "Without a list there is nothing to keep, whatever version wrote the ProxySet.",
 			observed: written(nil),
 			want:     &limits{All: true},
 		},

@@ -16,7 +16,7 @@ import (
 // services all of whose ports are in the list. A service takes all ports or none, because Tailscale
 // accepts a machine as a host only while it serves each port of the service.
 //
-// What happens to a service that is hosted depends on who has changed something:
+// A hosted service stays or ends, which depends on the author of a change:
 //
 //   - The owner of the proxies removes a port from the list: a service with that port is withdrawn from
 //     them, even if no other proxies host it. A permission that lasts until somebody else takes over is

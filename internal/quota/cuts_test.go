@@ -44,6 +44,7 @@ var uncritical = map[string]struct {
 	"internal/controller/dns/dns.go":                       {1, "Only people read it."},
 	"internal/controller/dns/plan.go":                      {1, "Only people read it."},
 	"internal/controller/machineset/static.go":             {1, "The addresses are of one Machine."},
+	"internal/controller/machineset/summary.go":            {1, "Only people read it."},
 	"internal/controller/policyfragment/policyfragment.go": {2, "Only people read it."},
 	"internal/controller/policyfragment/warnings.go":       {1, "Only people read it."},
 	"internal/controller/tailnet/tailnet.go":               {1, "Only people read it."},
