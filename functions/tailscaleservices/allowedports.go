@@ -25,6 +25,8 @@ import (
 //     ports from before, until other selected proxies host the service.
 //   - An upgrade gives a list its meaning for ingress: what is hosted stays, until the list changes. The
 //     function of the TailscaleEndpoints recognizes that, see ProxySetPorts.KeepHosted.
+//   - The owner of the service removes a port: proxies serve it until the tailnet has removed it, even if
+//     the list lacks it (portchange.go).
 //   - A list is not known, because the ProxySet is of an earlier version: it limits nothing.
 
 // mayServe reports whether endpoints allow a port. 0 stands for all ports.
@@ -101,13 +103,11 @@ func (s *service) isBarred(p tailnetv1alpha1.ProxySet) bool {
 	return hasIngress(p) && !s.allowsAll(p) && !s.hostsBefore(p)
 }
 
-// allBarred reports whether no endpoints host the service, or will, and its ports are the reason for
-// some.
-func (s *service) allBarred() bool {
+// noneAllows reports whether there are selected endpoints with ingress proxies, and none of them allows
+// all ports of the service.
+func (s *service) noneAllows() bool {
 	hosting := s.sel.hosting(s.owner, s.spec.EndpointTemplate)
-	return slices.ContainsFunc(hosting, s.isBarred) && !slices.ContainsFunc(hosting, func(p tailnetv1alpha1.ProxySet) bool {
-		return s.mayHost(p) || s.hostsBefore(p)
-	})
+	return slices.ContainsFunc(hosting, hasIngress) && !slices.ContainsFunc(hosting, s.mayHost)
 }
 
 // portsAllowed returns the condition PortsAllowed, or nil if there is nothing to report and the object

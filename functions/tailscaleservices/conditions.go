@@ -170,6 +170,9 @@ func (s *service) advertised() compose.Condition {
 	switch {
 	case s.portsErr != nil:
 		c.Reason, c.Message = s.portsErr.reason, fmt.Sprintf("%s is not served as the spec says; see the condition %s", s.serviceName(), meta.TypeAccepted)
+	case s.noneAllows():
+		c.Reason = meta.ReasonPortsNotAllowed
+		c.Message = fmt.Sprintf("No selected TailscaleEndpoints allows all ports of %s; see the condition %s", s.serviceName(), meta.TypePortsAllowed)
 	case healthy > 0:
 		c.Status, c.Reason = compose.True, meta.ReasonHostsAdvertising
 		c.Message = fmt.Sprintf("Machines host %s; status.hostingMachines counts them", s.serviceName())
@@ -182,9 +185,6 @@ func (s *service) advertised() compose.Condition {
 	case len(s.sel.sets) > 0 && !slices.ContainsFunc(s.sel.sets, hasIngress):
 		c.Reason = meta.ReasonNoHost
 		c.Message = fmt.Sprintf("No selected TailscaleEndpoints has ingress proxies to host %s; set spec.proxy.connectionType of one to ingress or bidirectional", s.serviceName())
-	case s.allBarred():
-		c.Reason = meta.ReasonPortsNotAllowed
-		c.Message = fmt.Sprintf("No selected TailscaleEndpoints allows all ports of %s; see the condition %s", s.serviceName(), meta.TypePortsAllowed)
 	case total == 0:
 		c.Reason = meta.ReasonNoHost
 		c.Message = fmt.Sprintf("There is no machine to host %s", s.serviceName())

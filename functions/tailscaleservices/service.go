@@ -244,5 +244,5 @@ func (s *service) routeOnly() bool {
 // reports.
 func (s *service) problem() bool {
 	return s.sel.err != nil || s.portsErr != nil || !s.verdict.Accepted || s.severalTailnets() || s.moving() ||
-		len(s.sel.sets) == 0 || s.allBarred() || slices.ContainsFunc(s.sel.sets, s.hostsBefore)
+		len(s.sel.sets) == 0 || s.noneAllows() || slices.ContainsFunc(s.sel.sets, s.hostsBefore)
 }
