@@ -66,7 +66,7 @@ type SecretWatcher = Watcher[*corev1.Secret, ir.CertificateSecret]
 
 // NewSecretWatcher returns a watcher of Secrets that Run starts.
 func NewSecretWatcher(s SecretStore, kube kubernetes.Interface, log logging.Logger) *SecretWatcher {
-	return &SecretWatcher{log: log, kube: kube, kind: kind[*corev1.Secret, ir.CertificateSecret]{
+	return &SecretWatcher{log: log, kind: kind[*corev1.Secret, ir.CertificateSecret]{
 		name: parse.KindSecret, object: &corev1.Secret{},
 		wanted: s.Secrets, changed: s.SecretsChanged(), set: s.SetSecret, unreadable: ir.UnreadableSecret,
 		list: func(ctx context.Context, namespace string, o metav1.ListOptions) (runtime.Object, error) {
@@ -120,7 +120,7 @@ type ConfigMapWatcher = Watcher[*corev1.ConfigMap, parse.ConfigMap]
 
 // NewConfigMapWatcher returns a watcher of ConfigMaps that Run starts.
 func NewConfigMapWatcher(s ConfigMapStore, kube kubernetes.Interface, log logging.Logger) *ConfigMapWatcher {
-	return &ConfigMapWatcher{log: log, kube: kube, kind: kind[*corev1.ConfigMap, parse.ConfigMap]{
+	return &ConfigMapWatcher{log: log, kind: kind[*corev1.ConfigMap, parse.ConfigMap]{
 		name: parse.KindConfigMap, object: &corev1.ConfigMap{},
 		wanted: s.ConfigMaps, changed: s.ConfigMapsChanged(), set: s.SetConfigMap, unreadable: parse.UnreadableConfigMap,
 		list: func(ctx context.Context, namespace string, o metav1.ListOptions) (runtime.Object, error) {

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	kwatch "k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,7 +29,6 @@ const longest = 24 * time.Hour
 // A Watcher keeps the states of a Store's objects of a kind up to date.
 type Watcher[O client.Object, S any] struct {
 	kind kind[O, S]
-	kube kubernetes.Interface
 	log  logging.Logger
 }
 
@@ -105,7 +103,7 @@ type watch[O client.Object, S any] struct {
 func (w *watch[O, S]) start(ctx context.Context, g *sync.WaitGroup) {
 	ctx, w.cancel = context.WithCancel(ctx)
 	name := fields.OneTermEqualSelector(metav1.ObjectNameField, w.name.Name).String()
-	lw := &cache.ListWatch{
+	lw := noWatchList{&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			o.FieldSelector = name
 			return w.kind.list(ctx, w.name.Namespace, o)
@@ -114,8 +112,9 @@ func (w *watch[O, S]) start(ctx context.Context, g *sync.WaitGroup) {
 			o.FieldSelector = name
 			return w.kind.watch(ctx, w.name.Namespace, o)
 		},
-	}
-	r := cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(lw, w.kube), w.kind.object, &held[O, S]{watch: w, ctx: ctx}, cache.ReflectorOptions{Name: w.kind.name})
+	}}
+	h := &held[O, S]{watch: w, ctx: ctx}
+	r := cache.NewReflectorWithOptions(lw, w.kind.object, h, cache.ReflectorOptions{Name: w.kind.name})
 	g.Go(func() {
 		defer close(w.ended)
 		if !possible(w.name) {
@@ -126,6 +125,8 @@ func (w *watch[O, S]) start(ctx context.Context, g *sync.WaitGroup) {
 		}
 		// The context's end is the only error.
 		_ = retryDelay().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
+			ctx, h.restart = context.WithCancel(ctx)
+			defer h.restart()
 			if err := r.ListAndWatchWithContext(ctx); err != nil {
 				w.failed(ctx, err)
 			}
@@ -155,11 +156,26 @@ func retryDelay() wait.DelayFunc {
 	return b.DelayWithReset(clock.RealClock{}, 2*time.Minute)
 }
 
+// A noWatchList lists before it watches. With a WatchList (KEP-3157), the buffer of the watch would be as
+// large as the object from the start.
+type noWatchList struct{ *cache.ListWatch }
+
+// IsWatchListSemanticsUnSupported implements an interface of k8s.io/client-go/util/watchlist.
+func (noWatchList) IsWatchListSemanticsUnSupported() bool { return true }
+
+// largeObject is the size, in bytes, from which an object ends its watch. The buffer of a watch is as
+// large as its largest object (decoder in k8s.io/apimachinery/pkg/runtime/serializer/streaming), and one
+// namespace may have a hundred watches.
+const largeObject = 16 << 10
+
 // A held is the cache.ReflectorStore of a watch.
 type held[O client.Object, S any] struct {
 	*watch[O, S]
 
 	ctx context.Context //nolint:containedctx // The methods of the interface have none.
+
+	// restart ends the current watch, and another one follows a list.
+	restart context.CancelFunc
 }
 
 // Add implements cache.ReflectorStore.
@@ -167,9 +183,16 @@ func (h *held[O, S]) Add(o any) error { return h.Update(o) }
 
 // Update implements cache.ReflectorStore.
 func (h *held[O, S]) Update(o any) error {
+	if s, ok := o.(interface{ Size() int }); ok && s.Size() > largeObject {
+		h.restart()
+	}
+	h.replace(o)
+	return nil
+}
+
+func (h *held[O, S]) replace(o any) {
 	now, ok := o.(O)
 	h.changed(h.ctx, now, ok)
-	return nil
 }
 
 // Delete implements cache.ReflectorStore.
@@ -184,7 +207,8 @@ func (h *held[O, S]) Replace(all []any, _ string) error {
 	if len(all) == 0 {
 		return h.Delete(nil)
 	}
-	return h.Update(all[0])
+	h.replace(all[0])
+	return nil
 }
 
 // Resync implements cache.ReflectorStore.

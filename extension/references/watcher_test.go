@@ -7,12 +7,16 @@ import (
 	"context"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	kwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
@@ -76,6 +80,54 @@ func TestImpossibleNames(t *testing.T) {
 	}
 	if got := kube.Actions(); len(got) > 0 {
 		t.Errorf("want no requests, got %v", got)
+	}
+}
+
+// TestLargeObject checks that the watch of an object that becomes large ends, with its buffer, and that
+// another one begins without a list in it.
+func TestLargeObject(t *testing.T) {
+	n := types.NamespacedName{Namespace: "shop", Name: "ca"}
+	a := &absent{known: map[types.NamespacedName]bool{}, wanted: []types.NamespacedName{n}}
+	kube := fake.NewClientset()
+	watches, options := make(chan *kwatch.FakeWatcher), make(chan metav1.ListOptions, 4)
+	kube.PrependWatchReactor("configmaps", func(action clienttesting.Action) (bool, kwatch.Interface, error) {
+		w := kwatch.NewFake()
+		if l, ok := action.(clienttesting.WatchActionImpl); ok {
+			options <- l.ListOptions
+		}
+		select {
+		case watches <- w:
+		case <-t.Context().Done():
+		}
+		return true, w, nil
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- NewConfigMapWatcher(a, kube, logging.NewNopLogger()).Run(ctx, func() {}) }()
+	first := <-watches
+	o := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: n.Namespace, Name: n.Name, ResourceVersion: "2"}, Data: map[string]string{"any": strings.Repeat("x", largeObject)}}
+	if err := kube.Tracker().Add(o); err != nil {
+		t.Fatal(err)
+	}
+	first.Add(o)
+	<-watches
+	for range 2 {
+		if o := <-options; o.SendInitialEvents != nil {
+			t.Errorf("want a watch without initial events, got %+v", o)
+		}
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	lists := 0
+	for _, a := range kube.Actions() {
+		if a.Matches("list", "configmaps") {
+			lists++
+		}
+	}
+	if lists != 2 {
+		t.Errorf("want a list before each of two watches, got %d", lists)
 	}
 }
 
