@@ -162,7 +162,7 @@ func domain(of []*gatewayv1alpha1.TailscaleEndpoints) string {
 				return n
 			}
 		}
-		for _, d := range e.Status.DiscoveredEndpoints {
+		for _, d := range e.Status.Discovered {
 			if n := domainOf(d.TailscaleFQDN); n != "" {
 				return n
 			}
@@ -189,13 +189,13 @@ func egress(in input, t gatewayv1alpha1.GatewayTailnet, g *gatewayv1alpha1.Egres
 	found := map[string]*desiredRoute{}
 	searched, own := len(of) > 0, map[string]bool{}
 	for _, e := range of {
-		maps.Copy(own, in.published(e.Spec.Tailnet))
+		maps.Copy(own, in.published(e.TailnetName()))
 		searched = searched && e.Status.GetCondition(meta.TypeDiscoverySuccessful).Status == corev1.ConditionTrue
 		targets := map[string]string{}
 		for _, s := range e.Status.EgressTargets {
 			targets[s.Name] = s.Service
 		}
-		for _, d := range e.Status.DiscoveredEndpoints {
+		for _, d := range e.Status.Discovered {
 			if own[d.Name] || exclude.isSelected(d) {
 				continue
 			}

@@ -64,21 +64,21 @@ func hasEndpoint(o *gatewayv1alpha1.TailscaleEndpoints, target string) bool {
 	return slices.ContainsFunc(egress.Expand(o.Spec.Endpoints), func(e gatewayv1alpha1.Endpoint) bool { return e.Name == name })
 }
 
-// stripEndpointsStatus keeps the offline devices, and the Services of endpoints in the spec.
+// stripEndpointsStatus keeps the tailnet, the offline devices, and the Services of endpoints in the spec.
 // If a Gateway discovers with the object, it also keeps the results of the discovery and its
 // condition.
 func stripEndpointsStatus(o *gatewayv1alpha1.TailscaleEndpoints) {
 	in := o.Status
-	o.Status = gatewayv1alpha1.TailscaleEndpointsStatus{}
+	o.Status = gatewayv1alpha1.TailscaleEndpointsStatus{Tailnet: in.Tailnet}
 	_, discovers := o.Labels[meta.LabelGateway]
-	for _, d := range in.DiscoveredEndpoints {
+	for _, d := range in.Discovered {
 		switch {
 		case discovers:
-			o.Status.DiscoveredEndpoints = append(o.Status.DiscoveredEndpoints, gatewayv1alpha1.DiscoveredEndpoint{
+			o.Status.Discovered = append(o.Status.Discovered, gatewayv1alpha1.DiscoveredEndpoint{
 				Name: d.Name, Source: d.Source, TailscaleFQDN: d.TailscaleFQDN, Health: d.Health,
 			})
 		case d.Health == healthOffline:
-			o.Status.DiscoveredEndpoints = append(o.Status.DiscoveredEndpoints, gatewayv1alpha1.DiscoveredEndpoint{Name: d.Name, Health: d.Health})
+			o.Status.Discovered = append(o.Status.Discovered, gatewayv1alpha1.DiscoveredEndpoint{Name: d.Name, Health: d.Health})
 		}
 	}
 	for _, t := range in.EgressTargets {

@@ -29,9 +29,14 @@ func (e *endpoints) status(p *egressPlan) gatewayv1alpha1.TailscaleEndpointsStat
 		HealthyEndpoints: ptr.To[int32](0),
 		Replicas:         ptr.To[int32](0),
 	}
-	s.DiscoveredEndpoints = e.discoveredStatus()
+	if e.tailnetOpen {
+		s.Tailnet = e.spec.Tailnet
+	}
+	s.Discovered = e.discoveredStatus()
 	if e.spec.AutoDiscovery != nil && e.discovery != nil {
-		s.LastSync = e.discovery.Status.AtProvider.LastChanged
+		if s.LastSync = e.discovery.Status.AtProvider.LastChanged; s.LastSync != nil {
+			s.DiscoveredEndpoints = ptr.To(int32(len(s.Discovered)))
+		}
 	}
 	if !e.composed {
 		return s
@@ -73,7 +78,14 @@ func (g *group) addStatus(s *gatewayv1alpha1.TailscaleEndpointsStatus) {
 		s.EndpointStatus = append(s.EndpointStatus, e)
 		if m := g.machines[i]; m != nil && m.NodeID != "" {
 			name := names.Machine(g.set, i)
-			s.Devices = append(s.Devices, device(name, names.Host(g.owner.Namespace, name), m))
+			d := device(name, names.Host(g.owner.Namespace, name), m)
+			s.Devices = append(s.Devices, d)
+			s.Machines = append(s.Machines, gatewayv1alpha1.MachineStatus{
+				Name:           cmp.Or(names.InTailnet(d.TailscaleFQDN), d.Hostname),
+				TailscaleIP:    d.TailscaleIP,
+				Connected:      d.Connected,
+				StatefulSetPod: d.StatefulSetPod,
+			})
 		}
 	}
 }

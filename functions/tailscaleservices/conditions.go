@@ -151,7 +151,7 @@ func (s *service) advertised() compose.Condition {
 		c.Reason, c.Message = s.portsErr.reason, fmt.Sprintf("%s is not served as the spec says; see the condition %s", s.serviceName(), meta.TypeAccepted)
 	case healthy > 0:
 		c.Status, c.Reason = compose.True, meta.ReasonHostsAdvertising
-		c.Message = fmt.Sprintf("Machines host %s; status.hostingMachines counts them", s.serviceName())
+		c.Message = fmt.Sprintf("Machines host %s; status.healthyBackends counts them", s.serviceName())
 	case s.routeOnly() && s.shared() && s.answers():
 		c.Status, c.Reason = compose.True, meta.ReasonHostsAdvertising
 		c.Message = fmt.Sprintf("Machines of other clusters host %s; this cluster has none that could", s.serviceName())

@@ -255,7 +255,10 @@ type TailscaleServicesSpec struct {
 
 // SelectedHealth counts the machines of a TailscaleEndpoints.
 type SelectedHealth struct {
-	HealthyMachines   int32 `json:"healthyMachines"`
+	// HealthyMachines is the number of machines that host the service.
+	HealthyMachines int32 `json:"healthyMachines"`
+
+	// UnhealthyMachines is the number of the other machines that should host it.
 	UnhealthyMachines int32 `json:"unhealthyMachines"`
 
 	// UnhealthyRemotePaths is the number of unhealthy connections from the TailscaleEndpoints to
@@ -266,16 +269,27 @@ type SelectedHealth struct {
 
 // A SelectedEndpoints is a TailscaleEndpoints that the selector matches.
 type SelectedEndpoints struct {
-	Name      string `json:"name"`
-	Namespace string `json:"namespace"`
+	Name string `json:"name"`
 
-	// Machines is the number of desired machines.
-	Machines int32 `json:"machines"`
+	// Namespace of the TailscaleEndpoints, which is the object's.
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+
+	// Machines are the names in the tailnet of the machines that host the service, sorted: DNS
+	// names without the tailnet's domain.
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=128
+	// +kubebuilder:validation:items:MaxLength=253
+	// +optional
+	Machines []string `json:"machines,omitempty"`
 
 	// Status is Ready when a machine hosts the service, and Pending otherwise.
-	Status string `json:"status"`
+	// +optional
+	Status string `json:"status,omitempty"`
 
-	HealthStatus SelectedHealth `json:"healthStatus"`
+	// HealthStatus counts the machines.
+	// +optional
+	HealthStatus SelectedHealth `json:"healthStatus,omitempty"`
 }
 
 // A ServiceVIPStatus is the observed state of the Tailscale Service.
@@ -297,6 +311,26 @@ type ServiceVIPStatus struct {
 
 	// HealthyBackendCount is the number of machines that host it.
 	HealthyBackendCount int32 `json:"healthyBackendCount"`
+}
+
+// A VIPServiceStatus is the observed state of the Tailscale Service, in brief.
+type VIPServiceStatus struct {
+	// Addresses of the service, IPv4 first.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	// +kubebuilder:validation:items:MaxLength=45
+	// +optional
+	Addresses []string `json:"addresses,omitempty"`
+
+	// DNSName is the DNS name of the service in the tailnet.
+	// +optional
+	DNSName string `json:"dnsName,omitempty"`
+
+	// BackendCount is the number of machines that should host the service.
+	BackendCount int32 `json:"backendCount"`
+
+	// HealthyBackends is the number of machines that host it.
+	HealthyBackends int32 `json:"healthyBackends"`
 }
 
 // RemoteHealth is the health of another cluster's machines that host the service.
@@ -431,16 +465,21 @@ type TailscaleServicesStatus struct {
 	// +optional
 	SelectedEndpoints []SelectedEndpoints `json:"selectedEndpoints,omitempty"`
 
+	// VIPService is the state of the Tailscale Service, in brief. Absent until it has an address.
+	// +optional
+	VIPService *VIPServiceStatus `json:"vipService,omitempty"`
+
+	// VIPServiceStatus is the state of the Tailscale Service.
 	// +optional
 	VIPServiceStatus *ServiceVIPStatus `json:"vipServiceStatus,omitempty"`
 
-	// TotalMachines is the number of machines that should host the service.
+	// TotalBackends is the number of machines that should host the service.
 	// +optional
-	TotalMachines *int32 `json:"totalMachines,omitempty"`
+	TotalBackends *int32 `json:"totalBackends,omitempty"`
 
-	// HostingMachines is the number of machines that host it.
+	// HealthyBackends is the number of machines that host it.
 	// +optional
-	HostingMachines *int32 `json:"hostingMachines,omitempty"`
+	HealthyBackends *int32 `json:"healthyBackends,omitempty"`
 
 	// LoadBalancingStatus is absent unless routes reference the object.
 	// +optional
@@ -473,8 +512,8 @@ type TailscaleServicesStatus struct {
 // +kubebuilder:storageversion
 // +kubebuilder:printcolumn:name="VIP",type="string",JSONPath=".status.vipServiceStatus.addresses[0]"
 // +kubebuilder:printcolumn:name="DNS-NAME",type="string",JSONPath=".status.vipServiceStatus.dnsName"
-// +kubebuilder:printcolumn:name="HOSTS",type="integer",JSONPath=".status.hostingMachines"
-// +kubebuilder:printcolumn:name="DESIRED",type="integer",JSONPath=".status.totalMachines"
+// +kubebuilder:printcolumn:name="HOSTS",type="integer",JSONPath=".status.healthyBackends"
+// +kubebuilder:printcolumn:name="DESIRED",type="integer",JSONPath=".status.totalBackends"
 // +kubebuilder:printcolumn:name="ADVERTISED",type="string",JSONPath=".status.conditions[?(@.type=='Advertised')].status"
 // +kubebuilder:printcolumn:name="REASON",type="string",JSONPath=".status.conditions[?(@.type=='Advertised')].reason"
 // +kubebuilder:printcolumn:name="CLUSTERS",type="integer",JSONPath=".status.clusterCount",priority=1

@@ -1,0 +1,124 @@
+//go:build integration
+
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package apiserver_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
+)
+
+// designs are the manifests of examples/design. The value is true for one that only client-side apply
+// accepts: a condition's status there is a boolean, which server-side apply compares with the schema
+// even in a status.
+var designs = map[string]bool{
+	"tailnet.yaml": false, "web-proxies.yaml": false, "web-service.yaml": false, "web-proxy-east.yaml": false,
+	"web-service-east.yaml": false, "example-endpoints.yaml": false, "corp-gateway.yaml": false, "corp-endpoints.yaml": true,
+}
+
+// isDesign reports whether a file is one of examples/design.
+func isDesign(path string) bool { return filepath.Base(filepath.Dir(path)) == "design" }
+
+// TestDesigns applies each manifest of examples/design as kubectl apply does, with its status and with
+// strict validation, and then again. Then it writes the status by the subresource: the schema has each
+// field of it, and the API server stores each value.
+func TestDesigns(t *testing.T) {
+	for name, claims := range map[string]bool{"Composites": false, "Claims": true} {
+		t.Run(name, func(t *testing.T) {
+			root, err := apiserver.Root()
+			if err != nil {
+				t.Fatal(err)
+			}
+			s, err := apiserver.Start(t.Context(), apiserver.Options{Composites: !claims, Claims: claims})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				if err := s.Stop(); err != nil {
+					t.Error(err)
+				}
+			})
+			c, err := client.New(s.Config, client.Options{Scheme: scheme.Scheme})
+			if err != nil {
+				t.Fatal(err)
+			}
+			a := &applier{T: t, c: client.WithFieldValidation(c, metav1.FieldValidationStrict), claims: claims, patched: map[string]bool{}, conflicts: map[string]bool{}}
+			found := 0
+			for _, f := range exampleFiles(t, root) {
+				if !isDesign(f) {
+					continue
+				}
+				found++
+				clientOnly, known := designs[filepath.Base(f)]
+				objects := objectsOf(t, f)
+				if !known || len(objects) != 1 {
+					t.Errorf("%s has %d objects, or is not in the list of this test", f, len(objects))
+					continue
+				}
+				o := objects[0]
+				a.what = fmt.Sprintf("%s: %s %s", strings.TrimPrefix(f, root+"/"), o.GetKind(), o.GetName())
+				if o.GetKind() != "TailscaleTailnet" {
+					o.SetNamespace("default")
+				}
+				a.design(o)
+				if !clientOnly {
+					a.delete(a.apply(o, "argocd-controller"))
+				}
+			}
+			if found != len(designs) {
+				t.Errorf("%d manifests, want %d", found, len(designs))
+			}
+		})
+	}
+}
+
+// design applies a manifest with a status twice, and writes its status.
+func (a *applier) design(manifest *unstructured.Unstructured) {
+	a.Helper()
+	live := annotated(a.T, manifest)
+	if err := a.c.Create(a.Context(), live, client.FieldOwner("kubectl-client-side-apply")); err != nil {
+		a.Errorf("%s: cannot create: %v", a.what, err)
+		return
+	}
+	a.contained(manifest.Object["spec"], live.Object["spec"], "spec")
+	a.unchanged(live, a.threeWay(manifest, live), "applied again by kubectl")
+
+	status, _, err := unstructured.NestedMap(manifest.Object, "status")
+	if err != nil {
+		a.Fatal(err)
+	}
+	if status != nil {
+		complete(status)
+		live.Object["status"] = status
+		if err := a.c.Status().Update(a.Context(), live); err != nil {
+			a.Errorf("%s: cannot write the status: %v", a.what, err)
+		}
+		a.contained(status, live.Object["status"], "status")
+	}
+	a.delete(live)
+}
+
+// complete adds the time to conditions, which Crossplane's schema requires, and makes their status a
+// string: True is a boolean in YAML.
+func complete(status map[string]any) {
+	conditions, _ := status["conditions"].([]any)
+	for _, c := range conditions {
+		if c, ok := c.(map[string]any); ok {
+			c["lastTransitionTime"] = "2026-01-02T03:04:05Z"
+			if is, ok := c["status"].(bool); ok && is {
+				c["status"] = "True"
+			}
+		}
+	}
+}
