@@ -250,7 +250,7 @@ func Same(old, now any) bool {
 	if g, ok := now.(*gatewayv1alpha1.TailscaleGateway); ok {
 		// So it does that of a TailscaleGateway.
 		was, isOne := old.(*gatewayv1alpha1.TailscaleGateway)
-		if !isOne || !maps.Equal(RefusedTailnets(was), RefusedTailnets(g)) {
+		if !isOne || was.GatewayName() != g.GatewayName() || !maps.Equal(RefusedTailnets(was), RefusedTailnets(g)) {
 			return false
 		}
 	}
