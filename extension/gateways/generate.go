@@ -162,7 +162,7 @@ func domain(of []*gatewayv1alpha1.TailscaleEndpoints) string {
 				return n
 			}
 		}
-		for _, d := range e.Status.Discovered {
+		for _, d := range e.Status.DiscoveredEndpoints {
 			if n := domainOf(d.TailscaleFQDN); n != "" {
 				return n
 			}
@@ -195,7 +195,7 @@ func egress(in input, t gatewayv1alpha1.GatewayTailnet, g *gatewayv1alpha1.Egres
 		for _, s := range e.Status.EgressTargets {
 			targets[s.Name] = s.Service
 		}
-		for _, d := range e.Status.Discovered {
+		for _, d := range e.Status.DiscoveredEndpoints {
 			if own[d.Name] || exclude.isSelected(d) {
 				continue
 			}

@@ -57,7 +57,7 @@ status:
   conditions:
   - {type: DiscoverySuccessful, status: "%[2]s", reason: Discovered, lastTransitionTime: "2026-01-02T03:04:05Z"}
 `, tailnet, successful)
-	discovered, targets := []string{"  discovered:"}, []string{"  egressTargets:"}
+	discovered, targets := []string{"  discoveredEndpoints:"}, []string{"  egressTargets:"}
 	for _, d := range of {
 		name := strings.TrimSuffix(d, "-")
 		source, host := "Devices", name

@@ -93,7 +93,7 @@ func (in input) hops(published map[string][]types.NamespacedName) []hop {
 				if e.Labels[meta.LabelGatewayTailnet] != t.Name {
 					continue
 				}
-				for _, d := range e.Status.Discovered {
+				for _, d := range e.Status.DiscoveredEndpoints {
 					for _, n := range published[dnsNameOf(d.TailscaleFQDN)] {
 						to[n] = true
 					}

@@ -37,7 +37,7 @@ spec: {tailnet: prod}
 status:
   conditions:
   - {type: DiscoverySuccessful, status: "True", reason: Discovered, lastTransitionTime: "2026-01-02T03:04:05Z"}
-  discovered:
+  discoveredEndpoints:
 `, name, labels)
 	for _, s := range of {
 		fmt.Fprintf(&found, "  - {name: svc-%[1]s, source: Services, tailscaleFQDN: %[1]s.prod.ts.net.}\n", s)

@@ -212,7 +212,7 @@ func (c *Controller) readNeighborhood(ctx context.Context, v *view) error {
 	around := neighborhood{services: c.gatewayServices(ctx)}
 	found := map[string]bool{}
 	for _, e := range v.endpoints {
-		for _, d := range e.Status.Discovered {
+		for _, d := range e.Status.DiscoveredEndpoints {
 			found[dnsNameOf(d.TailscaleFQDN)] = true
 		}
 	}

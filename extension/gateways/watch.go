@@ -219,7 +219,7 @@ func (c *Controller) selecting(ctx context.Context, o client.Object) []types.Nam
 // that leads to a Gateway it returns all, because the routing loops may change.
 func (c *Controller) affectedByEndpoints(ctx context.Context, o client.Object) []types.NamespacedName {
 	e, ok := o.(*gatewayv1alpha1.TailscaleEndpoints)
-	if !ok || len(e.Status.Discovered) == 0 {
+	if !ok || len(e.Status.DiscoveredEndpoints) == 0 {
 		return append(ownerByLabel(ctx, o), c.selecting(ctx, o)...)
 	}
 	names := map[string]bool{}
@@ -228,7 +228,7 @@ func (c *Controller) affectedByEndpoints(ctx context.Context, o client.Object) [
 			names[dnsNameOf(vip.DNSName)] = true
 		}
 	}
-	if slices.ContainsFunc(e.Status.Discovered, func(d gatewayv1alpha1.DiscoveredEndpoint) bool { return names[dnsNameOf(d.TailscaleFQDN)] }) {
+	if slices.ContainsFunc(e.Status.DiscoveredEndpoints, func(d gatewayv1alpha1.DiscoveredEndpoint) bool { return names[dnsNameOf(d.TailscaleFQDN)] }) {
 		return c.all(ctx)
 	}
 	return append(ownerByLabel(ctx, o), c.selecting(ctx, o)...)

@@ -205,14 +205,14 @@ func TestSetHealth(t *testing.T) {
 func TestOffline(t *testing.T) {
 	o := &gatewayv1alpha1.TailscaleEndpoints{}
 	o.Generation = 1
-	o.Status.Discovered = []gatewayv1alpha1.DiscoveredEndpoint{{Name: "db", Health: "Offline", TailscaleFQDN: "db.x"}, {Name: "db2", Health: "Online"}}
+	o.Status.DiscoveredEndpoints = []gatewayv1alpha1.DiscoveredEndpoint{{Name: "db", Health: "Offline", TailscaleFQDN: "db.x"}, {Name: "db2", Health: "Online"}}
 	was := o.DeepCopy()
-	was.Status.Discovered[0].Health = "Online"
+	was.Status.DiscoveredEndpoints[0].Health = "Online"
 	if parse.Same(was, o) {
 		t.Error("want a change when a device goes offline, which only the status shows")
 	}
 	moved := o.DeepCopy()
-	moved.Status.Discovered[1].TailscaleIP = "100.64.0.1"
+	moved.Status.DiscoveredEndpoints[1].TailscaleIP = "100.64.0.1"
 	if !parse.Same(moved, o) {
 		t.Error("want no change for the rest of the status")
 	}

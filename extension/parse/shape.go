@@ -54,14 +54,14 @@ func duration(d *metav1.Duration, otherwise time.Duration) time.Duration {
 	return d.Duration
 }
 
-// healthOffline is the health in status.discovered of an offline device.
+// healthOffline is the health in status.discoveredEndpoints of an offline device.
 const healthOffline = "Offline"
 
 // OfflineEndpoints returns the names of the endpoints whose devices the tailnet reports as
 // offline.
 func OfflineEndpoints(o *gatewayv1alpha1.TailscaleEndpoints) map[string]bool {
 	var out map[string]bool
-	for _, d := range o.Status.Discovered {
+	for _, d := range o.Status.DiscoveredEndpoints {
 		if d.Health != healthOffline {
 			continue
 		}

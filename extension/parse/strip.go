@@ -71,14 +71,14 @@ func stripEndpointsStatus(o *gatewayv1alpha1.TailscaleEndpoints) {
 	in := o.Status
 	o.Status = gatewayv1alpha1.TailscaleEndpointsStatus{Tailnet: in.Tailnet}
 	_, discovers := o.Labels[meta.LabelGateway]
-	for _, d := range in.Discovered {
+	for _, d := range in.DiscoveredEndpoints {
 		switch {
 		case discovers:
-			o.Status.Discovered = append(o.Status.Discovered, gatewayv1alpha1.DiscoveredEndpoint{
+			o.Status.DiscoveredEndpoints = append(o.Status.DiscoveredEndpoints, gatewayv1alpha1.DiscoveredEndpoint{
 				Name: d.Name, Source: d.Source, TailscaleFQDN: d.TailscaleFQDN, Health: d.Health,
 			})
 		case d.Health == healthOffline:
-			o.Status.Discovered = append(o.Status.Discovered, gatewayv1alpha1.DiscoveredEndpoint{Name: d.Name, Health: d.Health})
+			o.Status.DiscoveredEndpoints = append(o.Status.DiscoveredEndpoints, gatewayv1alpha1.DiscoveredEndpoint{Name: d.Name, Health: d.Health})
 		}
 	}
 	for _, t := range in.EgressTargets {

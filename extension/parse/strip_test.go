@@ -62,9 +62,9 @@ func TestStripStatus(t *testing.T) {
 	endpoints := &gatewayv1alpha1.TailscaleEndpoints{
 		ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{meta.LabelGateway: "gw"}},
 		Status: gatewayv1alpha1.TailscaleEndpointsStatus{
-			Devices:       []gatewayv1alpha1.DeviceStatus{{Hostname: "a", TailscaleFQDN: "a.x.ts.net"}, {Hostname: "b", TailscaleFQDN: "b.x.ts.net"}},
-			Discovered:    []gatewayv1alpha1.DiscoveredEndpoint{{Name: "nas", Source: "Devices", TailscaleFQDN: "nas.x.ts.net", TailscaleIP: "100.64.0.1", Health: "Online"}},
-			EgressTargets: []gatewayv1alpha1.EgressTargetStatus{{Name: "nas/80", Address: "100.64.0.1:80", Service: "gw-nas:80", ReadyProxies: 2}},
+			Devices:             []gatewayv1alpha1.DeviceStatus{{Hostname: "a", TailscaleFQDN: "a.x.ts.net"}, {Hostname: "b", TailscaleFQDN: "b.x.ts.net"}},
+			DiscoveredEndpoints: []gatewayv1alpha1.DiscoveredEndpoint{{Name: "nas", Source: "Devices", TailscaleFQDN: "nas.x.ts.net", TailscaleIP: "100.64.0.1", Health: "Online"}},
+			EgressTargets:       []gatewayv1alpha1.EgressTargetStatus{{Name: "nas/80", Address: "100.64.0.1:80", Service: "gw-nas:80", ReadyProxies: 2}},
 		},
 	}
 	endpoints.Status.SetConditions(
@@ -91,9 +91,9 @@ func TestStripStatus(t *testing.T) {
 		t.Errorf("conditions of a route's parents: -want, +got\n%s", diff)
 	}
 	want := gatewayv1alpha1.TailscaleEndpointsStatus{
-		Devices:       []gatewayv1alpha1.DeviceStatus{{TailscaleFQDN: "a.x.ts.net"}},
-		Discovered:    []gatewayv1alpha1.DiscoveredEndpoint{{Name: "nas", Source: "Devices", TailscaleFQDN: "nas.x.ts.net", Health: "Online"}},
-		EgressTargets: []gatewayv1alpha1.EgressTargetStatus{{Name: "nas/80", Service: "gw-nas:80"}},
+		Devices:             []gatewayv1alpha1.DeviceStatus{{TailscaleFQDN: "a.x.ts.net"}},
+		DiscoveredEndpoints: []gatewayv1alpha1.DiscoveredEndpoint{{Name: "nas", Source: "Devices", TailscaleFQDN: "nas.x.ts.net", Health: "Online"}},
+		EgressTargets:       []gatewayv1alpha1.EgressTargetStatus{{Name: "nas/80", Service: "gw-nas:80"}},
 	}
 	want.SetConditions(xpv2.Condition{Type: meta.TypeDiscoverySuccessful, Status: corev1.ConditionFalse})
 	if diff := cmp.Diff(want, endpoints.Status); diff != "" {

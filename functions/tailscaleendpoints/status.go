@@ -32,11 +32,9 @@ func (e *endpoints) status(p *egressPlan) gatewayv1alpha1.TailscaleEndpointsStat
 	if e.tailnetOpen {
 		s.Tailnet = e.spec.Tailnet
 	}
-	s.Discovered = e.discoveredStatus()
+	s.DiscoveredEndpoints = e.discoveredStatus()
 	if e.spec.AutoDiscovery != nil && e.discovery != nil {
-		if s.LastSync = e.discovery.Status.AtProvider.LastChanged; s.LastSync != nil {
-			s.DiscoveredEndpoints = ptr.To(int32(len(s.Discovered)))
-		}
+		s.LastSync = e.discovery.Status.AtProvider.LastChanged
 	}
 	if !e.composed {
 		return s

@@ -124,7 +124,7 @@ func (t *tailnet) status() gatewayv1alpha1.GatewayTailnetStatus {
 	case c.Reason == meta.ReasonTooManyDiscovered:
 		out.Message = cmp.Or(out.Message, "More devices and services match than can be listed; narrow serviceDiscovery")
 	}
-	out.DiscoveredServices = ptr.To(int32(len(found.Discovered)))
+	out.DiscoveredServices = ptr.To(int32(len(found.DiscoveredEndpoints)))
 	out.LastSync = found.LastSync
 	return out
 }

@@ -20,8 +20,8 @@ import (
 )
 
 // designs are the manifests of examples/design. The value is true for one that only client-side apply
-// accepts: a condition's status there is a boolean, which server-side apply compares with the schema
-// even in a status.
+// accepts: server-side apply compares even a status with the schema, in which a condition's status is no
+// boolean, and discoveredEndpoints no number.
 var designs = map[string]bool{
 	"tailnet.yaml": false, "web-proxies.yaml": false, "web-service.yaml": false, "web-proxy-east.yaml": false,
 	"web-service-east.yaml": false, "example-endpoints.yaml": false, "corp-gateway.yaml": false, "corp-endpoints.yaml": true,
@@ -32,7 +32,7 @@ func isDesign(path string) bool { return filepath.Base(filepath.Dir(path)) == "d
 
 // TestDesigns applies each manifest of examples/design as kubectl apply does, with its status and with
 // strict validation, and then again. Then it writes the status by the subresource: the schema has each
-// field of it, and the API server stores each value.
+// field of it, and the API server stores each value. Two differ: see complete and discoveredEndpoints.
 func TestDesigns(t *testing.T) {
 	for name, claims := range map[string]bool{"Composites": false, "Claims": true} {
 		t.Run(name, func(t *testing.T) {
@@ -83,6 +83,41 @@ func TestDesigns(t *testing.T) {
 	}
 }
 
+// TestEarlierMachines applies a status over one of an earlier version, in which machines is a number.
+// The API server compares the live object with the schema before each server-side apply, so another type
+// there would stop Crossplane at every object that exists.
+func TestEarlierMachines(t *testing.T) {
+	s, err := apiserver.Start(t.Context(), apiserver.Options{Composites: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	c, err := client.New(s.Config, client.Options{Scheme: scheme.Scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	object := func(field string, value any) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "gateway.tailscale.com/v1alpha1", "kind": "TailscaleServices",
+			"metadata": map[string]any{"name": "web", "namespace": "default"}, field: value,
+		}}
+	}
+	if err := c.Create(t.Context(), object("spec", map[string]any{"selector": map[string]any{"matchLabels": map[string]any{"app": "web"}}})); err != nil {
+		t.Fatal(err)
+	}
+	for _, machines := range []any{int64(2), []any{"web-0", "web-1"}} {
+		selected := map[string]any{"name": "web", "machines": machines}
+		o := object("status", map[string]any{"selectedEndpoints": []any{selected}})
+		if err := c.Status().Apply(t.Context(), client.ApplyConfigurationFromUnstructured(o), client.FieldOwner("crossplane"), client.ForceOwnership); err != nil {
+			t.Errorf("cannot apply a status with machines %v: %v", machines, err)
+		}
+	}
+}
+
 // design applies a manifest with a status twice, and writes its status.
 func (a *applier) design(manifest *unstructured.Unstructured) {
 	a.Helper()
@@ -100,6 +135,14 @@ func (a *applier) design(manifest *unstructured.Unstructured) {
 	}
 	if status != nil {
 		complete(status)
+		if n, ok := status["discoveredEndpoints"].(int64); ok {
+			// Ours is a list of so many.
+			list := make([]any, n)
+			for i := range list {
+				list[i] = map[string]any{"name": fmt.Sprintf("e%d", i), "source": "Devices"}
+			}
+			status["discoveredEndpoints"] = list
+		}
 		live.Object["status"] = status
 		if err := a.c.Status().Update(a.Context(), live); err != nil {
 			a.Errorf("%s: cannot write the status: %v", a.what, err)

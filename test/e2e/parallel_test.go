@@ -143,8 +143,8 @@ func discovers(t *testing.T) {
 	id := tailnetOne.node(t, sensor)
 	conditionOf(t, "tailscaleendpoints", "sensors", "DiscoverySuccessful", "True", "Discovered", patience)
 	found := func(want string) (changed string) {
-		eventually(t, patience, "status.discovered "+want, func() string {
-			got := jsonpath(t, "tailscaleendpoints", "sensors", "{range .status.discovered[*]}{.name} {.source} {.tags[*]},{end}")
+		eventually(t, patience, "status.discoveredEndpoints "+want, func() string {
+			got := jsonpath(t, "tailscaleendpoints", "sensors", "{range .status.discoveredEndpoints[*]}{.name} {.source} {.tags[*]},{end}")
 			if got != want {
 				return "the status is " + got
 			}

@@ -39,7 +39,7 @@ func TestGeneratedRoutes(t *testing.T) { //nolint:tparallel // Its steps share o
 	w.answers(t, "late.tailscale.local/tailscale/late/status", anyHost)
 
 	w.discovered(t, `{
-discovered: [{name: svc-late, source: Services, tailscaleFQDN: late.prod.ts.net}, {name: svc-web, source: Services, tailscaleFQDN: web.prod.ts.net}],
+discoveredEndpoints: [{name: svc-late, source: Services, tailscaleFQDN: late.prod.ts.net}, {name: svc-web, source: Services, tailscaleFQDN: web.prod.ts.net}],
 egressTargets: [{name: svc-late/80, address: "100.100.0.2:80", protocol: HTTP, readyProxies: 1, service: "found-web:80"}, {name: svc-web/80, address: "100.100.0.1:80", protocol: HTTP, readyProxies: 1, service: "found-web:80"}]}`)
 	w.answers(t, "web.tailscale.local/tailscale/web/status", "web.prod.ts.net/status")
 	w.answers(t, "web.tailscale.local/tailscale/web", "web.prod.ts.net/")
@@ -70,7 +70,7 @@ egressTargets: [{name: svc-late/80, address: "100.100.0.2:80", protocol: HTTP, r
 	// A route stays until a successful search no longer returns its service.
 	w.discovered(t, `{
 conditions: [{type: DiscoverySuccessful, status: "True", reason: Discovered, lastTransitionTime: "2026-01-02T03:04:05Z"}],
-discovered: null, egressTargets: null}`)
+discoveredEndpoints: null, egressTargets: null}`)
 	w.notFound(t, "web.tailscale.local")
 	t.Logf("a service answered for %s after its last discovery", time.Since(began).Round(time.Millisecond))
 	w.answers(t, "web.tailscale.local/tailscale/web/own", "192.0.2.10:8000")

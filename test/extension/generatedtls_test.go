@@ -29,7 +29,7 @@ func TestGeneratedTLS(t *testing.T) {
 	w.serveAs(t, "192.0.2.20:10042", stranger.issue(t, "foreign.prod.ts.net", time.Hour))
 	w.apply(t, "generated-tls.yaml")
 	w.discovered(t, `{
-discovered: [{name: svc-foreign, source: Services, tailscaleFQDN: foreign.prod.ts.net.}, {name: svc-good, source: Services, tailscaleFQDN: good.prod.ts.net.}, {name: svc-misnamed, source: Services, tailscaleFQDN: misnamed.prod.ts.net.}],
+discoveredEndpoints: [{name: svc-foreign, source: Services, tailscaleFQDN: foreign.prod.ts.net.}, {name: svc-good, source: Services, tailscaleFQDN: good.prod.ts.net.}, {name: svc-misnamed, source: Services, tailscaleFQDN: misnamed.prod.ts.net.}],
 egressTargets: [
 {name: svc-foreign/443, address: "100.100.0.1:443", protocol: HTTPS, readyProxies: 1, service: "found-foreign:443"},
 {name: svc-good/443, address: "100.100.0.2:443", protocol: HTTPS, readyProxies: 1, service: "found-good:443"},

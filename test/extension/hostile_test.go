@@ -184,7 +184,7 @@ func (h *hostile) services() string {
 }
 
 func (h *hostile) endpoints() string {
-	status := "\nstatus: {discovered: " + h.list(512, func(i int) string {
+	status := "\nstatus: {discoveredEndpoints: " + h.list(512, func(i int) string {
 		return fmt.Sprintf("{name: d%d, tailscaleFQDN: d%d.x.ts.net, health: %s}", i, i, h.one("Offline", "Healthy"))
 	}) + "}"
 	return h.head("gateway.tailscale.com/v1alpha1", "TailscaleEndpoints") + "spec:\n  tailnet: corp\n  endpoints: " + h.list(128, func(i int) string {

@@ -243,15 +243,11 @@ type TailscaleEndpointsStatus struct {
 	// +optional
 	EgressTargets []EgressTargetStatus `json:"egressTargets,omitempty"`
 
-	// DiscoveredEndpoints is the number of devices and services that autoDiscovery found.
-	// +optional
-	DiscoveredEndpoints *int32 `json:"discoveredEndpoints,omitempty"`
-
-	// Discovered lists the devices and services that autoDiscovery found.
+	// DiscoveredEndpoints lists the devices and services that autoDiscovery found.
 	// +listType=map
 	// +listMapKey=name
 	// +optional
-	Discovered []DiscoveredEndpoint `json:"discovered,omitempty"`
+	DiscoveredEndpoints []DiscoveredEndpoint `json:"discoveredEndpoints,omitempty"`
 
 	// LastSync is the time at which the discovered endpoints last changed, by the clock of
 	// Tailscale's API.

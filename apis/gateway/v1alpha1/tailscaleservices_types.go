@@ -4,6 +4,8 @@
 package v1alpha1
 
 import (
+	"encoding/json"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
@@ -267,6 +269,24 @@ type SelectedHealth struct {
 	UnhealthyRemotePaths int32 `json:"unhealthyRemotePaths,omitempty"`
 }
 
+// MachineNames are names of machines. Objects that an earlier version wrote have a number instead,
+// which counts as none. The schema has no type for it, because server-side apply refuses each change of
+// an object with a value of another type than the schema's (sigs.k8s.io/structured-merge-diff
+// v6 typed/typed.go, ObjectToTyped of the live object), and so would Crossplane stop.
+type MachineNames []string
+
+// UnmarshalJSON decodes a list of names.
+func (n *MachineNames) UnmarshalJSON(b []byte) error {
+	var names []string
+	if err := json.Unmarshal(b, &names); err == nil {
+		*n = names
+		return nil
+	}
+	var number int64
+	*n = nil
+	return json.Unmarshal(b, &number)
+}
+
 // A SelectedEndpoints is a TailscaleEndpoints that the selector matches.
 type SelectedEndpoints struct {
 	Name string `json:"name"`
@@ -276,12 +296,11 @@ type SelectedEndpoints struct {
 	Namespace string `json:"namespace,omitempty"`
 
 	// Machines are the names in the tailnet of the machines that host the service, sorted: DNS
-	// names without the tailnet's domain.
-	// +listType=set
-	// +kubebuilder:validation:MaxItems=128
-	// +kubebuilder:validation:items:MaxLength=253
+	// names without the tailnet's domain. At most 128 are listed.
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
-	Machines []string `json:"machines,omitempty"`
+	Machines MachineNames `json:"machines,omitempty"`
 
 	// Status is Ready when a machine hosts the service, and Pending otherwise.
 	// +optional

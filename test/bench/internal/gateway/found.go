@@ -84,7 +84,7 @@ func (w *Environment) find(ctx context.Context) error {
 	}
 	for i := range w.options.Routes {
 		name := "svc-" + service(i)
-		e.Status.Discovered = append(e.Status.Discovered, gatewayv1alpha1.DiscoveredEndpoint{
+		e.Status.DiscoveredEndpoints = append(e.Status.DiscoveredEndpoints, gatewayv1alpha1.DiscoveredEndpoint{
 			Name: name, Source: string(tailnetv1alpha1.DiscoverServices), TailscaleFQDN: fqdn(i),
 		})
 		e.Status.EgressTargets = append(e.Status.EgressTargets, gatewayv1alpha1.EgressTargetStatus{
