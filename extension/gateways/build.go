@@ -73,7 +73,7 @@ func routeOf(o *gatewayv1alpha1.TailscaleGateway, w *desiredRoute) client.Object
 
 // parentsOf returns references to the listeners of a desired route.
 func parentsOf(o *gatewayv1alpha1.TailscaleGateway, w *desiredRoute) []gwapiv1.ParentReference {
-	gw := gatewayOf(o)
+	gw := o.GatewayName()
 	var parents []gwapiv1.ParentReference
 	for _, l := range w.listeners {
 		parents = append(parents, gwapiv1.ParentReference{

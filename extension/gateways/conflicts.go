@@ -52,7 +52,7 @@ func resolveConflicts(in input, of []*desiredRoute, ls []listener, userRoutes []
 		claims.add(r.claims(), holder{description: r.owner, service: true, peer: true})
 	}
 	for _, w := range of {
-		w.attachListeners(ls, gatewayOf(in.object))
+		w.attachListeners(ls, in.object.GatewayName())
 		if w.State != "" && w.State != tailnetv1alpha1.GeneratedRoutePending {
 			continue
 		}

@@ -16,8 +16,8 @@ import (
 // extension. A dedicated extension reads one namespace only, so it needs a Gateway in the
 // namespace of the TailscaleGateway.
 func dedicated(o *gatewayv1alpha1.TailscaleGateway) (types.NamespacedName, bool) {
-	n := gatewayOf(o)
-	return n, o.Spec.ExtensionServer != nil && n.Namespace == o.Namespace
+	n := o.GatewayName()
+	return n, o.Spec.ExtensionServer != nil && n.Namespace == o.Namespace && n.Name != ""
 }
 
 // manages reports whether this extension manages the objects of a TailscaleGateway.

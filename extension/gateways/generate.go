@@ -189,7 +189,7 @@ func egress(in input, t gatewayv1alpha1.GatewayTailnet, g *gatewayv1alpha1.Egres
 	found := map[string]*desiredRoute{}
 	searched, own := len(of) > 0, map[string]bool{}
 	for _, e := range of {
-		maps.Copy(own, in.published(e.Spec.Tailnet))
+		maps.Copy(own, in.published(e.TailnetName()))
 		searched = searched && e.Status.GetCondition(meta.TypeDiscoverySuccessful).Status == corev1.ConditionTrue
 		targets := map[string]string{}
 		for _, s := range e.Status.EgressTargets {
@@ -201,7 +201,7 @@ func egress(in input, t gatewayv1alpha1.GatewayTailnet, g *gatewayv1alpha1.Egres
 			}
 			w := discovered(in, t, g, d, domain(of))
 			if to, ok := exclude.looping[dnsNameOf(w.fqdn)]; ok {
-				w.fail(tailnetv1alpha1.GeneratedRouteRefused, "%s", loopMessage(to, gatewayOf(in.object)))
+				w.fail(tailnetv1alpha1.GeneratedRouteRefused, "%s", loopMessage(to, in.object.GatewayName()))
 			}
 			to := targets[d.Name+"/"+strconv.Itoa(int(t.ServiceDiscovery.Port))]
 			if !w.setBackend(in.object.Namespace, to) {
@@ -360,7 +360,7 @@ func ingress(in input, tailnet string, g *gatewayv1alpha1.IngressRoutes, of []*g
 		if w.Kind == kindGRPCRoute && w.PathPrefix != "/" {
 			w.fail(tailnetv1alpha1.GeneratedRouteRefused, "It is a backend of GRPCRoutes, which do not support a path prefix; set pathPrefix of routeGeneration.ingress to /, or create a route for it")
 		}
-		if gw := gatewayOf(in.object).Namespace; in.object.Namespace != gw && w.Namespace != in.object.Namespace {
+		if gw := in.object.GatewayName().Namespace; in.object.Namespace != gw && w.Namespace != in.object.Namespace {
 			// The permission to create a TailscaleGateway does not include routes in other namespaces.
 			w.fail(tailnetv1alpha1.GeneratedRouteRefused, "Routes in namespace %s are generated only for TailscaleGateways in namespace %s or %s", w.Namespace, gw, w.Namespace)
 		}

@@ -254,6 +254,11 @@ func TestGenerated(t *testing.T) {
 			objects: []string{gateway, joins(sharesServices("prod", `{hostPattern: "{service}.{namespace}.{domain}", pathPrefix: "/", protocol: HTTP}`)), app},
 			want:    []string{"Ingress / -> - Refused The domain of the tailnet is not known yet"},
 		},
+		"IngressChosen": {
+			reason:  "Without a reference, the Gateway is that of the status, in the object's namespace.",
+			objects: []string{gateway, strings.Replace(joins(sharesServices("prod", defaultIngress)), "  gatewayRef: {name: web}\n", "", 1) + "status: {gatewayRef: {name: web}}\n", app},
+			want:    []string{"Ingress app.prod.gateway.local/ -> shop/app:80 Pending Waiting for Envoy Gateway"},
+		},
 		"IngressElsewhere": {
 			reason: "The permission to create TailscaleGateways in one namespace does not include routes in others.",
 			objects: []string{

@@ -64,7 +64,7 @@ func (c *Controller) addHooks(ctx context.Context, r *tailnetv1alpha1.GatewayRep
 	if err != nil || !found || !c.manages(o) {
 		return errors.Wrap(err, "cannot get TailscaleGateway")
 	}
-	now := c.options.Hooks(gatewayOf(o).String())
+	now := c.options.Hooks(o.GatewayName().String())
 	added := newHooks(reported[r.GetUID()], now)
 	if added == nil {
 		return nil

@@ -39,7 +39,7 @@ func dnsNameOf(fqdn string) string { return strings.ToLower(strings.TrimSuffix(f
 func (n neighborhood) publishedGateways() map[string][]types.NamespacedName {
 	gateways := map[types.NamespacedName]types.NamespacedName{}
 	for _, g := range n.gateways {
-		gateways[client.ObjectKeyFromObject(g)] = gatewayOf(g)
+		gateways[client.ObjectKeyFromObject(g)] = g.GatewayName()
 	}
 	out := map[string][]types.NamespacedName{}
 	for _, s := range n.services {
@@ -80,7 +80,7 @@ func (in input) hops(published map[string][]types.NamespacedName) []hop {
 	}
 	var out []hop
 	for _, g := range slices.SortedFunc(slices.Values(in.neighborhood.gateways), comparePeers) {
-		of, from := client.ObjectKeyFromObject(g), gatewayOf(g)
+		of, from := client.ObjectKeyFromObject(g), g.GatewayName()
 		if !in.grants.PermitGateway(g.Namespace, from) {
 			continue
 		}
@@ -124,7 +124,7 @@ func (in input) looping() map[string]types.NamespacedName {
 	}
 	taken := map[types.NamespacedName][]types.NamespacedName{}
 	refused := map[types.NamespacedName]bool{}
-	me, mine := client.ObjectKeyFromObject(in.object), gatewayOf(in.object)
+	me, mine := client.ObjectKeyFromObject(in.object), in.object.GatewayName()
 	for _, w := range in.hops(published) {
 		switch {
 		case !reachable(taken, w.to, w.from):

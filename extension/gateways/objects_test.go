@@ -90,7 +90,7 @@ func inputFor(t testing.TB, n types.NamespacedName, of ...client.Object) input {
 			in.routes = append(in.routes, o)
 		}
 	}
-	in.peers = slices.DeleteFunc(in.peers, func(p *gatewayv1alpha1.TailscaleGateway) bool { return gatewayOf(p) != gatewayOf(in.object) })
+	in.peers = slices.DeleteFunc(in.peers, func(p *gatewayv1alpha1.TailscaleGateway) bool { return p.GatewayName() != in.object.GatewayName() })
 	return in
 }
 

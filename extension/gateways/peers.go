@@ -40,7 +40,7 @@ type peerRoute struct {
 func (in input) precedingRoutes(ls []listener) []peerRoute {
 	rank, refused := map[types.NamespacedName]int{}, map[types.NamespacedName]map[string]bool{}
 	for i, p := range slices.SortedFunc(slices.Values(in.peers), comparePeers) {
-		if comparePeers(p, in.object) < 0 && in.grants.PermitGateway(p.Namespace, gatewayOf(p)) {
+		if comparePeers(p, in.object) < 0 && in.grants.PermitGateway(p.Namespace, p.GatewayName()) {
 			rank[client.ObjectKeyFromObject(p)] = i
 			refused[client.ObjectKeyFromObject(p)] = parse.RefusedTailnets(p)
 		}

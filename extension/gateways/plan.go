@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -67,18 +66,9 @@ type input struct {
 	extension tailnetv1alpha1.ReportedExtension
 }
 
-// gatewayOf returns the Gateway of a TailscaleGateway.
-func gatewayOf(o *gatewayv1alpha1.TailscaleGateway) types.NamespacedName {
-	n := types.NamespacedName{Namespace: o.Spec.GatewayRef.Namespace, Name: o.Spec.GatewayRef.Name}
-	if n.Namespace == "" {
-		n.Namespace = o.Namespace
-	}
-	return n
-}
-
 // granted reports whether the TailscaleGateway may share the Gateway.
 func (in input) granted() bool {
-	return in.grants.PermitGateway(in.object.Namespace, gatewayOf(in.object))
+	return in.grants.PermitGateway(in.object.Namespace, in.object.GatewayName())
 }
 
 // A result holds the desired objects.

@@ -244,8 +244,11 @@ func (c *Controller) readGateway(ctx context.Context, v *view) error {
 	if !c.has(kindGateway) {
 		return nil
 	}
+	if v.object.GatewayName().Name == "" {
+		return nil
+	}
 	g := &gwapiv1.Gateway{}
-	found, err := c.get(ctx, gatewayOf(v.object), g)
+	found, err := c.get(ctx, v.object.GatewayName(), g)
 	if err != nil {
 		return errors.Wrap(err, "cannot get Gateway")
 	}
@@ -254,13 +257,13 @@ func (c *Controller) readGateway(ctx context.Context, v *view) error {
 	}
 	v.gateway = g
 	peers := &gatewayv1alpha1.TailscaleGatewayList{}
-	if err := c.list(ctx, peers, client.MatchingFields{byParent: string(keyOf(kindGateway, gatewayOf(v.object)))}); err != nil {
+	if err := c.list(ctx, peers, client.MatchingFields{byParent: string(keyOf(kindGateway, v.object.GatewayName()))}); err != nil {
 		return errors.Wrap(err, "cannot list TailscaleGateways")
 	}
 	for i := range peers.Items {
 		v.peers = append(v.peers, &peers.Items[i])
 	}
-	at := []parentKey{keyOf(kindGateway, gatewayOf(v.object))}
+	at := []parentKey{keyOf(kindGateway, v.object.GatewayName())}
 	if c.has(kindListenerSet) {
 		sets := &gwapiv1.ListenerSetList{}
 		if err := c.list(ctx, sets, client.MatchingFields{byParent: string(at[0])}); err != nil {

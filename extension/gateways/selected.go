@@ -82,7 +82,7 @@ func selected(in input, t gatewayv1alpha1.GatewayTailnet) []*desiredRoute {
 	}
 	var out []*desiredRoute
 	for _, e := range in.local.endpoints {
-		if e.Spec.Tailnet != refOf(t) || !matching.Matches(labels.Set(e.Labels)) {
+		if e.TailnetName() != refOf(t) || !matching.Matches(labels.Set(e.Labels)) {
 			continue
 		}
 		for _, ep := range targets.Expand(e.Spec.Endpoints) {
@@ -249,6 +249,6 @@ func (l local) isIn(s *gatewayv1alpha1.TailscaleServices, tailnet string) bool {
 	}
 	matching, err := selector.Of(&s.Spec.Selector)
 	return err == nil && slices.ContainsFunc(l.endpoints, func(e *gatewayv1alpha1.TailscaleEndpoints) bool {
-		return e.Spec.Tailnet == tailnet && matching.Matches(labels.Set(e.Labels))
+		return e.TailnetName() == tailnet && matching.Matches(labels.Set(e.Labels))
 	})
 }

@@ -110,7 +110,10 @@ func parents(o client.Object) []string {
 		r := o.Spec.ParentRef
 		refs = []gwapiv1.ParentReference{{Group: r.Group, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}}
 	case *gatewayv1alpha1.TailscaleGateway:
-		return []string{string(keyOf(kindGateway, gatewayOf(o)))}
+		if o.GatewayName().Name == "" {
+			return nil
+		}
+		return []string{string(keyOf(kindGateway, o.GatewayName()))}
 	}
 	var out []string
 	for _, r := range refs {

@@ -76,9 +76,9 @@ func (all *objects) putTailscaleGateway(o *gatewayv1alpha1.TailscaleGateway, in 
 	if in.Gone || len(names) == 0 {
 		return
 	}
-	g := types.NamespacedName{Namespace: o.Spec.GatewayRef.Namespace, Name: o.Spec.GatewayRef.Name}
-	if g.Namespace == "" {
-		g.Namespace = in.name.Namespace
+	g := o.GatewayName()
+	if g.Name == "" {
+		return
 	}
 	all.identityGateway[in.name] = g
 	all.identities.set(g, in.name, identity{namespace: in.name.Namespace, listeners: names})

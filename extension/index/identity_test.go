@@ -70,6 +70,8 @@ spec: {gatewayRef: {name: gw}, tailnets: [{name: corp, listeners: [{name: http, 
 		fromShop  = "{group: gateway.tailscale.com, kind: TailscaleGateway, namespace: shop}"
 		toGateway = "{group: gateway.networking.k8s.io, kind: Gateway}"
 	)
+	unchosen := strings.Replace(own, "gatewayRef: {name: gw}, ", "", 1)
+	chosen := unchosen + "status: {gatewayRef: {name: gw}}\n"
 	theirs := foreign(identityOf("a", "gw", "http"))
 	granted := grantOf(fromShop, toGateway)
 	type want struct {
@@ -87,6 +89,10 @@ spec: {gatewayRef: {name: gw}, tailnets: [{name: corp, listeners: [{name: http, 
 		"Found":     {reason: "An HTTP listener should be found with its port.", docs: []string{gateway, identityOf("a", "gw", "http")}, want: found},
 		"Before":    {reason: "The order of the objects should not matter.", docs: []string{identityOf("a", "gw", "http"), gateway}, want: found},
 		"Namespace": {reason: "Without a namespace the Gateway is in the namespace of the object.", docs: []string{own, gateway}, want: found},
+		"Chosen":    {reason: "Without a reference the Gateway is the one in the status.", docs: []string{chosen, gateway}, want: found},
+		"NotChosen": {reason: "Without a Gateway in the status there is none.", docs: []string{gateway, unchosen}},
+		"ChosenNow": {reason: "The Gateway may appear in the status later.", docs: []string{gateway, unchosen, chosen}, want: found},
+		"ChosenFar": {reason: "A status names no Gateway of another namespace, not even with its grant.", docs: []string{granted, gateway, strings.Replace(chosen, "namespace: infra", "namespace: shop", 1)}},
 		"Two":       {reason: "Two objects with the same listener should have it once.", docs: []string{gateway, identityOf("a", "gw", "http"), identityOf("b", "gw", "http")}, want: found},
 		"TLS":       {reason: "A listener that terminates TLS cannot get the identity, so headers from clients there are not genuine.", docs: []string{gateway, identityOf("a", "gw", "https")}, want: want{Wanted: true}},
 		"Missing":   {reason: "An unknown listener should not be confused with another one.", docs: []string{gateway, identityOf("a", "gw", "gone")}, want: want{Wanted: true}},

@@ -64,12 +64,12 @@ func hasEndpoint(o *gatewayv1alpha1.TailscaleEndpoints, target string) bool {
 	return slices.ContainsFunc(egress.Expand(o.Spec.Endpoints), func(e gatewayv1alpha1.Endpoint) bool { return e.Name == name })
 }
 
-// stripEndpointsStatus keeps the offline devices, and the Services of endpoints in the spec.
+// stripEndpointsStatus keeps the tailnet, the offline devices, and the Services of endpoints in the spec.
 // If a Gateway discovers with the object, it also keeps the results of the discovery and its
 // condition.
 func stripEndpointsStatus(o *gatewayv1alpha1.TailscaleEndpoints) {
 	in := o.Status
-	o.Status = gatewayv1alpha1.TailscaleEndpointsStatus{}
+	o.Status = gatewayv1alpha1.TailscaleEndpointsStatus{Tailnet: in.Tailnet}
 	_, discovers := o.Labels[meta.LabelGateway]
 	for _, d := range in.DiscoveredEndpoints {
 		switch {
@@ -235,7 +235,7 @@ func Same(old, now any) bool {
 	if g, ok := now.(*gatewayv1alpha1.TailscaleGateway); ok {
 		// So it does that of a TailscaleGateway.
 		was, isOne := old.(*gatewayv1alpha1.TailscaleGateway)
-		if !isOne || !maps.Equal(RefusedTailnets(was), RefusedTailnets(g)) {
+		if !isOne || was.GatewayName() != g.GatewayName() || !maps.Equal(RefusedTailnets(was), RefusedTailnets(g)) {
 			return false
 		}
 	}

@@ -48,10 +48,10 @@ func refusedTailnetRefs(o *gatewayv1alpha1.TailscaleGateway) map[string]bool {
 	return out
 }
 
-// stripGatewayStatus keeps only what RefusedTailnets reads.
+// stripGatewayStatus keeps only the name of the Gateway, and what RefusedTailnets reads.
 func stripGatewayStatus(o *gatewayv1alpha1.TailscaleGateway) {
 	in := o.Status
-	o.Status = gatewayv1alpha1.TailscaleGatewayStatus{}
+	o.Status = gatewayv1alpha1.TailscaleGatewayStatus{GatewayRef: in.GatewayRef}
 	refused := refusedTailnetRefs(&gatewayv1alpha1.TailscaleGateway{Status: in})
 	if len(refused) == 0 {
 		return

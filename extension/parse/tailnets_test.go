@@ -50,3 +50,28 @@ spec: {gatewayRef: {name: gw}, tailnets: [{name: corp}, {name: staff, tailscaleT
 		t.Errorf("want that only a refusal is a change, and that nothing else of the status is kept: %+v", refused.Status)
 	}
 }
+
+// TestChosenGateway checks that the cache keeps and notices the Gateway of an object that names none.
+func TestChosenGateway(t *testing.T) {
+	parsed := func(spec, status string) *gatewayv1alpha1.TailscaleGateway {
+		t.Helper()
+		o := &gatewayv1alpha1.TailscaleGateway{}
+		if err := yaml.UnmarshalStrict([]byte("metadata: {name: gw, namespace: shop, uid: u, generation: 1}\nspec: {"+spec+"}\nstatus: {"+status+"}\n"), o); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Strip(o); err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
+	const chosen = "gatewayRef: {name: eg}"
+	if got := parsed("", chosen).GatewayName(); got.Namespace != "shop" || got.Name != "eg" {
+		t.Errorf("want Gateway shop/eg of the status, got %v", got)
+	}
+	if got := parsed("gatewayRef: {name: mine, namespace: infra}", chosen).GatewayName(); got.Namespace != "infra" || got.Name != "mine" {
+		t.Errorf("want Gateway infra/mine of the spec, got %v", got)
+	}
+	if Same(parsed("", ""), parsed("", chosen)) || !Same(parsed("", chosen), parsed("", chosen)) {
+		t.Error("want that a Gateway that is chosen is a change, and nothing else")
+	}
+}

@@ -23,7 +23,7 @@ func plan(f facts) (compose.Plan, error) {
 		return compose.Plan{}, err
 	}
 	p := compose.Plan{Conditions: e.allConditions(t), Status: e.status(t), NotReady: !e.verdict.Accepted}
-	if e.verdict.Reason == meta.ReasonNotGranted {
+	if e.verdict.Reason == meta.ReasonNotGranted || e.spec.Tailnet == "" {
 		// The new spec cannot be applied, so the existing children stay.
 		p.KeepExisting = true
 		return p, nil

@@ -64,6 +64,10 @@ type facts struct {
 	access      compose.TailnetVerdict
 	tailnetTags []tailnetv1alpha1.Tag
 
+	// tailnetOpen means that the object names no tailnet. The tailnet in spec is found then, or
+	// empty.
+	tailnetOpen bool
+
 	// waiting is a message for the user about objects that Crossplane has not read yet. The facts
 	// above are incomplete until it is empty.
 	waiting string
@@ -103,26 +107,56 @@ func read(r *compose.Run, envoyGateway []string) (facts, error) {
 	if f.observed, err = observe(r); err != nil {
 		return f, err
 	}
-	if r.HasInput() {
-		// Routes cannot refer to children of a step, so there is no health to read.
-		if err := f.checkInput(); err != nil {
+	if err := f.checkTailnet(r.HasInput()); err != nil {
+		return f, err
+	}
+	// Routes cannot refer to children of a step, so there is no health to read.
+	if !r.HasInput() {
+		if f.health, err = r.Health(gatewayv1alpha1.TailscaleEndpointsKind, f.owner); err != nil {
 			return f, err
 		}
-	} else if f.health, err = r.Health(gatewayv1alpha1.TailscaleEndpointsKind, f.owner); err != nil {
-		return f, err
 	}
 	if f, err = readRequests(r, f); err != nil {
 		return f, err
 	}
-	config, v, waiting, err := r.Tailnet(f.spec.Tailnet, f.owner.Namespace)
+	return readTailnet(r, f)
+}
+
+// readTailnet adds the facts about the tailnet. If the spec names none, it is that of the existing
+// proxies, else the only one that allows the namespace.
+func readTailnet(r *compose.Run, f facts) (facts, error) {
+	if f.tailnetOpen = f.spec.Tailnet == ""; f.tailnetOpen {
+		f.spec.Tailnet = f.joined()
+	}
+	var config *tailnetv1alpha1.ClusterProviderConfig
+	var waiting string
+	var err error
+	if f.spec.Tailnet == "" {
+		f.spec.Tailnet, config, f.access, waiting, err = r.OnlyTailnet(f.owner.Namespace)
+	} else {
+		config, f.access, waiting, err = r.Tailnet(f.spec.Tailnet, f.owner.Namespace)
+	}
 	if err != nil {
 		return f, err
 	}
-	f.access, f.waiting = v, cmp.Or(waiting, f.waiting)
+	f.waiting = cmp.Or(waiting, f.waiting)
 	if config != nil {
 		f.tailnetTags = config.Spec.Tags
 	}
 	return f, nil
+}
+
+// joined returns the tailnet of the existing proxies. It is empty if there are none.
+func (o observed) joined() string {
+	if o.proxySet != nil {
+		return o.proxySet.Spec.Tailnet
+	}
+	for _, name := range sortedKeys(o.machineSets) {
+		if m := o.machineSets[name]; m != nil {
+			return m.Spec.ProviderConfigReference.Name
+		}
+	}
+	return ""
 }
 
 // observe returns the children of a run.
@@ -278,12 +312,17 @@ func (f facts) ownsService(s corev1.Service, endpoint string) bool {
 	return s.Labels[meta.LabelEndpoints] == f.owner.Name && s.Labels[meta.LabelEndpoint] == endpoint
 }
 
-// checkInput returns an error for a change that the API server rejects in a TailscaleEndpoints.
-func (f facts) checkInput() error {
-	if f.proxySet == nil || f.proxySet.Spec.Tailnet == f.spec.Tailnet {
+// checkTailnet returns an error for another tailnet than that of the existing proxies. The API server
+// rejects such a change of a TailscaleEndpoints, unless it named no tailnet before.
+func (f facts) checkTailnet(step bool) error {
+	joined := f.joined()
+	switch {
+	case joined == "" || f.spec.Tailnet == "" || f.spec.Tailnet == joined:
 		return nil
+	case step:
+		return errors.Errorf("cannot move proxies from tailnet %q: spec.tailnet of the input is immutable; give the step another name", joined)
 	}
-	return errors.Errorf("cannot move proxies from tailnet %q: spec.tailnet of the input is immutable; give the step another name", f.proxySet.Spec.Tailnet)
+	return errors.Errorf("cannot move proxies from tailnet %q: set spec.tailnet to it, or create another TailscaleEndpoints", joined)
 }
 
 // reachesOut reports whether the spec has targets or discovers some.

@@ -28,6 +28,9 @@ func (e *endpoints) status(p *egressPlan) gatewayv1alpha1.TailscaleEndpointsStat
 		HealthyEndpoints: ptr.To[int32](0),
 		Replicas:         ptr.To[int32](0),
 	}
+	if e.tailnetOpen {
+		s.Tailnet = e.spec.Tailnet
+	}
 	s.DiscoveredEndpoints = e.discoveredStatus()
 	if e.spec.AutoDiscovery != nil && e.discovery != nil {
 		s.LastSync = e.discovery.Status.AtProvider.LastChanged
@@ -72,7 +75,14 @@ func (g *group) addStatus(s *gatewayv1alpha1.TailscaleEndpointsStatus) {
 		s.EndpointStatus = append(s.EndpointStatus, e)
 		if m := g.machines[i]; m != nil && m.NodeID != "" {
 			name := names.Machine(g.set, i)
-			s.Devices = append(s.Devices, device(name, names.Host(g.owner.Namespace, name), m))
+			d := device(name, names.Host(g.owner.Namespace, name), m)
+			s.Devices = append(s.Devices, d)
+			s.Machines = append(s.Machines, gatewayv1alpha1.MachineStatus{
+				Name:           cmp.Or(names.InTailnet(d.TailscaleFQDN), d.Hostname),
+				TailscaleIP:    d.TailscaleIP,
+				Connected:      d.Connected,
+				StatefulSetPod: d.StatefulSetPod,
+			})
 		}
 	}
 }

@@ -89,6 +89,10 @@ func (gp *gatewayPlan) extensionRefused() *compose.Condition {
 	if gp.gateway.ref.Namespace != gp.owner.Namespace {
 		return refuse(meta.ReasonOtherNamespace, "An extension of a Gateway's own reads one namespace: make the TailscaleGateway in namespace "+gp.gateway.ref.Namespace+", or remove spec.extensionServer and use the installed extension")
 	}
+	if gp.gateway.gateway == nil && gp.gateway.open {
+		c := gp.gateway.valid()
+		return refuse(c.Reason, "No extension runs without a Gateway. "+c.Message)
+	}
 	if gp.gateway.gateway == nil {
 		return refuse(meta.ReasonGatewayNotFound, fmt.Sprintf("No extension runs for Gateway %s, which does not exist; create it, or correct spec.gatewayRef", gp.gateway.name()))
 	}

@@ -25,6 +25,11 @@ type gateway struct {
 	// gateway is nil if there is none.
 	gateway *gwapiv1.Gateway
 
+	// open means that the spec names no Gateway. choices are the names of those of the namespace then,
+	// unless one of them is gateway.
+	open    bool
+	choices []string
+
 	// services are the Services with the Gateway's labels.
 	services []corev1.Service
 
@@ -61,6 +66,9 @@ func newGateway(ref gatewayv1alpha1.GatewayRef, g *gwapiv1.Gateway, own, merged 
 // name returns the Gateway's name, for messages.
 func (g *gateway) name() string { return g.ref.Namespace + "/" + g.ref.Name }
 
+// ambiguous reports whether the spec must choose one of several Gateways.
+func (g *gateway) ambiguous() bool { return len(g.choices) > 0 }
+
 // service returns the Gateway's Service. It returns nil unless there is exactly one.
 func (g *gateway) service() *corev1.Service {
 	if g.gateway == nil || len(g.services) != 1 {
@@ -77,6 +85,12 @@ func (g *gateway) valid() compose.Condition {
 		c.Reason = meta.ReasonRefNotPermitted
 		c.Message = fmt.Sprintf("Nothing of Gateway %s is shared: no ReferenceGrant in namespace %s permits it. Make one there, from group %s, kind %s, namespace %s, to group %s, kind %s, name %s",
 			g.name(), g.ref.Namespace, gatewayv1alpha1.Group, gatewayv1alpha1.TailscaleGatewayKind, g.ungranted, gwapiv1.GroupName, g.ref.Kind, g.ref.Name)
+	case g.ambiguous():
+		c.Reason = meta.ReasonAmbiguous
+		c.Message = fmt.Sprintf("Namespace %q has several Gateways; set spec.gatewayRef.name to one of %s", g.ref.Namespace, compose.List(g.choices...))
+	case g.gateway == nil && g.open:
+		c.Reason = meta.ReasonGatewayNotFound
+		c.Message = fmt.Sprintf("There is no Gateway in namespace %q; create one, or set spec.gatewayRef", g.ref.Namespace)
 	case g.gateway == nil:
 		c.Reason = meta.ReasonGatewayNotFound
 		c.Message = fmt.Sprintf("There is no Gateway %s; create it, or correct spec.gatewayRef", g.name())

@@ -4,6 +4,8 @@
 package tailscalegateway
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
@@ -23,6 +25,11 @@ func plan(f facts) (compose.Plan, error) {
 	}
 	gp := newGatewayPlan(f)
 	p := compose.Plan{Conditions: gp.conditions(), Status: gp.status(), NotReady: gp.problem()}
+	if gp.gateway.ambiguous() {
+		// Children of an earlier run stay.
+		p.KeepExisting = true
+		return p, nil
+	}
 	resolvers, err := gp.resolverChildren()
 	for _, c := range []children{gp.proxyChildren(), gp.serviceChildren(), resolvers, gp.extensionChildren()} {
 		p.Children = append(p.Children, c.wanted...)
@@ -99,6 +106,10 @@ func newGatewayPlan(f facts) *gatewayPlan {
 	gp := outline(f)
 	gp.extension = gp.planExtension()
 	gp.services = gp.planServices()
+	if gp.gateway.ambiguous() {
+		// No service is composed that was not before.
+		gp.services = slices.DeleteFunc(gp.services, func(v *service) bool { return v.observed == nil })
+	}
 	gp.resolvers = gp.planResolvers()
 	return gp
 }

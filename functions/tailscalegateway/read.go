@@ -12,6 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -50,6 +51,9 @@ type facts struct {
 
 	owner compose.Owner
 	spec  gatewayv1alpha1.TailscaleGatewaySpec
+
+	// recorded is the name of the Gateway in the status: the choice of an earlier run. It is a hint.
+	recorded string
 
 	// reported are the services in the status.
 	reported []gatewayv1alpha1.GatewayServiceInfo
@@ -114,15 +118,17 @@ func read(r *compose.Run, s settings) (facts, error) {
 	if f.owner.Namespace == "" {
 		return f, errors.New("cannot find a Gateway for an object without a namespace")
 	}
-	ref := reference(f.spec.GatewayRef, f.owner.Namespace)
-	g, found, err := find(r, ref, f.owner.Namespace, f.envoyGateway)
+	if err := f.checkInput(); err != nil {
+		return f, err
+	}
+	if xr.Status.GatewayRef != nil {
+		f.recorded = xr.Status.GatewayRef.Name
+	}
+	g, found, err := findGateway(r, f)
 	if err != nil {
 		return f, err
 	}
 	f.gateway = g
-	if err := f.checkInput(); err != nil {
-		return f, err
-	}
 	for _, t := range f.spec.Tailnets {
 		_, v, waiting, err := r.TailnetOf(t.Name, tailnetRef(t), f.owner.Namespace)
 		if err != nil {
@@ -234,6 +240,9 @@ func (f facts) checkInput() error {
 	if !f.step {
 		return nil
 	}
+	if f.spec.GatewayRef == nil {
+		return errors.New("cannot choose a Gateway for a step, which has no record of its choice: set spec.gatewayRef of the input")
+	}
 	if f.sharing() == gatewayv1alpha1.RouteSharingRoute {
 		return errors.New("cannot share each route in a step: set spec.routeSharing of the input to Gateway or None, or compose a TailscaleGateway")
 	}
@@ -267,8 +276,9 @@ func tailnetRef(t gatewayv1alpha1.GatewayTailnet) string {
 }
 
 // reference returns a reference with its defaults. A schema cannot default the namespace.
-func reference(ref gatewayv1alpha1.GatewayRef, namespace string) gatewayv1alpha1.GatewayRef {
-	ref.Kind = cmp.Or(ref.Kind, "Gateway")
+func reference(in *gatewayv1alpha1.GatewayRef, namespace string) gatewayv1alpha1.GatewayRef {
+	ref := ptr.Deref(in, gatewayv1alpha1.GatewayRef{})
+	ref.Kind = cmp.Or(ref.Kind, kindGateway)
 	ref.Namespace = cmp.Or(ref.Namespace, namespace)
 	return ref
 }
@@ -285,6 +295,16 @@ func requireGateway(ref gatewayv1alpha1.GatewayRef) compose.Requirement {
 		Kind:       ref.Kind,
 		Namespace:  ref.Namespace,
 		Name:       ref.Name,
+	}
+}
+
+// requireGateways returns the requirement of all Gateways of a namespace.
+func requireGateways(namespace string) compose.Requirement {
+	return compose.Requirement{
+		Key:        "gateways",
+		APIVersion: gwapiv1.GroupVersion.String(),
+		Kind:       kindGateway,
+		Namespace:  namespace,
 	}
 }
 
@@ -348,6 +368,50 @@ func permitted(r *compose.Run, ref gatewayv1alpha1.GatewayRef, namespace string)
 	return grants.PermitGateway(namespace, types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}), true, nil
 }
 
+// findGateway returns the Gateway of the spec, or the one that is chosen if the spec names none. It
+// returns false until Crossplane has read all its objects.
+func findGateway(r *compose.Run, f facts) (*gateway, bool, error) {
+	ref := reference(f.spec.GatewayRef, f.owner.Namespace)
+	if f.spec.GatewayRef != nil {
+		return find(r, ref, f.owner.Namespace, f.envoyGateway)
+	}
+	gateways, looked, err := compose.Lookup[gwapiv1.Gateway](r, requireGateways(f.owner.Namespace))
+	if err != nil || !looked {
+		return nil, false, err
+	}
+	chosen, choices := chooseGateway(gateways, f.recorded)
+	if chosen == nil {
+		ref.Name = f.recorded
+		return &gateway{ref: ref, envoyGateway: f.envoyGateway, open: true, choices: choices}, true, nil
+	}
+	ref.Name = chosen.GetName()
+	g, looked, err := findServices(r, ref, chosen, f.envoyGateway)
+	if g != nil {
+		g.open = true
+	}
+	return g, looked, err
+}
+
+// chooseGateway returns the Gateway of this name, which an earlier run has chosen and which may serve:
+// it stays, even if there are others. Otherwise it returns the only Gateway. If there are several, it
+// returns none, and their names.
+func chooseGateway(gateways []gwapiv1.Gateway, recorded string) (*gwapiv1.Gateway, []string) {
+	var only *gwapiv1.Gateway
+	var choices []string
+	for i := range gateways {
+		switch g := &gateways[i]; {
+		case g.GetName() == recorded:
+			return g, nil
+		case g.GetDeletionTimestamp() == nil:
+			only, choices = g, append(choices, g.GetName())
+		}
+	}
+	if len(choices) > 1 {
+		return nil, choices
+	}
+	return only, nil
+}
+
 // find returns the Gateway of a reference for a TailscaleGateway of a namespace. It returns false
 // until Crossplane has read all its objects.
 func find(r *compose.Run, ref gatewayv1alpha1.GatewayRef, namespace string, namespaces []string) (*gateway, bool, error) {
@@ -355,16 +419,15 @@ func find(r *compose.Run, ref gatewayv1alpha1.GatewayRef, namespace string, name
 	if err != nil {
 		return nil, false, err
 	}
-	needGateway, needServices := requireGateway(ref), requireServices(ref)
+	needGateway := requireGateway(ref)
 	r.Require(needGateway)
-	r.Require(needServices)
+	r.Require(requireServices(ref))
 	gateways, looked, err := compose.Required[gwapiv1.Gateway](r, needGateway)
 	if err != nil || !looked {
 		return nil, false, err
 	}
-	own, looked, err := compose.Required[corev1.Service](r, needServices)
-	if err != nil || !looked || !granted {
-		return nil, false, err
+	if !granted {
+		return nil, false, nil
 	}
 	if !permitted {
 		return &gateway{ref: ref, envoyGateway: namespaces, ungranted: namespace}, true, nil
@@ -372,10 +435,18 @@ func find(r *compose.Run, ref gatewayv1alpha1.GatewayRef, namespace string, name
 	if len(gateways) == 0 {
 		return newGateway(ref, nil, nil, nil, namespaces), true, nil
 	}
-	needMerged := requireMerged(gateways[0].Spec.GatewayClassName)
-	merged, looked, err := compose.Lookup[corev1.Service](r, needMerged)
-	if err != nil || !looked {
+	return findServices(r, ref, &gateways[0], namespaces)
+}
+
+// findServices returns a Gateway with its Services. It returns false until Crossplane has read them.
+func findServices(r *compose.Run, ref gatewayv1alpha1.GatewayRef, g *gwapiv1.Gateway, namespaces []string) (*gateway, bool, error) {
+	own, ownLooked, err := compose.Lookup[corev1.Service](r, requireServices(ref))
+	if err != nil {
 		return nil, false, err
 	}
-	return newGateway(ref, &gateways[0], own, merged, namespaces), true, nil
+	merged, looked, err := compose.Lookup[corev1.Service](r, requireMerged(g.Spec.GatewayClassName))
+	if err != nil || !looked || !ownLooked {
+		return nil, false, err
+	}
+	return newGateway(ref, g, own, merged, namespaces), true, nil
 }

@@ -25,6 +25,9 @@ const maxListedPorts = 16
 // status returns the status of the TailscaleGateway.
 func (gp *gatewayPlan) status() gatewayv1alpha1.TailscaleGatewayStatus {
 	out := gatewayv1alpha1.TailscaleGatewayStatus{Gateway: gp.found, ExtensionServerStatus: gp.extensionServerStatus()}
+	if gp.gateway.open && gp.gateway.ref.Name != "" {
+		out.GatewayRef = &gatewayv1alpha1.FoundGateway{Name: gp.gateway.ref.Name}
+	}
 	if len(gp.tailnets) == 0 {
 		return out
 	}
@@ -136,7 +139,10 @@ func (gp *gatewayPlan) dependencies() []gatewayv1alpha1.DependencyStatus {
 	if !g.Ready {
 		g.Message = valid.Message
 	}
-	out := []gatewayv1alpha1.DependencyStatus{g}
+	var out []gatewayv1alpha1.DependencyStatus
+	if g.Name != "" {
+		out = append(out, g)
+	}
 	for _, t := range gp.tailnets {
 		d := gatewayv1alpha1.DependencyStatus{Kind: gatewayv1alpha1.TailscaleTailnetKind, Name: t.ref, Ready: t.verdict.Accepted}
 		if !d.Ready {

@@ -175,7 +175,7 @@ func (s *service) advertised() compose.Condition {
 		c.Message = fmt.Sprintf("No selected TailscaleEndpoints allows all ports of %s; see the condition %s", s.serviceName(), meta.TypePortsAllowed)
 	case healthy > 0:
 		c.Status, c.Reason = compose.True, meta.ReasonHostsAdvertising
-		c.Message = fmt.Sprintf("Machines host %s; status.hostingMachines counts them", s.serviceName())
+		c.Message = fmt.Sprintf("Machines host %s; status.healthyBackends counts them", s.serviceName())
 	case s.routeOnly() && s.shared() && s.answers():
 		c.Status, c.Reason = compose.True, meta.ReasonHostsAdvertising
 		c.Message = fmt.Sprintf("Machines of other clusters host %s; this cluster has none that could", s.serviceName())

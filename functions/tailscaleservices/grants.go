@@ -176,8 +176,7 @@ func loses(r *compose.Run, owner compose.Owner, name string) (p permission, look
 	if err != nil || front == nil {
 		return denied, looked, err
 	}
-	ref := front.Spec.GatewayRef
-	p, looked, err = permitsGateway(r, owner, types.NamespacedName{Namespace: cmp.Or(ref.Namespace, owner.Namespace), Name: ref.Name})
+	p, looked, err = permitsGateway(r, owner, front.GatewayName())
 	if p == permitted {
 		p = lost
 	}

@@ -23,6 +23,9 @@ const (
 	statusNotAllowed = "NotAllowed"
 )
 
+// maxAddresses is the maximum number of addresses in status.vipService.
+const maxAddresses = 8
+
 // approvedPrefix is the prefix of approvals that permit a host to serve.
 const approvedPrefix = "approved"
 
@@ -62,8 +65,8 @@ func (s *service) machines() int32 {
 func (s *service) status() gatewayv1alpha1.TailscaleServicesStatus {
 	total, healthy := s.machines(), count(s.hosts(), isHealthy)
 	out := gatewayv1alpha1.TailscaleServicesStatus{
-		TotalMachines:   ptr.To(total),
-		HostingMachines: ptr.To(healthy),
+		TotalBackends:   ptr.To(total),
+		HealthyBackends: ptr.To(healthy),
 		VIPServiceStatus: &gatewayv1alpha1.ServiceVIPStatus{
 			Created:             len(s.addresses()) > 0,
 			ServiceName:         s.serviceName(),
@@ -72,6 +75,14 @@ func (s *service) status() gatewayv1alpha1.TailscaleServicesStatus {
 			BackendCount:        total,
 			HealthyBackendCount: healthy,
 		},
+	}
+	if vip := out.VIPServiceStatus; vip.Created {
+		out.VIPService = &gatewayv1alpha1.VIPServiceStatus{
+			Addresses:       vip.Addresses[:min(len(vip.Addresses), maxAddresses)],
+			DNSName:         vip.DNSName,
+			BackendCount:    total,
+			HealthyBackends: healthy,
+		}
 	}
 	if s.shared() && s.vip != nil && !s.moving() {
 		out.ClusterCount = s.vip.Status.AtProvider.ConsumerCount
@@ -108,7 +119,7 @@ func (s *service) selected(p tailnetv1alpha1.ProxySet) gatewayv1alpha1.SelectedE
 	out := gatewayv1alpha1.SelectedEndpoints{
 		Name:      p.Spec.Endpoints,
 		Namespace: s.owner.Namespace,
-		Machines:  machines(p),
+		Machines:  s.hosting(p),
 		Status:    statusPending,
 		HealthStatus: gatewayv1alpha1.SelectedHealth{
 			HealthyMachines:      healthy,
@@ -125,6 +136,24 @@ func (s *service) selected(p tailnetv1alpha1.ProxySet) gatewayv1alpha1.SelectedE
 	return out
 }
 
+// maxMachines and maxName are the maximum number of machines of selected endpoints in the status, and
+// the maximum length of their names.
+const maxMachines, maxName = 128, 253
+
+// hosting returns the names in the tailnet of the machines of endpoints that host the service. They
+// change only together with the counts, because each change of the status is a write.
+func (s *service) hosting(p tailnetv1alpha1.ProxySet) []string {
+	var out []string
+	for _, h := range s.hosts() {
+		if name := names.InTailnet(h.Name); name != "" && len(name) <= maxName && isHealthy(h) && hosts(p, h) {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	out = slices.Compact(out)
+	return out[:min(len(out), maxMachines)]
+}
+
 // hosts reports whether a host is a machine of endpoints. The provider reports this by the
 // machine's node ID. Otherwise the host's name decides: the first label is the name that the
 // machine requested, with -1, -2 and so on if that was in use. Machines request a name with a hash.
@@ -132,7 +161,7 @@ func hosts(p tailnetv1alpha1.ProxySet, h tailnetv1alpha1.ServiceHost) bool {
 	if h.Endpoints != "" {
 		return h.Endpoints == p.Spec.Endpoints
 	}
-	label, _, _ := strings.Cut(h.Name, ".")
+	label := names.InTailnet(h.Name)
 	for _, m := range p.Spec.Sets {
 		wanted := make([]string, m.Replicas)
 		for i := range m.Replicas {

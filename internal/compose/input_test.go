@@ -115,8 +115,8 @@ spec: {tailnet: example}`,
 		},
 		"Required": {
 			reason: "A required field is missing",
-			input:  `spec: {}`,
-			err:    `cannot use the input of this step: spec.tailnet: Required value`,
+			input:  `spec: {endpoints: [{tailscaleIP: 100.64.0.1}]}`,
+			err:    `cannot use the input of this step: spec.endpoints[0].name: Required value`,
 		},
 		"Misspelt": {
 			reason: "An unknown field would be ignored",

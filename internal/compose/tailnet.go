@@ -5,6 +5,7 @@ package compose
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -65,17 +66,70 @@ func (r *Run) tailnet(need Requirement, namespace string) (c *tailnetv1alpha1.Cl
 		return c, JudgeTailnet(name, namespace, nil, c), "", nil
 	}
 
-	need = requireNamespace(namespace)
-	found, _, err := Lookup[corev1.Namespace](r, need)
+	l, waiting, err := r.namespaceLabels(namespace)
+	if err != nil || waiting != "" {
+		return c, v, waiting, err
+	}
+	return c, JudgeTailnet(name, namespace, l, c), "", nil
+}
+
+// requireTailnets returns the requirement of the provider configs of all TailscaleTailnets.
+func requireTailnets() Requirement {
+	need := RequireTailnet("")
+	need.Key = "tailnets"
+	return need
+}
+
+// OnlyTailnet requires all TailscaleTailnets and returns the name and the provider config of the
+// only one that allows a namespace. The name is empty if there is none or more than one; the
+// verdict has the reason then. It names no tailnet that does not allow the namespace.
+func (r *Run) OnlyTailnet(namespace string) (name string, c *tailnetv1alpha1.ClusterProviderConfig, v TailnetVerdict, waiting string, err error) {
+	configs, resolved, err := Lookup[tailnetv1alpha1.ClusterProviderConfig](r, requireTailnets())
 	if err != nil {
-		return c, v, "", err
+		return "", nil, v, "", err
+	}
+	if !resolved {
+		return "", nil, v, "Waiting for Crossplane to read the TailscaleTailnets", nil
+	}
+	var l map[string]string
+	if slices.ContainsFunc(configs, func(c tailnetv1alpha1.ClusterProviderConfig) bool { return allow.ByLabels(c.Spec.AllowedNamespaces) }) {
+		if l, waiting, err = r.namespaceLabels(namespace); err != nil || waiting != "" {
+			return "", nil, v, waiting, err
+		}
+	}
+	verdicts := map[string]TailnetVerdict{}
+	for i := range configs {
+		if of := JudgeTailnet(configs[i].GetName(), namespace, l, &configs[i]); of.Accepted {
+			name, c, verdicts[configs[i].GetName()] = configs[i].GetName(), &configs[i], of
+		}
+	}
+	switch len(verdicts) {
+	case 1:
+		return name, c, verdicts[name], "", nil
+	case 0:
+		return "", nil, TailnetVerdict{
+			Reason:  meta.ReasonTailnetNotFound,
+			Message: fmt.Sprintf("No TailscaleTailnet allows namespace %q; create one, or name one in spec.tailnet", namespace),
+		}, "", nil
+	}
+	return "", nil, TailnetVerdict{
+		Reason:  meta.ReasonAmbiguous,
+		Message: fmt.Sprintf("Several TailscaleTailnets allow namespace %q; set spec.tailnet to one of %s", namespace, List(slices.Sorted(maps.Keys(verdicts))...)),
+	}, "", nil
+}
+
+// namespaceLabels requires a namespace and returns its labels.
+func (r *Run) namespaceLabels(name string) (l map[string]string, waiting string, err error) {
+	found, _, err := Lookup[corev1.Namespace](r, requireNamespace(name))
+	if err != nil {
+		return nil, "", err
 	}
 	// The object is in the namespace, so the namespace exists: Crossplane has no permission to read
 	// it.
 	if len(found) == 0 {
-		return c, v, fmt.Sprintf("Waiting for Crossplane to read the labels of namespace %q; let it get, list and watch namespaces", namespace), nil
+		return nil, fmt.Sprintf("Waiting for Crossplane to read the labels of namespace %q; let it get, list and watch namespaces", name), nil
 	}
-	return c, JudgeTailnet(name, namespace, found[0].GetLabels(), c), "", nil
+	return found[0].GetLabels(), "", nil
 }
 
 // A TailnetVerdict reports whether a namespace may use a tailnet, and why not.

@@ -197,7 +197,8 @@ const (
 	// ReasonServiceNotFound means that Envoy Gateway has not created a Service for the Gateway.
 	ReasonServiceNotFound xpv2.ConditionReason = "ServiceNotFound"
 
-	// ReasonAmbiguous means that several Services have the labels of the Gateway's Service.
+	// ReasonAmbiguous means that several objects fit where the spec names none, or that several
+	// Services have the labels of the Gateway's Service.
 	ReasonAmbiguous xpv2.ConditionReason = "Ambiguous"
 )
 

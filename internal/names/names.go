@@ -50,6 +50,12 @@ func Host(namespace, machine string) string {
 	return join(maxDNSLabel, false, []string{namespace, machine})
 }
 
+// InTailnet returns the name of a device in its tailnet, which is the first label of its DNS name.
+func InTailnet(dnsName string) string {
+	label, _, _ := strings.Cut(dnsName, ".")
+	return label
+}
+
 // UniqueHost builds a unique name from a name of Host, because a-b,c and a,b-c have the same,
 // and so have two clusters with the same objects. It always appends a hash of everything that
 // identifies the machine.

@@ -39,6 +39,7 @@ var uncritical = map[string]struct {
 	"functions/tailscalegateway/splitdns.go":               {1, "The nameservers are proxies of one owner, who chooses their number."},
 	"functions/tailscalegateway/status.go":                 {3, "Only people read it."},
 	"functions/tailscaleservices/health.go":                {1, "Only people read it."},
+	"functions/tailscaleservices/status.go":                {2, "Only people read it."},
 	"internal/agent/offer.go":                              {1, "The other services follow in the next round."},
 	"internal/controller/claims/claims.go":                 {1, "Only people read it."},
 	"internal/controller/dns/dns.go":                       {1, "Only people read it."},

@@ -14,6 +14,7 @@ import (
 
 // appliedElsewhere are folders of examples that a test applies as a whole.
 var appliedElsewhere = map[string]string{
+	"examples/design":     "../apiserver/design_test.go",
 	"examples/managed":    "../integration/examples_test.go",
 	"examples/quickstart": "../../cluster/demo/quickstart.go",
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // appliedAsFolders are folders of examples that a test applies as a whole.
-var appliedAsFolders = map[string]bool{"examples/managed": true, "examples/quickstart": true}
+var appliedAsFolders = map[string]bool{"examples/design": true, "examples/managed": true, "examples/quickstart": true}
 
 // unnamedExamples returns the examples of a tree that a source file does not name. Those of folders
 // that are applied as a whole are left out.

@@ -142,7 +142,7 @@ func scale(t *testing.T, replicas int) {
 	eventually(t, 3*time.Minute, fmt.Sprintf("%d proxies", replicas), func() string {
 		d, k, _ := tailnetState(t).ours()
 		healthy := jsonpath(t, "tailscaleendpoints", "proxies", "{.status.healthyEndpoints}/{.status.totalEndpoints}")
-		hosting := jsonpath(t, "tailscaleservices", "web", "{.status.hostingMachines}/{.status.totalMachines}")
+		hosting := jsonpath(t, "tailscaleservices", "web", "{.status.healthyBackends}/{.status.totalBackends}")
 		machines := len(strings.Fields(kubectl(t, "get", "machines", "-n", namespace, "-o=name")))
 		secrets := len(strings.Fields(kubectl(t, "get", "secrets", "-n", namespace, "-l", "gateway.tailscale.com/machine", "-o=name")))
 		want := fmt.Sprintf("%d/%d", replicas, replicas)

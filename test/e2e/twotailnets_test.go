@@ -77,6 +77,8 @@ func TestTwoTailnets(t *testing.T) {
 	})
 	// Its Gateway has the name of another example's.
 	t.Run("AppliesWalkthrough", appliesWalkthrough)
+	// It changes the extension's settings, and needs to be alone with the quickstart's tailnet.
+	t.Run("AppliesDesigns", appliesDesigns)
 	leaksNothingOf(t, tailnetOne, tailnetTwo)
 	breakerStaysClosed(t)
 }

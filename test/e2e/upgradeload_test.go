@@ -57,7 +57,7 @@ func (u *upgraded) preparesLoad(t *testing.T) {
 	apply(t, fmt.Sprintf(loadManifest, loaded+"."+domain(t)))
 	kubectl(t, "patch", "tailscaleendpoints", loadedService, "-n", namespace, "--type=merge", `--patch={"spec":{"proxy":{"replicas":2}}}`)
 	eventually(t, patience, "two hosts of "+loadedService, func() string {
-		if got := jsonpath(t, "tailscaleservices", loadedService, "{.status.hostingMachines}"); got != "2" {
+		if got := jsonpath(t, "tailscaleservices", loadedService, "{.status.vipServiceStatus.healthyBackendCount}"); got != "2" {
 			return "hosts: " + got
 		}
 		return ""

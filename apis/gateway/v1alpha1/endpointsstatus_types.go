@@ -82,6 +82,23 @@ type DeviceStatus struct {
 	Tags []string `json:"tags,omitempty"`
 }
 
+// A MachineStatus is one machine of a TailscaleEndpoints in the tailnet, in brief.
+type MachineStatus struct {
+	// Name of the machine in the tailnet: its DNS name without the tailnet's domain.
+	Name string `json:"name"`
+
+	// TailscaleIP is the machine's first address in the tailnet, IPv4 if it has one.
+	// +optional
+	TailscaleIP string `json:"tailscaleIP,omitempty"`
+
+	// Connected reports whether the machine is in the tailnet, according to the agent in its
+	// pod.
+	Connected bool `json:"connected"`
+
+	// StatefulSetPod is the name of the pod that runs the machine.
+	StatefulSetPod string `json:"statefulSetPod"`
+}
+
 // An EndpointStatus is the health of a proxy pod.
 type EndpointStatus struct {
 	// Name of the pod.
@@ -195,6 +212,10 @@ type DiscoveredEndpoint struct {
 type TailscaleEndpointsStatus struct {
 	xpv2.ConditionedStatus `json:",inline"`
 
+	// Tailnet is the name of the TailscaleTailnet that the proxies join if spec.tailnet names none.
+	// +optional
+	Tailnet string `json:"tailnet,omitempty"`
+
 	// +listType=map
 	// +listMapKey=name
 	// +optional
@@ -205,6 +226,14 @@ type TailscaleEndpointsStatus struct {
 	// +optional
 	StatefulSets []StatefulSetStatus `json:"statefulSets,omitempty"`
 
+	// Machines are the machines in the tailnet, in brief. Devices has more about the same ones.
+	// +listType=map
+	// +listMapKey=statefulSetPod
+	// +kubebuilder:validation:MaxItems=128
+	// +optional
+	Machines []MachineStatus `json:"machines,omitempty"`
+
+	// Devices are the machines in the tailnet.
 	// +listType=map
 	// +listMapKey=statefulSetPod
 	// +optional

@@ -30,7 +30,14 @@ type GatewayListener struct {
 	Hostname string `json:"hostname,omitempty"`
 }
 
-// A GatewayStatus describes the Gateway that gatewayRef names.
+// A FoundGateway is a Gateway of the object's namespace.
+type FoundGateway struct {
+	// Name of the Gateway.
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+}
+
+// A GatewayStatus describes the Gateway.
 type GatewayStatus struct {
 	// Service that Envoy Gateway created in front of the Gateway's proxies.
 	Service GatewayService `json:"service"`
@@ -230,6 +237,11 @@ type DependencyStatus struct {
 // A TailscaleGatewayStatus is the observed state of a TailscaleGateway.
 type TailscaleGatewayStatus struct {
 	xpv2.ConditionedStatus `json:",inline"`
+
+	// GatewayRef is the Gateway of the namespace that the object shares because spec.gatewayRef is
+	// absent. Absent if spec.gatewayRef is set, or no Gateway is found.
+	// +optional
+	GatewayRef *FoundGateway `json:"gatewayRef,omitempty"`
 
 	// Gateway describes the Gateway and its Service. Absent unless the condition GatewayValid
 	// is True.

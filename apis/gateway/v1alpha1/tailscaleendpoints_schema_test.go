@@ -213,8 +213,12 @@ func TestTailscaleEndpointsSchemaEgress(t *testing.T) {
 		},
 		"ExternalPortTwice": {
 			reason: "Two ports are ambiguous",
-			spec:   egress + `endpoints: [{name: a, port: 80, externalTarget: "a:80"}]`,
+			spec:   egress + `endpoints: [{name: a, port: 80, externalTarget: "a:8080"}]`,
 			want:   []string{"spec.endpoints[0]", "remove port"},
+		},
+		"ExternalPortSame": {
+			reason: "A port may be repeated",
+			spec:   egress + `endpoints: [{name: a, port: 80, externalTarget: "a:80"}, {name: b, port: 443, externalTarget: "[2001:db8::1]:443"}]`,
 		},
 		"ExternalPort": {
 			reason: "The port does not exist",

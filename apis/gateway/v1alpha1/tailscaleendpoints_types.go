@@ -4,6 +4,8 @@
 package v1alpha1
 
 import (
+	"cmp"
+
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -32,11 +34,14 @@ type EndpointsDNS struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.endpoints) || !has(self.proxy.networkPolicy) || self.proxy.networkPolicy.enabled || !self.endpoints.exists(e, has(e.clients))",message="endpoints with clients need proxy.networkPolicy.enabled"
 // +kubebuilder:validation:XValidation:rule="!has(self.autoDiscovery) || !has(self.proxy.connectionType) || self.proxy.connectionType != 'ingress'",message="autoDiscovery needs proxy.connectionType egress or bidirectional, or none"
 type TailscaleEndpointsSpec struct {
-	// Tailnet is the name of the TailscaleTailnet to join.
+	// Tailnet is the name of the TailscaleTailnet to join. Absent means the only TailscaleTailnet
+	// that allows the namespace; status.tailnet has its name. If several do, none is joined, and
+	// the condition TailnetAccepted lists them. Proxies stay in the tailnet that they joined.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="is immutable; create another TailscaleEndpoints instead"
-	Tailnet string `json:"tailnet"`
+	// +optional
+	Tailnet string `json:"tailnet,omitempty"`
 
 	// Tags of the machines, in addition to those of the TailscaleTailnet.
 	// +listType=set
@@ -128,7 +133,7 @@ type EndpointsPort struct {
 
 // An Endpoint is a target in the tailnet, or behind it.
 // +kubebuilder:validation:XValidation:rule="[has(self.externalTarget), has(self.tailscaleCIDR), has(self.tailscaleIP) || has(self.tailscaleFQDN)].filter(x, x).size() == 1",message="set tailscaleIP, tailscaleFQDN or both, or else tailscaleCIDR, or else externalTarget"
-// +kubebuilder:validation:XValidation:rule="!has(self.externalTarget) || !has(self.port)",message="the port of an externalTarget is part of it; remove port"
+// +kubebuilder:validation:XValidation:rule="!has(self.externalTarget) || !has(self.port) || int(self.externalTarget.substring(self.externalTarget.lastIndexOf(':') + 1)) == self.port",message="the port of an externalTarget is part of it; remove port, or set the same"
 type Endpoint struct {
 	// Name of the endpoint, unique among endpoints.
 	// +kubebuilder:validation:MinLength=1
@@ -177,7 +182,8 @@ type Endpoint struct {
 	// +optional
 	ExternalTarget string `json:"externalTarget,omitempty"`
 
-	// Port of the target. Absent means each of spec.ports.
+	// Port of the target. Absent means each of spec.ports. With externalTarget, port can only
+	// repeat the target's.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
 	// +optional
@@ -298,6 +304,10 @@ type TailscaleEndpoints struct {
 	Spec   TailscaleEndpointsSpec   `json:"spec"`
 	Status TailscaleEndpointsStatus `json:"status,omitempty"`
 }
+
+// TailnetName returns the name of the TailscaleTailnet of the proxies. It is empty until one is found
+// if the spec names none.
+func (e *TailscaleEndpoints) TailnetName() string { return cmp.Or(e.Spec.Tailnet, e.Status.Tailnet) }
 
 // +kubebuilder:object:root=true
 

@@ -29,9 +29,8 @@ func TestTailscaleGatewaySchema(t *testing.T) {
 			want:   "spec.gatewayRef.name: Required value",
 		},
 		"NoRef": {
-			reason: "The name of the Gateway is required.",
+			reason: "The only Gateway of the namespace need not be named.",
 			spec:   "{}",
-			want:   "spec.gatewayRef: Required value",
 		},
 		"OtherKind": {
 			reason: "Only Gateways can be referenced.",

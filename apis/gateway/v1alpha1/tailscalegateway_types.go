@@ -4,8 +4,11 @@
 package v1alpha1
 
 import (
+	"cmp"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // A GatewayRef references a Gateway.
@@ -107,8 +110,11 @@ type ExtensionServerTLS struct {
 
 // A TailscaleGatewaySpec selects a Gateway and the tailnets to share it with.
 type TailscaleGatewaySpec struct {
-	// GatewayRef references a Gateway of Envoy Gateway.
-	GatewayRef GatewayRef `json:"gatewayRef"`
+	// GatewayRef references a Gateway of Envoy Gateway. Absent means the only Gateway of the
+	// namespace; status.gatewayRef has its name. If there are several, none is shared, and the
+	// condition GatewayValid lists them. A Gateway that was found stays while it exists.
+	// +optional
+	GatewayRef *GatewayRef `json:"gatewayRef,omitempty"`
 
 	// Tailnets to connect the Gateway to. An empty list only looks up the Gateway, for
 	// TailscaleServices that have this object as their backend.
@@ -174,6 +180,20 @@ type TailscaleGateway struct {
 
 	Spec   TailscaleGatewaySpec   `json:"spec"`
 	Status TailscaleGatewayStatus `json:"status,omitempty"`
+}
+
+// GatewayName returns the Gateway of the object. The name is empty if the spec names none, and none is
+// found. A status is only a hint, because its writer may have no right to the Gateway: it cannot lead
+// to another namespace, and the caller must look whether the Gateway exists.
+func (g *TailscaleGateway) GatewayName() types.NamespacedName {
+	n := types.NamespacedName{Namespace: g.Namespace}
+	switch {
+	case g.Spec.GatewayRef != nil:
+		n.Namespace, n.Name = cmp.Or(g.Spec.GatewayRef.Namespace, g.Namespace), g.Spec.GatewayRef.Name
+	case g.Status.GatewayRef != nil:
+		n.Name = g.Status.GatewayRef.Name
+	}
+	return n
 }
 
 // +kubebuilder:object:root=true

@@ -47,6 +47,14 @@ const policy = `{
     "tag:ci":           ["tag:k8s-operator"],
     "tag:k8s-proxy":    ["tag:k8s-operator"],
     "tag:web":          ["tag:k8s-operator"],
+    // Of examples/design.
+    "tag:api":              ["tag:k8s-operator"],
+    "tag:auto-provisioned": ["tag:k8s-operator"],
+    "tag:database":         ["tag:k8s-operator"],
+    "tag:east-region":      ["tag:k8s-operator"],
+    "tag:production":       ["tag:k8s-operator"],
+    "tag:web-proxy":        ["tag:k8s-operator"],
+    "tag:web-service":      ["tag:k8s-operator"],
   },
   "grants": [
     {"src": ["*"], "dst": ["*"], "ip": ["*"]},

@@ -98,7 +98,7 @@ func (w *Environment) find(ctx context.Context) error {
 	g := &gatewayv1alpha1.TailscaleGateway{
 		ObjectMeta: Meta(gatewayName),
 		Spec: gatewayv1alpha1.TailscaleGatewaySpec{
-			GatewayRef: gatewayv1alpha1.GatewayRef{Name: gatewayName},
+			GatewayRef: &gatewayv1alpha1.GatewayRef{Name: gatewayName},
 			Tailnets: []gatewayv1alpha1.GatewayTailnet{{
 				Name:             tailnet,
 				ServiceDiscovery: &gatewayv1alpha1.GatewayDiscovery{Port: BackendPort, Patterns: []string{"*"}},

@@ -125,7 +125,7 @@ func (o *Ours) Drain(ctx context.Context, deletions int) (Drained, error) {
 // hosting waits until all machines host a service.
 func (o *Ours) hosting(ctx context.Context, name string) error {
 	return o.lab.until(ctx, "the hosts of "+name, func(ctx context.Context) error {
-		out, err := o.lab.kubectl(ctx, "get", "--namespace="+Namespace, "tailscaleservices", name, "-o=jsonpath={.status.hostingMachines}")
+		out, err := o.lab.kubectl(ctx, "get", "--namespace="+Namespace, "tailscaleservices", name, "-o=jsonpath={.status.healthyBackends}")
 		if err == nil && out != strconv.Itoa(replicas) {
 			err = errors.Errorf("%q of %d machines host the service", out, replicas)
 		}

@@ -1,0 +1,38 @@
+// Copyright 2026 The Tailscale Gateway Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
+)
+
+func TestMachineNames(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		in     string
+		want   v1alpha1.MachineNames
+		err    bool
+	}{
+		"Names":  {reason: "Names are a list.", in: `["a", "b"]`, want: v1alpha1.MachineNames{"a", "b"}},
+		"Number": {reason: "An earlier version wrote the number of machines.", in: `2`},
+		"Null":   {reason: "There may be none.", in: `null`},
+		"Word":   {reason: "Nothing else was ever written.", in: `"a"`, err: true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var got v1alpha1.MachineNames
+			if err := json.Unmarshal([]byte(tc.in), &got); (err != nil) != tc.err {
+				t.Errorf("%s\nUnmarshal(%s): unexpected error %v", tc.reason, tc.in, err)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s\nUnmarshal(%s): -want, +got:\n%s", tc.reason, tc.in, diff)
+			}
+		})
+	}
+}
