@@ -175,7 +175,7 @@ func (s *kubeSource) Waiting() []string {
 	select {
 	case <-s.synced:
 	default:
-		if s.Source.HasSynced() {
+		if s.HasSynced() {
 			out = append(out, "Secrets and ConfigMaps that objects name: are not known yet")
 		}
 	}

@@ -101,7 +101,7 @@ type watch[O client.Object, S any] struct {
 }
 
 func (w *watch[O, S]) start(ctx context.Context, g *sync.WaitGroup) {
-	ctx, w.cancel = context.WithCancel(ctx)
+	ctx, w.cancel = context.WithCancel(ctx) //nolint:gosec // Run calls it.
 	name := fields.OneTermEqualSelector(metav1.ObjectNameField, w.name.Name).String()
 	lw := noWatchList{&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
@@ -125,9 +125,10 @@ func (w *watch[O, S]) start(ctx context.Context, g *sync.WaitGroup) {
 		}
 		// The context's end is the only error.
 		_ = retryDelay().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
-			ctx, h.restart = context.WithCancel(ctx)
-			defer h.restart()
-			if err := r.ListAndWatchWithContext(ctx); err != nil {
+			attempt, stop := context.WithCancel(ctx)
+			defer stop()
+			h.restart = stop
+			if err := r.ListAndWatchWithContext(attempt); err != nil {
 				w.failed(ctx, err)
 			}
 			return false, nil
