@@ -25,9 +25,12 @@ func readFile(t *testing.T, path string) string {
 }
 
 func provisions(t *testing.T) {
-	const example, created = "examples/auto-cleanup.yaml", "tailscaleendpoints,machines,statefulsets"
+	const deleted, example, created = "examples/auto-provisioned.yaml", "examples/auto-cleanup.yaml", "tailscaleendpoints,machines,statefulsets"
+	apply(t, readFile(t, deleted))
 	apply(t, readFile(t, example))
+	answered(t, "auto", "web", 3*time.Minute)
 	answered(t, "cleanup", "web", 3*time.Minute)
+	kubectl(t, "delete", "-f", deleted, "--wait=false")
 	kubectl(t, "label", "tailscaleendpoints", "-n", namespace, "proxies", "hosts-cleanup=true")
 	eventually(t, 3*time.Minute, "the created proxies are gone", func() string {
 		for _, o := range strings.Fields(kubectl(t, "get", created, "-n", namespace, "-o=name")) {
@@ -40,7 +43,7 @@ func provisions(t *testing.T) {
 	answered(t, "cleanup", "web", time.Minute)
 	kubectl(t, "delete", "-f", example, "--timeout=2m")
 	kubectl(t, "label", "tailscaleendpoints", "-n", namespace, "proxies", "hosts-cleanup-")
-	goneFrom(t, namespace, "cleanup")
+	goneFrom(t, namespace, "auto", "cleanup")
 }
 
 // leaksNoSecret searches for the credential and for auth keys in objects other than Secrets, in

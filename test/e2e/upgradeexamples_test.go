@@ -81,6 +81,7 @@ func (u *upgraded) answered(t *testing.T, url, deployment string) {
 func (u *upgraded) appliesServices(t *testing.T) {
 	u.apply(t, "examples/smallest.yaml")
 	u.apply(t, "examples/auto-provisioned.yaml")
+	u.apply(t, "examples/auto-cleanup.yaml")
 	u.apply(t, "examples/http.yaml")
 	u.apply(t, "examples/proxy-group.yaml")
 	u.apply(t, "examples/shared.yaml")
@@ -102,6 +103,7 @@ func (u *upgraded) appliesTLS(t *testing.T) {
 	conditionOf(t, "tailscaleservices", "https", "Ready", "True", "Available", patience)
 	u.apply(t, "examples/tls-cert-manager.yaml", "tail1234.ts.net", domain(t))
 	isReady(t, certified)
+	u.apply(t, "examples/gateway-certificates.yaml")
 	conditionOf(t, "tailscaleservices", certified, "Ready", "True", "Available", patience)
 }
 

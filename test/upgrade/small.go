@@ -10,7 +10,7 @@ var (
 	proxyField = regexp.MustCompile(`(?m)^( *)proxy:\n`)
 
 	// requested is a request of the examples for CPU.
-	requested = regexp.MustCompile(`\bcpu: 100m\b`)
+	requested = regexp.MustCompile(`\bcpu: ("100m"|100m\b)`)
 )
 
 // Small returns a manifest whose proxies request little, so that the proxies of all examples fit on
