@@ -160,8 +160,8 @@ type AttachmentPort struct {
 
 // An AttachmentHealthCheck configures how an agent probes backends.
 type AttachmentHealthCheck struct {
-	// Path of an HTTP GET that must return a 2xx or 3xx status. Absent means that a successful
-	// TCP connection is enough.
+	// Path of an HTTP GET, or of an HTTPS GET with the protocol HTTPS of the port, that must return
+	// a 2xx or 3xx status. Absent means that a successful TCP connection is enough.
 	// +optional
 	Path string `json:"path,omitempty"`
 
