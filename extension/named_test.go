@@ -36,6 +36,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/objecttest"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/backendtls"
 	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
 )
 
@@ -133,9 +134,9 @@ func TestUnnamedConfigMaps(t *testing.T) {
 	ca := string(objecttest.TLSSecret(t, objecttest.ECDSAKey(t)).Data[corev1.TLSCertKey])
 	large := ca + strings.Repeat("x", size-len(ca))
 	for i := range count {
-		create("hostile", fmt.Sprintf("ca-%d", i), parse.CAKey, large)
+		create("hostile", fmt.Sprintf("ca-%d", i), backendtls.CAKey, large)
 	}
-	create("shop", "ca", parse.CAKey, ca)
+	create("shop", "ca", backendtls.CAKey, ca)
 	create("system", "config", parse.ConfigKey, "extensionManager: {failOpen: true, backendResources: [{group: gateway.tailscale.com}]}")
 	apply(ctx, t, c, route+"\n---\n"+slice("10.0.0.1")+"\n---\n"+trustingPolicy)
 

@@ -17,6 +17,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/limits"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/backendtls"
 )
 
 // configMapObjects are the states of ConfigMaps, and the shares of BackendTLSPolicies in the ConfigMaps
@@ -89,7 +90,7 @@ func (s *Store) ConfigMapsChanged() <-chan struct{} { return s.objects.configMap
 // ReadConfigMap returns the state of a ConfigMap. A nil ConfigMap does not exist. If Envoy Gateway's
 // configuration cannot be parsed, the state has the defaults.
 func (s *Store) ReadConfigMap(n types.NamespacedName, o *corev1.ConfigMap) (parse.ConfigMap, error) {
-	c := parse.ConfigMap{Authorities: parse.ParseAuthorities(o)}
+	c := parse.ConfigMap{Authorities: backendtls.ParseAuthorities(o)}
 	s.mu.Lock()
 	config := s.objects.config
 	s.mu.Unlock()

@@ -15,6 +15,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/limits"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/backendtls"
 )
 
 // policyOfCAs returns a BackendTLSPolicy of an age for a TailscaleServices, with ConfigMaps.
@@ -111,7 +112,7 @@ func TestTooManyConfigMaps(t *testing.T) {
 // TestConfigMapNotKnown edits a policy so that it names a ConfigMap that is not known yet.
 func TestConfigMapNotKnown(t *testing.T) {
 	unreadable := parse.UnreadableConfigMap(name("next"))
-	gone := parse.ConfigMap{Authorities: parse.ParseAuthorities(nil)}
+	gone := parse.ConfigMap{Authorities: backendtls.ParseAuthorities(nil)}
 	api := ir.TargetKey{Kind: ir.TargetEndpoints, Namespace: "shop", Name: "edge", Port: 443, Protocol: ir.ProtocolHTTP}
 	routeToAPI := strings.Replace(routeToWeb, "kind: TailscaleServices, name: web, port: 80", "kind: TailscaleEndpoints, name: edge, port: 443", 1)
 	ofAPI := func(configMap string) string {

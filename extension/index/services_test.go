@@ -270,6 +270,33 @@ func TestServicesLocalities(t *testing.T) {
 			want:    []ir.Locality{{Name: "app", Weight: 1}},
 			problem: "remove proxyProtocol",
 		},
+		"HTTPS": {
+			reason:  "A backend with protocol HTTPS should be refused without a BackendTLSPolicy, because Envoy would send it requests without TLS.",
+			objects: []string{services(`{vipService: {ports: ["tcp:80"]}, backends: [{name: app, port: 8080, protocol: HTTPS, tls: {}}]}`), serviceApp, sliceApp},
+			want:    []ir.Locality{{Name: "app", Weight: 1}},
+			problem: "backend app has protocol HTTPS, for which a Gateway needs a BackendTLSPolicy; create one whose targetRefs name TailscaleServices web",
+		},
+		"HTTPSOfAnotherPort": {
+			reason:  "So should it with a policy of another port.",
+			objects: []string{services(`{vipService: {ports: ["tcp:80"]}, backends: [{kind: External, name: legacy, host: 192.0.2.1, port: 8080, protocol: HTTPS}]}`), strings.Replace(tlsPolicyOfPort, `"80"`, `"81"`, 1), configMapCA},
+			want:    []ir.Locality{{Name: "legacy", Weight: 1}},
+			problem: "for which a Gateway needs a BackendTLSPolicy",
+		},
+		"HTTPSBeside": {
+			reason:  "Other backends of the port should not be affected.",
+			objects: []string{services(`{vipService: {ports: ["tcp:80"]}, backends: [{name: app, port: 8080}, {name: alt, port: 8080, protocol: HTTPS}]}`), serviceApp, sliceApp, serviceAlt, sliceAlt},
+			want:    append([]ir.Locality{{Name: "alt", Weight: 2}}, local...),
+		},
+		"HTTPSWithPolicy": {
+			reason:  "With a BackendTLSPolicy, its endpoints should be used.",
+			objects: []string{services(`{vipService: {ports: ["tcp:80"]}, backends: [{name: app, port: 8080, protocol: HTTPS}]}`), serviceApp, sliceApp, tlsPolicy},
+			want:    local,
+		},
+		"HTTPSWithBadPolicy": {
+			reason:  "With one that is not applied, nothing should be sent.",
+			objects: []string{services(`{vipService: {ports: ["tcp:80"]}, backends: [{name: app, port: 8080, protocol: HTTPS}]}`), serviceApp, sliceApp, tlsPolicyOfPort},
+			problem: "names ConfigMap ca, which is not known yet",
+		},
 	}
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {

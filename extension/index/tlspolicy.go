@@ -17,6 +17,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/limits"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/backendtls"
 )
 
 // tooManyConfigMaps is the reason of the condition ResolvedRefs for a ConfigMap beyond the limit of its
@@ -150,10 +151,10 @@ func (v *view) upstreamTLS(p *gwapiv1.BackendTLSPolicy) (*ir.UpstreamTLS, *ir.Un
 		}
 	}
 	const noCA, badRef = gwapiv1.BackendTLSPolicyReasonNoValidCACertificate, gwapiv1.BackendTLSPolicyReasonInvalidCACertificateRef
-	var trusted []parse.Authorities
+	var trusted []backendtls.Authorities
 	for _, r := range val.CACertificateRefs {
 		if !namesConfigMap(r) {
-			return nil, wrong(noCA, gwapiv1.BackendTLSPolicyReasonInvalidKind, "has a certificate that is not in a ConfigMap, but in a "+string(r.Kind)+"; put it into a ConfigMap, with the key "+parse.CAKey)
+			return nil, wrong(noCA, gwapiv1.BackendTLSPolicyReasonInvalidKind, "has a certificate that is not in a ConfigMap, but in a "+string(r.Kind)+"; put it into a ConfigMap, with the key "+backendtls.CAKey)
 		}
 		n := v.lookup(refConfigMap, types.NamespacedName{Namespace: p.Namespace, Name: string(r.Name)})
 		ca := v.configMaps[n]
@@ -169,7 +170,7 @@ func (v *view) upstreamTLS(p *gwapiv1.BackendTLSPolicy) (*ir.UpstreamTLS, *ir.Un
 		trusted = append(trusted, ca.Authorities)
 	}
 	var problem string
-	if out.CA, problem = parse.JoinAuthorities(trusted...); problem != "" {
+	if out.CA, problem = backendtls.JoinAuthorities(trusted...); problem != "" {
 		return nil, wrong(noCA, badRef, "names ConfigMaps that cannot be used "+problem)
 	}
 	switch known := ptr.Deref(val.WellKnownCACertificates, ""); {

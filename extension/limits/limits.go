@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/backendtls"
 )
 
 const (
@@ -59,7 +61,7 @@ const (
 	GatewayInsertions = 64 << 20
 
 	// Authorities are the bytes of the certificates that a BackendTLSPolicy trusts.
-	Authorities = 64 << 10
+	Authorities = backendtls.MaxAuthorities
 )
 
 // Bytes returns a number of bytes for people.
@@ -156,7 +158,7 @@ func Table() []Limit {
 		{
 			Name: "Authorities", What: "bytes of the certificates that a BackendTLSPolicy for one of our kinds trusts", Value: fmt.Sprintf("%d KiB", Authorities>>10),
 			Beyond: "requests are answered 503, and the policy's status says why",
-			Test:   "TestAuthorities", Package: "extension/parse",
+			Test:   "TestAuthorities", Package: "internal/backendtls",
 		},
 	}
 }

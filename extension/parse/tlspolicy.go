@@ -4,58 +4,17 @@
 package parse
 
 import (
-	"crypto/x509"
-	"encoding/pem"
-	"strings"
-
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
-
-	"github.com/tailscale-gateway/tailscale-gateway/extension/limits"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/backendtls"
 )
 
-// Keys of a BackendTLSPolicy's certificates.
-const (
-	CAKey         = "ca.crt"
-	KindConfigMap = "ConfigMap"
-
-	tlsKey = "tls.crt"
-)
-
-// authoritiesKey returns the key of a ConfigMap's certificates: ca.crt, otherwise tls.crt, otherwise
-// the only one (getFirstMatchOrFirstFromData in Envoy Gateway's internal/gatewayapi/helpers.go).
-func authoritiesKey(data map[string]string) (string, bool) {
-	for _, k := range []string{CAKey, tlsKey} {
-		if _, ok := data[k]; ok {
-			return k, true
-		}
-	}
-	if len(data) == 1 {
-		for k := range data {
-			return k, true
-		}
-	}
-	return "", false
-}
-
-// maxText is the number of times by which a bundle may exceed the limit of its certificates, by
-// comments and by duplicates.
-const maxText = 4
-
-// An Authorities are the certificates of a ConfigMap that Envoy trusts.
-type Authorities struct {
-	// Certificates in PEM, each once, in their order.
-	Certificates []string
-
-	// Problem says why they cannot be used, and is empty if they can. It is shown to people.
-	Problem string
-}
+// KindConfigMap is the kind of the objects that hold the authorities of a BackendTLSPolicy.
+const KindConfigMap = "ConfigMap"
 
 // A ConfigMap is the state of a ConfigMap: what the extension reads of it, and nothing else.
 type ConfigMap struct {
-	Authorities
+	backendtls.Authorities
 
 	// Config is Envoy Gateway's configuration. Nil if the ConfigMap is another one, or if the
 	// extension may not read it.
@@ -64,81 +23,5 @@ type ConfigMap struct {
 
 // UnreadableConfigMap returns the state of a ConfigMap that the extension may not read.
 func UnreadableConfigMap(types.NamespacedName) ConfigMap {
-	return ConfigMap{Authorities: Authorities{Problem: "the extension may not read; grant it list and watch of ConfigMaps in that namespace"}}
-}
-
-// ParseAuthorities parses the certificates of a ConfigMap. A nil ConfigMap is one that does not exist.
-// Envoy would refuse clusters of others together with one that has invalid certificates, and a copy
-// goes to each Envoy: it gets nothing that was not parsed.
-func ParseAuthorities(o *corev1.ConfigMap) Authorities {
-	if o == nil {
-		return Authorities{Problem: "does not exist; create it, with the key " + CAKey}
-	}
-	data := o.Data
-	key, ok := authoritiesKey(data)
-	if !ok || data[key] == "" {
-		return Authorities{Problem: "has no key " + CAKey + "; add it"}
-	}
-	all, err := certificates(data[key])
-	if err != nil {
-		return Authorities{Problem: "cannot be used, under " + key + ": " + err.Error()}
-	}
-	return Authorities{Certificates: all}
-}
-
-func certificates(text string) ([]string, error) {
-	if len(text) > maxText*limits.Authorities {
-		return nil, errTooLarge()
-	}
-	var out []string
-	seen, size := map[string]bool{}, 0
-	for b, rest := pem.Decode([]byte(text)); b != nil; b, rest = pem.Decode(rest) {
-		if b.Type != "CERTIFICATE" {
-			continue
-		}
-		if _, err := x509.ParseCertificate(b.Bytes); err != nil {
-			return nil, errors.New("it has a certificate that cannot be parsed; correct or remove it")
-		}
-		c := string(pem.EncodeToMemory(&pem.Block{Type: b.Type, Bytes: b.Bytes}))
-		if seen[c] {
-			continue
-		}
-		seen[c] = true
-		if size += len(c); size > limits.Authorities {
-			return nil, errTooLarge()
-		}
-		out = append(out, c)
-	}
-	if len(out) == 0 {
-		return nil, errors.New("it has no certificate in PEM; add one")
-	}
-	return out, nil
-}
-
-// errTooLarge returns the error for more certificates than the limit.
-func errTooLarge() error {
-	return errors.Errorf("it has more than %d KiB of certificates; leave only the authorities that sign the backends' certificates, or use wellKnownCACertificates System", limits.Authorities>>10)
-}
-
-// JoinAuthorities returns the certificates of several ConfigMaps, each once, or the reason why they
-// are too many.
-func JoinAuthorities(all ...Authorities) (ca, problem string) {
-	if len(all) == 1 && len(all[0].Certificates) == 1 {
-		return all[0].Certificates[0], ""
-	}
-	var out strings.Builder
-	seen := map[string]bool{}
-	for _, a := range all {
-		for _, c := range a.Certificates {
-			if seen[c] {
-				continue
-			}
-			seen[c] = true
-			out.WriteString(c)
-		}
-	}
-	if out.Len() > limits.Authorities {
-		return "", "together: " + errTooLarge().Error()
-	}
-	return out.String(), ""
+	return ConfigMap{Authorities: backendtls.Authorities{Problem: "the extension may not read; grant it list and watch of ConfigMaps in that namespace"}}
 }

@@ -28,6 +28,7 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/backendtls"
 	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
 )
 
@@ -104,7 +105,7 @@ func (s configMapStore) ConfigMaps() []types.NamespacedName                     
 func (s configMapStore) ConfigMapsChanged() <-chan struct{}                      { return s.changed }
 func (s configMapStore) SetConfigMap(n types.NamespacedName, c *parse.ConfigMap) { s.set(n, c) }
 func (s configMapStore) ReadConfigMap(_ types.NamespacedName, o *corev1.ConfigMap) (parse.ConfigMap, error) {
-	return parse.ConfigMap{Authorities: parse.ParseAuthorities(o)}, nil
+	return parse.ConfigMap{Authorities: backendtls.ParseAuthorities(o)}, nil
 }
 
 func presentable(h *ir.CertificateSecret) bool { return h != nil && h.Pair != nil }
@@ -162,10 +163,10 @@ func TestConfigMapWatcher(t *testing.T) {
 	<-settled
 
 	allow(t, admin, "configmaps", ca.Name, "list", "watch")
-	s.until(t, "with a Role, before it is there", ca, problem(parse.ParseAuthorities(nil).Problem))
+	s.until(t, "with a Role, before it is there", ca, problem(backendtls.ParseAuthorities(nil).Problem))
 	o := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: ca.Namespace, Name: ca.Name},
-		Data:       map[string]string{parse.CAKey: "# A comment.\n" + string(certificate(t, ca.Name, time.Hour).Data[corev1.TLSCertKey])},
+		Data:       map[string]string{backendtls.CAKey: "# A comment.\n" + string(certificate(t, ca.Name, time.Hour).Data[corev1.TLSCertKey])},
 	}
 	if _, err := admin.CoreV1().ConfigMaps(ca.Namespace).Create(t.Context(), o, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -177,11 +178,11 @@ func TestConfigMapWatcher(t *testing.T) {
 	if _, err := admin.CoreV1().ConfigMaps(ca.Namespace).Update(t.Context(), o, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	s.until(t, "without the key", ca, problem(parse.ParseAuthorities(o).Problem))
+	s.until(t, "without the key", ca, problem(backendtls.ParseAuthorities(o).Problem))
 	if err := admin.CoreV1().ConfigMaps(ca.Namespace).Delete(t.Context(), ca.Name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	s.until(t, "deleted", ca, problem(parse.ParseAuthorities(nil).Problem))
+	s.until(t, "deleted", ca, problem(backendtls.ParseAuthorities(nil).Problem))
 	s.want()
 	s.until(t, "not wanted any more", ca, func(c *parse.ConfigMap) bool { return c == nil })
 }

@@ -22,6 +22,7 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/backendtls"
 )
 
 // absent are Secrets and ConfigMaps that do not exist.
@@ -41,11 +42,11 @@ func (a *absent) SetSecret(n types.NamespacedName, h *ir.CertificateSecret) {
 }
 
 func (a *absent) ReadConfigMap(_ types.NamespacedName, o *corev1.ConfigMap) (parse.ConfigMap, error) {
-	return parse.ConfigMap{Authorities: parse.ParseAuthorities(o)}, nil
+	return parse.ConfigMap{Authorities: backendtls.ParseAuthorities(o)}, nil
 }
 
 func (a *absent) SetConfigMap(n types.NamespacedName, c *parse.ConfigMap) {
-	a.set(n, c != nil && c.Problem == parse.ParseAuthorities(nil).Problem)
+	a.set(n, c != nil && c.Problem == backendtls.ParseAuthorities(nil).Problem)
 }
 
 func (a *absent) set(n types.NamespacedName, known bool) {

@@ -130,8 +130,13 @@ func (s *service) hosted(p tailnetv1alpha1.ProxySet, assigned []assignment) tail
 			ProxyProtocol: proxyProtocols[a.backend.ProxyProtocol],
 		}
 		ports[i].Backends, ports[i].Strategy = sharesOf(s.spec.LoadBalancing, a)
-		if a.http() {
+		switch a.backend.Protocol {
+		case gatewayv1alpha1.BackendProtocolHTTP:
 			ports[i].Protocol = tailnetv1alpha1.AttachmentProtocolHTTP
+		case gatewayv1alpha1.BackendProtocolHTTPS:
+			// Agents of earlier versions would forward bytes to this backend, without TLS.
+			ports[i].Protocol, ports[i].Backend = tailnetv1alpha1.AttachmentProtocolHTTPS, nil
+		case gatewayv1alpha1.BackendProtocolTCP:
 		}
 		named = named || a.tls != nil
 	}
@@ -141,6 +146,7 @@ func (s *service) hosted(p tailnetv1alpha1.ProxySet, assigned []assignment) tail
 		Direction:   tailnetv1alpha1.DirectionIngress,
 		Ports:       ports,
 		HealthCheck: healthCheck(s.spec.LoadBalancing),
+		Authorities: s.trusted(assigned),
 	}
 	// Other attachments do not use the name, and would be written again when it becomes known.
 	if named {

@@ -95,8 +95,12 @@ func checkNames(spec gatewayv1alpha1.TailscaleServicesSpec) *specError {
 }
 
 // sharesOf returns the backends among which proxies balance a port, and how. The strategies weighted
-// and failover are weights and priorities.
+// and failover are weights and priorities. A port with one backend has none, unless the backend has the
+// protocol HTTPS.
 func sharesOf(lb *gatewayv1alpha1.LoadBalancing, a assignment) ([]tailnetv1alpha1.AttachmentShare, tailnetv1alpha1.AttachmentStrategy) {
+	if of := a.secured(); len(a.shares) == 0 && len(of) > 0 {
+		return []tailnetv1alpha1.AttachmentShare{{AttachmentBackend: a.at, Weight: 1, TLS: backendTLS(of[0])}}, ""
+	}
 	if len(a.shares) == 0 {
 		return nil, ""
 	}
@@ -106,6 +110,7 @@ func sharesOf(lb *gatewayv1alpha1.LoadBalancing, a assignment) ([]tailnetv1alpha
 			AttachmentBackend: sh.at,
 			Weight:            int32(rules.Weight(lb, sh.backend)),
 			Priority:          rules.Priority(lb, sh.backend),
+			TLS:               backendTLS(sh),
 		}
 		if primary(lb, sh.backend) {
 			to.FailbackDelay = ptr.To(ptr.Deref(lb.Failover.FailbackDelay, metav1.Duration{Duration: failbackDelay}))

@@ -36,11 +36,12 @@ func keepPorts(want, observed *tailnetv1alpha1.ServiceAttachment, tailnet []stri
 	}
 	all := func(p tailnetv1alpha1.AttachmentPort) bool { return p.Port == portAll }
 	if slices.ContainsFunc(kept, all) || slices.ContainsFunc(want.Spec.Ports, all) {
-		want.Spec.Ports, want.Spec.DNSName = observed.Spec.Ports, observed.Spec.DNSName
+		want.Spec.Ports, want.Spec.DNSName, want.Spec.Authorities = observed.Spec.Ports, observed.Spec.DNSName, observed.Spec.Authorities
 		return
 	}
 	want.Spec.Ports = append(want.Spec.Ports, kept...)
 	slices.SortFunc(want.Spec.Ports, func(a, b tailnetv1alpha1.AttachmentPort) int { return cmp.Compare(a.Port, b.Port) })
+	keepAuthorities(want, observed)
 	if slices.ContainsFunc(kept, func(p tailnetv1alpha1.AttachmentPort) bool { return p.TLS != nil }) {
 		want.Spec.DNSName = cmp.Or(want.Spec.DNSName, observed.Spec.DNSName)
 	}

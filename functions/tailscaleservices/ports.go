@@ -76,10 +76,8 @@ type share struct {
 	at      tailnetv1alpha1.AttachmentBackend
 }
 
-// http reports whether the backend receives HTTP requests.
-func (a assignment) http() bool {
-	return a.backend.Protocol == gatewayv1alpha1.BackendProtocolHTTP
-}
+// http reports whether the backend receives HTTP requests, with TLS or without.
+func (a assignment) http() bool { return a.backend.Protocol.Requests() }
 
 // assign returns each port of the service with its backend and the backend's address.
 func (s *service) assign() ([]assignment, *specError) {
@@ -92,6 +90,9 @@ func (s *service) assign() ([]assignment, *specError) {
 	}
 	if err == nil {
 		err = s.locate(ports)
+	}
+	if err == nil {
+		err = s.checkAuthorities(ports)
 	}
 	return ports, err
 }
@@ -128,7 +129,7 @@ func assignPorts(spec gatewayv1alpha1.TailscaleServicesSpec, routed bool) ([]ass
 	return out, assignTLS(spec.TLS, out)
 }
 
-// checkPorts returns an error for ports that the schema of an input does not reject (see generate
+// checkPorts returns an error for ports and settings of TLS that the schema of an input does not reject (see generate
 // in the Makefile).
 func checkPorts(spec gatewayv1alpha1.TailscaleServicesSpec) *specError {
 	for i, b := range spec.Backends {
@@ -136,7 +137,7 @@ func checkPorts(spec gatewayv1alpha1.TailscaleServicesSpec) *specError {
 			return invalidBackends("spec.backends[%d].port is required unless kind is %s", i, gatewayv1alpha1.BackendKindGateway)
 		}
 	}
-	return nil
+	return checkSecure(spec)
 }
 
 // allOf reports whether a spec has all ports.
@@ -189,8 +190,8 @@ func assignAll(spec gatewayv1alpha1.TailscaleServicesSpec) ([]assignment, *specE
 		return nil, invalidBackends("spec.vipService.ports %s takes one backend, without vipPort, and no other port", gatewayv1alpha1.ServicePortAll)
 	}
 	b := spec.Backends[0]
-	if spec.TLS != nil || b.ProxyProtocol != "" || b.Protocol == gatewayv1alpha1.BackendProtocolHTTP {
-		return nil, invalidBackends("spec.vipService.ports %s hands on packets as they come; remove tls, proxyProtocol and protocol HTTP, or name ports", gatewayv1alpha1.ServicePortAll)
+	if spec.TLS != nil || b.ProxyProtocol != "" || b.Protocol.Requests() {
+		return nil, invalidBackends("spec.vipService.ports %s hands on packets as they come; remove tls, proxyProtocol and protocol HTTP or HTTPS, or name ports", gatewayv1alpha1.ServicePortAll)
 	}
 	return []assignment{{port: portAll, backend: b}}, nil
 }
@@ -213,7 +214,7 @@ func assignTLS(tls *gatewayv1alpha1.ServiceTLS, ports []assignment) *specError {
 		}
 		if !rules.TerminatesTLS(tls, https, a.port) {
 			if a.http() {
-				return invalidTLS("the backend of port tcp:%d has protocol HTTP, but spec.tls.mode Passthrough leaves its requests encrypted; set mode Terminate, or protocol TCP", a.port)
+				return invalidTLS("the backend of port tcp:%d has protocol %s, but spec.tls.mode Passthrough leaves its requests encrypted; set mode Terminate, or protocol TCP", a.port, a.backend.Protocol)
 			}
 			continue
 		}

@@ -215,7 +215,7 @@ func TestAssignPorts(t *testing.T) {
 			backends: []gatewayv1alpha1.Backend{all},
 			want: want{
 				reason: meta.ReasonInvalidBackends,
-				err:    "spec.vipService.ports do-not-validate hands on packets as they come; remove tls, proxyProtocol and protocol HTTP, or name ports",
+				err:    "spec.vipService.ports do-not-validate hands on packets as they come; remove tls, proxyProtocol and protocol HTTP or HTTPS, or name ports",
 			},
 		},
 		"RoutedStrategy": {

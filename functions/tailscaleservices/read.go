@@ -18,6 +18,7 @@ import (
 
 	gatewayv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/gateway/v1alpha1"
 	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/backendtls"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/compose"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/namesake"
@@ -71,6 +72,9 @@ type facts struct {
 
 	// permissions are those to connect to Services of other namespaces.
 	permissions map[types.NamespacedName]permission
+
+	// authorities are those that backends trust, by ConfigMap.
+	authorities map[string]backendtls.Authorities
 
 	// sets are the ProxySets of the namespace.
 	sets []tailnetv1alpha1.ProxySet
@@ -159,12 +163,17 @@ func readTailnet(r *compose.Run, f facts, filled bool) (facts, error) {
 		return f, err
 	}
 	f.sets, f.gateways = sets, gateways
+	authorities, parsed, err := readAuthorities(r, f.owner, f.spec)
+	if err != nil {
+		return f, err
+	}
+	f.authorities = authorities
 	permissions, granted, err := readPermissions(r, f)
 	if err != nil {
 		return f, err
 	}
-	if !resolved || !looked || !filled {
-		f.waiting = "Waiting for Crossplane to read the ProxySets, TailscaleGateways and the Service"
+	if !resolved || !looked || !filled || !parsed {
+		f.waiting = "Waiting for Crossplane to read the ProxySets, TailscaleGateways, the Service and ConfigMaps"
 		return f, nil
 	}
 	f.permissions = permissions

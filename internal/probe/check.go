@@ -5,6 +5,8 @@ package probe
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"io"
 	"net"
@@ -17,6 +19,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/address"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/backendtls"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
 )
 
@@ -54,19 +57,16 @@ type DialFunc func(ctx context.Context, network, address string) (net.Conn, erro
 // NewDialChecker returns a Checker like NewNetChecker that opens its connections with dial. It
 // does not look up hosts: targets are addresses, or names that dial resolves.
 func NewDialChecker(dial DialFunc) Checker {
-	c := newClient(dial)
 	return CheckerFn(func(ctx context.Context, t Target) (netip.Addr, error) {
-		if t.Path == "" {
-			return netip.Addr{}, connect(ctx, dial, t)
-		}
-		return netip.Addr{}, get(ctx, c, t)
+		return netip.Addr{}, probe(ctx, dial, t)
 	})
 }
 
-func newClient(dial DialFunc) *http.Client {
+func newClient(dial DialFunc, s backendtls.Settings) *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
 			DialContext:       dial,
+			TLSClientConfig:   s.Config(),
 			DisableKeepAlives: true,
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -109,7 +109,7 @@ func probe(ctx context.Context, dial DialFunc, t Target) error {
 	if t.Path == "" {
 		return connect(ctx, dial, t)
 	}
-	return get(ctx, newClient(dial), t)
+	return get(ctx, newClient(dial, t.TLS), t)
 }
 
 // single reports whether there is an address, and at most one of each family.
@@ -146,7 +146,11 @@ func connect(ctx context.Context, dial DialFunc, t Target) error {
 }
 
 func get(ctx context.Context, c *http.Client, t Target) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+t.Address()+t.Path, nil)
+	scheme := "http://"
+	if t.TLS != (backendtls.Settings{}) {
+		scheme = "https://"
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+t.Address()+t.Path, nil)
 	if err != nil {
 		return errors.Wrapf(err, "cannot make request to %q", t.Address())
 	}
@@ -193,6 +197,10 @@ func Reason(err error) string {
 		dns    *net.DNSError
 		timer  interface{ Timeout() bool }
 		to     address.RefusedError
+
+		other       x509.HostnameError
+		authority   x509.UnknownAuthorityError
+		certificate *tls.CertificateVerificationError
 	)
 	switch {
 	case errors.As(err, &status):
@@ -201,6 +209,14 @@ func Reason(err error) string {
 		return reasonRefused + to.Why
 	case errors.As(err, &dns) && dns.IsNotFound:
 		return ReasonNoSuchHost
+	case errors.As(err, &other):
+		return "its certificate is for another name"
+	case errors.As(err, &authority):
+		return "its certificate is not of a trusted authority"
+	case errors.As(err, &certificate):
+		return "its certificate is not valid"
+	case errors.Is(err, http.ErrSchemeMismatch):
+		return "it does not speak TLS"
 	case errors.As(err, &timer) && timer.Timeout():
 		return "timed out"
 	case errors.As(err, &dns):

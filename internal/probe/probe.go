@@ -10,6 +10,8 @@ import (
 	"net/netip"
 	"strconv"
 	"time"
+
+	"github.com/tailscale-gateway/tailscale-gateway/internal/backendtls"
 )
 
 // Pauses before the next probe of a backend that is not known to be healthy. The target's
@@ -35,6 +37,9 @@ type Target struct {
 
 	// Path is the path of an HTTP GET. Empty means that a TCP connection is enough.
 	Path string
+
+	// TLS are the settings of an HTTPS GET. The zero value is for an HTTP GET.
+	TLS backendtls.Settings
 
 	// ResolveOnly looks up the host, and sends nothing to it.
 	ResolveOnly bool

@@ -5,6 +5,11 @@ package probe
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -23,6 +28,7 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
 	"github.com/tailscale-gateway/tailscale-gateway/internal/address"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/backendtls"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/resolver/resolvertest"
 )
 
@@ -240,6 +246,46 @@ func TestNetChecker(t *testing.T) {
 	}
 }
 
+// TestNetCheckerTLS gets a path by HTTPS, and verifies the certificate.
+func TestNetCheckerTLS(t *testing.T) {
+	h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/ok" {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	})
+	srv, plain := httptest.NewUnstartedServer(h), httptest.NewServer(h)
+	srv.Config.ErrorLog = log.New(io.Discard, "", 0)
+	srv.StartTLS()
+	defer srv.Close()
+	defer plain.Close()
+	ca := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw}))
+	cases := map[string]struct {
+		reason string
+		on     *httptest.Server
+		path   string
+		tls    backendtls.Settings
+		want   string
+	}{
+		"OK":          {reason: "A backend with a certificate for the name is up.", on: srv, path: "/ok", tls: backendtls.Settings{ServerName: "example.com", Authorities: ca}},
+		"Unavailable": {reason: "5xx is down.", on: srv, path: "/", tls: backendtls.Settings{ServerName: "example.com", Authorities: ca}, want: "HTTP status 503"},
+		"Name":        {reason: "A certificate for another name is down.", on: srv, path: "/ok", tls: backendtls.Settings{ServerName: "web.default.svc", Authorities: ca}, want: "its certificate is for another name"},
+		"Authority":   {reason: "So is one of another authority.", on: srv, path: "/ok", tls: backendtls.Settings{ServerName: "example.com"}, want: "its certificate is not of a trusted authority"},
+		"Plain":       {reason: "A backend without TLS is down.", on: plain, path: "/ok", tls: backendtls.Settings{ServerName: "example.com", Authorities: ca}, want: "it does not speak TLS"},
+		"NoPath":      {reason: "Without a path a connection is enough.", on: plain, tls: backendtls.Settings{ServerName: "example.com", Authorities: ca}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), timeoutOr(0))
+			defer cancel()
+			at := netip.MustParseAddrPort(tc.on.Listener.Addr().String())
+			_, err := newNetChecker(&net.Dialer{Resolver: net.DefaultResolver}).Check(ctx, Target{Host: at.Addr().String(), Port: at.Port(), Path: tc.path, TLS: tc.tls})
+			if diff := cmp.Diff(tc.want, Reason(err)); diff != "" {
+				t.Errorf("\n%s\nCheck(...): -want reason, +got reason:\n%s\n%v", tc.reason, diff, err)
+			}
+		})
+	}
+}
+
 // TestNetCheckerRefuses checks that servers in the pod itself are no backends, whatever name
 // they have.
 func TestNetCheckerRefuses(t *testing.T) {
@@ -345,6 +391,7 @@ func TestReason(t *testing.T) {
 		"DNSTimer":  {reason: "A name server that is silent.", err: &net.DNSError{IsTimeout: true}, want: "timed out"},
 		"Reset":     {reason: "A connection that is cut.", err: errors.Wrap(&net.OpError{Err: syscall.ECONNRESET}, "cannot get"), want: "connection closed"},
 		"NoRoute":   {reason: "A host without a route.", err: &net.OpError{Err: syscall.EHOSTUNREACH}, want: "host unreachable"},
+		"Expired":   {reason: "A certificate that is not valid any more.", err: &tls.CertificateVerificationError{Err: x509.CertificateInvalidError{Reason: x509.Expired}}, want: "its certificate is not valid"},
 		"Something": {reason: "Anything else.", err: errors.New("read tcp 10.1.2.3:43522"), want: "cannot connect"},
 	}
 	for name, tc := range cases {

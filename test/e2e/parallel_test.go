@@ -29,6 +29,7 @@ func servesInParallel(t *testing.T) {
 			{"UsesKernelNetworking", usesKernelNetworking},
 			{"TerminatesTLS", terminatesTLS},
 			{"TerminatesHTTPS", terminatesHTTPS},
+			{"VerifiesBackend", verifiesBackend},
 			{"EnforcesNetworkPolicy", guards},
 			{"RunsGroup", runsGroup},
 			{"RunsPipeline", runsPipeline},

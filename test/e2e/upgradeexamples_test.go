@@ -98,6 +98,8 @@ func (u *upgraded) appliesTLS(t *testing.T) {
 	kubectl(t, "create", "secret", "tls", "web-tls", "-n", namespace, "--cert="+cert, "--key="+key)
 	u.apply(t, "examples/tls.yaml")
 	u.answered(t, tailnetOne.url(t, "secure"), "web")
+	makesForge(t)
+	u.apply(t, "examples/https-backend.yaml")
 	setHTTPS(t, true)
 	u.apply(t, "examples/https.yaml")
 	conditionOf(t, "tailscaleservices", "https", "Ready", "True", "Available", patience)

@@ -3,6 +3,10 @@
 
 package v1alpha1
 
+import (
+	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
+)
+
 // A BackendKind is the kind of a backend.
 // +kubebuilder:validation:Enum=Service;External;TailscaleGateway
 type BackendKind string
@@ -18,7 +22,7 @@ const (
 )
 
 // A BackendProtocol is the protocol that a proxy speaks to a backend.
-// +kubebuilder:validation:Enum=TCP;HTTP
+// +kubebuilder:validation:Enum=TCP;HTTP;HTTPS
 type BackendProtocol string
 
 // Protocols of backends.
@@ -27,7 +31,44 @@ const (
 	BackendProtocolTCP BackendProtocol = "TCP"
 	// BackendProtocolHTTP forwards requests.
 	BackendProtocolHTTP BackendProtocol = "HTTP"
+	// BackendProtocolHTTPS forwards requests over TLS, and verifies the backend's certificate.
+	BackendProtocolHTTPS BackendProtocol = "HTTPS"
 )
+
+// Requests reports whether the protocol forwards requests instead of bytes.
+func (p BackendProtocol) Requests() bool {
+	return p == BackendProtocolHTTP || p == BackendProtocolHTTPS
+}
+
+// A BackendTLS configures how the certificate of a backend is verified. The fields are those of a
+// BackendTLSPolicy's validation.
+// +kubebuilder:validation:XValidation:rule="!has(self.caCertificateRefs) || !has(self.wellKnownCACertificates)",message="set either caCertificateRefs or wellKnownCACertificates"
+type BackendTLS struct {
+	// Hostname is the name or address for which the backend must have a certificate. The proxy
+	// also sends a name to the backend as the server name (SNI). Absent means the host of a
+	// backend of kind External, and NAME.NAMESPACE.svc for a Service.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="isIP(self) || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?([.][a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')",message="must be a DNS name in lower case, without a wildcard, or an address"
+	// +optional
+	Hostname string `json:"hostname,omitempty"`
+
+	// CACertificateRefs reference the ConfigMap of the same namespace that has the certificates of
+	// the trusted authorities under the key ca.crt. All ConfigMaps of the object's backends may
+	// have 64 KiB of certificates.
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=1
+	// +kubebuilder:validation:XValidation:rule="self.all(r, r.group == '' && r.kind == 'ConfigMap')",message="must reference a ConfigMap, with group \"\" and kind ConfigMap"
+	// +listType=atomic
+	// +optional
+	CACertificateRefs []gwapiv1.LocalObjectReference `json:"caCertificateRefs,omitempty"`
+
+	// WellKnownCACertificates selects well-known authorities instead of those of a ConfigMap. System
+	// are the public ones that the proxy image contains. It is the default.
+	// +kubebuilder:validation:Enum=System
+	// +optional
+	WellKnownCACertificates gwapiv1.WellKnownCACertificatesType `json:"wellKnownCACertificates,omitempty"`
+}
 
 // A ProxyProtocol is a version of HAProxy's PROXY protocol.
 // +kubebuilder:validation:Enum=v1;v2
@@ -45,7 +86,9 @@ const (
 // A Backend receives the traffic of one or more ports of the service.
 // +kubebuilder:validation:XValidation:rule="has(self.host) ? has(self.kind) && self.kind in ['External', 'TailscaleGateway'] : !has(self.kind) || self.kind != 'External'",message="kind External needs host, and kind Service does not allow it"
 // +kubebuilder:validation:XValidation:rule="has(self.port) || has(self.kind) && self.kind == 'TailscaleGateway'",message="port is required unless kind is TailscaleGateway"
-// +kubebuilder:validation:XValidation:rule="!has(self.proxyProtocol) || !has(self.protocol) || self.protocol == 'TCP'",message="proxyProtocol needs protocol TCP; with HTTP the headers X-Forwarded-For and Tailscale-User-Login identify the client"
+// +kubebuilder:validation:XValidation:rule="!has(self.proxyProtocol) || !has(self.protocol) || self.protocol == 'TCP'",message="proxyProtocol needs protocol TCP; with HTTP and HTTPS the headers X-Forwarded-For and Tailscale-User-Login identify the client"
+// +kubebuilder:validation:XValidation:rule="!has(self.tls) || has(self.protocol) && self.protocol == 'HTTPS'",message="tls needs protocol HTTPS"
+// +kubebuilder:validation:XValidation:rule="!has(self.protocol) || self.protocol != 'HTTPS' || !has(self.kind) || self.kind != 'TailscaleGateway'",message="protocol HTTPS is not for kind TailscaleGateway; use TCP with a listener of protocol HTTPS, or HTTP with one of protocol HTTP"
 type Backend struct {
 	// Kind of the backend: a Service or a TailscaleGateway of the same namespace, or an
 	// External host that the proxy pods reach through the cluster's network. Absent means
@@ -106,9 +149,17 @@ type Backend struct {
 	// forwards requests with headers that identify the client: X-Forwarded-For and
 	// Tailscale-Device-Name; for a user also Tailscale-User-Login, Tailscale-User-Name and
 	// Tailscale-User-Profile-Pic; for a tagged device also Tailscale-Device-Tags. The proxy
-	// removes these headers from the client's request. Absent means TCP.
+	// removes these headers from the client's request. HTTPS does the same over TLS, and verifies
+	// the backend's certificate as tls says. A Gateway whose route references the object needs a
+	// BackendTLSPolicy for a backend with HTTPS: without one it sends the backend nothing. Absent
+	// means TCP.
 	// +optional
 	Protocol BackendProtocol `json:"protocol,omitempty"`
+
+	// TLS configures how the proxy verifies the backend's certificate with protocol HTTPS, which it
+	// always does. Absent means the default of each field.
+	// +optional
+	TLS *BackendTLS `json:"tls,omitempty"`
 
 	// ProxyProtocol is the version of the PROXY protocol header that the proxy sends at the
 	// start of each connection to the backend. It contains the client's address in the tailnet.

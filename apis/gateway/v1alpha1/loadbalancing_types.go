@@ -15,7 +15,8 @@ type HealthCheck struct {
 	// +optional
 	Enabled *bool `json:"enabled,omitempty"`
 
-	// Path of an HTTP GET that must return a 2xx or 3xx status.
+	// Path of an HTTP GET that must return a 2xx or 3xx status. A backend with protocol HTTPS gets
+	// it over TLS, with the same verification.
 	// +kubebuilder:default="/health"
 	// +kubebuilder:validation:Pattern=`^/`
 	// +kubebuilder:validation:MaxLength=1024
@@ -204,8 +205,8 @@ type FailoverPolicy struct {
 // +kubebuilder:validation:XValidation:rule="has(self.failover) == (self.strategy == 'failover')",message="strategy failover needs failover, and no other strategy allows it"
 type LoadBalancing struct {
 	// Strategy selects one of the backends that answer a port: proxies do for each connection, or
-	// for each request with protocol HTTP, and Gateways whose routes reference the object for each
-	// request. Unhealthy backends receive nothing while another one is healthy. round-robin takes
+	// for each request with protocol HTTP or HTTPS, and Gateways whose routes reference the object
+	// for each request. Unhealthy backends receive nothing while another one is healthy. round-robin takes
 	// turns, by the weights of the backends. least-connections selects the backend with the fewest
 	// open connections or requests of the proxy or Gateway, for its weight. weighted takes turns by
 	// weights. failover selects the first healthy backend. A backend counts as one, and Kubernetes

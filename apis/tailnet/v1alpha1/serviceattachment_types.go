@@ -39,6 +39,39 @@ type AttachmentShare struct {
 	// another one is healthy. Absent means no delay.
 	// +optional
 	FailbackDelay *metav1.Duration `json:"failbackDelay,omitempty"`
+
+	// TLS configures how the agent verifies the backend's certificate. Only for the protocol HTTPS,
+	// which requires it.
+	// +optional
+	TLS *AttachmentBackendTLS `json:"tls,omitempty"`
+}
+
+// An AttachmentBackendTLS configures how the certificate of a backend is verified.
+type AttachmentBackendTLS struct {
+	// ServerName is the name or address that the certificate must be for. A name is also sent to
+	// the backend.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	ServerName string `json:"serverName"`
+
+	// Authorities is the name of the entry of the object's authorities that are trusted. Absent means
+	// those of the proxy image.
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Authorities string `json:"authorities,omitempty"`
+}
+
+// AttachmentAuthorities are certificates that connections to backends trust.
+type AttachmentAuthorities struct {
+	// Name of the ConfigMap that the certificates are from.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name"`
+
+	// Certificates in PEM.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=65536
+	Certificates string `json:"certificates"`
 }
 
 // An AttachmentStrategy selects the backend of a connection or request.
@@ -46,14 +79,14 @@ type AttachmentShare struct {
 type AttachmentStrategy string
 
 // AttachmentStrategyLeastConnections selects the backend with the fewest open connections of the
-// agent for its weight, or, for HTTP, with the fewest requests.
+// agent for its weight, or, for HTTP and HTTPS, with the fewest requests.
 const AttachmentStrategyLeastConnections AttachmentStrategy = "LeastConnections"
 
 // MaxAttachmentShares is the maximum number of backends of one port.
 const MaxAttachmentShares = 16
 
 // An AttachmentProtocol is the protocol that a proxy forwards from a port to the backend.
-// +kubebuilder:validation:Enum=TCP;HTTP
+// +kubebuilder:validation:Enum=TCP;HTTP;HTTPS
 type AttachmentProtocol string
 
 // Protocols of ports.
@@ -63,7 +96,17 @@ const (
 	// AttachmentProtocolHTTP forwards requests with headers that identify the client in the
 	// tailnet.
 	AttachmentProtocolHTTP AttachmentProtocol = "HTTP"
+	// AttachmentProtocolHTTPS forwards such requests over TLS, and verifies the certificates of
+	// backends. Agents of earlier versions would forward the bytes of a protocol that they do not
+	// know, so a port with it has only the field backends: without the field backend, they do not
+	// serve the port.
+	AttachmentProtocolHTTPS AttachmentProtocol = "HTTPS"
 )
+
+// Requests reports whether the protocol forwards requests instead of bytes.
+func (p AttachmentProtocol) Requests() bool {
+	return p == AttachmentProtocolHTTP || p == AttachmentProtocolHTTPS
+}
 
 // An AttachmentTLS configures a proxy to terminate TLS at a port.
 type AttachmentTLS struct {
@@ -82,15 +125,15 @@ type AttachmentPort struct {
 	// +kubebuilder:validation:Maximum=65535
 	Port int32 `json:"port"`
 
-	// Backend of the port. Absent in the direction Egress. Of several backends it is the one that
-	// receives most: agents of earlier versions do not know the field backends, and forward to this
-	// backend alone.
+	// Backend of the port. Absent in the direction Egress, and with the protocol HTTPS, which has
+	// backends alone. Of several backends it is the one that receives most: agents of earlier
+	// versions do not know the field backends, and forward to this backend alone.
 	// +optional
 	Backend *AttachmentBackend `json:"backend,omitempty"`
 
-	// Backends among which the agent balances connections, or requests with the protocol HTTP.
-	// Absent means that backend is the only one.
-	// +kubebuilder:validation:MinItems=2
+	// Backends among which the agent balances connections, or requests with the protocols HTTP and
+	// HTTPS. Absent means that backend is the only one.
+	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=atomic
 	// +optional
@@ -117,8 +160,8 @@ type AttachmentPort struct {
 
 // An AttachmentHealthCheck configures how an agent probes backends.
 type AttachmentHealthCheck struct {
-	// Path of an HTTP GET that must return a 2xx or 3xx status. Absent means that a successful
-	// TCP connection is enough.
+	// Path of an HTTP GET, or of an HTTPS GET with the protocol HTTPS of the port, that must return
+	// a 2xx or 3xx status. Absent means that a successful TCP connection is enough.
 	// +optional
 	Path string `json:"path,omitempty"`
 
@@ -175,6 +218,13 @@ type ServiceAttachmentSpec struct {
 	DNSName string `json:"dnsName,omitempty"`
 
 	HealthCheck AttachmentHealthCheck `json:"healthCheck"`
+
+	// Authorities that backends with the protocol HTTPS name, each once.
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=64
+	// +optional
+	Authorities []AttachmentAuthorities `json:"authorities,omitempty"`
 
 	// ClusterID of the destination cluster, for information. Absent unless it is another
 	// cluster.

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tailscale-gateway/tailscale-gateway/internal/backendtls"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/probe"
 )
 
@@ -23,6 +24,9 @@ const avoidance = 5 * time.Second
 type Backend struct {
 	// Address is a host and a port.
 	Address string `json:"address"`
+
+	// TLS are the settings of connections to the backend.
+	TLS backendtls.Settings `json:"tls,omitzero"`
 
 	// Weight among the backends of the same priority. It is positive.
 	Weight int `json:"weight"`
@@ -122,6 +126,13 @@ func (p *Picker) Open() map[string]int {
 	return out
 }
 
+// Uses reports whether a backend has settings of TLS.
+func (p *Picker) Uses(s backendtls.Settings) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.ContainsFunc(p.members, func(m *member) bool { return m.TLS == s })
+}
+
 // Choose begins the choice of a backend for one connection or request. Its Done must be called at the
 // end of the connection or request.
 func (p *Picker) Choose() *Choice { return &Choice{p: p} }
@@ -134,9 +145,9 @@ type Choice struct {
 	on    *member
 }
 
-// Next returns the address of the first backend to try, and after that, of the next one: a second call
-// means that there is no connection to the one before. It returns false once all have been tried.
-func (c *Choice) Next(now time.Time) (string, bool) {
+// Next returns the first backend to try, and after that, the next one: a second call means that there
+// is no connection to the one before. It returns false once all have been tried.
+func (c *Choice) Next(now time.Time) (Backend, bool) {
 	c.p.mu.Lock()
 	defer c.p.mu.Unlock()
 	if c.on != nil {
@@ -146,11 +157,11 @@ func (c *Choice) Next(now time.Time) (string, bool) {
 	}
 	m := c.p.pick(now, c.tried)
 	if m == nil {
-		return "", false
+		return Backend{}, false
 	}
 	m.open++
 	c.on, c.tried = m, append(c.tried, m)
-	return m.Address, true
+	return m.Backend, true
 }
 
 // Done ends the use of the chosen backend. It may be called again.

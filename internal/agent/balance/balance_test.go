@@ -28,7 +28,7 @@ func connections(p *Picker, now time.Time, n int) string {
 	var out []string
 	for range n {
 		to, _ := p.Choose().Next(now)
-		out = append(out, to)
+		out = append(out, to.Address)
 	}
 	return strings.Join(out, "")
 }
@@ -39,7 +39,7 @@ func requests(p *Picker, now time.Time, n int) string {
 	for range n {
 		c := p.Choose()
 		to, _ := c.Next(now)
-		out = append(out, to)
+		out = append(out, to.Address)
 		c.Done()
 	}
 	return strings.Join(out, "")
@@ -148,7 +148,7 @@ func TestLeast(t *testing.T) {
 	var open []*Choice
 	for range 4 {
 		c := p.Choose()
-		if to, ok := c.Next(now); !ok || to == "" {
+		if to, ok := c.Next(now); !ok || to.Address == "" {
 			t.Fatal("there is no backend")
 		}
 		open = append(open, c)
@@ -178,7 +178,7 @@ func TestNext(t *testing.T) {
 		if !ok {
 			break
 		}
-		got = append(got, to)
+		got = append(got, to.Address)
 	}
 	if diff := cmp.Diff([]string{"a", "b", "c", "d"}, got); diff != "" {
 		t.Errorf("Each is tried once, the best first. -want, +got:\n%s", diff)
@@ -196,8 +196,8 @@ func TestAvoid(t *testing.T) {
 	p.Set(Config{Backends: []Backend{healthy("a", 1, 0), healthy("b", 1, 1)}}, now)
 	c := p.Choose()
 	for _, want := range []string{"a", "b"} {
-		if to, _ := c.Next(now); to != want {
-			t.Fatalf("want %s, got %s", want, to)
+		if to, _ := c.Next(now); to.Address != want {
+			t.Fatalf("want %s, got %s", want, to.Address)
 		}
 	}
 	c.Done()

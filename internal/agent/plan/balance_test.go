@@ -207,6 +207,8 @@ func TestTerminationEqual(t *testing.T) {
 		"Backends": {reason: "A listener can replace its backends.", change: func(t *Termination) { t.Balance.Backends[0].Weight = 2 }, same: true},
 		"Single":   {reason: "A listener of one backend is another one.", change: func(t *Termination) { t.Balance, t.Backend = nil, "a:1" }},
 		"HTTP":     {reason: "A listener for requests is another one.", change: func(t *Termination) { t.HTTP = true }},
+		"HTTPS":    {reason: "So is one for requests over TLS.", change: func(t *Termination) { t.HTTPS = true }},
+		"Name":     {reason: "A listener can replace the settings of a backend.", change: func(t *Termination) { t.Balance.Backends[0].TLS.ServerName = "b" }, same: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/address"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/balance"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/backendtls"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/probe"
 )
 
@@ -36,6 +38,10 @@ const (
 
 // messageAnonymous is about an advertised service that lacks a part.
 const messageAnonymous = "Tailscaled is older than 1.92 and does not send the addresses of clients: requests have no identity headers, and backends get no PROXY protocol header, or one without an address; use a newer proxy image"
+
+// messageUnknownPorts is about ports that are not served, so that nothing is sent in a way that the
+// backend does not expect.
+const messageUnknownPorts = "This version of the agent does not know the protocol or the TLS settings of ports %s, and does not serve them; upgrade the provider"
 
 // messageIdle is about an advertised service some of whose backends receive nothing.
 const messageIdle = "Other backends of the port receive all connections, because these do not answer: %s"
@@ -180,15 +186,21 @@ func service(spec v1alpha1.ServiceAttachmentSpec, in Input) Service {
 	}
 	// idle are the unhealthy backends of ports that others of their backends serve.
 	var idle []string
+	// unknownPorts are the ports with settings that this version of the agent does not know.
+	var unknownPorts []string
 	for _, p := range spec.Ports {
-		if p.Backend == nil {
+		if !hasBackend(p) {
 			continue
 		}
-		t := target(*p.Backend, spec.HealthCheck)
-		b, targets := balanced(p, spec.HealthCheck, in)
-		if b == nil {
-			targets = []probe.Target{t}
+		if !knows(spec, p) {
+			s.Unhealthy, unknownPorts = append(s.Unhealthy, p.Port), append(unknownPorts, strconv.Itoa(int(p.Port)))
+			continue
 		}
+		b, targets := balanced(spec, p, in)
+		if b == nil {
+			targets = []probe.Target{target(*p.Backend, spec.HealthCheck)}
+		}
+		t := targets[0]
 		s.Targets = append(s.Targets, targets...)
 		if !slices.ContainsFunc(targets, func(t probe.Target) bool { return in.Health[t].Health != probe.Unhealthy }) {
 			s.Unhealthy = append(s.Unhealthy, p.Port)
@@ -214,7 +226,9 @@ func service(spec v1alpha1.ServiceAttachmentSpec, in Input) Service {
 	}
 	slices.Sort(s.Unhealthy)
 	sortTerminations(s.Terminations)
-	slices.SortFunc(s.Targets, func(a, b probe.Target) int { return cmp.Compare(a.Address(), b.Address()) })
+	slices.SortFunc(s.Targets, func(a, b probe.Target) int {
+		return cmp.Or(cmp.Compare(a.Address(), b.Address()), cmp.Compare(a.TLS.ServerName, b.TLS.ServerName), cmp.Compare(a.TLS.Authorities, b.TLS.Authorities))
+	})
 	s.Targets = slices.Compact(s.Targets)
 
 	unknown := 0
@@ -252,29 +266,79 @@ func service(spec v1alpha1.ServiceAttachmentSpec, in Input) Service {
 			slices.Sort(idle)
 			s.Message = fmt.Sprintf(messageIdle, list(slices.Compact(idle)))
 		}
+		if s.Message == "" && len(unknownPorts) > 0 {
+			s.Message = fmt.Sprintf(messageUnknownPorts, list(unknownPorts))
+		}
 	case unknown > 0:
 		s.Undecided, s.Message = true, messageProbing
+	case len(s.Targets) == 0 && len(unknownPorts) > 0:
+		s.Message = fmt.Sprintf(messageUnknownPorts, list(unknownPorts))
 	default:
 		s.Message = "No backend answers: " + list(unhealthy(s.Targets, in))
 	}
 	return s
 }
 
-// balanced returns the backends of a port with several, and how to probe them all. It returns nil for
-// a port with one. Backends whose addresses are refused are never dialed.
-func balanced(p v1alpha1.AttachmentPort, hc v1alpha1.AttachmentHealthCheck, in Input) (*balance.Config, []probe.Target) {
+// hasBackend reports whether a port is one to serve.
+func hasBackend(p v1alpha1.AttachmentPort) bool { return p.Backend != nil || len(p.Backends) > 0 }
+
+// knows reports whether this version of the agent knows how to reach the backends of a port. It must
+// not forward what another protocol would encrypt, or trust other authorities than those named.
+func knows(spec v1alpha1.ServiceAttachmentSpec, p v1alpha1.AttachmentPort) bool {
+	switch p.Protocol {
+	case "", v1alpha1.AttachmentProtocolTCP, v1alpha1.AttachmentProtocolHTTP:
+		return true
+	case v1alpha1.AttachmentProtocolHTTPS:
+		return len(p.Backends) > 0 && !slices.ContainsFunc(p.Backends, func(b v1alpha1.AttachmentShare) bool {
+			_, ok := settings(spec, b)
+			return !ok
+		})
+	}
+	return false
+}
+
+// settings returns the TLS settings of a backend with the protocol HTTPS, and false if it has none, or
+// names authorities that are not there.
+func settings(spec v1alpha1.ServiceAttachmentSpec, b v1alpha1.AttachmentShare) (backendtls.Settings, bool) {
+	if b.TLS == nil || b.TLS.ServerName == "" {
+		return backendtls.Settings{}, false
+	}
+	out := backendtls.Settings{ServerName: b.TLS.ServerName}
+	if b.TLS.Authorities == "" {
+		return out, true
+	}
+	i := slices.IndexFunc(spec.Authorities, func(a v1alpha1.AttachmentAuthorities) bool { return a.Name == b.TLS.Authorities })
+	if i < 0 || spec.Authorities[i].Certificates == "" {
+		return backendtls.Settings{}, false
+	}
+	out.Authorities = spec.Authorities[i].Certificates
+	return out, true
+}
+
+// balanced returns the backends of a port with several, or with the protocol HTTPS, and how to probe
+// them all. It returns nil for another port with one. Backends whose addresses are refused are never
+// dialed.
+func balanced(spec v1alpha1.ServiceAttachmentSpec, p v1alpha1.AttachmentPort, in Input) (*balance.Config, []probe.Target) {
 	if len(p.Backends) == 0 {
 		return nil, nil
 	}
 	out := &balance.Config{LeastConnections: p.Strategy == v1alpha1.AttachmentStrategyLeastConnections}
 	targets := make([]probe.Target, 0, len(p.Backends))
 	for _, b := range p.Backends {
-		t := target(b.AttachmentBackend, hc)
+		t := target(b.AttachmentBackend, spec.HealthCheck)
+		var tls backendtls.Settings
+		if p.Protocol == v1alpha1.AttachmentProtocolHTTPS {
+			tls, _ = settings(spec, b)
+		}
+		// Without a path the probe is a connection, whatever the settings.
+		if t.Path != "" {
+			t.TLS = tls
+		}
 		targets = append(targets, t)
 		if refused(t, in) {
 			continue
 		}
-		to := balance.Backend{Address: dialed(t), Weight: int(max(b.Weight, 1)), Priority: int(b.Priority), Health: in.Health[t].Health}
+		to := balance.Backend{Address: dialed(t), TLS: tls, Weight: int(max(b.Weight, 1)), Priority: int(b.Priority), Health: in.Health[t].Health}
 		if b.FailbackDelay != nil {
 			to.FailbackDelay = b.FailbackDelay.Duration
 		}
@@ -302,7 +366,7 @@ func unhealthy(targets []probe.Target, in Input) []string {
 // wantsClients reports whether a port needs the addresses of clients.
 func wantsClients(ports []v1alpha1.AttachmentPort) bool {
 	return slices.ContainsFunc(ports, func(p v1alpha1.AttachmentPort) bool {
-		return p.Backend != nil && (p.Protocol == v1alpha1.AttachmentProtocolHTTP || p.ProxyProtocol != 0)
+		return hasBackend(p) && (p.Protocol.Requests() || p.ProxyProtocol != 0)
 	})
 }
 

@@ -140,6 +140,9 @@ type Termination struct {
 	// HTTP means that requests are forwarded with identity headers, instead of bytes.
 	HTTP bool `json:"http,omitempty"`
 
+	// HTTPS means that requests are forwarded over TLS, with the settings of each backend of Balance.
+	HTTPS bool `json:"https,omitempty"`
+
 	// ProxyProtocol is the version of the header that is sent before a connection to the backend. 0
 	// means no header.
 	ProxyProtocol int `json:"proxyProtocol,omitempty"`
@@ -204,12 +207,12 @@ func dialed(t probe.Target) string {
 // Tailscaled gets addresses alone: it would look up a name for each connection, and connect to
 // whatever the name then leads to, such as itself. The agent checks each address that it dials.
 func handler(spec v1alpha1.ServiceAttachmentSpec, p v1alpha1.AttachmentPort, t probe.Target, b *balance.Config, in Input) (*Handler, *Termination) {
-	http := p.Protocol == v1alpha1.AttachmentProtocolHTTP
+	http := p.Protocol.Requests()
 	served := in.Serving[string(spec.ServiceName)][uint16(p.Port)]
 	if at, ok := addressOf(t, in.Health[t], served); ok && b == nil && !http && p.TLS == nil {
 		return &Handler{Forward: at.String(), ProxyProtocol: int(p.ProxyProtocol)}, nil
 	}
-	end := &Termination{Listen: loopback(spec, uint16(p.Port)), Balance: b, HTTP: http, Anonymous: in.Anonymous}
+	end := &Termination{Listen: loopback(spec, uint16(p.Port)), Balance: b, HTTP: http, HTTPS: p.Protocol == v1alpha1.AttachmentProtocolHTTPS, Anonymous: in.Anonymous}
 	if b == nil {
 		end.Backend = dialed(t)
 	}
@@ -286,7 +289,7 @@ type tlsState struct {
 func validateTLS(spec v1alpha1.ServiceAttachmentSpec, in Input) tlsState {
 	var st tlsState
 	for _, p := range spec.Ports {
-		if p.Backend == nil || p.TLS == nil {
+		if !hasBackend(p) || p.TLS == nil {
 			continue
 		}
 		switch {

@@ -57,11 +57,15 @@ func newKey(t *testing.T) *ecdsa.PrivateKey {
 // secret returns a Secret that holds a certificate with the given serial number.
 func (a *authority) secret(serial int64) *corev1.Secret {
 	a.t.Helper()
+	return a.issue(&x509.Certificate{SerialNumber: big.NewInt(serial), DNSNames: []string{host}})
+}
+
+// issue returns a Secret that holds a certificate.
+func (a *authority) issue(c *x509.Certificate) *corev1.Secret {
+	a.t.Helper()
 	key := newKey(a.t)
-	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
-		SerialNumber: big.NewInt(serial), DNSNames: []string{host},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-	}, a.cert, key.Public(), a.key)
+	c.NotBefore, c.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	der, err := x509.CreateCertificate(rand.Reader, c, a.cert, key.Public(), a.key)
 	if err != nil {
 		a.t.Fatal(err)
 	}
@@ -73,6 +77,11 @@ func (a *authority) secret(serial int64) *corev1.Secret {
 		corev1.TLSCertKey:       pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
 		corev1.TLSPrivateKeyKey: pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}),
 	}}
+}
+
+// pem returns the certificate of the authority.
+func (a *authority) pem() string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw}))
 }
 
 // handshake runs a TLS handshake as a client that trusts the authority, and returns the serial

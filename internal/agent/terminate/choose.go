@@ -39,7 +39,7 @@ func connectOne(ctx context.Context, c *balance.Choice, d *net.Dialer) (net.Conn
 		if !ok {
 			break
 		}
-		conn, err := d.DialContext(ctx, "tcp", to)
+		conn, err := d.DialContext(ctx, "tcp", to.Address)
 		if err == nil {
 			return conn, nil
 		}
@@ -62,7 +62,10 @@ func withChoice(p *balance.Picker, h http.Handler) http.Handler {
 
 // A balancing sends each request to one of several backends. If it cannot connect to one, it tries the
 // next one. Once a request may have reached a backend, no other gets it.
-type balancing struct{ next http.RoundTripper }
+type balancing struct {
+	// transport returns the transport for requests to a backend.
+	transport func(balance.Backend) http.RoundTripper
+}
 
 // RoundTrip sends a request that has a choice.
 func (b balancing) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -79,13 +82,13 @@ func (b balancing) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		out := r.WithContext(r.Context())
 		u := *r.URL
-		u.Host = to
+		u.Host = to.Address
 		out.URL = &u
 		a := &attempt{body: r.Body}
 		if r.Body != nil {
 			out.Body = a
 		}
-		res, err := b.next.RoundTrip(out)
+		res, err := b.transport(to).RoundTrip(out)
 		if err == nil || !isDial(err) || !a.unread() {
 			a.settle()
 			return res, err

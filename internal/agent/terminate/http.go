@@ -80,12 +80,8 @@ type callerKey struct{}
 // Without a Secret it serves without TLS.
 func (s *Server) serveHTTP(ctx context.Context, l net.Listener, t plan.Termination, p *balance.Picker, sec *secret) error {
 	quiet := log.New(debugWriter{log: s.opts.Log}, "", 0)
-	proxy := reverseProxy(t.Backend, s.dialer(t), quiet)
-	if t.Balance != nil {
-		proxy = withChoice(p, reverseProxy("", s.dialer(t), quiet))
-	}
 	srv := &http.Server{
-		Handler:           proxy,
+		Handler:           forwarder(t, s.dialer(t), p, quiet),
 		ReadHeaderTimeout: requestTimeout,
 		IdleTimeout:       idleTimeout,
 		ErrorLog:          quiet,
@@ -154,18 +150,29 @@ func encode(v string) string {
 	return mime.QEncoding.Encode("utf-8", v)
 }
 
-// reverseProxy forwards requests to a backend, or without one, to that of the choice of each request.
-// Like tailscaled, it uses HTTP/2 without TLS for gRPC requests and HTTP/1.1 for all others.
-func reverseProxy(backend string, d *net.Dialer, quiet *log.Logger) http.Handler {
-	target := &url.URL{Scheme: "http", Host: backend}
-	plain := transport(d)
-	grpc := transport(d)
+// forwarder forwards the requests of a port. Like tailscaled, it uses HTTP/2 for gRPC requests, without
+// TLS unless the backend speaks it, and HTTP/1.1 for all others.
+func forwarder(t plan.Termination, d *net.Dialer, p *balance.Picker, quiet *log.Logger) http.Handler {
+	if t.HTTPS {
+		plain, grpc := newSecureTransports(d, p, protocolHTTP1), newSecureTransports(d, p, protocolHTTP2)
+		return withChoice(p, reverseProxy("https", "", balancing{transport: plain.to}, balancing{transport: grpc.to}, quiet))
+	}
+	plain, grpc := transport(d), transport(d)
 	grpc.Protocols = &http.Protocols{}
 	grpc.Protocols.SetUnencryptedHTTP2(true)
+	if t.Balance == nil {
+		return reverseProxy("http", t.Backend, plain, grpc, quiet)
+	}
+	to := func(t http.RoundTripper) balancing {
+		return balancing{transport: func(balance.Backend) http.RoundTripper { return t }}
+	}
+	return withChoice(p, reverseProxy("http", "", to(plain), to(grpc), quiet))
+}
+
+// reverseProxy forwards requests to a backend, or without one, to that of the choice of each request.
+func reverseProxy(scheme, backend string, plain, grpc http.RoundTripper, quiet *log.Logger) http.Handler {
+	target := &url.URL{Scheme: scheme, Host: backend}
 	handler := func(t http.RoundTripper) http.Handler {
-		if backend == "" {
-			t = balancing{next: t}
-		}
 		return &httputil.ReverseProxy{
 			Transport: t,
 			ErrorLog:  quiet,

@@ -4,8 +4,12 @@
 package terminate
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
@@ -16,6 +20,10 @@ import (
 type stored struct {
 	Terminations map[string][]plan.Termination `json:"terminations"`
 
+	// Authorities that backends trust, by the keys that the terminations have instead: many backends
+	// may trust the same.
+	Authorities map[string]string `json:"authorities,omitempty"`
+
 	// Pairs are the certificates in use.
 	Pairs map[plan.CertificateRef]pair `json:"pairs"`
 }
@@ -25,7 +33,15 @@ func (s *Server) store() error {
 	if s.opts.Store == nil {
 		return nil
 	}
-	st := stored{Terminations: s.wanted, Pairs: map[plan.CertificateRef]pair{}}
+	st := stored{Authorities: map[string]string{}, Pairs: map[plan.CertificateRef]pair{}}
+	keys := map[string]string{}
+	st.Terminations = withAuthorities(s.wanted, func(pem string) string {
+		if keys[pem] == "" {
+			keys[pem] = strconv.Itoa(len(keys) + 1)
+			st.Authorities[keys[pem]] = pem
+		}
+		return keys[pem]
+	})
 	for ref, sec := range s.secrets {
 		if sec.cert.Load() != nil {
 			st.Pairs[ref] = sec.pair
@@ -69,7 +85,34 @@ func (s *Server) Restore(ctx context.Context) error {
 		s.secrets[ref] = sec
 	}
 	s.mu.Unlock()
-	return s.Set(ctx, st.Terminations)
+	return s.Set(ctx, withAuthorities(st.Terminations, func(key string) string {
+		// Without its authorities a backend is not trusted: empty would mean those of the system.
+		return cmp.Or(st.Authorities[key], key)
+	}))
+}
+
+// withAuthorities returns copies of terminations whose backends have replaced authorities, if they name
+// any.
+func withAuthorities(of map[string][]plan.Termination, replaced func(string) string) map[string][]plan.Termination {
+	out := make(map[string][]plan.Termination, len(of))
+	// In the order of their names, what is stored differs only if it changes.
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		out[name] = slices.Clone(of[name])
+		for i, t := range out[name] {
+			if t.Balance == nil {
+				continue
+			}
+			b := *t.Balance
+			b.Backends = slices.Clone(b.Backends)
+			for j := range b.Backends {
+				if a := &b.Backends[j].TLS.Authorities; *a != "" {
+					*a = replaced(*a)
+				}
+			}
+			out[name][i].Balance = &b
+		}
+	}
+	return out
 }
 
 // decode decodes a stored, and reports whether this succeeded. It returns no error, because an

@@ -1,7 +1,7 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package parse
+package backendtls
 
 import (
 	"bytes"
@@ -16,8 +16,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-
-	"github.com/tailscale-gateway/tailscale-gateway/extension/limits"
 )
 
 // authorities returns certificates of authorities with so many bytes of extensions, in PEM.
@@ -40,7 +38,7 @@ func authorities(t *testing.T, count, size int) []string {
 }
 
 func TestAuthorities(t *testing.T) {
-	small, large := authorities(t, 2, 20), authorities(t, 2, limits.Authorities/2)
+	small, large := authorities(t, 2, 20), authorities(t, 2, MaxAuthorities/2)
 	broken := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("none")}))
 	private := string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: []byte("secret")}))
 	cases := map[string]struct {
@@ -56,7 +54,7 @@ func TestAuthorities(t *testing.T) {
 		"NoKey":   {reason: "A ConfigMap without the key should not be used.", texts: []string{""}, problem: "has no key ca.crt"},
 		"Broken":  {reason: "One that cannot be parsed should exclude the others.", texts: []string{small[0] + broken}, problem: "cannot be parsed"},
 		"Large":   {reason: "Certificates beyond the limit should not be used.", texts: []string{large[0] + large[1]}, problem: "more than 64 KiB"},
-		"Text":    {reason: "Nor should a text that is much longer.", texts: []string{strings.Repeat("x", maxText*limits.Authorities) + small[0]}, problem: "more than 64 KiB"},
+		"Text":    {reason: "Nor should a text that is much longer.", texts: []string{strings.Repeat("x", maxText*MaxAuthorities) + small[0]}, problem: "more than 64 KiB"},
 		"Sum":     {reason: "Nor should several ConfigMaps that are too large together.", texts: []string{large[0], large[1]}, problem: "together: it has more than 64 KiB"},
 	}
 	for name, tc := range cases {
@@ -98,7 +96,7 @@ func TestAuthoritiesKey(t *testing.T) {
 		"Two":   {reason: "One of several other keys should not.", data: map[string]string{"a.pem": ca[0], "b.pem": ca[1]}, problem: "has no key ca.crt; add it"},
 		"None":  {reason: "A ConfigMap without data should be refused.", problem: "has no key ca.crt; add it"},
 		"Text":  {reason: "A text without certificates should be refused.", data: map[string]string{"a": "text"}, problem: "cannot be used, under a: it has no certificate in PEM; add one"},
-		"Large": {reason: "A text that is too long should be refused.", data: map[string]string{"a": ca[0] + strings.Repeat("x", 2*maxText*limits.Authorities)}, problem: "cannot be used, under a: " + errTooLarge().Error()},
+		"Large": {reason: "A text that is too long should be refused.", data: map[string]string{"a": ca[0] + strings.Repeat("x", 2*maxText*MaxAuthorities)}, problem: "cannot be used, under a: " + errTooLarge().Error()},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
