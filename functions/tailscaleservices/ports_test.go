@@ -35,6 +35,8 @@ func TestAssignPorts(t *testing.T) {
 	usual := web
 	usual.Weight, usual.Priority = ptr.To[gatewayv1alpha1.Weight](1), ptr.To[int32](0)
 	all.ProxyProtocol = gatewayv1alpha1.ProxyProtocolV2
+	secure, plain := web, web
+	secure.Protocol, plain.Protocol = gatewayv1alpha1.BackendProtocolHTTPS, gatewayv1alpha1.BackendProtocolHTTP
 	cases := map[string]struct {
 		reason   string
 		ports    []gatewayv1alpha1.ServicePort
@@ -207,6 +209,24 @@ func TestAssignPorts(t *testing.T) {
 			want: want{
 				reason: meta.ReasonUnsupported,
 				err:    "spec.vipService.ports do-not-validate hands on packets, which proxies do not balance by spec.loadBalancing.strategy least-connections; set round-robin, name ports, let a Gateway balance them and name its TailscaleGateway as the one backend, or set spec.vipService.enabled to false if routes alone use them",
+			},
+		},
+		"AllWithHTTPS": {
+			reason:   "Packets get no headers, and no TLS",
+			ports:    []gatewayv1alpha1.ServicePort{"do-not-validate"},
+			backends: []gatewayv1alpha1.Backend{secure},
+			want: want{
+				reason: meta.ReasonInvalidBackends,
+				err:    "spec.vipService.ports do-not-validate hands on packets as they come; remove tls, proxyProtocol and protocol HTTP or HTTPS, or name ports",
+			},
+		},
+		"HTTPSBesideHTTP": {
+			reason:   "Backends of one port have one protocol",
+			ports:    []gatewayv1alpha1.ServicePort{"tcp:80"},
+			backends: []gatewayv1alpha1.Backend{secure, plain},
+			want: want{
+				reason: meta.ReasonInvalidBackends,
+				err:    "spec.backends[0], spec.backends[1] all answer port tcp:80; give them the same protocol and proxyProtocol, or each a different vipPort",
 			},
 		},
 		"AllWithHeader": {

@@ -335,12 +335,13 @@ func TestHTTPSRestart(t *testing.T) {
 	ca := newAuthority(t)
 	site := newSecureSite(t, ca, "web.default.svc", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "web") }))
 	end := https(t, site.backend("web.default.svc"), site.backend("web.default.svc"))
-	ctx, stop := context.WithCancel(t.Context())
+	// The agent before has ended, so that it does not hold the port.
+	ended, stop := context.WithCancel(t.Context())
+	stop()
 	before, _ := newServer(t, newCluster(), dir)
-	if err := before.Set(ctx, map[string][]plan.Termination{"svc:web": {end}}); err != nil {
+	if err := before.Set(ended, map[string][]plan.Termination{"svc:web": {end}}); err != nil {
 		t.Fatal(err)
 	}
-	stop()
 	stored := ""
 	if err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() {

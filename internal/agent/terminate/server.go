@@ -2,9 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package terminate terminates TLS with certificates from Secrets, forwards requests with
-// identity headers, and balances the backends of a port. Tailscaled forwards such connections to
-// a loopback port of the agent, with a PROXY protocol header that names the client. The package
-// has the listeners, the certificates and the forwarding. Package plan assigns the ports and
+// identity headers, also over TLS to backends whose certificates it verifies, and balances the
+// backends of a port. Tailscaled forwards such connections to a loopback port of the agent, with a
+// PROXY protocol header that names the client. The package has the listeners, the certificates and
+// the forwarding. Package plan assigns the ports and
 // explains why tailscaled does not do this itself; package issue gets the certificates from
 // Tailscale.
 package terminate
