@@ -25,6 +25,8 @@ func (s *Server) stream(r *http.Request, w http.ResponseWriter, compress bool, d
 	// due is when the next map is made, at the time at. Pings do not wait for it.
 	at := time.Now()
 	due := time.After(0)
+	// woken is when the first change came that is not in a map yet.
+	var woken time.Time
 	for {
 		select {
 		case <-r.Context().Done():
@@ -40,6 +42,9 @@ func (s *Server) stream(r *http.Request, w http.ResponseWriter, compress bool, d
 				return err
 			}
 		case <-ss.wakeup:
+			if due == nil {
+				woken = time.Now()
+			}
 			wait := max(settle, s.netMapLag())
 			if next := time.Now().Add(wait); due == nil || next.Before(at) {
 				at, due = next, time.After(wait)
@@ -53,6 +58,11 @@ func (s *Server) stream(r *http.Request, w http.ResponseWriter, compress bool, d
 			}
 		case <-due:
 			due = nil
+			// The lag may be longer than it was then, and the map would have later changes, too.
+			if wait := s.netMapLag() - time.Since(woken); last != nil && wait > 0 {
+				at, due = time.Now().Add(wait), time.After(wait)
+				continue
+			}
 			m, whole := s.netMap(d)
 			for _, res := range m.responses(s, last, whole) {
 				now := s.now().UTC()
