@@ -60,10 +60,9 @@ func apply(ctx context.Context, t *testing.T, c client.Client, manifests string)
 	}
 }
 
-// TestAPIServer runs the extension against a real API server, with a kind that is installed later.
-func TestAPIServer(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
+// startAPIServer starts an API server with the CRDs of Gateway API and those in further files.
+func startAPIServer(ctx context.Context, t *testing.T, crds ...string) *apiserver.Server {
+	t.Helper()
 	server, err := apiserver.Start(ctx, apiserver.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -73,13 +72,21 @@ func TestAPIServer(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	crds, err := apiserver.GatewayAPICRDs(ctx)
+	gateway, err := apiserver.GatewayAPICRDs(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := envtest.InstallCRDs(server.Config, envtest.CRDInstallOptions{Paths: []string{crds}, ErrorIfPathMissing: true}); err != nil {
+	if _, err := envtest.InstallCRDs(server.Config, envtest.CRDInstallOptions{Paths: append(crds, gateway), ErrorIfPathMissing: true}); err != nil {
 		t.Fatal(err)
 	}
+	return server
+}
+
+// TestAPIServer runs the extension against a real API server, with a kind that is installed later.
+func TestAPIServer(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	server := startAPIServer(ctx, t)
 	kubeconfig, err := server.WriteKubeconfig()
 	if err != nil {
 		t.Fatal(err)

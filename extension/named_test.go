@@ -28,7 +28,6 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
@@ -37,7 +36,6 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/objecttest"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/parse"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/backendtls"
-	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
 )
 
 const trustingPolicy = `
@@ -93,26 +91,11 @@ func TestUnnamedConfigMaps(t *testing.T) {
 	const count, size = 50, 200 << 10
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	server, err := apiserver.Start(ctx, apiserver.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	crds, err := apiserver.GatewayAPICRDs(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
 	ours := filepath.Join(t.TempDir(), "crd.yaml")
 	if err := os.WriteFile(ours, []byte(crd), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := envtest.InstallCRDs(server.Config, envtest.CRDInstallOptions{Paths: []string{crds, ours}, ErrorIfPathMissing: true}); err != nil {
-		t.Fatal(err)
-	}
+	server := startAPIServer(ctx, t, ours)
 	fast := rest.CopyConfig(server.Config)
 	fast.QPS = -1
 	c, err := client.New(fast, client.Options{Scheme: scheme.Scheme})

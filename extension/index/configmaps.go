@@ -50,8 +50,8 @@ func (all *objects) wantConfigMaps(o *gwapiv1.BackendTLSPolicy, n types.Namespac
 	if applies {
 		w.created = o.CreationTimestamp.Time
 		for _, r := range o.Spec.Validation.CACertificateRefs {
-			if of := ir.Sibling(n, string(r.Name)); namesConfigMap(r) && !slices.Contains(w.names, of) {
-				w.names = append(w.names, of)
+			if configMap := ir.Sibling(n, string(r.Name)); namesConfigMap(r) && !slices.Contains(w.names, configMap) {
+				w.names = append(w.names, configMap)
 			}
 		}
 	}

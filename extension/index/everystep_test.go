@@ -137,10 +137,11 @@ func (p *stepper) fresh(r *rand.Rand) *Store {
 			cs = append(cs, Change{Object: o})
 		}
 	}
+	// An object that cannot be used is an error here as it was in its step.
 	_ = applyChanges(s, cs...)
 	p.watch(s)
-	for h, of := range p.hosts {
-		s.SetHost(h, of)
+	for h, addresses := range p.hosts {
+		s.SetHost(h, addresses)
 	}
 	for n, h := range p.secret {
 		s.SetSecret(n, h)

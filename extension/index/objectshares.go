@@ -104,13 +104,13 @@ func (s *objectShares) settle() map[contributor]struct{} {
 
 // collect collects what the objects of a namespace name.
 func (s *objectShares) collect(namespace string) {
-	of := s.wants[namespace]
-	order := make([]contributor, 0, len(of))
-	for c := range of {
+	wants := s.wants[namespace]
+	order := make([]contributor, 0, len(wants))
+	for c := range wants {
 		order = append(order, c)
 	}
 	slices.SortFunc(order, func(a, b contributor) int {
-		if d := of[a].created.Compare(of[b].created); d != 0 {
+		if d := wants[a].created.Compare(wants[b].created); d != 0 {
 			return d
 		}
 		return compareContributors(a, b)
@@ -122,7 +122,7 @@ func (s *objectShares) collect(namespace string) {
 	share.names = nil
 	seen := map[types.NamespacedName]struct{}{}
 	for _, c := range order {
-		for _, n := range of[c].names {
+		for _, n := range wants[c].names {
 			if _, ok := seen[n]; ok {
 				continue
 			}
@@ -140,8 +140,8 @@ func (s *objectShares) collect(namespace string) {
 func (s *objectShares) limit() int {
 	// sizes are the numbers of namespaces that name at least as many as the index, from 1.
 	sizes := make([]int, s.perNamespace+1)
-	for _, of := range s.shares {
-		for i := range of.names {
+	for _, share := range s.shares {
+		for i := range share.names {
 			sizes[i+1]++
 		}
 	}
@@ -180,9 +180,9 @@ func (s *objectShares) admit(namespace string, changed map[contributor]struct{})
 }
 
 // admitted returns what some shares admit, sorted, each once.
-func admitted(of ...*objectShares) []types.NamespacedName {
+func admitted(set ...*objectShares) []types.NamespacedName {
 	out := []types.NamespacedName{}
-	for _, s := range of {
+	for _, s := range set {
 		for _, share := range s.shares {
 			out = slices.AppendSeq(out, maps.Keys(share.admitted))
 		}

@@ -57,14 +57,14 @@ func (all *objects) checkCertificates(p *ir.RoutePolicy) {
 
 // checkCertificate sets the state of a client certificate. If read is false, another
 // extension reads the Secret, and its state is not known. The Secret needs one of the shares.
-func (all *objects) checkCertificate(c *ir.ClientCertificate, by refgrant.Referrer, read bool, of *objectShares) {
+func (all *objects) checkCertificate(c *ir.ClientCertificate, by refgrant.Referrer, read bool, shares *objectShares) {
 	h := all.clientSecrets[c.Secret]
 	switch {
 	case !all.permits(by, c.Secret):
 		c.Reason = ir.ReasonNotPermitted
 		c.Problem = fmt.Sprintf("No ReferenceGrant in namespace %s lets a %s of namespace %s name Secret %s", c.Secret.Namespace, by.Kind, by.Namespace, c.Secret.Name)
 	case !read:
-	case !of.admits(by.Namespace, c.Secret):
+	case !shares.admits(by.Namespace, c.Secret):
 		c.Reason = ir.ReasonTooManySecrets
 		c.Problem = fmt.Sprintf("Secret %s is not read: %s objects of namespace %s name more than %d Secrets, or all namespaces more than %d, and this one belongs to the newest; name fewer Secrets", c.Secret, by.Kind, by.Namespace, limits.NamespaceSecrets, limits.Secrets)
 	case h == nil:
@@ -111,8 +111,8 @@ func (all *objects) readableSecrets(p *ir.RoutePolicy) []types.NamespacedName {
 }
 
 // readSecrets replaces the Secrets that may be read for a policy or Gateway.
-func (s *Store) readSecrets(by contributor, of *objectShares, now objectWant) {
-	for _, n := range of.wants[by.Namespace][by].names {
+func (s *Store) readSecrets(by contributor, shares *objectShares, now objectWant) {
+	for _, n := range shares.wants[by.Namespace][by].names {
 		if slices.Contains(now.names, n) {
 			continue
 		}
@@ -126,7 +126,7 @@ func (s *Store) readSecrets(by contributor, of *objectShares, now objectWant) {
 		}
 		s.readers[n][by] = struct{}{}
 	}
-	of.set(by, now)
+	shares.set(by, now)
 }
 
 // Secrets returns the Secrets with client certificates to present, sorted. Only these are

@@ -48,23 +48,23 @@ func (w *Watcher[O, S]) Run(ctx context.Context, settled func()) error {
 			if running[n] != nil {
 				continue
 			}
-			of := &watch[O, S]{Watcher: w, name: n, known: make(chan struct{}), ended: make(chan struct{})}
-			of.start(ctx, &g)
-			running[n] = of
+			started := &watch[O, S]{Watcher: w, name: n, known: make(chan struct{}), ended: make(chan struct{})}
+			started.start(ctx, &g)
+			running[n] = started
 		}
-		for n, of := range running {
+		for n, started := range running {
 			if !wanted[n] {
-				of.cancel()
-				<-of.ended
+				started.cancel()
+				<-started.ended
 				delete(running, n)
 				w.kind.set(n, nil)
 			}
 		}
 		if first {
 			first = false
-			for _, of := range running {
+			for _, started := range running {
 				select {
-				case <-of.known:
+				case <-started.known:
 				case <-ctx.Done():
 				}
 			}

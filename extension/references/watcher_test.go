@@ -143,13 +143,13 @@ func TestWatchCost(t *testing.T) {
 		"ConfigMaps": func(a *absent) watcher { return NewConfigMapWatcher(a, fake.NewClientset(), logging.NewNopLogger()) },
 	}
 	const count, most = 200, 2
-	for name, of := range cases {
+	for name, run := range cases {
 		t.Run(name, func(t *testing.T) {
 			a := &absent{known: map[types.NamespacedName]bool{}}
 			for i := range count {
 				a.wanted = append(a.wanted, types.NamespacedName{Namespace: "shop", Name: strconv.Itoa(i)})
 			}
-			w := of(a)
+			w := run(a)
 			before := runtime.NumGoroutine()
 			ctx, cancel := context.WithCancel(t.Context())
 			settled, ended := make(chan struct{}), make(chan error, 1)

@@ -98,8 +98,8 @@ func checkNames(spec gatewayv1alpha1.TailscaleServicesSpec) *specError {
 // and failover are weights and priorities. A port with one backend has none, unless the backend has the
 // protocol HTTPS.
 func sharesOf(lb *gatewayv1alpha1.LoadBalancing, a assignment) ([]tailnetv1alpha1.AttachmentShare, tailnetv1alpha1.AttachmentStrategy) {
-	if of := a.secured(); len(a.shares) == 0 && len(of) > 0 {
-		return []tailnetv1alpha1.AttachmentShare{{AttachmentBackend: a.at, Weight: 1, TLS: backendTLS(of[0])}}, ""
+	if share := a.secured(); len(a.shares) == 0 && len(share) > 0 {
+		return []tailnetv1alpha1.AttachmentShare{{AttachmentBackend: a.at, Weight: 1, TLS: backendTLS(share[0])}}, ""
 	}
 	if len(a.shares) == 0 {
 		return nil, ""

@@ -99,8 +99,8 @@ func (r *Run) OnlyTailnet(namespace string) (name string, c *tailnetv1alpha1.Clu
 	}
 	verdicts := map[string]TailnetVerdict{}
 	for i := range configs {
-		if of := JudgeTailnet(configs[i].GetName(), namespace, l, &configs[i]); of.Accepted {
-			name, c, verdicts[configs[i].GetName()] = configs[i].GetName(), &configs[i], of
+		if verdict := JudgeTailnet(configs[i].GetName(), namespace, l, &configs[i]); verdict.Accepted {
+			name, c, verdicts[configs[i].GetName()] = configs[i].GetName(), &configs[i], verdict
 		}
 	}
 	switch len(verdicts) {
@@ -165,23 +165,23 @@ func JudgeTailnet(name, namespace string, l map[string]string, c *tailnetv1alpha
 			Message: fmt.Sprintf("There is no TailscaleTailnet %q; create it, or name one that exists", name),
 		}
 	}
-	of := c.Spec.AllowedNamespaces
-	grant, err := allow.Of(of, c.Spec.Tags, namespace, l)
+	allowed := c.Spec.AllowedNamespaces
+	grant, err := allow.Of(allowed, c.Spec.Tags, namespace, l)
 	switch {
 	case err != nil:
 		return TailnetVerdict{
 			Reason:  meta.ReasonInvalidSelector,
-			Message: fmt.Sprintf("TailscaleTailnet %q: %s: %v", name, allow.SelectorPath(of), err),
+			Message: fmt.Sprintf("TailscaleTailnet %q: %s: %v", name, allow.SelectorPath(allowed), err),
 		}
-	case grant == nil && of.From == tailnetv1alpha1.NamespacesFromGrants:
+	case grant == nil && allowed.From == tailnetv1alpha1.NamespacesFromGrants:
 		return TailnetVerdict{
 			Reason:  meta.ReasonNamespaceNotAllowed,
 			Message: fmt.Sprintf("TailscaleTailnet %q does not allow namespace %q; add an entry that matches it to spec.allowedNamespaces.grants", name, namespace),
 		}
-	case grant == nil && allow.ByLabels(of):
+	case grant == nil && allow.ByLabels(allowed):
 		return TailnetVerdict{
 			Reason:  meta.ReasonNamespaceNotAllowed,
-			Message: fmt.Sprintf("TailscaleTailnet %q does not allow namespace %q; label it as spec.allowedNamespaces.selector says: %s", name, namespace, metav1.FormatLabelSelector(of.Selector)),
+			Message: fmt.Sprintf("TailscaleTailnet %q does not allow namespace %q; label it as spec.allowedNamespaces.selector says: %s", name, namespace, metav1.FormatLabelSelector(allowed.Selector)),
 		}
 	case grant == nil:
 		return TailnetVerdict{

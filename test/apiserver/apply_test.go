@@ -56,19 +56,7 @@ func TestApplyTwice(t *testing.T) {
 				t.Fatal(err)
 			}
 			crds = append(crds, filepath.Join(root, charts.ExtensionCRDs))
-			s, err := apiserver.Start(t.Context(), apiserver.Options{CRDs: crds, Composites: !claims, Claims: claims})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() {
-				if err := s.Stop(); err != nil {
-					t.Error(err)
-				}
-			})
-			c, err := client.New(s.Config, client.Options{Scheme: scheme.Scheme})
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := startServer(t, apiserver.Options{CRDs: crds, Composites: !claims, Claims: claims})
 			a := &applier{T: t, c: c, claims: claims, patched: map[string]bool{}, conflicts: map[string]bool{}}
 			for _, f := range exampleFiles(t, root) {
 				if isDesign(f) {
@@ -441,4 +429,23 @@ func objectsOf(t *testing.T, path string) []*unstructured.Unstructured {
 		out = append(out, o)
 	}
 	return out
+}
+
+// startServer starts an API server until the test ends, and returns a client of it.
+func startServer(t *testing.T, o apiserver.Options) client.Client {
+	t.Helper()
+	s, err := apiserver.Start(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	c, err := client.New(s.Config, client.Options{Scheme: scheme.Scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
 }

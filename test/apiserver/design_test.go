@@ -13,7 +13,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/tailscale-gateway/tailscale-gateway/test/apiserver"
@@ -40,19 +39,7 @@ func TestDesigns(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s, err := apiserver.Start(t.Context(), apiserver.Options{Composites: !claims, Claims: claims})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() {
-				if err := s.Stop(); err != nil {
-					t.Error(err)
-				}
-			})
-			c, err := client.New(s.Config, client.Options{Scheme: scheme.Scheme})
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := startServer(t, apiserver.Options{Composites: !claims, Claims: claims})
 			a := &applier{T: t, c: client.WithFieldValidation(c, metav1.FieldValidationStrict), claims: claims, patched: map[string]bool{}, conflicts: map[string]bool{}}
 			found := 0
 			for _, f := range exampleFiles(t, root) {
@@ -87,19 +74,7 @@ func TestDesigns(t *testing.T) {
 // The API server compares the live object with the schema before each server-side apply, so another type
 // there would stop Crossplane at every object that exists.
 func TestEarlierMachines(t *testing.T) {
-	s, err := apiserver.Start(t.Context(), apiserver.Options{Composites: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	c, err := client.New(s.Config, client.Options{Scheme: scheme.Scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := startServer(t, apiserver.Options{Composites: true})
 	object := func(field string, value any) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "gateway.tailscale.com/v1alpha1", "kind": "TailscaleServices",

@@ -232,11 +232,11 @@ func (p *Picker) next(best []*member) *member {
 
 // idlest returns the backend with the fewest open connections for its weight, counting the next
 // connection, or of several, the one that was picked longest ago.
-func idlest(of []*member) *member {
-	if len(of) == 0 {
+func idlest(members []*member) *member {
+	if len(members) == 0 {
 		return nil
 	}
-	return slices.MinFunc(of, func(a, b *member) int {
+	return slices.MinFunc(members, func(a, b *member) int {
 		return cmp.Or(cmp.Compare((a.open+1)*b.Weight, (b.open+1)*a.Weight), cmp.Compare(a.picked, b.picked))
 	})
 }
@@ -244,10 +244,10 @@ func idlest(of []*member) *member {
 // turn returns the backend whose turn it is by smooth weighted round robin, as in nginx
 // (src/http/ngx_http_upstream_round_robin.c): each is owed its weight more, and the one that is owed
 // most, the first of equals, pays the sum. Its turns are spread over the sequence.
-func turn(of []*member) *member {
+func turn(members []*member) *member {
 	var next *member
 	total := 0
-	for _, m := range of {
+	for _, m := range members {
 		m.current += m.Weight
 		total += m.Weight
 		if next == nil || m.current > next.current {

@@ -20,10 +20,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
+
 	"github.com/tailscale-gateway/tailscale-gateway/internal/address"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/balance"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/agent/plan"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/probe"
+	"github.com/tailscale-gateway/tailscale-gateway/test/retry"
 )
 
 // An echo is a TCP backend that begins each connection with its name, and then returns what it gets.
@@ -200,19 +203,19 @@ func TestLeastConnections(t *testing.T) {
 // waitOpen waits until the backends have numbers of open connections.
 func waitOpen(t *testing.T, s *Server, at netip.AddrPort, want map[string]int) {
 	t.Helper()
-	timeout := time.Now().Add(deadline)
-	for {
+	ctx, cancel := context.WithTimeout(t.Context(), deadline)
+	defer cancel()
+	err := retry.Until(ctx, time.Millisecond, func(context.Context) error {
 		s.mu.Lock()
 		p := s.listeners[at].picker
 		s.mu.Unlock()
-		diff := cmp.Diff(want, p.Open())
-		if diff == "" {
-			return
+		if diff := cmp.Diff(want, p.Open()); diff != "" {
+			return errors.Errorf("open connections: -want, +got:\n%s", diff)
 		}
-		if time.Now().After(timeout) {
-			t.Fatalf("open connections: -want, +got:\n%s", diff)
-		}
-		time.Sleep(time.Millisecond)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -325,6 +328,26 @@ func TestRequests(t *testing.T) {
 	}
 }
 
+// call begins a gRPC call, and returns its response.
+func call(t *testing.T, at netip.AddrPort, body io.Reader) *http.Response {
+	t.Helper()
+	conn := dial(t, at, someone)
+	tr := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return conn, nil }, Protocols: &http.Protocols{}}
+	tr.Protocols.SetUnencryptedHTTP2(true)
+	t.Cleanup(tr.CloseIdleConnections)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+host+"/", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/grpc")
+	res, err := tr.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closeQuietly(res.Body) })
+	return res
+}
+
 // TestCall has a gRPC call, which begins before its client has sent anything, reach the second of two
 // backends.
 func TestCall(t *testing.T) {
@@ -340,22 +363,9 @@ func TestCall(t *testing.T) {
 	s, _ := newServer(t, newCluster(), "")
 	at := freeAddress(t)
 	set(t, s, amongTwo(t, plan.Termination{Listen: at, HTTP: true, Backend: u.Listener.Addr().String()}))
-	conn := dial(t, at, someone)
-	tr := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return conn, nil }, Protocols: &http.Protocols{}}
-	tr.Protocols.SetUnencryptedHTTP2(true)
-	t.Cleanup(tr.CloseIdleConnections)
 	r, w := io.Pipe()
 	defer closeQuietly(w)
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+host+"/", r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Content-Type", "application/grpc")
-	res, err := tr.RoundTrip(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer closeQuietly(res.Body)
+	res := call(t, at, r)
 	if res.StatusCode != http.StatusOK || res.ProtoMajor != 2 {
 		t.Errorf("want status 200 and HTTP/2, got %s %s", res.Proto, res.Status)
 	}

@@ -152,8 +152,8 @@ func TestHTTPS(t *testing.T) {
 				t.Errorf("%s\nwant the server name %q, got %q", tc.reason, tc.asked, asked)
 			}
 			header := <-got
-			for _, of := range []string{"Accept-Encoding", "User-Agent", identity.Name, identity.Picture, identity.Info} {
-				header.Del(of)
+			for _, field := range []string{"Accept-Encoding", "User-Agent", identity.Name, identity.Picture, identity.Info} {
+				header.Del(field)
 			}
 			want := http.Header{
 				"X-Forwarded-For": {"100.64.0.7"}, "X-Forwarded-Host": {host}, "X-Forwarded-Proto": {"http"},
@@ -272,20 +272,7 @@ func TestHTTPSCall(t *testing.T) {
 			s, _ := newServer(t, newCluster(), "")
 			end := https(t, site.backend("web.default.svc"))
 			set(t, s, end)
-			conn := dial(t, end.Listen, someone)
-			tr := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) { return conn, nil }, Protocols: &http.Protocols{}}
-			tr.Protocols.SetUnencryptedHTTP2(true)
-			defer tr.CloseIdleConnections()
-			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+host+"/", strings.NewReader("message"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			req.Header.Set("Content-Type", "application/grpc")
-			res, err := tr.RoundTrip(req)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer closeQuietly(res.Body)
+			res := call(t, end.Listen, strings.NewReader("message"))
 			if res.StatusCode != tc.want {
 				t.Fatalf("%s\nwant the status %d, got %d", tc.reason, tc.want, res.StatusCode)
 			}

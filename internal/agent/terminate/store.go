@@ -93,11 +93,11 @@ func (s *Server) Restore(ctx context.Context) error {
 
 // withAuthorities returns copies of terminations whose backends have replaced authorities, if they name
 // any.
-func withAuthorities(of map[string][]plan.Termination, replaced func(string) string) map[string][]plan.Termination {
-	out := make(map[string][]plan.Termination, len(of))
+func withAuthorities(terminations map[string][]plan.Termination, replaced func(string) string) map[string][]plan.Termination {
+	out := make(map[string][]plan.Termination, len(terminations))
 	// In the order of their names, what is stored differs only if it changes.
-	for _, name := range slices.Sorted(maps.Keys(of)) {
-		out[name] = slices.Clone(of[name])
+	for _, name := range slices.Sorted(maps.Keys(terminations)) {
+		out[name] = slices.Clone(terminations[name])
 		for i, t := range out[name] {
 			if t.Balance == nil {
 				continue
