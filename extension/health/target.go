@@ -11,7 +11,7 @@ import (
 
 // A target holds the state of a target apart from its endpoints' records.
 type target struct {
-	// of is the target in the snapshot, and endpoints are those of its candidates, in their order. Nil
+	// wanted is the target in the snapshot, and endpoints are those of its candidates, in their order. Nil
 	// for one that is not probed, of which there are so many.
 	wanted    *ir.Target
 	endpoints []*endpoint

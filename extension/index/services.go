@@ -153,8 +153,9 @@ func (v *view) localSources(t *ir.Target, ns string, spec *gatewayv1alpha1.Tails
 			wrong = fmt.Sprintf("backend %s is a TailscaleGateway, and a request could go in a circle; have the route name what the Gateway's routes name", b.Name)
 		case b.ProxyProtocol != "":
 			wrong = fmt.Sprintf("backend %s expects the PROXY protocol, which a Gateway does not send; remove proxyProtocol", b.Name)
-		case b.Protocol == gatewayv1alpha1.BackendProtocolHTTPS && len(v.tlsPolicies(t.Key)) == 0:
-			// Envoy would send requests without TLS. The verification is the policy's to configure.
+		case b.Protocol == gatewayv1alpha1.BackendProtocolHTTPS && t.Key.Protocol != ir.ProtocolTCP && len(v.tlsPolicies(t.Key)) == 0:
+			// Envoy would send requests without TLS. The verification is the policy's to configure. The
+			// bytes of a TCPRoute or TLSRoute are the client's, with its TLS.
 			wrong = fmt.Sprintf("backend %s has protocol HTTPS, for which a Gateway needs a BackendTLSPolicy; create one whose targetRefs name TailscaleServices %s", b.Name, t.Key.Name)
 		case b.Kind == gatewayv1alpha1.BackendKindExternal:
 			s.endpoints, wrong = v.direct(t, refgrant.TailscaleServices(ns), b.Host, b.Port)

@@ -6,7 +6,6 @@ package tailscaleendpoints
 import (
 	"cmp"
 	"slices"
-	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -138,9 +137,8 @@ func (e *endpoints) discoveredPorts(d tailnetv1alpha1.Discovered) []gatewayv1alp
 	}
 	var out []gatewayv1alpha1.EndpointsPort
 	for _, p := range slices.Compact(slices.Sorted(slices.Values(d.Ports))) {
-		n, err := strconv.ParseUint(strings.TrimPrefix(p, "tcp:"), 10, 16)
-		if err == nil && n > 0 {
-			out = append(out, gatewayv1alpha1.EndpointsPort{Port: int32(n)})
+		if n, ok := tailnetv1alpha1.ServicePort(p).Number(); ok {
+			out = append(out, gatewayv1alpha1.EndpointsPort{Port: n})
 		}
 	}
 	if len(out) == 0 {

@@ -44,8 +44,8 @@ func servedPorts(m *tailnetv1alpha1.MachineSummary) []gatewayv1alpha1.EndpointPo
 			continue
 		}
 		protocol, number, _ := strings.Cut(p, ":")
-		// A port in a form of another version is left out.
-		if n, err := strconv.ParseUint(number, 10, 16); err == nil {
+		// A port in a form of another version is left out, and so is 0, which would be all ports.
+		if n, err := strconv.ParseUint(number, 10, 16); err == nil && n > 0 {
 			out = append(out, endpointPort(corev1.Protocol(strings.ToUpper(protocol)), int32(n)))
 		}
 	}

@@ -48,11 +48,15 @@ func (f facts) keeps(p tailnetv1alpha1.ProxySet, port int32) bool {
 }
 
 // mayServeAttachment reports whether endpoints allow each port of an existing attachment by which they
-// host the service. Endpoints that do not exist refuse nothing.
+// host the service, apart from ports that the spec no longer has, which are served until the tailnet has
+// removed them. Endpoints that do not exist refuse nothing.
 func (f facts) mayServeAttachment(a *tailnetv1alpha1.ServiceAttachment) bool {
 	i := slices.IndexFunc(f.sets, func(p tailnetv1alpha1.ProxySet) bool { return p.Spec.Endpoints == a.Spec.Endpoints })
+	wanted := f.wantedPorts()
 	return i < 0 || a.Spec.Direction != tailnetv1alpha1.DirectionIngress ||
-		!slices.ContainsFunc(a.Spec.Ports, func(port tailnetv1alpha1.AttachmentPort) bool { return !f.mayServe(f.sets[i], port.Port) })
+		!slices.ContainsFunc(a.Spec.Ports, func(port tailnetv1alpha1.AttachmentPort) bool {
+			return (wanted == nil || slices.Contains(wanted, port.Port)) && !f.mayServe(f.sets[i], port.Port)
+		})
 }
 
 // wantedPorts returns the ports of the spec as attachments have them, or nil if the spec is invalid.

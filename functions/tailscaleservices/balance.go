@@ -53,10 +53,15 @@ func assignTakers(spec gatewayv1alpha1.TailscaleServicesSpec, t takers) (assignm
 	return out, nil
 }
 
+// onlyGateways reports whether all backends are Gateways.
+func onlyGateways(spec gatewayv1alpha1.TailscaleServicesSpec) bool {
+	return !slices.ContainsFunc(spec.Backends, func(b gatewayv1alpha1.Backend) bool { return b.Kind != gatewayv1alpha1.BackendKindGateway })
+}
+
 // strategy returns the strategy of a spec. One whose backends are all Gateways has none: their routes
 // balance requests.
 func strategy(spec gatewayv1alpha1.TailscaleServicesSpec) gatewayv1alpha1.Strategy {
-	if spec.LoadBalancing == nil || !slices.ContainsFunc(spec.Backends, func(b gatewayv1alpha1.Backend) bool { return b.Kind != gatewayv1alpha1.BackendKindGateway }) {
+	if spec.LoadBalancing == nil || onlyGateways(spec) {
 		return gatewayv1alpha1.StrategyRoundRobin
 	}
 	return cmp.Or(spec.LoadBalancing.Strategy, gatewayv1alpha1.StrategyRoundRobin)
@@ -72,7 +77,7 @@ func protocolOf(b gatewayv1alpha1.Backend) gatewayv1alpha1.BackendProtocol {
 // routes balance requests.
 func checkNames(spec gatewayv1alpha1.TailscaleServicesSpec) *specError {
 	lb := spec.LoadBalancing
-	if lb == nil || len(spec.Backends) == 1 && spec.Backends[0].Kind == gatewayv1alpha1.BackendKindGateway {
+	if lb == nil || onlyGateways(spec) {
 		return nil
 	}
 	exists := func(name string) bool {

@@ -166,11 +166,11 @@ func vipProblem(v *tailnetv1alpha1.VIPService) *xpv2.Condition {
 // advertised returns the condition Advertised.
 func (s *service) advertised() compose.Condition {
 	c := compose.Condition{Type: meta.TypeAdvertised, Status: compose.False}
-	total, healthy := s.machines(), count(s.hosts(), isHealthy)
+	total, healthy := s.machines(), count(s.hosts(), tailnetv1alpha1.ServiceHost.Serves)
 	switch {
 	case s.portsErr != nil:
 		c.Reason, c.Message = s.portsErr.reason, fmt.Sprintf("%s is not served as the spec says; see the condition %s", s.serviceName(), meta.TypeAccepted)
-	case s.noneAllows():
+	case s.noneAllows() && !slices.ContainsFunc(s.sel.sets, s.hostsBefore):
 		c.Reason = meta.ReasonPortsNotAllowed
 		c.Message = fmt.Sprintf("No selected TailscaleEndpoints allows all ports of %s; see the condition %s", s.serviceName(), meta.TypePortsAllowed)
 	case healthy > 0:
@@ -273,7 +273,7 @@ func (s *service) backends() string {
 func isOffered(h tailnetv1alpha1.ServiceHost) bool { return h.Online && h.Configured }
 
 // isPending reports whether a host waits for an approval.
-func isPending(h tailnetv1alpha1.ServiceHost) bool { return h.Online && !isApproved(h) }
+func isPending(h tailnetv1alpha1.ServiceHost) bool { return h.Online && !h.Approved() }
 
 // approved returns the condition Approved.
 func (s *service) approved() compose.Condition {

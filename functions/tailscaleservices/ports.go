@@ -7,9 +7,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
-
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 
@@ -230,11 +227,11 @@ func assignTLS(tls *gatewayv1alpha1.ServiceTLS, ports []assignment) *specError {
 func servicePorts(in []gatewayv1alpha1.ServicePort) ([]int32, *specError) {
 	out := make([]int32, 0, len(in))
 	for i, p := range in {
-		n, err := strconv.ParseUint(strings.TrimPrefix(string(p), "tcp:"), 10, 16)
-		if err != nil || n == 0 {
+		n, ok := tailnetv1alpha1.ServicePort(p).Number()
+		if !ok {
 			return nil, invalidBackends("spec.vipService.ports[%d] %q is not tcp:PORT with PORT from 1 to 65535", i, p)
 		}
-		out = append(out, int32(n))
+		out = append(out, n)
 	}
 	slices.Sort(out)
 	return slices.Compact(out), nil

@@ -197,9 +197,9 @@ func (s *service) answers() bool {
 		return false
 	}
 	if s.routeOnly() {
-		return !s.shared() || count(s.allHosts(), isHealthy) > 0
+		return !s.shared() || count(s.allHosts(), tailnetv1alpha1.ServiceHost.Serves) > 0
 	}
-	return count(s.hosts(), isHealthy) > 0
+	return count(s.hosts(), tailnetv1alpha1.ServiceHost.Serves) > 0
 }
 
 // isUnrouted reports whether control has made no host of the service primary, or has not done so yet:

@@ -26,19 +26,6 @@ const (
 // maxAddresses is the maximum number of addresses in status.vipService.
 const maxAddresses = 8
 
-// approvedPrefix is the prefix of approvals that permit a host to serve.
-const approvedPrefix = "approved"
-
-// isApproved reports whether a host is approved.
-func isApproved(h tailnetv1alpha1.ServiceHost) bool {
-	return strings.HasPrefix(h.Approval, approvedPrefix)
-}
-
-// isHealthy reports whether a host receives the service's traffic.
-func isHealthy(h tailnetv1alpha1.ServiceHost) bool {
-	return h.Online && h.Configured && isApproved(h)
-}
-
 // count returns the number of hosts with a property.
 func count(hosts []tailnetv1alpha1.ServiceHost, is func(tailnetv1alpha1.ServiceHost) bool) int32 {
 	n := int32(0)
@@ -63,7 +50,7 @@ func (s *service) machines() int32 {
 
 // status returns the status of the TailscaleServices.
 func (s *service) status() gatewayv1alpha1.TailscaleServicesStatus {
-	total, healthy := s.machines(), count(s.hosts(), isHealthy)
+	total, healthy := s.machines(), count(s.hosts(), tailnetv1alpha1.ServiceHost.Serves)
 	out := gatewayv1alpha1.TailscaleServicesStatus{
 		TotalBackends:   ptr.To(total),
 		HealthyBackends: ptr.To(healthy),
@@ -115,7 +102,7 @@ func remoteCluster(c tailnetv1alpha1.ServiceConsumer) gatewayv1alpha1.RemoteClus
 
 // selected returns the status of selected endpoints.
 func (s *service) selected(p tailnetv1alpha1.ProxySet) gatewayv1alpha1.SelectedEndpoints {
-	healthy := count(s.hosts(), func(h tailnetv1alpha1.ServiceHost) bool { return isHealthy(h) && hosts(p, h) })
+	healthy := count(s.hosts(), func(h tailnetv1alpha1.ServiceHost) bool { return h.Serves() && hosts(p, h) })
 	out := gatewayv1alpha1.SelectedEndpoints{
 		Name:      p.Spec.Endpoints,
 		Namespace: s.owner.Namespace,
@@ -145,7 +132,7 @@ const maxMachines, maxName = 128, 253
 func (s *service) hosting(p tailnetv1alpha1.ProxySet) []string {
 	var out []string
 	for _, h := range s.hosts() {
-		if name := names.InTailnet(h.Name); name != "" && len(name) <= maxName && isHealthy(h) && hosts(p, h) {
+		if name := names.InTailnet(h.Name); name != "" && len(name) <= maxName && h.Serves() && hosts(p, h) {
 			out = append(out, name)
 		}
 	}

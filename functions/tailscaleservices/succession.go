@@ -51,7 +51,7 @@ func (s *service) needsTemplateUsers() bool {
 // a primary host.
 func (s *service) hasTakenOver() bool {
 	return !s.isUnrouted() && slices.ContainsFunc(s.sel.sets, func(p tailnetv1alpha1.ProxySet) bool {
-		return s.allowsAll(p) && slices.ContainsFunc(s.hosts(), func(h tailnetv1alpha1.ServiceHost) bool { return isHealthy(h) && hosts(p, h) })
+		return s.allowsAll(p) && slices.ContainsFunc(s.hosts(), func(h tailnetv1alpha1.ServiceHost) bool { return h.Serves() && hosts(p, h) })
 	})
 }
 

@@ -5,7 +5,6 @@ package compose
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -97,24 +96,35 @@ func (r *Run) OnlyTailnet(namespace string) (name string, c *tailnetv1alpha1.Clu
 			return "", nil, v, waiting, err
 		}
 	}
-	verdicts := map[string]TailnetVerdict{}
+	var names []string
 	for i := range configs {
-		if verdict := JudgeTailnet(configs[i].GetName(), namespace, l, &configs[i]); verdict.Accepted {
-			name, c, verdicts[configs[i].GetName()] = configs[i].GetName(), &configs[i], verdict
+		if configs[i].GetDeletionTimestamp() != nil {
+			continue
+		}
+		switch verdict := JudgeTailnet(configs[i].GetName(), namespace, l, &configs[i]); {
+		case verdict.Accepted:
+			name, c, v, names = configs[i].GetName(), &configs[i], verdict, append(names, configs[i].GetName())
+		case verdict.Reason == meta.ReasonInvalidSelector:
+			// It may allow the namespace. Whether there is only one is not known.
+			return "", nil, TailnetVerdict{
+				Reason:  meta.ReasonInvalidSelector,
+				Message: "A TailscaleTailnet has an invalid selector of namespaces, so it is not known which are allowed; name one in spec.tailnet",
+			}, "", nil
 		}
 	}
-	switch len(verdicts) {
+	switch len(names) {
 	case 1:
-		return name, c, verdicts[name], "", nil
+		return name, c, v, "", nil
 	case 0:
 		return "", nil, TailnetVerdict{
 			Reason:  meta.ReasonTailnetNotFound,
 			Message: fmt.Sprintf("No TailscaleTailnet allows namespace %q; create one, or name one in spec.tailnet", namespace),
 		}, "", nil
 	}
+	slices.Sort(names)
 	return "", nil, TailnetVerdict{
 		Reason:  meta.ReasonAmbiguous,
-		Message: fmt.Sprintf("Several TailscaleTailnets allow namespace %q; set spec.tailnet to one of %s", namespace, List(slices.Sorted(maps.Keys(verdicts))...)),
+		Message: fmt.Sprintf("Several TailscaleTailnets allow namespace %q; set spec.tailnet to one of %s", namespace, List(names...)),
 	}, "", nil
 }
 

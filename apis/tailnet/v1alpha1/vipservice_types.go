@@ -5,6 +5,8 @@ package v1alpha1
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -33,6 +35,14 @@ func ServicePortOf(port int32) ServicePort {
 		return ServicePortAll
 	}
 	return ServicePort(fmt.Sprintf("tcp:%d", port))
+}
+
+// Number returns the number of a port tcp:PORT, and false for anything else: all ports, and what pods
+// write, which the API server does not check.
+func (p ServicePort) Number() (int32, bool) {
+	number, ok := strings.CutPrefix(string(p), "tcp:")
+	n, err := strconv.ParseUint(number, 10, 16)
+	return int32(n), ok && err == nil && n > 0
 }
 
 // An AdoptionPolicy decides about an existing object that the managed resource did not create.
@@ -199,6 +209,12 @@ type ServiceHost struct {
 	// +optional
 	Approval string `json:"approval,omitempty"`
 }
+
+// Approved reports whether the tailnet permits the device to host the service.
+func (h ServiceHost) Approved() bool { return strings.HasPrefix(h.Approval, "approved") }
+
+// Serves reports whether the device receives the service's traffic.
+func (h ServiceHost) Serves() bool { return h.Online && h.Configured && h.Approved() }
 
 // ConsumerHealth is the health of a cluster's machines that host a service.
 type ConsumerHealth struct {

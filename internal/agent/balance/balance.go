@@ -89,17 +89,20 @@ type member struct {
 	notBefore time.Time
 }
 
-// Set replaces the backends. Those that stay, by their addresses, keep their open connections and
-// shares.
+// Set replaces the backends. Those that stay, by their addresses, keep their open connections, and
+// their shares as long as the weights and priorities of all are the same: what a backend is owed by other
+// weights would decide for as many connections as the sum of these.
 func (p *Picker) Set(c Config, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	before := p.members
 	p.least, p.members = c.LeastConnections, make([]*member, 0, len(c.Backends))
+	reweighted := false
 	for _, b := range c.Backends {
 		m := &member{}
 		if i := slices.IndexFunc(before, func(o *member) bool { return o.Address == b.Address }); i >= 0 {
 			m, before = before[i], slices.Delete(slices.Clone(before), i, i+1)
+			reweighted = reweighted || m.Weight != b.Weight || m.Priority != b.Priority
 		}
 		m.Backend = b
 		switch b.Health {
@@ -112,6 +115,11 @@ func (p *Picker) Set(c Config, now time.Time) {
 		case probe.Unknown:
 		}
 		p.members = append(p.members, m)
+	}
+	if reweighted {
+		for _, m := range p.members {
+			m.current = 0
+		}
 	}
 }
 

@@ -312,3 +312,24 @@ func TestConcurrency(t *testing.T) {
 		t.Errorf("Open(): -want, +got:\n%s", diff)
 	}
 }
+
+// TestReweighted checks that a change of weights has its effect at once.
+func TestReweighted(t *testing.T) {
+	now := time.Unix(1000, 0)
+	p := &Picker{}
+	picks := func(n int) (out string) {
+		for range n {
+			c := p.Choose()
+			address, _ := c.Next(now)
+			c.Done()
+			out += address.Address
+		}
+		return out
+	}
+	p.Set(Config{Backends: []Backend{healthy("a", 1000, 0), healthy("b", 1, 0)}}, now)
+	picks(400)
+	p.Set(Config{Backends: []Backend{healthy("a", 1, 0), healthy("b", 1, 0)}}, now)
+	if diff := cmp.Diff("abababab", picks(8)); diff != "" {
+		t.Errorf("Backends of equal weight take turns: -want, +got:\n%s", diff)
+	}
+}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
-	"github.com/tailscale-gateway/tailscale-gateway/internal/tailscale"
 )
 
 // A world is what is known about the hosts of a namespace's services.
@@ -28,12 +27,41 @@ type world struct {
 	services []v1alpha1.VIPService
 }
 
+// A report is what another machine reports about a service.
+type report struct {
+	machine *v1alpha1.Machine
+	v1alpha1.HostedService
+}
+
 // released returns the services that a stopping machine need not keep advertised, sorted.
 func (w world) released(m *v1alpha1.Machine) []string {
-	final := w.final(m)
+	final, coming := w.final(m), false
+	// Machines may report thousands of services: each is looked at once.
+	reports, hosts := map[string][]report{}, map[string][]v1alpha1.ServiceHost{}
+	for i := range w.machines {
+		x := &w.machines[i]
+		if !other(m, x) {
+			continue
+		}
+		if x.Status.Agent == nil {
+			coming = coming || w.set != nil && lists(w.set, x) && x.GetLabels()[meta.LabelMachineSet] == w.set.GetName()
+			continue
+		}
+		for _, s := range x.Status.Agent.Services {
+			reports[s.Name] = append(reports[s.Name], report{machine: x, HostedService: s})
+		}
+	}
+	for i := range w.services {
+		if v := &w.services[i]; ptr.Equal(v.Spec.ProviderConfigReference, m.Spec.ProviderConfigReference) {
+			name := string(v.Spec.ForProvider.Name)
+			hosts[name] = append(hosts[name], v.Status.AtProvider.Hosts...)
+		}
+	}
 	out := []string{}
 	for _, s := range m.Status.Agent.Services {
-		if !s.Advertised || final || w.served(m, s.Name) || !w.awaited(m, s.Name) {
+		// Another machine may become a host: it reports the service, or has not reported yet.
+		awaited := coming || len(reports[s.Name]) > 0
+		if !s.Advertised || final || !awaited || served(m, reports[s.Name], hosts[s.Name]) {
 			out = append(out, s.Name)
 		}
 	}
@@ -50,30 +78,23 @@ func (w world) final(m *v1alpha1.Machine) bool {
 }
 
 // served reports whether another host of a service is advertised and accepted, and stays.
-func (w world) served(m *v1alpha1.Machine, service string) bool {
-	hosts := w.hosts(m, service)
-	for i := range w.machines {
-		x := &w.machines[i]
-		if other(m, x) && serves(x, service, hosts) && outlasts(x, m) {
+func served(m *v1alpha1.Machine, reports []report, hosts []v1alpha1.ServiceHost) bool {
+	for _, r := range reports {
+		if serves(r, hosts) && outlasts(r.machine, m) {
 			return true
 		}
 	}
-	return slices.ContainsFunc(hosts, func(h v1alpha1.ServiceHost) bool { return !h.Local && ready(h) })
+	return slices.ContainsFunc(hosts, func(h v1alpha1.ServiceHost) bool { return !h.Local && h.Serves() })
 }
 
 // serves reports whether a machine advertises a service and is accepted. Its agent knows first. One
 // whose tailscaled does not report what control accepted is accepted if the API says so.
-func serves(x *v1alpha1.Machine, service string, hosts []v1alpha1.ServiceHost) bool {
-	a := x.Status.Agent
-	if a == nil || x.Status.AtProvider.Online != nil && !*x.Status.AtProvider.Online {
+func serves(r report, hosts []v1alpha1.ServiceHost) bool {
+	if online := r.machine.Status.AtProvider.Online; !r.Advertised || online != nil && !*online {
 		return false
 	}
-	i := slices.IndexFunc(a.Services, func(s v1alpha1.HostedService) bool { return s.Name == service })
-	if i < 0 || !a.Services[i].Advertised {
-		return false
-	}
-	return a.Services[i].Accepted || a.AcceptanceUnknown && slices.ContainsFunc(hosts, func(h v1alpha1.ServiceHost) bool {
-		return h.NodeID == meta.NodeIDOf(x) && ready(h)
+	return r.Accepted || r.machine.Status.Agent.AcceptanceUnknown && slices.ContainsFunc(hosts, func(h v1alpha1.ServiceHost) bool {
+		return h.NodeID == meta.NodeIDOf(r.machine) && h.Serves()
 	})
 }
 
@@ -85,37 +106,6 @@ func outlasts(x, m *v1alpha1.Machine) bool {
 		return true
 	}
 	return cmp.Or(since.Compare(m.Status.Agent.StoppingSince.Time), cmp.Compare(x.GetName(), m.GetName())) > 0
-}
-
-// awaited reports whether another machine may become a host of a service: it reports the service, or
-// belongs to the same set and has not reported yet.
-func (w world) awaited(m *v1alpha1.Machine, service string) bool {
-	return slices.ContainsFunc(w.machines, func(x v1alpha1.Machine) bool {
-		if !other(m, &x) {
-			return false
-		}
-		if x.Status.Agent == nil {
-			return w.set != nil && lists(w.set, &x) && x.GetLabels()[meta.LabelMachineSet] == w.set.GetName()
-		}
-		return slices.ContainsFunc(x.Status.Agent.Services, func(s v1alpha1.HostedService) bool { return s.Name == service })
-	})
-}
-
-// hosts returns the hosts that the API lists for a service in the tailnet of a machine.
-func (w world) hosts(m *v1alpha1.Machine, service string) []v1alpha1.ServiceHost {
-	var out []v1alpha1.ServiceHost
-	for i := range w.services {
-		v := &w.services[i]
-		if string(v.Spec.ForProvider.Name) == service && ptr.Equal(v.Spec.ProviderConfigReference, m.Spec.ProviderConfigReference) {
-			out = append(out, v.Status.AtProvider.Hosts...)
-		}
-	}
-	return out
-}
-
-// ready reports whether the API says that a host serves.
-func ready(h v1alpha1.ServiceHost) bool {
-	return h.Online && h.Configured && tailscale.Host{Approval: h.Approval}.Approved()
 }
 
 // other reports whether a machine is another one of the same tailnet that stays.

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -282,6 +283,10 @@ func TestReconcile(t *testing.T) {
 			objects: []client.Object{set("web-0", "web-1"), machine("web-0", stops(0)), machine("web-1"), config(machine("web-0"))},
 			late:    time.Hour,
 		},
+		"Future": {
+			reason:  "A time that no pod can know is not one to wait for.",
+			objects: []client.Object{set("web-0", "web-1"), machine("web-0", stops(time.Hour)), machine("web-1"), config(machine("web-0"))},
+		},
 		"SetGone": {
 			reason:  "A machine whose set is gone need not wait.",
 			objects: []client.Object{machine("web-0", stops(0)), machine("web-1", stops(-time.Second)), config(machine("web-0"))},
@@ -323,7 +328,7 @@ func TestReconcile(t *testing.T) {
 					return c.List(ctx, l, o...)
 				},
 			}).Build()
-			r := &reconciler{kube: kube, live: kube, log: logging.NewNopLogger(), now: func() time.Time { return stopped.Add(tc.late) }}
+			r := &reconciler{kube: kube, live: kube, log: logging.NewNopLogger(), now: func() time.Time { return stopped.Add(tc.late) }, endings: cache.NewExpiring()}
 			key := types.NamespacedName{Namespace: namespace, Name: "web-0"}
 			res, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
 			got := &corev1.Secret{}

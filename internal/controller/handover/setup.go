@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -40,6 +41,12 @@ const (
 	// forgotten is how long a machine counts as stopping. No grace period is longer, so its pod has not
 	// been replaced.
 	forgotten = 10 * time.Minute
+
+	// skew is how far the clock of a node may be ahead.
+	skew = time.Minute
+
+	// endingFor is how long it counts whether a namespace is being deleted, for all of its machines.
+	endingFor = 5 * time.Second
 )
 
 // Needs returns the kinds that must be installed before the controller starts.
@@ -49,7 +56,7 @@ func Needs() []schema.GroupVersionKind {
 
 // Setup adds the controller to a manager.
 func Setup(mgr ctrl.Manager, o setup.Options) error {
-	r := &reconciler{kube: mgr.GetClient(), live: mgr.GetAPIReader(), log: o.Logger.WithValues("controller", name), now: o.Now}
+	r := &reconciler{kube: mgr.GetClient(), live: mgr.GetAPIReader(), log: o.Logger.WithValues("controller", name), now: o.Now, endings: cache.NewExpiring()}
 	return errors.Wrap(ctrl.NewControllerManagedBy(mgr).
 		Named(name).
 		WithOptions(o.ForControllerRuntime()).
@@ -86,6 +93,9 @@ type reconciler struct {
 
 	log logging.Logger
 	now func() time.Time
+
+	// endings has which namespaces are being deleted, as they were a moment ago.
+	endings *cache.Expiring
 }
 
 // Reconcile writes, for a machine that is being stopped, which of its services have another host. It
@@ -96,7 +106,11 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		return reconcile.Result{}, errors.Wrap(client.IgnoreNotFound(err), "cannot get Machine")
 	}
 	began := since(m)
-	if began == nil || r.now().Sub(began.Time) > forgotten {
+	if began == nil {
+		return reconcile.Result{}, nil
+	}
+	// The pod writes the time.
+	if age := r.now().Sub(began.Time); age > forgotten || age < -skew {
 		return reconcile.Result{}, nil
 	}
 	w, err := r.world(ctx, m)
@@ -122,6 +136,18 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 // ending reports whether a namespace is being deleted. Kubernetes deletes its pods first, and their
 // MachineSet only after them. Without the permission to read it, this is not known.
 func (r *reconciler) ending(ctx context.Context, name string) (bool, error) {
+	if known, ok := r.endings.Get(name); ok {
+		return known == true, nil
+	}
+	ending, err := r.look(ctx, name)
+	if err == nil {
+		r.endings.Set(name, ending, endingFor)
+	}
+	return ending, err
+}
+
+// look asks the API server whether a namespace is being deleted.
+func (r *reconciler) look(ctx context.Context, name string) (bool, error) {
 	o := &metav1.PartialObjectMetadata{}
 	o.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	err := r.live.Get(ctx, types.NamespacedName{Name: name}, o)

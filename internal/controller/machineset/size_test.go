@@ -129,7 +129,7 @@ func TestServedPorts(t *testing.T) {
 		"Services": {
 			reason: "A port of several services is listed once, advertised or not. Other forms are left out.",
 			agent: &v1alpha1.MachineAgentStatus{Services: []v1alpha1.HostedService{
-				{Name: "svc:a", Ports: []string{"tcp:443", "tcp:80", "tcp:70000", "quic", "udp:1"}},
+				{Name: "svc:a", Ports: []string{"tcp:443", "tcp:80", "tcp:0", "tcp:70000", "quic", "udp:1"}},
 				{Name: "svc:b", Ports: []string{"tcp:443", "tcp:8080"}, Advertised: true, UnhealthyPorts: []string{"tcp:8080"}},
 			}},
 			want: []string{"tcp:80", "tcp:443", "tcp:8080"},

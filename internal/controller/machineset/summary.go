@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -204,12 +203,9 @@ func servedPorts(a *v1alpha1.MachineAgentStatus) []string {
 	all := false
 	for _, s := range a.Services {
 		for _, p := range s.Ports {
-			protocol, number, _ := strings.Cut(p, ":")
-			n, err := strconv.ParseUint(number, 10, 16)
 			all = all || p == string(v1alpha1.ServicePortAll)
-			// The API server does not check what pods write here.
-			if err == nil && protocol == "tcp" {
-				ports = append(ports, port{int(n), protocol})
+			if n, ok := v1alpha1.ServicePort(p).Number(); ok {
+				ports = append(ports, port{int(n), "tcp"})
 			}
 		}
 	}
