@@ -30,6 +30,7 @@ const longest = 24 * time.Hour
 type Watcher[O client.Object, S any] struct {
 	kind kind[O, S]
 	log  logging.Logger
+	pace pace
 }
 
 // Run watches objects until ctx ends. It removes objects that are no longer wanted from the store. It
@@ -87,7 +88,8 @@ type watch[O client.Object, S any] struct {
 	name   types.NamespacedName
 	cancel context.CancelFunc
 
-	// known is closed once the state is known, and ended after the watch has ended.
+	// known is closed once the state is known, or cannot be for some time, and ended after the watch has
+	// ended.
 	known, ended chan struct{}
 	once         sync.Once
 
@@ -98,6 +100,9 @@ type watch[O client.Object, S any] struct {
 	state  func(now time.Time) (S, time.Time)
 	exists bool
 	due    *time.Timer
+
+	// failures counts failed lists and watches since the object was read.
+	failures int
 }
 
 func (w *watch[O, S]) start(ctx context.Context, g *sync.WaitGroup) {
@@ -105,6 +110,9 @@ func (w *watch[O, S]) start(ctx context.Context, g *sync.WaitGroup) {
 	name := fields.OneTermEqualSelector(metav1.ObjectNameField, w.name.Name).String()
 	lw := noWatchList{&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			if err := w.pace.wait(ctx, w.name.Namespace); err != nil {
+				return nil, err
+			}
 			o.FieldSelector = name
 			return w.kind.list(ctx, w.name.Namespace, o)
 		},
@@ -125,13 +133,25 @@ func (w *watch[O, S]) start(ctx context.Context, g *sync.WaitGroup) {
 		}
 		// The context's end is the only error.
 		_ = retryDelay().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
-			attempt, stop := context.WithCancel(ctx)
-			defer stop()
-			h.restart = stop
-			if err := r.ListAndWatchWithContext(attempt); err != nil {
-				w.failed(ctx, err)
+			for {
+				attempt, stop := context.WithCancel(ctx)
+				h.restart = stop
+				err := r.ListAndWatchWithContext(attempt)
+				restarted := attempt.Err() != nil
+				stop()
+				if !restarted {
+					if err != nil {
+						w.failed(ctx, err)
+					}
+					return false, nil
+				}
+				// A large object is no failure, whose delays grow.
+				select {
+				case <-ctx.Done():
+					return false, nil
+				case <-time.After(restartPause):
+				}
 			}
-			return false, nil
 		})
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -169,6 +189,9 @@ func (noWatchList) IsWatchListSemanticsUnSupported() bool { return true }
 // namespace may have a hundred watches.
 const largeObject = 16 << 10
 
+// restartPause is the time between two watches of an object that is edited while it is large.
+const restartPause = 5 * time.Second
+
 // A held is the cache.ReflectorStore of a watch.
 type held[O client.Object, S any] struct {
 	*watch[O, S]
@@ -184,11 +207,16 @@ func (h *held[O, S]) Add(o any) error { return h.Update(o) }
 
 // Update implements cache.ReflectorStore.
 func (h *held[O, S]) Update(o any) error {
+	h.shrink(o)
+	h.replace(o)
+	return nil
+}
+
+// shrink ends the watch after an event with a large object.
+func (h *held[O, S]) shrink(o any) {
 	if s, ok := o.(interface{ Size() int }); ok && s.Size() > largeObject {
 		h.restart()
 	}
-	h.replace(o)
-	return nil
 }
 
 func (h *held[O, S]) replace(o any) {
@@ -197,16 +225,23 @@ func (h *held[O, S]) replace(o any) {
 }
 
 // Delete implements cache.ReflectorStore.
-func (h *held[O, S]) Delete(any) error {
+func (h *held[O, S]) Delete(o any) error {
+	// The event has the whole object.
+	h.shrink(o)
+	h.remove()
+	return nil
+}
+
+func (h *held[O, S]) remove() {
 	var none O
 	h.changed(h.ctx, none, false)
-	return nil
 }
 
 // Replace implements cache.ReflectorStore. An empty list says that the object does not exist.
 func (h *held[O, S]) Replace(all []any, _ string) error {
 	if len(all) == 0 {
-		return h.Delete(nil)
+		h.remove()
+		return nil
 	}
 	h.replace(all[0])
 	return nil
@@ -218,7 +253,7 @@ func (h *held[O, S]) Resync() error { return nil }
 func (w *watch[O, S]) changed(ctx context.Context, now O, exists bool) {
 	state := w.kind.read(w.name, now)
 	w.mu.Lock()
-	w.state, w.exists = state, exists
+	w.state, w.exists, w.failures = state, exists, 0
 	w.mu.Unlock()
 	w.publish(ctx)
 }
@@ -259,5 +294,14 @@ func (w *watch[O, S]) failed(ctx context.Context, err error) {
 	w.log.Debug("Cannot watch an object by its name, and will try again", "kind", w.kind.name, "name", w.name, "error", err)
 	if kerrors.IsForbidden(err) && !w.exists {
 		w.set(w.kind.unreadable(w.name))
+		return
+	}
+	if w.failures++; w.failures == patientFailures {
+		w.log.Info("An object cannot be read, and what needs it is closed", "kind", w.kind.name, "name", w.name, "error", err)
+		w.once.Do(func() { close(w.known) })
 	}
 }
+
+// patientFailures is the number of failures after which a replica that starts waits no longer for an
+// object: one that the API server cannot read must not keep it from serving all others.
+const patientFailures = 5

@@ -5,19 +5,25 @@ package references
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	kwatch "k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
 	"github.com/tailscale-gateway/tailscale-gateway/extension/ir"
@@ -84,52 +90,183 @@ func TestImpossibleNames(t *testing.T) {
 	}
 }
 
-// TestLargeObject checks that the watch of an object that becomes large ends, with its buffer, and that
-// another one begins without a list in it.
+// sizes records how much data a ConfigMap has. 0 means that it does not exist.
+type sizes struct {
+	absent
+
+	mu   sync.Mutex
+	last int
+}
+
+func (s *sizes) ReadConfigMap(_ types.NamespacedName, o *corev1.ConfigMap) (parse.ConfigMap, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last = 0
+	if o != nil {
+		s.last = len(o.Data["any"])
+	}
+	return parse.ConfigMap{}, nil
+}
+
+func (s *sizes) size() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.last
+}
+
+// TestLargeObject checks that the watch of an object ends after an event with a large one, with its
+// buffer, that another one begins without a list in it, and that later events are seen as soon, however
+// many there are.
 func TestLargeObject(t *testing.T) {
-	n := types.NamespacedName{Namespace: "shop", Name: "ca"}
-	a := &absent{known: map[types.NamespacedName]bool{}, wanted: []types.NamespacedName{n}}
-	kube := fake.NewClientset()
-	watches, options := make(chan *kwatch.FakeWatcher), make(chan metav1.ListOptions, 4)
-	kube.PrependWatchReactor("configmaps", func(action clienttesting.Action) (bool, kwatch.Interface, error) {
-		w := kwatch.NewFake()
-		if l, ok := action.(clienttesting.WatchActionImpl); ok {
-			options <- l.ListOptions
+	synctest.Test(t, func(t *testing.T) {
+		n := types.NamespacedName{Namespace: "shop", Name: "ca"}
+		a := &sizes{absent: absent{known: map[types.NamespacedName]bool{}, wanted: []types.NamespacedName{n}}}
+		kube := fake.NewClientset()
+		var watches []*kwatch.FakeWatcher
+		kube.PrependWatchReactor("configmaps", func(action clienttesting.Action) (bool, kwatch.Interface, error) {
+			if l, ok := action.(clienttesting.WatchActionImpl); !ok || l.ListOptions.SendInitialEvents != nil {
+				t.Errorf("want a watch without initial events, got %+v", action)
+			}
+			watches = append(watches, kwatch.NewFakeWithOptions(kwatch.FakeOptions{ChannelSize: 1}))
+			return true, watches[len(watches)-1], nil
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- NewConfigMapWatcher(a, kube, logging.NewNopLogger()).Run(ctx, func() {}) }()
+		synctest.Wait()
+
+		tracker, configMaps := kube.Tracker(), corev1.SchemeGroupVersion.WithResource("configmaps")
+		object := func(version, size int) *corev1.ConfigMap {
+			meta := metav1.ObjectMeta{Namespace: n.Namespace, Name: n.Name, ResourceVersion: strconv.Itoa(version)}
+			return &corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{"any": strings.Repeat("x", size)}}
 		}
-		select {
-		case watches <- w:
-		case <-t.Context().Done():
+		if err := tracker.Add(object(1, 1)); err != nil {
+			t.Fatal(err)
 		}
-		return true, w, nil
+		watches[0].Add(object(1, 1))
+		synctest.Wait()
+		if len(watches) != 1 || a.size() != 1 {
+			t.Fatalf("A small object should not end the watch: %d watches, size %d", len(watches), a.size())
+		}
+		for i := range 8 {
+			size := largeObject + i
+			o := object(2+i, size)
+			if err := tracker.Update(configMaps, o, n.Namespace); err != nil {
+				t.Fatal(err)
+			}
+			watches[i].Modify(o)
+			synctest.Wait()
+			if a.size() != size {
+				t.Fatalf("Edit %d should be seen at once: size %d", i, a.size())
+			}
+			time.Sleep(restartPause)
+			synctest.Wait()
+			if len(watches) != 2+i {
+				t.Fatalf("A watch should follow after the pause, after edit %d: %d watches", i, len(watches))
+			}
+		}
+		if err := tracker.Delete(configMaps, n.Namespace, n.Name); err != nil {
+			t.Fatal(err)
+		}
+		watches[8].Delete(object(10, largeObject))
+		time.Sleep(restartPause)
+		synctest.Wait()
+		if len(watches) != 10 || a.size() != 0 {
+			t.Errorf("A deleted large object should end the watch: %d watches, size %d", len(watches), a.size())
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
 	})
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- NewConfigMapWatcher(a, kube, logging.NewNopLogger()).Run(ctx, func() {}) }()
-	first := <-watches
-	o := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: n.Namespace, Name: n.Name, ResourceVersion: "2"}, Data: map[string]string{"any": strings.Repeat("x", largeObject)}}
-	if err := kube.Tracker().Add(o); err != nil {
-		t.Fatal(err)
-	}
-	first.Add(o)
-	<-watches
-	for range 2 {
-		if o := <-options; o.SendInitialEvents != nil {
-			t.Errorf("want a watch without initial events, got %+v", o)
+}
+
+// TestUnreadableObject checks that an object that cannot be read does not keep a replica from starting.
+func TestUnreadableObject(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &absent{known: map[types.NamespacedName]bool{}, wanted: []types.NamespacedName{{Namespace: "shop", Name: "ca"}}}
+		kube := fake.NewClientset()
+		kube.PrependReactor("list", "configmaps", func(clienttesting.Action) (bool, k8sruntime.Object, error) {
+			return true, nil, kerrors.NewInternalError(errors.New("cannot decrypt"))
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		settled, ended := make(chan struct{}), make(chan error, 1)
+		go func() {
+			ended <- NewConfigMapWatcher(a, kube, logging.NewNopLogger()).Run(ctx, func() { close(settled) })
+		}()
+		<-settled
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
 		}
-	}
-	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
-	lists := 0
-	for _, a := range kube.Actions() {
-		if a.Matches("list", "configmaps") {
-			lists++
+		lists := 0
+		for _, action := range kube.Actions() {
+			if action.Matches("list", "configmaps") {
+				lists++
+			}
 		}
-	}
-	if lists != 2 {
-		t.Errorf("want a list before each of two watches, got %d", lists)
-	}
+		if lists != patientFailures {
+			t.Errorf("want %d lists before the replica starts, got %d", patientFailures, lists)
+		}
+	})
+}
+
+// flips is a store whose objects a test replaces.
+type flips struct {
+	absent
+
+	changed chan struct{}
+}
+
+func (f *flips) ConfigMapsChanged() <-chan struct{} { return f.changed }
+
+func (f *flips) ConfigMaps() []types.NamespacedName {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.wanted
+}
+
+// TestPace checks that the lists of a namespace whose policies name other objects again and again are
+// few, and that another namespace does not wait for them.
+func TestPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &flips{absent: absent{known: map[types.NamespacedName]bool{}}, changed: make(chan struct{})}
+		kube := fake.NewClientset()
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- NewConfigMapWatcher(f, kube, logging.NewNopLogger()).Run(ctx, func() {}) }()
+		const flipping, honest, seconds = "hostile", "shop", 4
+		want := func(names ...types.NamespacedName) {
+			f.mu.Lock()
+			f.wanted = names
+			f.mu.Unlock()
+			f.changed <- struct{}{}
+			synctest.Wait()
+		}
+		for i := range 10 * seconds {
+			var names []types.NamespacedName
+			for j := range 64 {
+				names = append(names, types.NamespacedName{Namespace: flipping, Name: fmt.Sprintf("ca-%d-%d", i%2, j)})
+			}
+			want(names...)
+			time.Sleep(100 * time.Millisecond)
+		}
+		began := time.Now()
+		want(append(f.wanted, types.NamespacedName{Namespace: honest, Name: "ca"})...)
+		lists := map[string]int{}
+		for _, action := range kube.Actions() {
+			if action.Matches("list", "configmaps") {
+				lists[action.GetNamespace()]++
+			}
+		}
+		if most := namespaceBurst + (seconds+1)*namespaceLists; lists[flipping] > most || lists[honest] != 1 || !time.Now().Equal(began) {
+			t.Errorf("want at most %d lists of the one namespace and at once one of the other, got %v", most, lists)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 // TestWatchCost counts the goroutines of a watch of an absent Secret or ConfigMap. The fake clientset
