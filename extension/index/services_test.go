@@ -327,3 +327,14 @@ func TestRemoteCluster(t *testing.T) {
 		t.Errorf("clusters: -want, +got\n%s", diff)
 	}
 }
+
+// TestHTTPSOfBytes checks that a TLSRoute, whose bytes are the client's with its TLS, needs no policy for a
+// backend with protocol HTTPS: Envoy would speak TLS within TLS.
+func TestHTTPSOfBytes(t *testing.T) {
+	s := snapshotOf(t, strings.Replace(routeTo("TLSRoute", 80), "kind: TailscaleEndpoints, name: edge", "kind: TailscaleServices, name: web", 1),
+		services(`{vipService: {ports: ["tcp:80"]}, backends: [{name: app, port: 8080, protocol: HTTPS}]}`), serviceApp, sliceApp)
+	got := s.Target(ir.TargetKey{Kind: ir.TargetServices, Namespace: "shop", Name: "web", Port: 80, Protocol: ir.ProtocolTCP})
+	if got == nil || got.Problem != "" || empty(got.Localities) {
+		t.Errorf("want endpoints, got %+v", got)
+	}
+}

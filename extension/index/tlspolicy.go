@@ -65,10 +65,9 @@ func (p targetedTLS) precedes(o targetedTLS) bool {
 // tlsOf returns the TLS settings of a target from its BackendTLSPolicy, and the policies that are not
 // applied. With a problem nothing may be sent to the target.
 //
-// A ConfigMap that was named just before is not known for the time of one request to the API server.
-// A target that serves with TLS until then keeps these settings, as if the policy had changed later:
-// every connection is still verified, as the settings before demanded, so nothing is sent that would
-// not have been sent before. To any other target nothing is sent, neither without TLS nor with the
+// A ConfigMap that was named just before is not known until the API server has answered a request. A
+// target that serves with TLS until then keeps these settings, as if the policy had changed later: every
+// connection is still verified, as the settings before demanded. To any other target nothing is sent, neither without TLS nor with the
 // settings of a policy that could not be applied. It had no endpoints with TLS that it could lose.
 func (v *view) tlsOf(k ir.TargetKey, old *ir.Target) (tls *ir.UpstreamTLS, problem string, unapplied []ir.UnappliedTLSPolicy) {
 	all := v.tlsPolicies(k)

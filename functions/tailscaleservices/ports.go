@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
 

@@ -150,9 +150,9 @@ type Backend struct {
 	// Tailscale-Device-Name; for a user also Tailscale-User-Login, Tailscale-User-Name and
 	// Tailscale-User-Profile-Pic; for a tagged device also Tailscale-Device-Tags. The proxy
 	// removes these headers from the client's request. HTTPS does the same over TLS, and verifies
-	// the backend's certificate as tls says. A Gateway whose route references the object needs a
-	// BackendTLSPolicy for a backend with HTTPS: without one it sends the backend nothing. Absent
-	// means TCP.
+	// the backend's certificate as tls says. A Gateway whose HTTPRoute or GRPCRoute references the
+	// object needs a BackendTLSPolicy for a backend with HTTPS: without one it sends the backend
+	// nothing. Absent means TCP.
 	// +optional
 	Protocol BackendProtocol `json:"protocol,omitempty"`
 

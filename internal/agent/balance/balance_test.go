@@ -317,14 +317,15 @@ func TestConcurrency(t *testing.T) {
 func TestReweighted(t *testing.T) {
 	now := time.Unix(1000, 0)
 	p := &Picker{}
-	picks := func(n int) (out string) {
+	picks := func(n int) string {
+		var out strings.Builder
 		for range n {
 			c := p.Choose()
 			address, _ := c.Next(now)
 			c.Done()
-			out += address.Address
+			out.WriteString(address.Address)
 		}
-		return out
+		return out.String()
 	}
 	p.Set(Config{Backends: []Backend{healthy("a", 1000, 0), healthy("b", 1, 0)}}, now)
 	picks(400)
