@@ -67,8 +67,9 @@ func (p targetedTLS) precedes(o targetedTLS) bool {
 //
 // A ConfigMap that was named just before is not known until the API server has answered a request. A
 // target that serves with TLS until then keeps these settings, as if the policy had changed later: every
-// connection is still verified, as the settings before demanded. To any other target nothing is sent, neither without TLS nor with the
-// settings of a policy that could not be applied. It had no endpoints with TLS that it could lose.
+// connection is still verified, as the settings before demanded. To any other target nothing is sent,
+// neither without TLS nor with the settings of a policy that could not be applied. It had no endpoints
+// with TLS that it could lose.
 func (v *view) tlsOf(k ir.TargetKey, old *ir.Target) (tls *ir.UpstreamTLS, problem string, unapplied []ir.UnappliedTLSPolicy) {
 	all := v.tlsPolicies(k)
 	if len(all) == 0 {
