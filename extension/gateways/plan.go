@@ -89,13 +89,12 @@ type result struct {
 // depend on the order of the input.
 func plan(in input) result {
 	ls := listenersOf(in.gateway, in.sets)
-	userRoutes := accepted(in.routes, ls)
 	out := result{before: earlierOf(in.report)}
+	// Without permission the namespace must not see the routes of the Gateway.
+	var userRoutes []*route
 	if in.granted() {
+		userRoutes = accepted(in.routes, ls)
 		out.routes = generated(in, userRoutes)
-	} else {
-		// Without permission the namespace must not see the routes of the Gateway.
-		userRoutes = nil
 	}
 	resolveConflicts(in, out.routes, ls, userRoutes)
 	existing := map[routeID]client.Object{}

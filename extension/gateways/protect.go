@@ -154,7 +154,7 @@ func (g *guard) coversClass(class gwapiv1.ObjectName) bool {
 // ports of a Service are not distinguished, because several ports may lead to the same port of a
 // pod.
 func (in input) protected(of []*route, ls []listener) map[types.NamespacedName]string {
-	guards := slices.SortedFunc(slices.Values(in.guards), func(a, b *guard) int { return cmp.Compare(a.String(), b.String()) })
+	guards := slices.SortedFunc(slices.Values(in.guards), func(a, b *guard) int { return cmp.Or(cmp.Compare(a.kind, b.kind), compareNames(a.NamespacedName, b.NamespacedName)) })
 	out := map[types.NamespacedName]string{}
 	for _, g := range guards {
 		at := in.guardedListeners(g, ls)

@@ -256,6 +256,11 @@ func (c *Controller) readGateway(ctx context.Context, v *view) error {
 		return nil
 	}
 	v.gateway = g
+	if !v.granted() {
+		// The routes of the Gateway do not concern the TailscaleGateway. A namespace could have any number
+		// of these TailscaleGateways read.
+		return nil
+	}
 	peers := &gatewayv1alpha1.TailscaleGatewayList{}
 	if err := c.list(ctx, peers, client.MatchingFields{byParent: string(keyOf(kindGateway, v.object.GatewayName()))}); err != nil {
 		return errors.Wrap(err, "cannot list TailscaleGateways")

@@ -28,7 +28,7 @@ func (c *Controller) readPolicies(ctx context.Context, v *view) error {
 	if !publishesUnprotected(v.object) {
 		return nil
 	}
-	if c.has(kindRoutePolicy) {
+	if c.has(kindRoutePolicy) && v.granted() {
 		l := &gatewayv1alpha1.TailscaleRoutePolicyList{}
 		if err := c.list(ctx, l); err != nil {
 			return errors.Wrap(err, "cannot list TailscaleRoutePolicies")
@@ -53,6 +53,9 @@ func (c *Controller) readPolicyKind(ctx context.Context, v *view, kind string) (
 	known, err := c.hasPolicies(ctx, kind)
 	if err != nil || !known {
 		return false, err
+	}
+	if !v.granted() {
+		return true, nil
 	}
 	l := parse.NewPolicies(kind)
 	if err := c.list(ctx, l); err != nil {

@@ -63,14 +63,14 @@ func (c *Controller) kinds() map[string]watched {
 		kindListenerSet:      {object: &gwapiv1.ListenerSet{}, indexes: map[string]client.IndexerFunc{byParent: parents}, affected: c.attached},
 		kindReferenceGrant:   {object: &gwapiv1beta1.ReferenceGrant{}, affected: allOf(c)},
 		kindTailscaleGateway: {object: &gatewayv1alpha1.TailscaleGateway{}, indexes: map[string]client.IndexerFunc{byParent: parents}, onChange: c.notifyDedicated, affected: c.affectedPeers},
-		kindRoutePolicy:      {object: &gatewayv1alpha1.TailscaleRoutePolicy{}, affected: allOf(c)},
+		kindRoutePolicy:      {object: &gatewayv1alpha1.TailscaleRoutePolicy{}, affected: publishing(c)},
 		kindReport:           {object: &tailnetv1alpha1.GatewayReport{}, affected: owner},
 		kindEndpoints:        {object: &gatewayv1alpha1.TailscaleEndpoints{}, indexes: map[string]client.IndexerFunc{byOwner: byLabels}, affected: c.affectedByEndpoints},
 		kindServices:         {object: &gatewayv1alpha1.TailscaleServices{}, indexes: map[string]client.IndexerFunc{byOwner: byLabels, byBackend: gatewayBackend}, affected: c.affectedByServices},
 		kindTLSPolicy:        {object: &gwapiv1.BackendTLSPolicy{}, indexes: map[string]client.IndexerFunc{byOwner: byLabels}, affected: ownerByLabel},
 	}
 	for _, kind := range parse.PolicyKinds() {
-		out[kind] = watched{object: parse.NewPolicy(kind), affected: allOf(c)}
+		out[kind] = watched{object: parse.NewPolicy(kind), affected: publishing(c)}
 	}
 	for kind, o := range routeKinds() {
 		out[kind] = watched{object: o, indexes: map[string]client.IndexerFunc{byParent: parents}, affected: c.attached}
@@ -83,6 +83,14 @@ func (c *Controller) kinds() map[string]watched {
 // allOf returns a function that returns all TailscaleGateways.
 func allOf(c *Controller) func(context.Context, client.Object) []types.NamespacedName {
 	return func(ctx context.Context, _ client.Object) []types.NamespacedName { return c.all(ctx) }
+}
+
+// publishing returns a function that returns the TailscaleGateways that publish backends which no
+// policy protects.
+func publishing(c *Controller) func(context.Context, client.Object) []types.NamespacedName {
+	return func(ctx context.Context, _ client.Object) []types.NamespacedName {
+		return c.matching(ctx, publishesUnprotected)
+	}
 }
 
 func routeKinds() map[string]client.Object {
@@ -200,18 +208,12 @@ func (c *Controller) affectedByServices(ctx context.Context, o client.Object) []
 
 // selecting returns the TailscaleGateways whose selectors may select an object.
 func (c *Controller) selecting(ctx context.Context, o client.Object) []types.NamespacedName {
-	l := &gatewayv1alpha1.TailscaleGatewayList{}
-	if _, composed := o.GetLabels()[meta.LabelGateway]; composed || !c.has(kindTailscaleGateway) || c.list(ctx, l, client.InNamespace(o.GetNamespace())) != nil {
-		// The cache fails only when it stops.
+	if _, composed := o.GetLabels()[meta.LabelGateway]; composed {
 		return nil
 	}
-	var out []types.NamespacedName
-	for i := range l.Items {
-		if slices.ContainsFunc(l.Items[i].Spec.Tailnets, hasSelector) {
-			out = append(out, client.ObjectKeyFromObject(&l.Items[i]))
-		}
-	}
-	return out
+	return c.matching(ctx, func(g *gatewayv1alpha1.TailscaleGateway) bool {
+		return slices.ContainsFunc(g.Spec.Tailnets, hasSelector)
+	}, client.InNamespace(o.GetNamespace()))
 }
 
 // affectedByEndpoints returns the TailscaleGateways that a TailscaleEndpoints affects: the one
@@ -281,6 +283,11 @@ func (c *Controller) gatewaysOf(ctx context.Context, k parentKey) []types.Namesp
 
 // all returns all TailscaleGateways, or those that match the options.
 func (c *Controller) all(ctx context.Context, opts ...client.ListOption) []types.NamespacedName {
+	return c.matching(ctx, func(*gatewayv1alpha1.TailscaleGateway) bool { return true }, opts...)
+}
+
+// matching returns the TailscaleGateways that match a predicate and the options.
+func (c *Controller) matching(ctx context.Context, matches func(*gatewayv1alpha1.TailscaleGateway) bool, opts ...client.ListOption) []types.NamespacedName {
 	if !c.has(kindTailscaleGateway) {
 		return nil
 	}
@@ -291,7 +298,9 @@ func (c *Controller) all(ctx context.Context, opts ...client.ListOption) []types
 	}
 	var out []types.NamespacedName
 	for i := range l.Items {
-		out = append(out, client.ObjectKeyFromObject(&l.Items[i]))
+		if matches(&l.Items[i]) {
+			out = append(out, client.ObjectKeyFromObject(&l.Items[i]))
+		}
 	}
 	return out
 }
