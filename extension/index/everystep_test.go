@@ -193,7 +193,7 @@ func TestEveryStep(t *testing.T) {
 					t.Fatalf("seed %d, step %d: %s: dependencies: -want, +got\n%s", seed, step, what, diff)
 				}
 				if diff := cmp.Diff(fresh.namedBy, s.namedBy, cmp.AllowUnexported(consumer{}, contributor{})) +
-					cmp.Diff(fresh.readers, s.readers, cmp.AllowUnexported(contributor{})); diff != "" {
+					cmp.Diff(fresh.readers, s.readers, cmp.AllowUnexported(contributor{})) + cmp.Diff(fresh.foreign, s.foreign) + cmp.Diff(fresh.objects.permitted, s.objects.permitted); diff != "" {
 					t.Fatalf("seed %d, step %d: %s: contributors: -want, +got\n%s", seed, step, what, diff)
 				}
 				if diff := cmp.Diff(fresh.digests, s.digests, cmp.AllowUnexported(digests{}, contributor{}, contribution{})); diff != "" {

@@ -5,6 +5,7 @@ package index
 
 import (
 	"maps"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -16,12 +17,19 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/refgrant"
 )
 
-// grantObjects are the ReferenceGrants. Other sections read them too.
+// grantObjects are the ReferenceGrants, and what is known of them. Other sections read the grants too.
 type grantObjects struct {
 	grants refgrant.Grants
+
+	// permissions are the permissions of each ReferenceGrant, and permitted counts the ReferenceGrants
+	// with a permission.
+	permissions map[types.NamespacedName][]ir.Grant
+	permitted   map[ir.Grant]int
 }
 
-func newGrantObjects() grantObjects { return grantObjects{grants: refgrant.Grants{}} }
+func newGrantObjects() grantObjects {
+	return grantObjects{grants: refgrant.Grants{}, permissions: map[types.NamespacedName][]ir.Grant{}, permitted: map[ir.Grant]int{}}
+}
 
 // putGrant stores a ReferenceGrant.
 func (all *objects) putGrant(in *input, p *pending) (bool, error) {
@@ -30,57 +38,107 @@ func (all *objects) putGrant(in *input, p *pending) (bool, error) {
 		return false, nil
 	}
 	put(all.grants, in.name, &o.Spec, in.Gone)
-	p.markName(grantSection, types.NamespacedName{})
+	p.markName(grantSection, in.name)
 	return true, nil
 }
 
-// granted returns the references of routes that ReferenceGrants permit.
-func (all *objects) granted() map[ir.Grant]bool {
-	out := map[ir.Grant]bool{}
-	for n, g := range all.grants {
-		for _, f := range g.From {
-			k, ok := ir.RouteKinds[string(f.Kind)]
-			if !ok || f.Group != gwapiv1.GroupName {
+// permissionsOf returns the references of routes to objects of a namespace that a ReferenceGrant
+// permits, without duplicates. Nil permits nothing.
+func permissionsOf(namespace string, g *gwapiv1beta1.ReferenceGrantSpec) []ir.Grant {
+	if g == nil {
+		return nil
+	}
+	all := map[ir.Grant]struct{}{}
+	for _, f := range g.From {
+		k, ok := ir.RouteKinds[string(f.Kind)]
+		if !ok || f.Group != gwapiv1.GroupName {
+			continue
+		}
+		for _, t := range g.To {
+			to := parse.BackendKind(string(t.Group), string(t.Kind))
+			if to == ir.BackendOther {
 				continue
 			}
-			for _, t := range g.To {
-				to := parse.BackendKind(string(t.Group), string(t.Kind))
-				if to == ir.BackendOther {
-					continue
-				}
-				r := ir.Grant{Kind: k, Namespace: string(f.Namespace), To: to, Object: types.NamespacedName{Namespace: n.Namespace}}
-				if t.Name != nil {
-					r.Object.Name = string(*t.Name)
-				}
-				out[r] = true
+			r := ir.Grant{Kind: k, Namespace: string(f.Namespace), To: to, Object: types.NamespacedName{Namespace: namespace}}
+			if t.Name != nil {
+				r.Object.Name = string(*t.Name)
+			}
+			all[r] = struct{}{}
+		}
+	}
+	return slices.Collect(maps.Keys(all))
+}
+
+// recomputeGrants updates the permissions, and marks the routes that name objects of their namespaces.
+func (s *Store) recomputeGrants(e *edit) {
+	before := map[ir.Grant]bool{}
+	count := func(g ir.Grant, by int) {
+		if _, ok := before[g]; !ok {
+			before[g] = s.objects.permitted[g] > 0
+		}
+		add(s.objects.permitted, g, by)
+	}
+	for c := range e.marked(grantSection) {
+		now := permissionsOf(c.Namespace, s.objects.grants[c.NamespacedName])
+		for _, g := range s.objects.permissions[c.NamespacedName] {
+			count(g, -1)
+		}
+		for _, g := range now {
+			count(g, 1)
+		}
+		put(s.objects.permissions, c.NamespacedName, now, len(now) == 0)
+	}
+	for g, permitted := range before {
+		permits := s.objects.permitted[g] > 0
+		if permits == permitted {
+			continue
+		}
+		e.resum(grantSum(g, permitted), grantSum(g, permits))
+		e.next.Grants.Put(e.next, g, true, !permits)
+		for k := range s.foreign[g.Object.Namespace] {
+			e.contributors[routeContributor(k)] = struct{}{}
+		}
+	}
+}
+
+// grantSum returns the part of a permission in digests.
+func grantSum(g ir.Grant, permits bool) any {
+	if !permits {
+		return nil
+	}
+	return struct{ Granted ir.Grant }{g}
+}
+
+// nameForeign records the other namespaces whose objects a route named before and names now.
+func (s *Store) nameForeign(k ir.RouteKey, old, now *ir.Route) {
+	for n := range foreignNamespaces(old) {
+		delete(s.foreign[n], k)
+		if len(s.foreign[n]) == 0 {
+			delete(s.foreign, n)
+		}
+	}
+	for n := range foreignNamespaces(now) {
+		if s.foreign[n] == nil {
+			s.foreign[n] = map[ir.RouteKey]struct{}{}
+		}
+		s.foreign[n][k] = struct{}{}
+	}
+}
+
+// foreignNamespaces returns the other namespaces whose objects a route names.
+func foreignNamespaces(r *ir.Route) map[string]struct{} {
+	if r == nil {
+		return nil
+	}
+	out := map[string]struct{}{}
+	for _, rule := range r.Rules {
+		for _, b := range rule.Backends {
+			if b.Namespace != r.Key.Namespace {
+				out[b.Namespace] = struct{}{}
 			}
 		}
 	}
 	return out
-}
-
-// recomputeGrants updates the permissions, on which all routes may depend.
-func (s *Store) recomputeGrants(e *edit) {
-	if len(e.marked(grantSection)) == 0 {
-		return
-	}
-	old, now := maps.Collect(e.next.Grants.All()), s.objects.granted()
-	if maps.Equal(old, now) {
-		return
-	}
-	e.resum(grantSum(old), grantSum(now))
-	e.next.Grants.Replace(e.next, now)
-	for k := range e.next.Routes.All() {
-		e.contributors[routeContributor(k)] = struct{}{}
-	}
-}
-
-// grantSum returns the part of permissions in digests. It returns nil without permissions.
-func grantSum(m map[ir.Grant]bool) any {
-	if len(m) == 0 {
-		return nil
-	}
-	return struct{ Granted map[ir.Grant]bool }{m}
 }
 
 // policiesOf returns the referrer for TailscaleRoutePolicies of a namespace.

@@ -137,6 +137,7 @@ func (s *Store) recomputeRoutes(e *edit) {
 				s.ruleNames[c] = names
 			}
 		}
+		s.nameForeign(k, old, now)
 		s.name(e, c, consumers(old), consumers(now))
 	}
 }

@@ -84,6 +84,9 @@ type Store struct {
 	lookups    map[consumer]map[ref]struct{}
 	dependents map[ref]map[consumer]struct{}
 
+	// foreign are the routes that name objects of another namespace, by that namespace.
+	foreign map[string]map[ir.RouteKey]struct{}
+
 	digests digests
 
 	subscriptions map[*Subscription]struct{}
@@ -106,6 +109,7 @@ func NewStore() *Store {
 		ruleNames:     map[contributor][]string{},
 		lookups:       map[consumer]map[ref]struct{}{},
 		dependents:    map[ref]map[consumer]struct{}{},
+		foreign:       map[string]map[ir.RouteKey]struct{}{},
 		digests:       newDigests(),
 		subscriptions: map[*Subscription]struct{}{},
 		readers:       map[types.NamespacedName]map[contributor]struct{}{},
