@@ -31,7 +31,7 @@ func newGateways(c *CLI, src *kubeSource, l *leader, store *index.Store, hooks f
 	cfg := rest.CopyConfig(src.cfg)
 	// Hundreds of routes may be due at once. The API server has its own priorities.
 	cfg.QPS = -1
-	kube, err := client.New(cfg, client.Options{Scheme: s})
+	kube, err := client.New(cfg, client.Options{Scheme: s, Mapper: src.mapper})
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot make a client of the Kubernetes API")
 	}

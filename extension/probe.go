@@ -47,7 +47,7 @@ func newProber(c *CLI, src *kubeSource, l *leader, store *index.Store, log loggi
 	if err != nil {
 		return nil, err
 	}
-	kube, err := client.New(src.cfg, client.Options{Scheme: s})
+	kube, err := client.New(src.cfg, client.Options{Scheme: s, Mapper: src.mapper})
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot make a client of the Kubernetes API")
 	}

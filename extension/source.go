@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
+	kmeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -81,7 +82,11 @@ func newSource(c *CLI, store *index.Store, log logging.Logger) (source, error) {
 	if only != nil {
 		namespaces = append(namespaces, only.Namespace)
 	}
-	informers, err := watch.NewCache(cfg, namespaces...)
+	mapper, err := newMapper(cfg)
+	if err != nil {
+		return nil, errors.Wrap(err, "cannot make a client of the Kubernetes API")
+	}
+	informers, err := watch.NewCache(cfg, mapper, namespaces...)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +98,7 @@ func newSource(c *CLI, store *index.Store, log logging.Logger) (source, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, err := client.New(cfg, client.Options{Scheme: scheme})
+	w, err := client.New(cfg, client.Options{Scheme: scheme, Mapper: mapper})
 	if err != nil {
 		return nil, errors.Wrap(err, "cannot make a client that writes")
 	}
@@ -103,6 +108,7 @@ func newSource(c *CLI, store *index.Store, log logging.Logger) (source, error) {
 	}
 	out := &kubeSource{
 		cfg:       cfg,
+		mapper:    mapper,
 		named:     []watcher{references.NewSecretWatcher(store, kube, log), references.NewConfigMapWatcher(store, kube, log)},
 		synced:    make(chan struct{}),
 		Source:    watch.NewSource(informers, c.kinds(), store, log),
@@ -116,6 +122,15 @@ func newSource(c *CLI, store *index.Store, log logging.Logger) (source, error) {
 		out.placeholders = placeholder.New(w, store, log)
 	}
 	return out, nil
+}
+
+// newMapper returns a mapper of kinds to resources, which all clients share: it has some hundred kB.
+func newMapper(cfg *rest.Config) (kmeta.RESTMapper, error) {
+	c, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return apiutil.NewDynamicRESTMapper(cfg, c)
 }
 
 func restConfig(kubeconfig string) (*rest.Config, error) {
@@ -153,6 +168,7 @@ type kubeSource struct {
 	*contact
 
 	cfg       *rest.Config
+	mapper    kmeta.RESTMapper
 	informers cache.Cache
 	client    client.Client
 	resync    *resync.Controller

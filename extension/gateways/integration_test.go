@@ -97,7 +97,7 @@ func (w *environment) replica(t *testing.T, o Options, writes bool) *Controller 
 	if o.Only != nil {
 		namespaces = append(namespaces, o.Only.Namespace)
 	}
-	informers, err := watch.NewCache(w.config, namespaces...)
+	informers, err := watch.NewCache(w.config, nil, namespaces...)
 	if err != nil {
 		t.Fatal(err)
 	}

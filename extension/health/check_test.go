@@ -135,7 +135,7 @@ func TestNetChecker(t *testing.T) {
 
 func TestNewCheck(t *testing.T) {
 	hc := &ir.HealthCheck{Path: "/health", Host: "web.shop.svc", Interval: time.Second, Timeout: time.Second, Healthy: 2, Unhealthy: 3}
-	c := ir.Candidate{Address: ir.Address{Host: "10.0.0.1", Port: 80}, Hostname: "a.example"}
+	c := ir.Candidate{Origin: &ir.Origin{}, Address: ir.Address{Host: "10.0.0.1", Port: 80}, Hostname: "a.example"}
 	plain := Check{Address: c.Address, Namespace: "shop", Interval: time.Second, Timeout: time.Second, Healthy: 2, Unhealthy: 3}
 	with := func(fn func(*Check)) Check {
 		out := plain

@@ -100,7 +100,7 @@ func targetOf(name string, d ir.Delays, hosts ...string) *ir.Target {
 		HealthCheck:     &ir.HealthCheck{Path: "/health", Interval: 10 * time.Second, Timeout: time.Second, Healthy: 2, Unhealthy: 3},
 	}}
 	for _, h := range hosts {
-		c := ir.Candidate{Source: h[:1], Address: ir.Address{Host: h, Port: 80}, Weight: 1}
+		c := ir.Candidate{Origin: &ir.Origin{Source: h[:1]}, Address: ir.Address{Host: h, Port: 80}, Weight: 1}
 		if h[0] == 'x' {
 			c.Remote, c.Cluster = true, "cluster-x"
 		}
@@ -297,7 +297,7 @@ func TestOfflineDevice(t *testing.T) {
 		after(time.Minute)
 		off := *web
 		off.Candidates = append([]ir.Candidate{}, web.Candidates...)
-		off.Candidates[0].Offline = true
+		off.Candidates[0].Origin = &ir.Origin{Source: "a", Offline: true}
 		l.store.set(&off)
 		l.p.Changed()
 		after(time.Second)

@@ -51,8 +51,8 @@ func TestEndpoints(t *testing.T) {
 					{Name: "db2/5432", Proxied: true, Weight: 1, Endpoints: at(10002)},
 				},
 				Candidates: []ir.Candidate{
-					{Source: "db/5432", Address: ir.Address{Host: "10.1.0.1", Port: 10001}, Weight: 1},
-					{Source: "db2/5432", Address: ir.Address{Host: "10.1.0.1", Port: 10002}, Weight: 1},
+					{Origin: &ir.Origin{Source: "db/5432"}, Address: ir.Address{Host: "10.1.0.1", Port: 10001}, Weight: 1},
+					{Origin: &ir.Origin{Source: "db2/5432"}, Address: ir.Address{Host: "10.1.0.1", Port: 10002}, Weight: 1},
 				},
 			},
 		},

@@ -60,13 +60,13 @@ func candidates(sources []source) []ir.Candidate {
 		if s.weight == 0 {
 			continue
 		}
+		origin := &ir.Origin{Source: s.name, Remote: s.remote, Cluster: s.cluster, Offline: s.offline}
 		for _, e := range s.endpoints {
 			if e.Health == ir.Draining {
 				continue
 			}
 			out = append(out, ir.Candidate{
-				Source: s.name, Remote: s.remote, Cluster: s.cluster, Offline: s.offline, Zone: e.zone, Weight: e.Weight,
-				Address: ir.Address{Host: e.Address, Port: e.Port}, Hostname: e.Hostname,
+				Origin: origin, Zone: e.zone, Weight: e.Weight, Address: ir.Address{Host: e.Address, Port: e.Port}, Hostname: e.Hostname,
 			})
 		}
 	}

@@ -80,9 +80,9 @@ type Store struct {
 	// ruleNames are the names of the endpoint lists of a route's rules, if it has any.
 	ruleNames map[contributor][]string
 
-	// lookups of consumers, and the consumers by lookup.
-	lookups    map[consumer]map[ref]struct{}
-	dependents map[ref]map[consumer]struct{}
+	// built are the consumers that exist, and dependents those by lookup.
+	built      map[consumer]*builtConsumer
+	dependents map[ref]map[*builtConsumer]struct{}
 
 	// foreign are the routes that name objects of another namespace, by that namespace.
 	foreign map[string]map[ir.RouteKey]struct{}
@@ -107,8 +107,8 @@ func NewStore() *Store {
 		objects:       newObjects(),
 		namedBy:       map[consumer]map[contributor]struct{}{},
 		ruleNames:     map[contributor][]string{},
-		lookups:       map[consumer]map[ref]struct{}{},
-		dependents:    map[ref]map[consumer]struct{}{},
+		built:         map[consumer]*builtConsumer{},
+		dependents:    map[ref]map[*builtConsumer]struct{}{},
 		foreign:       map[string]map[ir.RouteKey]struct{}{},
 		digests:       newDigests(),
 		subscriptions: map[*Subscription]struct{}{},

@@ -145,6 +145,13 @@ type consumer struct {
 	service ir.ServicePort
 }
 
+// A builtConsumer is a consumer with its lookups. A consumer is a large key, and the least map has room
+// for eight, so dependents has pointers.
+type builtConsumer struct {
+	consumer
+	lookups map[ref]struct{}
+}
+
 // name records which consumers a contributor named before and names now.
 func (s *Store) name(e *edit, c contributor, old, now map[consumer]struct{}) {
 	for named := range old {
@@ -168,8 +175,8 @@ func (s *Store) name(e *edit, c contributor, old, now map[consumer]struct{}) {
 func (s *Store) recomputeTargets(e *edit) {
 	s.objects.settleConfigMaps(e.pending)
 	for r := range e.pending.refs {
-		for c := range s.dependents[r] {
-			e.consumers[c] = struct{}{}
+		for b := range s.dependents[r] {
+			e.consumers[b.consumer] = struct{}{}
 		}
 	}
 	for k := range e.pending.targets {
@@ -189,10 +196,12 @@ func (s *Store) recomputeTargets(e *edit) {
 
 // drop removes a consumer.
 func (s *Store) drop(e *edit, c consumer) {
-	for r := range s.lookups[c] {
-		s.forget(c, r)
+	if b := s.built[c]; b != nil {
+		for r := range b.lookups {
+			s.forget(b, r)
+		}
+		delete(s.built, c)
 	}
-	delete(s.lookups, c)
 	e.endpoints = append(e.endpoints, c)
 	if c.target == (ir.TargetKey{}) {
 		e.next.Services.Delete(e.next, c.service)
@@ -213,26 +222,31 @@ func (s *Store) rebuild(e *edit, c consumer) {
 	} else {
 		s.rebuildTarget(e, v, c)
 	}
-	for r := range s.lookups[c] {
+	b := s.built[c]
+	if b == nil {
+		b = &builtConsumer{consumer: c}
+		s.built[c] = b
+	}
+	for r := range b.lookups {
 		if _, ok := v.lookups[r]; !ok {
-			s.forget(c, r)
+			s.forget(b, r)
 		}
 	}
 	for r := range v.lookups {
 		if s.dependents[r] == nil {
-			s.dependents[r] = map[consumer]struct{}{}
+			s.dependents[r] = map[*builtConsumer]struct{}{}
 		}
-		if _, ok := s.dependents[r][c]; !ok {
+		if _, ok := s.dependents[r][b]; !ok {
 			s.hostsChanged(r)
 		}
-		s.dependents[r][c] = struct{}{}
+		s.dependents[r][b] = struct{}{}
 	}
-	s.lookups[c] = v.lookups
+	b.lookups = v.lookups
 }
 
 // forget records that a consumer does not depend on a lookup any more.
-func (s *Store) forget(c consumer, r ref) {
-	delete(s.dependents[r], c)
+func (s *Store) forget(b *builtConsumer, r ref) {
+	delete(s.dependents[r], b)
 	s.hostsChanged(r)
 	if len(s.dependents[r]) == 0 {
 		delete(s.dependents, r)

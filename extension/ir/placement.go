@@ -14,8 +14,8 @@ type Address struct {
 	Port int32
 }
 
-// A Candidate is an endpoint of a target before its health decides its place.
-type Candidate struct {
+// An Origin is where endpoints of a target come from.
+type Origin struct {
 	// Source is the name of the backend, of the endpoint of a TailscaleEndpoints, or of the
 	// ServiceAttachment.
 	Source string
@@ -27,6 +27,12 @@ type Candidate struct {
 
 	// Offline reports that the tailnet reports the device as offline.
 	Offline bool
+}
+
+// A Candidate is an endpoint of a target before its health decides its place.
+type Candidate struct {
+	// Candidates of one source share it.
+	*Origin
 
 	Zone     string
 	Address  Address

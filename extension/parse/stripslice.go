@@ -14,7 +14,9 @@ import (
 // each. Endpoints share what is equal.
 func stripEndpointSlice(o *discoveryv1.EndpointSlice) {
 	addresses, zones := make([]string, 0, len(o.Endpoints)), map[string]*string{}
-	for i, e := range o.Endpoints {
+	// A decoder allocates more than it needs.
+	all := make([]discoveryv1.Endpoint, 0, len(o.Endpoints))
+	for _, e := range o.Endpoints {
 		kept := discoveryv1.Endpoint{Conditions: discoveryv1.EndpointConditions{
 			Ready: shared(e.Conditions.Ready), Serving: shared(e.Conditions.Serving), Terminating: shared(e.Conditions.Terminating),
 		}}
@@ -29,8 +31,9 @@ func stripEndpointSlice(o *discoveryv1.EndpointSlice) {
 			}
 			kept.Zone = zones[*e.Zone]
 		}
-		o.Endpoints[i] = kept
+		all = append(all, kept)
 	}
+	o.Endpoints = all
 }
 
 // conditions are the values of all conditions.

@@ -57,7 +57,7 @@ func TestTLSWriterOfAPIServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	informers, err := watch.NewCache(server.Config)
+	informers, err := watch.NewCache(server.Config, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

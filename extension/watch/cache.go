@@ -4,6 +4,7 @@
 package watch
 
 import (
+	kmeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 
@@ -13,13 +14,13 @@ import (
 )
 
 // NewCache returns a cache that holds the parts of objects that a Store needs, of all
-// namespaces unless some are named.
-func NewCache(cfg *rest.Config, namespaces ...string) (cache.Cache, error) {
+// namespaces unless some are named. It makes its own mapper if mapper is nil.
+func NewCache(cfg *rest.Config, mapper kmeta.RESTMapper, namespaces ...string) (cache.Cache, error) {
 	s, err := parse.Scheme()
 	if err != nil {
 		return nil, err
 	}
-	o := cache.Options{Scheme: s, DefaultTransform: parse.Strip}
+	o := cache.Options{Scheme: s, Mapper: mapper, DefaultTransform: parse.Strip}
 	for _, n := range namespaces {
 		if o.DefaultNamespaces == nil {
 			o.DefaultNamespaces = map[string]cache.Config{}

@@ -43,7 +43,7 @@ func TestSourceOfAPIServer(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	informers, err := NewCache(server.Config)
+	informers, err := NewCache(server.Config, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -202,6 +202,7 @@ type phase struct {
 func (b *blast) honest(t *testing.T, tenants, services int) {
 	t.Helper()
 	b.create(t, objectFrom(t, "apiVersion: gateway.networking.k8s.io/v1\nkind: Gateway\nmetadata: {name: gw, namespace: default}\nspec:\n  gatewayClassName: envoy\n  listeners: [{name: http, protocol: HTTP, port: 8888, allowedRoutes: {namespaces: {from: All}}}]"))
+	b.create(t, objectFrom(t, "apiVersion: gateway.tailscale.com/v1alpha1\nkind: TailscaleGateway\nmetadata: {name: gw, namespace: default}\nspec:\n  gatewayRef: {name: gw}\n  tailnets: [{name: corp, listeners: [{name: http}]}]"))
 	b.create(t, objectFrom(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: "+hostileNamespace+"}"))
 	for i := range tenants {
 		n := fmt.Sprintf("tenant%02d", i)
