@@ -72,7 +72,7 @@ func (w *desiredRoute) key() types.NamespacedName {
 // id returns the kind and name of the route.
 func (w *desiredRoute) id() routeID { return routeID{kind: w.Kind, NamespacedName: w.key()} }
 
-// A routeID is the kind and name of a generated route.
+// A routeID is the kind and name of a route.
 type routeID struct {
 	kind string
 	types.NamespacedName

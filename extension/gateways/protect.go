@@ -42,6 +42,11 @@ type guard struct {
 // String returns the kind, namespace and name.
 func (g *guard) String() string { return g.kind + " " + g.NamespacedName.String() }
 
+// referrer returns the referrer of the policy's selectors.
+func (g *guard) referrer() refgrant.Referrer {
+	return refgrant.Referrer{Group: gwapiv1.Group(g.group), Kind: gwapiv1.Kind(g.kind), Namespace: g.Namespace}
+}
+
 // A guardTarget is a target of a policy in its namespace. An empty section means the whole
 // object.
 type guardTarget struct{ kind, name, section string }
@@ -134,9 +139,8 @@ func (g *guard) covers(o guarded, known []string, grants refgrant.Grants) (whole
 		}
 		sections = append(sections, t.section)
 	}
-	by := refgrant.Referrer{Group: gwapiv1.Group(g.group), Kind: gwapiv1.Kind(g.kind), Namespace: g.Namespace}
 	for _, s := range g.selectors {
-		reaches := g.Namespace == o.Namespace || s.anywhere && grants.Permit(by, gwapiv1.GroupName, gwapiv1.Kind(o.kind), o.NamespacedName)
+		reaches := g.Namespace == o.Namespace || s.anywhere && grants.Permit(g.referrer(), gwapiv1.GroupName, gwapiv1.Kind(o.kind), o.NamespacedName)
 		if s.kind == o.kind && reaches && s.labels.Matches(labels.Set(o.labels)) {
 			return true, nil
 		}
@@ -154,11 +158,18 @@ func (g *guard) coversClass(class gwapiv1.ObjectName) bool {
 // ports of a Service are not distinguished, because several ports may lead to the same port of a
 // pod.
 func (in input) protected(of []*route, ls []listener) map[types.NamespacedName]string {
-	guards := slices.SortedFunc(slices.Values(in.guards), func(a, b *guard) int { return cmp.Or(cmp.Compare(a.kind, b.kind), compareNames(a.NamespacedName, b.NamespacedName)) })
+	guards := slices.SortedFunc(slices.Values(in.guards), func(a, b *guard) int {
+		return cmp.Or(cmp.Compare(a.kind, b.kind), compareNames(a.NamespacedName, b.NamespacedName))
+	})
 	out := map[types.NamespacedName]string{}
+	routes := newGuardedRoutes(of)
 	for _, g := range guards {
 		at := in.guardedListeners(g, ls)
-		for _, r := range of {
+		reached := routes.reach(g, in.grants)
+		if len(at) > 0 {
+			reached = of
+		}
+		for _, r := range reached {
 			behind := in.guardedBackends(g, r)
 			if slices.ContainsFunc(r.listeners, func(l listener) bool { return at[l.key()] }) {
 				behind = r.backends(in.permitted)
@@ -172,6 +183,44 @@ func (in input) protected(of []*route, ls []listener) map[types.NamespacedName]s
 		}
 		for i, filter := range r.filters {
 			protectAll(out, r.backendsOf(in.permitted, func(rule int) bool { return rule == i }), "Filter "+filter+" of "+r.kind+" "+r.Key.String())
+		}
+	}
+	return out
+}
+
+// guardedRoutes finds the routes that a policy may apply to: with as many policies as routes, each
+// policy cannot look at each route.
+type guardedRoutes struct {
+	byNamespace map[string][]*route
+	byID        map[routeID]*route
+}
+
+func newGuardedRoutes(all []*route) guardedRoutes {
+	out := guardedRoutes{byNamespace: map[string][]*route{}, byID: map[routeID]*route{}}
+	for _, r := range all {
+		out.byNamespace[r.Key.Namespace] = append(out.byNamespace[r.Key.Namespace], r)
+		out.byID[routeID{kind: r.kind, NamespacedName: r.Key.NamespacedName}] = r
+	}
+	return out
+}
+
+// reach returns the routes that a policy may apply to by its own targets and selectors.
+func (rs guardedRoutes) reach(g *guard, grants refgrant.Grants) []*route {
+	if slices.ContainsFunc(g.selectors, func(s guardSelector) bool { return s.anywhere }) {
+		out := slices.Clone(rs.byNamespace[g.Namespace])
+		for n := range grants.Namespaces(g.referrer()) {
+			out = append(out, rs.byNamespace[n]...)
+		}
+		return out
+	}
+	if g.elsewhere || len(g.selectors) > 0 {
+		return rs.byNamespace[g.Namespace]
+	}
+	var out []*route
+	for _, t := range g.targets {
+		r := rs.byID[routeID{kind: t.kind, NamespacedName: types.NamespacedName{Namespace: g.Namespace, Name: t.name}}]
+		if r != nil && !slices.Contains(out, r) {
+			out = append(out, r)
 		}
 	}
 	return out

@@ -5,10 +5,36 @@ package gateways
 
 import (
 	"cmp"
+	"fmt"
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
+
+// TestProtectedCost checks that a policy costs for its targets, not for all routes of a Gateway: both may
+// be thousands.
+func TestProtectedCost(t *testing.T) {
+	allocs := func(n int) float64 {
+		of := []client.Object{objects(t, tailscaleGateway)[0], objects(t, gateway)[0]}
+		for i := range n {
+			of = append(of, objects(t, routeTo("HTTPRoute", "shop", fmt.Sprintf("app%d", i), "{name: web}", "True", "rules: [{name: a, backendRefs: [{name: app, port: 80}]}]"))...)
+		}
+		in := inputOf(t, of...)
+		for i := range n {
+			in.guards = append(in.guards, routePolicyIn(t, "shop", fmt.Sprintf("{group: gateway.networking.k8s.io, kind: HTTPRoute, name: app%d}", i)))
+		}
+		ls := listenersOf(in.gateway, in.sets)
+		routes := accepted(in.routes, ls)
+		if got := in.protected(routes, ls); len(routes) != n || len(got) != 1 {
+			t.Fatalf("want %d routes and a protected Service, got %d and %v", n, len(routes), got)
+		}
+		return testing.AllocsPerRun(3, func() { in.protected(routes, ls) })
+	}
+	if few, many := allocs(20), allocs(200); many > 15*few {
+		t.Errorf("200 policies and routes need %.0f allocations, want about ten times the %.0f of 20", many, few)
+	}
+}
 
 // TestProtectedWithoutPolicy checks that the Gateway and the routes themselves protect backends.
 func TestProtectedWithoutPolicy(t *testing.T) {

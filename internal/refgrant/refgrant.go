@@ -6,6 +6,7 @@
 package refgrant
 
 import (
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -36,10 +37,7 @@ func (gs Grants) Permit(by Referrer, group gwapiv1.Group, kind gwapiv1.Kind, n t
 		if of.Namespace != n.Namespace {
 			continue
 		}
-		from, to := false, false
-		for _, f := range g.From {
-			from = from || f.Group == by.Group && f.Kind == by.Kind && string(f.Namespace) == by.Namespace
-		}
+		from, to := slices.ContainsFunc(g.From, by.is), false
 		for _, t := range g.To {
 			to = to || t.Group == group && t.Kind == kind && (t.Name == nil || string(*t.Name) == n.Name)
 		}
@@ -48,6 +46,22 @@ func (gs Grants) Permit(by Referrer, group gwapiv1.Group, kind gwapiv1.Kind, n t
 		}
 	}
 	return false
+}
+
+// Namespaces returns the other namespaces with a ReferenceGrant for a referrer, to whatever objects.
+func (gs Grants) Namespaces(by Referrer) map[string]struct{} {
+	out := map[string]struct{}{}
+	for n, g := range gs {
+		if n.Namespace != by.Namespace && slices.ContainsFunc(g.From, by.is) {
+			out[n.Namespace] = struct{}{}
+		}
+	}
+	return out
+}
+
+// is reports whether a ReferenceGrant names the referrer.
+func (by Referrer) is(f gwapiv1beta1.ReferenceGrantFrom) bool {
+	return f.Group == by.Group && f.Kind == by.Kind && string(f.Namespace) == by.Namespace
 }
 
 // PermitGateway reports whether TailscaleGateways of a namespace may share a Gateway, and have
