@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/util/workqueue"
+	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -70,6 +71,56 @@ func TestMachineEvents(t *testing.T) {
 	h.Create(t.Context(), event.CreateEvent{Object: machine}, q)
 	if q.Len() != services {
 		t.Errorf("want a machine that is seen for the first time to be %d services, got %d", services, q.Len())
+	}
+}
+
+// TestJoin checks that hosts that join a served service together are one change, and that nothing else
+// waits.
+func TestJoin(t *testing.T) {
+	s := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(s); err != nil {
+		t.Fatal(err)
+	}
+	host := v1alpha1.ServiceHost{NodeID: "n1", Online: true, Configured: true, Approval: "approved:auto"}
+	pending := v1alpha1.ServiceHost{NodeID: "n1", Online: true, Configured: true}
+	idle, offered := v1alpha1.HostedService{Name: "svc:web"}, v1alpha1.HostedService{Name: "svc:web", Advertised: true}
+	hosted := v1alpha1.HostedService{Name: "svc:web", Advertised: true, Accepted: true}
+	cases := map[string]struct {
+		reason        string
+		hosts         []v1alpha1.ServiceHost
+		before, after v1alpha1.HostedService
+		want          bool // Whether the service waits.
+	}{
+		"First":    {reason: "The first host of a service is seen at once.", before: idle, after: offered},
+		"Pending":  {reason: "A host that waits for an approval does not serve.", hosts: []v1alpha1.ServiceHost{pending}, before: idle, after: offered},
+		"Offers":   {reason: "A further host waits for others.", hosts: []v1alpha1.ServiceHost{host}, before: idle, after: offered, want: true},
+		"Accepted": {reason: "A further host that is accepted does, too.", hosts: []v1alpha1.ServiceHost{host}, before: offered, after: hosted, want: true},
+		"GivesUp":  {reason: "A host that withdraws its offer is seen at once.", hosts: []v1alpha1.ServiceHost{host}, before: offered, after: idle},
+		"Leaves":   {reason: "A host that leaves is seen at once.", hosts: []v1alpha1.ServiceHost{host}, before: hosted, after: idle},
+		"Refused":  {reason: "A host that control no longer accepts is seen at once.", hosts: []v1alpha1.ServiceHost{host}, before: hosted, after: offered},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			v := &v1alpha1.VIPService{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}
+			v.Spec.ForProvider.Name, v.Status.AtProvider.Hosts = "svc:web", tc.hosts
+			h := machineEvents(fake.NewClientBuilder().WithScheme(s).WithObjects(v).Build())
+			machine := func(s v1alpha1.HostedService) *v1alpha1.Machine {
+				m := &v1alpha1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "m"}}
+				m.Status.Agent = &v1alpha1.MachineAgentStatus{Services: []v1alpha1.HostedService{s}}
+				return m
+			}
+			c := clocktesting.NewFakeClock(apiTime)
+			q := workqueue.NewTypedRateLimitingQueueWithConfig(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request](), workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Clock: c})
+			defer q.ShutDown()
+			h.Update(t.Context(), event.UpdateEvent{ObjectOld: machine(tc.before), ObjectNew: machine(tc.after)}, q)
+			if waits := q.Len() == 0; waits != tc.want {
+				t.Fatalf("\n%s\nwant it to wait: %t, got %t", tc.reason, tc.want, waits)
+			}
+			c.Step(joinTime)
+			if r, _ := q.Get(); r.Name != v.Name {
+				t.Errorf("\n%s\nwant %s, got %s", tc.reason, v.Name, r.Name)
+			}
+		})
 	}
 }
 

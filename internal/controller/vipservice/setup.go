@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
@@ -116,6 +115,21 @@ func reported() predicate.Predicate {
 	}
 }
 
+// joinTime is how long a further host of a served service waits for others, so that the hosts that join
+// together are one change of the status. Each change is several writes of composites that show it.
+const joinTime = 2 * time.Second
+
+// served reports whether a machine hosts a service already.
+func served(v *v1alpha1.VIPService) bool {
+	return slices.ContainsFunc(v.Status.AtProvider.Hosts, v1alpha1.ServiceHost.Serves)
+}
+
+// joins reports whether a machine did not host a service before, and does not give it up. Everything
+// else must be seen at once.
+func joins(before, after v1alpha1.HostedService) bool {
+	return !before.Advertised || !before.Accepted && after.Advertised
+}
+
 // machineEvents returns a handler that finds the VIPServices in the report of a machine's agent.
 // When a machine changes, it finds only those whose part of the report changed, because a machine
 // may host a thousand.
@@ -125,7 +139,11 @@ func machineEvents(kube client.Reader) handler.EventHandler {
 		if !ok {
 			return nil
 		}
-		return forServices(ctx, kube, m.GetNamespace(), changedServices(&v1alpha1.Machine{}, m))
+		var out []reconcile.Request
+		for _, v := range servicesNamed(ctx, kube, m.GetNamespace(), changedServices(&v1alpha1.Machine{}, m)) {
+			out = append(out, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(v)})
+		}
+		return out
 	})
 	return handler.Funcs{
 		CreateFunc: all.Create,
@@ -136,7 +154,13 @@ func machineEvents(kube client.Reader) handler.EventHandler {
 			if !ok || !ok2 {
 				return
 			}
-			for _, r := range forServices(ctx, kube, n.GetNamespace(), changedServices(o, n)) {
+			before, after := hostedServices(o), hostedServices(n)
+			for _, v := range servicesNamed(ctx, kube, n.GetNamespace(), changedServices(o, n)) {
+				r, name := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(v)}, string(v.Spec.ForProvider.Name)
+				if served(v) && joins(before[name], after[name]) {
+					q.AddAfter(r, joinTime)
+					continue
+				}
 				q.Add(r)
 			}
 		},
@@ -187,8 +211,9 @@ func hostedServices(m *v1alpha1.Machine) map[string]v1alpha1.HostedService {
 	return out
 }
 
-// forServices returns the VIPServices of a namespace that have one of the names in the tailnet.
-func forServices(ctx context.Context, kube client.Reader, namespace string, names map[string]bool) []reconcile.Request {
+// servicesNamed returns the VIPServices of a namespace that have one of the names in the tailnet. They
+// must not be changed.
+func servicesNamed(ctx context.Context, kube client.Reader, namespace string, names map[string]bool) []*v1alpha1.VIPService {
 	if len(names) == 0 {
 		return nil
 	}
@@ -197,11 +222,11 @@ func forServices(ctx context.Context, kube client.Reader, namespace string, name
 		// The list comes from a cache; the next poll repeats the observation anyway.
 		return nil
 	}
-	var rs []reconcile.Request
+	var out []*v1alpha1.VIPService
 	for i := range l.Items {
 		if v := &l.Items[i]; names[string(v.Spec.ForProvider.Name)] {
-			rs = append(rs, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: v.GetNamespace(), Name: v.GetName()}})
+			out = append(out, v)
 		}
 	}
-	return rs
+	return out
 }
