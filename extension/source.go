@@ -306,7 +306,7 @@ func newFileSource(dir string, all map[string]client.Object, store *index.Store,
 	if err != nil {
 		return nil, err
 	}
-	f := &folder{store: store, log: log, exists: map[types.NamespacedName]map[string]bool{}}
+	f := &folder{store: store, log: log, exists: map[heldID]struct{}{}}
 	return fileSource{files.NewSource(dir, s, kinds, f.apply, log)}, nil
 }
 
@@ -316,8 +316,14 @@ type folder struct {
 	store *index.Store
 	log   logging.Logger
 
-	// exists has the kinds of the Secrets and ConfigMaps in the folder, by their names.
-	exists map[types.NamespacedName]map[string]bool
+	// exists has the Secrets and ConfigMaps in the folder.
+	exists map[heldID]struct{}
+}
+
+// A heldID identifies a Secret or ConfigMap.
+type heldID struct {
+	kind string
+	types.NamespacedName
 }
 
 func (f *folder) apply(changed, gone []client.Object) {
@@ -336,12 +342,12 @@ func (f *folder) apply(changed, gone []client.Object) {
 		f.log.Info("Cannot use an object; the others are used", "error", err)
 	}
 	for _, n := range f.store.Secrets() {
-		if !f.exists[n][parse.KindSecret] {
+		if _, ok := f.exists[heldID{parse.KindSecret, n}]; !ok {
 			f.holdSecret(n, nil)
 		}
 	}
 	for _, n := range f.store.ConfigMaps() {
-		if !f.exists[n][parse.KindConfigMap] {
+		if _, ok := f.exists[heldID{parse.KindConfigMap, n}]; !ok {
 			f.holdConfigMap(n, nil)
 		}
 	}
@@ -352,10 +358,10 @@ func (f *folder) apply(changed, gone []client.Object) {
 func (f *folder) hold(o client.Object, exists bool) bool {
 	n := client.ObjectKeyFromObject(o)
 	mark := func(kind string) {
-		if f.exists[n] == nil {
-			f.exists[n] = map[string]bool{}
+		f.exists[heldID{kind, n}] = struct{}{}
+		if !exists {
+			delete(f.exists, heldID{kind, n})
 		}
-		f.exists[n][kind] = exists
 	}
 	switch o := o.(type) {
 	case *corev1.Secret:

@@ -109,7 +109,8 @@ func TestTooManyConfigMaps(t *testing.T) {
 	check("without the oldest policy", count-1, "InvalidCACertificateRef", "is not known yet")
 }
 
-// TestConfigMapNotKnown edits a policy so that it names a ConfigMap that is not known yet.
+// TestConfigMapNotKnown edits a policy so that it names a ConfigMap that is not known yet. Until it is, the
+// policy's status says so, whether or not the target keeps what it has.
 func TestConfigMapNotKnown(t *testing.T) {
 	unreadable := parse.UnreadableConfigMap(name("next"))
 	gone := parse.ConfigMap{Authorities: backendtls.ParseAuthorities(nil)}
@@ -186,7 +187,7 @@ func TestConfigMapNotKnown(t *testing.T) {
 			}
 			apply(t, s, false, tc.after...)
 			got := s.Snapshot().Target(tc.key)
-			if !strings.Contains(got.Problem, tc.problem) || (got.Problem == "") != (tc.problem == "") || (len(got.Localities) == 0) != (tc.problem != "") || (len(got.TLSPolicies) == 0) != (tc.problem == "") {
+			if !strings.Contains(got.Problem, tc.problem) || (got.Problem == "") != (tc.problem == "") || (len(got.Localities) == 0) != (tc.problem != "") || (len(got.TLSPolicies) == 0) != (n == "Known") {
 				t.Errorf("%s\nwant problem %q, got %q, localities %v and policies %v", tc.reason, tc.problem, got.Problem, got.Localities, got.TLSPolicies)
 			}
 			if diff := cmp.Diff(tc.tls, got.Shape.TLS); diff != "" {

@@ -85,6 +85,8 @@ func (v *view) tlsOf(k ir.TargetKey, old *ir.Target) (tls *ir.UpstreamTLS, probl
 	switch {
 	case v.awaited && old != nil && old.Problem == "" && old.Shape.TLS != nil:
 		tls = old.Shape.TLS
+		wrong.Message += "; until it is, targets that have TLS settings keep these"
+		unapplied = append(unapplied, *wrong)
 	case wrong != nil:
 		problem = "BackendTLSPolicy " + wrong.Name.String() + " " + wrong.Message
 		unapplied = append(unapplied, *wrong)
