@@ -82,23 +82,19 @@ func (f facts) allowsAll(p tailnetv1alpha1.ProxySet) bool { return len(f.missing
 // mayHost reports whether endpoints have or get ingress proxies, and allow all ports of the service.
 func (f facts) mayHost(p tailnetv1alpha1.ProxySet) bool { return hasIngress(p) && f.allowsAll(p) }
 
-// keepHosted adds the attachments by which endpoints that do not allow all ports of the spec host the
-// service at ports that they allow: unchanged, until others have taken over.
-func (s *service) keepHosted(out map[string]*tailnetv1alpha1.ServiceAttachment, p tailnetv1alpha1.ProxySet) {
-	for _, prefix := range []string{prefixAttachment, prefixOwn} {
-		name := prefix + p.Spec.Endpoints
-		if old := s.attachments[name]; old != nil && s.keepsAttachment(old) && !s.hasTakenOver() {
-			out[name] = s.copyAttachment(old)
-		}
-	}
+// attachmentsBefore returns the names of the attachments by which endpoints that do not allow all ports of
+// the spec host the service at ports that they allow. These stay unchanged until others have taken over.
+func (s *service) attachmentsBefore(p tailnetv1alpha1.ProxySet) []string {
+	return slices.DeleteFunc([]string{prefixAttachment + p.Spec.Endpoints, prefixOwn + p.Spec.Endpoints}, func(name string) bool {
+		a := s.attachments[name]
+		return a == nil || !s.keepsAttachment(a) || s.hasTakenOver()
+	})
 }
 
 // hostsBefore reports whether endpoints that do not allow all ports of the spec continue to host the
 // service at its ports from before.
 func (s *service) hostsBefore(p tailnetv1alpha1.ProxySet) bool {
-	kept := map[string]*tailnetv1alpha1.ServiceAttachment{}
-	s.keepHosted(kept, p)
-	return len(kept) > 0 && hasIngress(p) && !s.allowsAll(p)
+	return hasIngress(p) && !s.allowsAll(p) && len(s.attachmentsBefore(p)) > 0
 }
 
 // isBarred reports whether selected endpoints have ingress proxies, and no longer or never host the

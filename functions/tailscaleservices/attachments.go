@@ -40,7 +40,9 @@ func (s *service) wantedAttachments() map[string]*tailnetv1alpha1.ServiceAttachm
 		switch {
 		case !hasIngress(p):
 		case !s.allowsAll(p):
-			s.keepHosted(out, p)
+			for _, name := range s.attachmentsBefore(p) {
+				out[name] = s.copyAttachment(s.attachments[name])
+			}
 		default:
 			name := prefixAttachment + p.Spec.Endpoints
 			s.want(out, name, len(s.addresses()) > 0 || !hasAddresses(s.attachments[name]), func() *tailnetv1alpha1.ServiceAttachment {

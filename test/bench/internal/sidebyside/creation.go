@@ -132,9 +132,9 @@ func (o *Ours) CreateServices(ctx context.Context, prefix string, n int, settle 
 	for i := range n {
 		manifest.WriteString(hosted(fmt.Sprintf("%s-%d", prefix, i), big, "creation: "+prefix))
 	}
-	if err := o.lab.apply(ctx, manifest.String()); err != nil {
-		return Creation{}, err
-	}
+	// The API server ends the watch of a client that does not read, and an event is seen when it is read.
+	applied := make(chan error, 1)
+	go func() { applied <- o.lab.apply(ctx, manifest.String()) }()
 	seen := creation{}
 	t := time.NewTicker(time.Second)
 	defer t.Stop()
@@ -143,6 +143,10 @@ func (o *Ours) CreateServices(ctx context.Context, prefix string, n int, settle 
 		case <-ctx.Done():
 			return Creation{}, errors.Wrapf(ctx.Err(), "%d services: %+v", n, seen.result())
 		case <-t.C:
+		case err := <-applied:
+			if err != nil {
+				return Creation{}, err
+			}
 		case e, ok := <-w.ResultChan():
 			if !ok {
 				return Creation{}, errors.New("the watch of services ended")
