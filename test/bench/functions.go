@@ -16,6 +16,10 @@ const (
 	// bigReplicas is the number of replicas for each direction.
 	bigReplicas = 5
 
+	// hostReplicas is the number of replicas for each direction that hosts services which are created at
+	// once: the default of TailscaleEndpoints.
+	hostReplicas = 2
+
 	// fewServices and manyServices are created at once.
 	fewServices, manyServices = 60, 200
 
@@ -45,14 +49,23 @@ func (c *cli) functions(ctx context.Context, lab *sidebyside.Lab) ([]Result, err
 	if err != nil {
 		return nil, err
 	}
-	for _, replicas := range []int{bigReplicas, 1, bigReplicas} {
-		progress("functions: %d proxies each way", replicas)
-		if err := ours.Big(ctx, replicas); err != nil {
-			return nil, err
+	scale := func(sizes ...int) error {
+		for _, replicas := range sizes {
+			progress("functions: %d proxies each way", replicas)
+			if err := ours.Big(ctx, replicas); err != nil {
+				return err
+			}
 		}
+		return nil
+	}
+	if err := scale(bigReplicas, 1, hostReplicas); err != nil {
+		return nil, err
 	}
 	rs, err := c.creations(ctx, lab, ours)
 	if err != nil {
+		return rs, err
+	}
+	if err := scale(bigReplicas); err != nil {
 		return rs, err
 	}
 	progress("functions: %d services", c.Services)

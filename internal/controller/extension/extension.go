@@ -19,7 +19,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -56,7 +55,7 @@ func Setup(mgr ctrl.Manager, o setup.Options) error {
 		Named(name).
 		WithOptions(o.ForControllerRuntime()).
 		For(&corev1.ServiceAccount{}, builder.OnlyMetadata, builder.WithPredicates(predicate.NewPredicateFuncs(isExtension))).
-		Owns(&corev1.Secret{}, builder.OnlyMetadata, builder.MatchEveryOwner, builder.WithPredicates(deleted())).
+		Owns(&corev1.Secret{}, builder.OnlyMetadata, builder.MatchEveryOwner, builder.WithPredicates(setup.Deleted(isExtensionSecret))).
 		Complete(o.Limit(name, NewReconciler(mgr.GetClient()))), "cannot set up the controller of extensions")
 }
 
@@ -71,16 +70,9 @@ func account() *metav1.PartialObjectMetadata {
 // label its ServiceAccount, and gets two empty Secrets.
 func isExtension(o client.Object) bool { return o.GetLabels()[meta.LabelExtension] != "" }
 
-// deleted returns a predicate that passes the deletion of a Secret of an extension.
-func deleted() predicate.Predicate {
-	return predicate.Funcs{
-		CreateFunc:  func(event.CreateEvent) bool { return false },
-		UpdateFunc:  func(event.UpdateEvent) bool { return false },
-		GenericFunc: func(event.GenericEvent) bool { return false },
-		DeleteFunc: func(e event.DeleteEvent) bool {
-			return e.Object.GetLabels()[meta.LabelSecretType] == meta.SecretTypeExtension
-		},
-	}
+// isExtensionSecret reports whether a Secret is one of an extension.
+func isExtensionSecret(o client.Object) bool {
+	return o.GetLabels()[meta.LabelSecretType] == meta.SecretTypeExtension
 }
 
 // A Reconciler creates the Secrets of extensions.

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/tailscale-gateway/tailscale-gateway/internal/controller/setup"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 )
 
@@ -112,7 +113,7 @@ func TestDeleted(t *testing.T) {
 	of := func(kind string) client.Object {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{meta.LabelSecretType: kind}}}
 	}
-	p := deleted()
+	p := setup.Deleted(isExtensionSecret)
 	if !p.Delete(event.DeleteEvent{Object: of(meta.SecretTypeExtension)}) {
 		t.Error("a deleted Secret of an extension should be created again")
 	}

@@ -11,10 +11,12 @@ import (
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -34,6 +36,10 @@ import (
 // pollUnsettled is the poll interval of a machine that is not in the tailnet yet. Its Secrets are
 // watched, so the poll is only for facts from the API.
 const pollUnsettled = 10 * time.Second
+
+// settledPause is how long a change of a Secret of a Ready machine waits for others. Tailscaled writes its
+// state for each service that it offers or withdraws.
+const settledPause = 5 * time.Second
 
 // Kind returns how Machine objects are managed.
 func Kind(o setup.Options) kinds.Kind[*v1alpha1.Machine] {
@@ -61,8 +67,8 @@ func Kind(o setup.Options) kinds.Kind[*v1alpha1.Machine] {
 		Remaining: func(mg *v1alpha1.Machine) string { return meta.NodeIDOf(mg) },
 		Poll:      poll,
 		Prepare:   func(mgr ctrl.Manager) error { return setupOrphans(mgr, o, ours) },
-		Watch: func(b *builder.Builder, _ kinds.Env) *builder.Builder {
-			return b.Watches(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(forSecret), builder.OnlyMetadata, builder.WithPredicates(ours))
+		Watch: func(b *builder.Builder, env kinds.Env) *builder.Builder {
+			return b.Watches(&corev1.Secret{}, secretEvents(env.Kube), builder.OnlyMetadata, builder.WithPredicates(ours))
 		},
 	}
 }
@@ -73,7 +79,8 @@ func setupOrphans(mgr ctrl.Manager, o setup.Options, ours predicate.Predicate) e
 		Named("machine-secrets").
 		WithOptions(o.ForControllerRuntime()).
 		For(&corev1.Secret{}, builder.OnlyMetadata, builder.WithPredicates(ours, predicate.NewPredicateFuncs(isHeld))).
-		Watches(&v1alpha1.Machine{}, handler.EnqueueRequestsFromMapFunc(stateSecretOf)).
+		// Agents write the status of Machines all the time.
+		Watches(&v1alpha1.Machine{}, handler.EnqueueRequestsFromMapFunc(stateSecretOf), builder.WithPredicates(setup.Deleted(func(client.Object) bool { return true }))).
 		Complete(o.Limit("machine-secrets", &secretReconciler{kube: mgr.GetClient()}))
 	return errors.Wrap(err, "cannot set up the controller of machines' Secrets")
 }
@@ -90,6 +97,32 @@ func poll(mg resource.Managed, interval time.Duration) time.Duration {
 		return interval
 	}
 	return min(interval, pollUnsettled)
+}
+
+// secretEvents returns a handler that finds the machine that a Secret belongs to. A machine that joins the
+// tailnet is seen at once.
+func secretEvents(kube client.Reader) handler.EventHandler {
+	all := handler.EnqueueRequestsFromMapFunc(forSecret)
+	return handler.Funcs{
+		CreateFunc: all.Create,
+		DeleteFunc: all.Delete,
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+			for _, r := range forSecret(ctx, e.ObjectNew) {
+				if e.ObjectNew.GetDeletionTimestamp() == nil && settled(ctx, kube, r.NamespacedName) {
+					q.AddAfter(r, settledPause)
+					continue
+				}
+				q.Add(r)
+			}
+		},
+	}
+}
+
+// settled reports whether a machine is Ready and stays.
+func settled(ctx context.Context, kube client.Reader, n types.NamespacedName) bool {
+	m := &v1alpha1.Machine{}
+	err := kube.Get(ctx, n, m)
+	return err == nil && m.GetCondition(xpv2.TypeReady).Status == corev1.ConditionTrue && !deleting(m)
 }
 
 // forSecret finds the machine that a Secret belongs to.
