@@ -26,9 +26,9 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/observe"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/policies"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/serve"
-	"github.com/tailscale-gateway/tailscale-gateway/extension/trace"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/resolver"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/trace"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
 )
 
@@ -89,7 +89,7 @@ func run(ctx context.Context, c *CLI, log logging.Logger) error {
 	if err != nil {
 		return err
 	}
-	traces, err := trace.New(ctx, c.OTLPEndpoint, version.Version)
+	traces, err := trace.New(ctx, c.OTLPEndpoint, "tailscale-gateway-extension", version.Version)
 	if err != nil {
 		return err
 	}
@@ -139,7 +139,7 @@ func run(ctx context.Context, c *CLI, log logging.Logger) error {
 		Credentials: serve.Credentials(certs.hooks, certs.hooksClients),
 		MaxMessage:  cmp.Or(c.HooksMaxMessage<<20, serve.HookMessage),
 		Interceptor: obs.Interceptor,
-		Stats:       traces.Calls(),
+		Stats:       serve.TraceCalls(traces),
 		// Envoy Gateway has neither keepalive nor deadline.
 		Patient: true,
 	})

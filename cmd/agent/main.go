@@ -17,6 +17,7 @@ import (
 
 	"github.com/alecthomas/kong"
 	_ "golang.org/x/crypto/x509roots/fallback" // For backends with protocol HTTPS: the image holds no certificates.
+	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -30,6 +31,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/internal/logs"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/probe"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/proxy"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/trace"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/version"
 )
 
@@ -93,6 +95,7 @@ type RunCmd struct {
 	EgressSpread    time.Duration `help:"How long a released port still accepts connections, until all clients have been notified." default:"10s" env:"EGRESS_SPREAD"`
 	EgressDrain     time.Duration `help:"How long connections into the tailnet may stay open after that, before they are closed." default:"90s" env:"EGRESS_DRAIN"`
 	EgressIdle      time.Duration `help:"How long a connection into the tailnet may be idle before it is closed, for nodes that have vanished and clients that send nothing. Zero closes none. The default is that of kube-proxy for the connections of Services." default:"24h" env:"EGRESS_IDLE"`
+	EgressTraces    string        `help:"OpenTelemetry collector that receives a span for each dial of a target in the tailnet whose request has a sampled traceparent header, by OTLP over gRPC: HOST:PORT without TLS, or https://HOST:PORT. Without it there are no spans." env:"EGRESS_TRACES" placeholder:"HOST:PORT"`
 }
 
 // Run runs the agent until it receives a signal.
@@ -119,6 +122,10 @@ func (c *RunCmd) Run() error {
 		return err
 	}
 
+	traces, err := trace.New(ctx, c.EgressTraces, "tailscale-gateway-proxy", version.Version)
+	if err != nil {
+		return err
+	}
 	report, err := network.ReadReport(c.NetworkReport)
 	if err != nil {
 		log.Info("Cannot read what was found out about Kernel networking", "error", err)
@@ -154,10 +161,14 @@ func (c *RunCmd) Run() error {
 			Spread:    c.EgressSpread,
 			Drain:     c.EgressDrain,
 			Idle:      c.EgressIdle,
+			Tracer:    traces.DialTracer(),
 		},
 		DNS: agent.DNSOptions{ConfigMap: c.DNSConfigMap, Dir: c.DNSDir, Port: proxy.PortDNS},
 	}, kc, localapi.NewClient(c.Socket), localapi.NewDialer(c.Socket), probe.NewNetChecker(), agent.NewMetrics(), log)
-	return a.Run(ctx, l, hooks)
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return a.Run(ctx, l, hooks) })
+	g.Go(func() error { return traces.Run(ctx) })
+	return g.Wait()
 }
 
 // addresses returns the addresses to listen on.

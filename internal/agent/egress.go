@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
@@ -47,6 +48,9 @@ type EgressOptions struct {
 
 	// Idle is how long a connection may carry no data. Zero means no limit.
 	Idle time.Duration
+
+	// Tracer creates the spans of dials. Nil creates none.
+	Tracer trace.Tracer
 }
 
 // An egressLoop is the role of a pod that carries traffic into the tailnet.
@@ -117,7 +121,7 @@ func (a *Agent) newEgress(ctx context.Context, peers *localapi.Peers, k *kernelL
 	}
 	if !k.on {
 		e.server = carrier.NewServer(a.dialer.Dial, a.metrics.egress, a.log, notify, carrier.WithListen(carrier.ListenAt(e.opts.Addresses...)),
-			carrier.WithIdleTimeout(e.opts.Idle), carrier.WithFollower(peers.Follow, a.opts.Pauses.Gone))
+			carrier.WithIdleTimeout(e.opts.Idle), carrier.WithTracer(e.opts.Tracer), carrier.WithFollower(peers.Follow, a.opts.Pauses.Gone))
 	}
 	return e
 }

@@ -48,6 +48,9 @@ const (
 	// egress pod.
 	EnvEgressIdle = "EGRESS_IDLE"
 
+	// EnvEgressTraces is the collector of the agent's spans.
+	EnvEgressTraces = "EGRESS_TRACES"
+
 	// EnvTLSDir is where the agent of an ingress pod keeps the certificates in use.
 	EnvTLSDir = "TLS_DIR"
 
@@ -174,6 +177,9 @@ func agent(o Options, img Images) corev1.Container {
 			corev1.EnvVar{Name: EnvEgressDrain, Value: egressDrain.String()})
 		if d := o.Pods.EgressIdleTimeout; d != nil {
 			c.Env = append(c.Env, corev1.EnvVar{Name: EnvEgressIdle, Value: d.Duration.String()})
+		}
+		if to := o.Pods.EgressTraces; to != "" {
+			c.Env = append(c.Env, corev1.EnvVar{Name: EnvEgressTraces, Value: to})
 		}
 	} else {
 		c.Env = append(c.Env, corev1.EnvVar{Name: EnvTLSDir, Value: DirTLS})

@@ -207,6 +207,30 @@ func TestCopiedEnvironment(t *testing.T) {
 	}
 }
 
+// TestEgressTraces checks which agents receive the collector of their spans.
+func TestEgressTraces(t *testing.T) {
+	const collector = "collector.observability:4317"
+	for direction, want := range map[v1alpha1.Direction]string{v1alpha1.DirectionEgress: collector, v1alpha1.DirectionIngress: ""} {
+		o := options()
+		o.Pods.Direction, o.Pods.EgressTraces = direction, collector
+		got := ""
+		spec := StatefulSet(o, images()).Spec.Template.Spec
+		for _, c := range append(spec.InitContainers, spec.Containers...) {
+			for _, e := range c.Env {
+				if e.Name == EnvEgressTraces {
+					got += c.Name + " " + e.Value
+				}
+			}
+		}
+		if want != "" {
+			want = ContainerAgent + " " + want
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: -want, +got\n%s", direction, diff)
+		}
+	}
+}
+
 // TestVanishedEnds checks the settings that close connections to vanished peers, in both
 // directions.
 func TestVanishedEnds(t *testing.T) {

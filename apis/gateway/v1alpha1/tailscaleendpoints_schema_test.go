@@ -31,6 +31,7 @@ func TestTailscaleEndpointsSchema(t *testing.T) {
     serviceAccountAnnotations: {eks.amazonaws.com/role-arn: "arn:aws:iam::1:role/x"}
     priorityClassName: system-cluster-critical
     egressIdleTimeout: 24h
+    egressTraces: https://collector.observability.svc:4317
     agentResources: {limits: {memory: 64Mi}}
     affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/hostname}]}}
     topologySpreadConstraints: [{maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: DoNotSchedule}]
@@ -72,6 +73,11 @@ func TestTailscaleEndpointsSchema(t *testing.T) {
 			reason: "A timeout of seconds would close connections in use",
 			proxy:  `{egressIdleTimeout: 30s}`,
 			want:   []string{"spec.proxy.egressIdleTimeout", "must be 0s, or between 1m and 168h"},
+		},
+		"TracesWithoutPort": {
+			reason: "Collectors have no default port here",
+			proxy:  `{egressTraces: collector.observability}`,
+			want:   []string{"spec.proxy.egressTraces"},
 		},
 		"OurAnnotation": {
 			reason: "The prefix gateway.tailscale.com is reserved",

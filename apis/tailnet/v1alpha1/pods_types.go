@@ -131,6 +131,16 @@ type PodSettings struct {
 	// +optional
 	EgressIdleTimeout *metav1.Duration `json:"egressIdleTimeout,omitempty"`
 
+	// EgressTraces is the OpenTelemetry collector to which egress proxies send a span for each dial of a
+	// target in the tailnet, by OTLP over gRPC: HOST:PORT without TLS, or https://HOST:PORT. The span is a
+	// child of the request's that the connection begins with, such as Envoy's, if that has a sampled
+	// traceparent header and is not encrypted. It has no effect with Kernel networking. Absent means no
+	// spans.
+	// +kubebuilder:validation:MaxLength=256
+	// +kubebuilder:validation:Pattern=`^(https?://)?[A-Za-z0-9\[][-A-Za-z0-9.:\]]*:[0-9]{1,5}$`
+	// +optional
+	EgressTraces string `json:"egressTraces,omitempty"`
+
 	// StaticEndpoints gives each pod a port on the cluster's nodes, by which peers can connect
 	// to it directly where they could only reach it through a relay. The namespace's grant and
 	// the provider's permissions must allow it. Absent means none.

@@ -29,8 +29,9 @@ const (
 )
 
 // carry copies in both directions until both have ended or ctx is done, and then closes both
-// connections. It returns the number of bytes sent to the target and received from it.
-func carry(ctx context.Context, client *net.TCPConn, target *localapi.Conn) (up, down int64) {
+// connections. It returns the number of bytes sent to the target and received from it. If first is not
+// nil, carry calls it with the first data of the client.
+func carry(ctx context.Context, client *net.TCPConn, target *localapi.Conn, first func([]byte)) (up, down int64) {
 	stop := context.AfterFunc(ctx, func() {
 		// Reset the client first, so that it sees an aborted connection and not a regular close by
 		// the target. Errors mean that the connections are already closed.
@@ -41,8 +42,13 @@ func carry(ctx context.Context, client *net.TCPConn, target *localapi.Conn) (up,
 
 	sent := make(chan int64, 1)
 	go func() {
-		// For these two types the kernel copies the data (package net, spliceTo).
-		n, err := io.Copy(target.UnixConn, client)
+		head, err := sendFirst(target.UnixConn, client, first)
+		n := int64(0)
+		if err == nil {
+			// For these two types the kernel copies the data (package net, spliceTo).
+			n, err = io.Copy(target.UnixConn, client)
+		}
+		n += head
 		if err == nil {
 			_ = target.SetReadDeadline(time.Now().Add(answerPause))
 		} else {
@@ -62,6 +68,25 @@ func carry(ctx context.Context, client *net.TCPConn, target *localapi.Conn) (up,
 	up = <-sent
 	_ = client.Close()
 	return up, down
+}
+
+// sendFirst copies the first data of the client to the target, and passes it to first. It does nothing
+// if first is nil.
+func sendFirst(target io.Writer, client io.Reader, first func([]byte)) (int64, error) {
+	if first == nil {
+		return 0, nil
+	}
+	b := make([]byte, firstBytes)
+	n, err := client.Read(b)
+	if n == 0 {
+		if errors.Is(err, io.EOF) {
+			err = nil
+		}
+		return 0, err
+	}
+	sent, err := target.Write(b[:n])
+	first(b[:n])
+	return int64(sent), err
 }
 
 // answer copies from the target to the client until the target closes, or stays silent for too

@@ -139,10 +139,15 @@ func (p *port) serve(ctx context.Context, client *net.TCPConn) {
 	}
 	defer p.release(client)
 
+	d := dial{target: r.Target, addr: r.Addr, began: time.Now()}
 	target, reason, err := p.connect(ctx, r)
+	d.ended, d.reason = time.Now(), reason
 	if err != nil {
 		p.server.log.Debug("Refused connection", "target", r.Target, "reason", reason, "error", err)
 		p.refuse(r.Target, reason)
+		if p.server.tracer != nil {
+			p.server.record(d, firstOf(client))
+		}
 		reset(client)
 		return
 	}
@@ -151,7 +156,11 @@ func (p *port) serve(ctx context.Context, client *net.TCPConn) {
 	if p.server.idle > 0 {
 		go cutIdle(ctx, client, p.server.idle, cancel)
 	}
-	up, down := carry(ctx, client, target)
+	var first func([]byte)
+	if p.server.tracer != nil {
+		first = func(data []byte) { p.server.record(d, data) }
+	}
+	up, down := carry(ctx, client, target, first)
 	if known {
 		counted.closed(up, down)
 	}

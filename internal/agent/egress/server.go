@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 
@@ -81,6 +83,9 @@ type Server struct {
 	// follow is the Follower of WithFollower. goneFor is how long its result may be false.
 	follow  Follower
 	goneFor time.Duration
+
+	// tracer is that of WithTracer, or nil.
+	tracer trace.Tracer
 
 	dialling chan struct{}
 	wg       sync.WaitGroup

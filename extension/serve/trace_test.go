@@ -1,7 +1,7 @@
 // Copyright 2026 The Tailscale Gateway Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package trace
+package serve_test
 
 import (
 	"context"
@@ -26,6 +26,7 @@ import (
 	"github.com/tailscale-gateway/tailscale-gateway/extension/index"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/serve"
 	"github.com/tailscale-gateway/tailscale-gateway/extension/xds"
+	"github.com/tailscale-gateway/tailscale-gateway/internal/trace"
 )
 
 const (
@@ -38,13 +39,13 @@ const (
 
 // hook calls a hook and the health check of a server with this provider, as Envoy Gateway
 // does.
-func hook(t *testing.T, p *Provider) {
+func hook(t *testing.T, p *trace.Provider) {
 	t.Helper()
 	l, err := serve.Listen(t.Context(), "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := serve.NewServer(serve.Options{Credentials: serve.Credentials(nil, nil), Stats: p.Calls()})
+	s := serve.NewServer(serve.Options{Credentials: serve.Credentials(nil, nil), Stats: serve.TraceCalls(p)})
 	pb.RegisterEnvoyGatewayExtensionServer(s, hooks.NewServer(index.NewStore(), func(bool) xds.Source { return xds.XDSTP() }))
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -75,7 +76,7 @@ func hook(t *testing.T, p *Provider) {
 // health check has none.
 func TestHook(t *testing.T) {
 	spans := tracetest.NewInMemoryExporter()
-	hook(t, newProvider(sdktrace.WithSyncer(spans)))
+	hook(t, trace.NewProvider(sdktrace.WithSyncer(spans)))
 	got := spans.GetSpans()
 	if len(got) != 1 {
 		t.Fatalf("want one span, got %d", len(got))
@@ -93,11 +94,11 @@ func TestHook(t *testing.T) {
 
 // TestOff checks that a provider without an endpoint records no spans and handles no calls.
 func TestOff(t *testing.T) {
-	p, err := New(t.Context(), "", "v1")
+	p, err := trace.New(t.Context(), "", "test", "v1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.Calls() != nil {
+	if serve.TraceCalls(p) != nil {
 		t.Error("want no handler of calls without an endpoint")
 	}
 	_, span := p.Tracer().Start(t.Context(), "x")
@@ -133,7 +134,7 @@ func TestExport(t *testing.T) {
 
 	for name, endpoint := range map[string]string{"HostPort": l.Addr().String(), "URL": "http://" + l.Addr().String()} {
 		t.Run(name, func(t *testing.T) {
-			p, err := New(t.Context(), endpoint, "v1")
+			p, err := trace.New(t.Context(), endpoint, "test", "v1")
 			if err != nil {
 				t.Fatal(err)
 			}
