@@ -217,13 +217,10 @@ func TestEgressTraces(t *testing.T) {
 		spec := StatefulSet(o, images()).Spec.Template.Spec
 		for _, c := range append(spec.InitContainers, spec.Containers...) {
 			for _, e := range c.Env {
-				if e.Name == EnvEgressTraces {
-					got += c.Name + " " + e.Value
+				if e.Name == EnvEgressTraces && c.Name == ContainerAgent {
+					got = e.Value
 				}
 			}
-		}
-		if want != "" {
-			want = ContainerAgent + " " + want
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s: -want, +got\n%s", direction, diff)

@@ -4,6 +4,7 @@
 package standalone
 
 import (
+	"maps"
 	"path/filepath"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -125,6 +126,7 @@ func class(o Options) ([]byte, error) {
 	if o.Bootstrap != "" {
 		spec["bootstrap"] = map[string]any{"type": "Merge", "value": o.Bootstrap}
 	}
+	maps.Copy(spec, o.Proxy)
 	proxy, err := yaml.Marshal(map[string]any{
 		"apiVersion": "gateway.envoyproxy.io/v1alpha1",
 		"kind":       "EnvoyProxy",

@@ -60,6 +60,8 @@ type Options struct {
 	Authorities []byte
 	// Bootstrap is YAML that is merged into Envoy's bootstrap.
 	Bootstrap string
+	// Proxy has further fields of the EnvoyProxy's spec.
+	Proxy map[string]any
 	// OwnEnvoy makes Envoy independent of Envoy Gateway, as in a cluster: StartEnvoy starts it,
 	// KillEnvoy ends it, and it outlives a restart of Envoy Gateway. It supports one Gateway
 	// object.

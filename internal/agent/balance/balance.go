@@ -123,6 +123,18 @@ func (p *Picker) Set(c Config, now time.Time) {
 	}
 }
 
+// Open returns the number of open connections or requests, by address. Tests of the packages that balance
+// use it.
+func (p *Picker) Open() map[string]int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	out := make(map[string]int, len(p.members))
+	for _, m := range p.members {
+		out[m.Address] += m.open
+	}
+	return out
+}
+
 // Uses reports whether a backend has settings of TLS.
 func (p *Picker) Uses(s backendtls.Settings) bool {
 	p.mu.Lock()

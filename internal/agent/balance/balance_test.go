@@ -157,7 +157,7 @@ func TestLeast(t *testing.T) {
 	open[0].Done()
 	open[2].Done()
 	open[2].Done()
-	if diff := cmp.Diff(map[string]int{"a": 0, "b": 2}, openOf(p)); diff != "" {
+	if diff := cmp.Diff(map[string]int{"a": 0, "b": 2}, p.Open()); diff != "" {
 		t.Errorf("Open(): -want, +got:\n%s", diff)
 	}
 	if diff := cmp.Diff("aa", connections(p, now, 2)); diff != "" {
@@ -184,7 +184,7 @@ func TestNext(t *testing.T) {
 		t.Errorf("Each is tried once, the best first. -want, +got:\n%s", diff)
 	}
 	c.Done()
-	if diff := cmp.Diff(map[string]int{"a": 0, "b": 0, "c": 0, "d": 0}, openOf(p)); diff != "" {
+	if diff := cmp.Diff(map[string]int{"a": 0, "b": 0, "c": 0, "d": 0}, p.Open()); diff != "" {
 		t.Errorf("A failed attempt is no connection. -want, +got:\n%s", diff)
 	}
 }
@@ -250,7 +250,7 @@ func TestSet(t *testing.T) {
 		t.Fatalf("want aab, got %s", got)
 	}
 	p.Set(Config{Backends: []Backend{healthy("c", 1, 0), healthy("b", 1, 0), healthy("a", 1, 0)}, LeastConnections: true}, now)
-	if diff := cmp.Diff(map[string]int{"a": 1, "b": 1, "c": 0}, openOf(p)); diff != "" {
+	if diff := cmp.Diff(map[string]int{"a": 1, "b": 1, "c": 0}, p.Open()); diff != "" {
 		t.Errorf("Open(): -want, +got:\n%s", diff)
 	}
 	if got := connections(p, now, 1); got != "c" {
@@ -308,20 +308,9 @@ func TestConcurrency(t *testing.T) {
 		}
 	})
 	wg.Wait()
-	if diff := cmp.Diff(map[string]int{"a": 0, "b": 0, "c": 0}, openOf(p)); diff != "" {
+	if diff := cmp.Diff(map[string]int{"a": 0, "b": 0, "c": 0}, p.Open()); diff != "" {
 		t.Errorf("Open(): -want, +got:\n%s", diff)
 	}
-}
-
-// openOf returns the number of open connections or requests, by address.
-func openOf(p *Picker) map[string]int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	out := make(map[string]int, len(p.members))
-	for _, m := range p.members {
-		out[m.Address] += m.open
-	}
-	return out
 }
 
 // TestReweighted checks that a change of weights has its effect at once.

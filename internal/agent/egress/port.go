@@ -146,7 +146,7 @@ func (p *port) serve(ctx context.Context, client *net.TCPConn) {
 		p.server.log.Debug("Refused connection", "target", r.Target, "reason", reason, "error", err)
 		p.refuse(r.Target, reason)
 		if p.server.tracer != nil {
-			p.server.record(d, firstOf(client))
+			p.server.record(ctx, d, firstOf(client))
 		}
 		reset(client)
 		return
@@ -158,7 +158,7 @@ func (p *port) serve(ctx context.Context, client *net.TCPConn) {
 	}
 	var first func([]byte)
 	if p.server.tracer != nil {
-		first = func(data []byte) { p.server.record(d, data) }
+		first = func(data []byte) { p.server.record(ctx, d, data) }
 	}
 	up, down := carry(ctx, client, target, first)
 	if known {

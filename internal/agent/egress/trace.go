@@ -52,8 +52,8 @@ type dial struct {
 }
 
 // record sends a span for a dial, if the first data of the connection has a trace context.
-func (s *Server) record(d dial, first []byte) {
-	ctx := propagation.TraceContext{}.Extract(context.Background(), propagation.HeaderCarrier(headersOf(first)))
+func (s *Server) record(ctx context.Context, d dial, first []byte) {
+	ctx = propagation.TraceContext{}.Extract(ctx, propagation.HeaderCarrier(headersOf(first)))
 	if !trace.SpanContextFromContext(ctx).IsSampled() {
 		return
 	}
