@@ -54,7 +54,7 @@ var mutants = []mutant{
 
 	{"the proxies of another cluster are asked for a path", "functions/tailscaleservices/attachments.go", `check.Path = ""`, `check.Path = "/"`, []string{services}},
 	{"autoApprove of a service is ignored", "functions/tailscaleservices/compose.go", `AutoApprove: t.AutoApprove,`, `AutoApprove: nil,`, []string{services}},
-	{"a host that does not serve every port counts", "functions/tailscaleservices/status.go", `return h.Online && h.Configured && isApproved(h)`, `return h.Online && isApproved(h)`, []string{services}},
+	{"a host that does not serve every port counts", "apis/tailnet/v1alpha1/vipservice_types.go", `return h.Online && h.Configured && h.Approved()`, `return h.Online && h.Approved()`, []string{services}},
 	{"proxies of a template are taken for the user's", "functions/tailscaleservices/selection.go", `l[meta.LabelAutoProvisioned] = "true"`, `l[meta.LabelAutoProvisioned] = "false"`, []string{services}},
 	{"a Service of another name is required", "functions/tailscaleservices/read.go", `Kind: "Service", Namespace: owner.Namespace, Name: owner.Name}`, `Kind: "Service", Namespace: owner.Namespace, Name: owner.Namespace}`, []string{services}},
 

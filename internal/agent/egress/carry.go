@@ -72,9 +72,12 @@ func carry(ctx context.Context, client *net.TCPConn, target *localapi.Conn, firs
 
 // sendFirst copies the first data of the client to the target, and passes it to first. It does nothing
 // if first is nil.
-func sendFirst(target io.Writer, client io.Reader, first func([]byte)) (int64, error) {
+func sendFirst(target io.Writer, client *net.TCPConn, first func([]byte)) (int64, error) {
 	if first == nil {
 		return 0, nil
+	}
+	if err := awaitData(client); err != nil {
+		return 0, errors.Wrap(err, "cannot wait for data")
 	}
 	b := make([]byte, firstBytes)
 	n, err := client.Read(b)

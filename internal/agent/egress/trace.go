@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"syscall"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -19,6 +20,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+
+	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
 
 const (
@@ -54,9 +57,12 @@ type dial struct {
 // record sends a span for a dial, if the first data of the connection has a trace context.
 func (s *Server) record(ctx context.Context, d dial, first []byte) {
 	ctx = propagation.TraceContext{}.Extract(ctx, propagation.HeaderCarrier(headersOf(first)))
-	if !trace.SpanContextFromContext(ctx).IsSampled() {
+	parent := trace.SpanContextFromContext(ctx)
+	if !parent.IsSampled() {
 		return
 	}
+	// The header tracestate may be long, and would stay with the span until the collector has it.
+	ctx = trace.ContextWithRemoteSpanContext(ctx, parent.WithTraceState(trace.TraceState{}))
 	attributes := []attribute.KeyValue{attribute.String("tailscale.target", d.target)}
 	if d.addr.IsValid() {
 		attributes = append(attributes, attribute.String("network.peer.address", d.addr.Addr().String()), attribute.Int("network.peer.port", int(d.addr.Port())))
@@ -84,6 +90,8 @@ func headersOf(data []byte) http.Header {
 func headersOfHTTP2(data []byte) http.Header {
 	f := http2.NewFramer(io.Discard, bytes.NewReader(data))
 	f.ReadMetaHeaders, f.MaxHeaderListSize = hpack.NewDecoder(4<<10, nil), firstBytes
+	// A frame that claims to be longer is not allocated.
+	f.SetMaxReadFrameSize(firstBytes)
 	for {
 		frame, err := f.ReadFrame()
 		if err != nil {
@@ -97,6 +105,25 @@ func headersOfHTTP2(data []byte) http.Header {
 			return out
 		}
 	}
+}
+
+// awaitData waits until a connection has data or has ended. It needs no buffer: clients may stay silent,
+// as those of protocols in which the server speaks first.
+func awaitData(c syscall.Conn) error {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var b [1]byte
+	return raw.Read(func(fd uintptr) bool {
+		for {
+			// Any other error is that of the next read, too.
+			_, _, err := syscall.Recvfrom(int(fd), b[:], syscall.MSG_PEEK)
+			if !errors.Is(err, syscall.EINTR) {
+				return !errors.Is(err, syscall.EAGAIN)
+			}
+		}
+	})
 }
 
 // firstOf returns the first data of a connection whose target could not be dialled, if it is there.

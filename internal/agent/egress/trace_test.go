@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -132,6 +133,30 @@ func TestTraces(t *testing.T) {
 				t.Errorf("%s\n-want, +got:\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// TestTracesBounded checks that the beginning of a connection decides neither how much memory the search
+// of a trace needs, nor how much a span keeps.
+func TestTracesBounded(t *testing.T) {
+	// A frame of HTTP/2 that claims to have 16 MiB.
+	claimed := []byte(http2.ClientPreface + "\xff\xff\xff\x04\x00\x00\x00\x00\x00")
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for range 10 {
+		headersOf(claimed)
+	}
+	runtime.ReadMemStats(&after)
+	if n := after.TotalAlloc - before.TotalAlloc; n > 10<<20 {
+		t.Errorf("A frame that claims to be long needs %d bytes", n/10)
+	}
+
+	recorded := tracetest.NewInMemoryExporter()
+	s := &Server{tracer: sdktrace.NewTracerProvider(sdktrace.WithSyncer(recorded)).Tracer("test")}
+	s.record(t.Context(), dial{}, []byte("GET / HTTP/1.1\r\nHost: db\r\nTraceparent: "+sampled+"\r\nTracestate: a="+strings.Repeat("b", 250)+"\r\n\r\n"))
+	got := recorded.GetSpans()
+	if len(got) != 1 || got[0].SpanContext.TraceState().Len()+got[0].Parent.TraceState().Len() > 0 {
+		t.Errorf("want one span without a tracestate, got %+v", got)
 	}
 }
 

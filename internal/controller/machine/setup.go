@@ -5,6 +5,7 @@ package machine
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -103,11 +104,19 @@ func poll(mg resource.Managed, interval time.Duration) time.Duration {
 // tailnet is seen at once.
 func secretEvents(kube client.Reader) handler.EventHandler {
 	all := handler.EnqueueRequestsFromMapFunc(forSecret)
-	return handler.Funcs{
+	return handler.WithLowPriorityWhenUnchanged(handler.Funcs{
 		CreateFunc: all.Create,
 		DeleteFunc: all.Delete,
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			for _, r := range forSecret(ctx, e.ObjectNew) {
+			before, now := forSecret(ctx, e.ObjectOld), forSecret(ctx, e.ObjectNew)
+			if !slices.Equal(before, now) {
+				// The label has changed.
+				for _, r := range slices.Concat(before, now) {
+					q.Add(r)
+				}
+				return
+			}
+			for _, r := range now {
 				if e.ObjectNew.GetDeletionTimestamp() == nil && settled(ctx, kube, r.NamespacedName) {
 					q.AddAfter(r, settledPause)
 					continue
@@ -115,7 +124,7 @@ func secretEvents(kube client.Reader) handler.EventHandler {
 				q.Add(r)
 			}
 		},
-	}
+	})
 }
 
 // settled reports whether a machine is Ready and stays.

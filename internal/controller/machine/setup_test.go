@@ -31,8 +31,8 @@ func TestSecretEvents(t *testing.T) {
 	cases := map[string]struct {
 		reason  string
 		machine func(*v1alpha1.Machine)
-		secret  func(*metav1.PartialObjectMetadata)
-		want    bool // Whether the machine waits.
+		secret  func(*metav1.PartialObjectMetadata) // Changes the Secret.
+		want    bool                                // Whether the machine waits.
 	}{
 		"Ready":   {reason: "The state of a Ready machine changes with each service.", machine: func(m *v1alpha1.Machine) { m.SetConditions(xpv2.Available()) }, want: true},
 		"Joining": {reason: "A machine that joins the tailnet is seen at once."},
@@ -46,6 +46,10 @@ func TestSecretEvents(t *testing.T) {
 			reason: "A Secret that is being deleted is seen at once.", machine: func(m *v1alpha1.Machine) { m.SetConditions(xpv2.Available()) },
 			secret: func(s *metav1.PartialObjectMetadata) { s.DeletionTimestamp = &now },
 		},
+		"Label": {
+			reason: "A Secret that loses its label is seen at once.", machine: func(m *v1alpha1.Machine) { m.SetConditions(xpv2.Available()) },
+			secret: func(s *metav1.PartialObjectMetadata) { s.Labels = nil },
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -53,16 +57,18 @@ func TestSecretEvents(t *testing.T) {
 			if tc.machine != nil {
 				tc.machine(m)
 			}
-			secret := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-0", Labels: map[string]string{meta.LabelMachine: "web-0"}}}
+			before := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-0", Labels: map[string]string{meta.LabelMachine: "web-0"}}}
+			after := before.DeepCopy()
+			after.ResourceVersion = "2"
 			if tc.secret != nil {
-				tc.secret(secret)
+				tc.secret(after)
 			}
 			c := clocktesting.NewFakeClock(now.Time)
 			q := workqueue.NewTypedRateLimitingQueueWithConfig(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request](), workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Clock: c})
 			defer q.ShutDown()
 			h := secretEvents(fake.NewClientBuilder().WithScheme(s).WithObjects(m).Build())
 			for range 3 {
-				h.Update(t.Context(), event.UpdateEvent{ObjectOld: secret, ObjectNew: secret}, q)
+				h.Update(t.Context(), event.UpdateEvent{ObjectOld: before, ObjectNew: after}, q)
 			}
 			if waits := q.Len() == 0; waits != tc.want {
 				t.Fatalf("\n%s\nwant it to wait: %t, got %t", tc.reason, tc.want, waits)

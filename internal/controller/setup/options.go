@@ -137,11 +137,14 @@ func Jitter(hook managed.PollIntervalHook) managed.PollIntervalHook {
 	}
 }
 
-// Deleted passes the deletions of objects that match.
+// Deleted passes the deletions of objects that match. An informer whose watch was interrupted may deliver
+// the deletion as an update to another object of the same name.
 func Deleted(matches func(client.Object) bool) predicate.Predicate {
 	return predicate.Funcs{
-		CreateFunc:  func(event.CreateEvent) bool { return false },
-		UpdateFunc:  func(event.UpdateEvent) bool { return false },
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return e.ObjectOld.GetUID() != e.ObjectNew.GetUID() && matches(e.ObjectOld)
+		},
 		DeleteFunc:  func(e event.DeleteEvent) bool { return matches(e.Object) },
 		GenericFunc: func(event.GenericEvent) bool { return false },
 	}
