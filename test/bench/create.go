@@ -56,7 +56,7 @@ func (c *cli) create(ctx context.Context, env *harness.Env) (rs []Result, err er
 	if err := env.Configure(ctx, "bench", "bench-cluster", url); err != nil {
 		return nil, err
 	}
-	p, err := env.StartProvider("provider", "provider", harness.AllowTailnets,
+	p, err := env.StartProvider("provider", "provider", harness.AllowTailnets, "--namespace=bench",
 		"--api-rate="+strconv.Itoa(apiRate), "--api-burst="+strconv.Itoa(apiBurst), "--max-reconcile-rate="+strconv.Itoa(concurrency))
 	if err != nil {
 		return nil, err

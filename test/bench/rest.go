@@ -47,7 +47,7 @@ func (c *cli) rest(ctx context.Context, env *harness.Env) (rs []Result, err erro
 	if err := env.Configure(ctx, "bench", "bench-cluster", url); err != nil {
 		return nil, err
 	}
-	p, err := env.StartProvider("provider", "provider", harness.AllowTailnets)
+	p, err := env.StartProvider("provider", "provider", harness.AllowTailnets, "--namespace=bench")
 	if err != nil {
 		return nil, err
 	}
