@@ -5,7 +5,6 @@ package index
 
 import (
 	"reflect"
-	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 	gwapiv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -60,12 +59,12 @@ func (all *objects) admitting(gateways []types.NamespacedName, namespace string)
 // markAdmitted marks the routes of a Gateway, and their policies.
 func (all *objects) markAdmitted(gateway types.NamespacedName, p *pending) {
 	for k, r := range all.routes {
-		if slices.Contains(all.gateways(r.Parents), gateway) {
+		if all.attaches(r.Parents, gateway) {
 			p.mark(routeContributor(k))
 		}
 	}
 	for t := range all.policyDependents {
-		if of := all.sites[t.RouteKey()]; of != nil && slices.Contains(all.gateways(of.parents), gateway) {
+		if of := all.sites[t.RouteKey()]; of != nil && all.attaches(of.parents, gateway) {
 			all.markDependents(t, p)
 		}
 	}

@@ -44,9 +44,10 @@ type insertions struct {
 	// large are the routes beyond the limit of a route.
 	large map[ir.RouteKey]struct{}
 
-	// dirty are the routes whose estimates may have changed; all reports that all may have.
-	dirty map[ir.RouteKey]struct{}
-	all   bool
+	// dirty are the routes whose estimates may have changed, and dirtyParents the Gateways and
+	// ListenerSets, without a section, of which all routes' may have.
+	dirty        map[ir.RouteKey]struct{}
+	dirtyParents map[parse.Parent]struct{}
 
 	// refused are the refused routes with the reasons, and reported the policies that report them.
 	refused  map[ir.RouteKey]string
@@ -70,7 +71,7 @@ func newInsertions() *insertions {
 	return &insertions{
 		policies: map[types.NamespacedName]policyCost{}, costs: map[ir.PolicyTarget]int{},
 		routes: map[ir.RouteKey]routeCost{}, namespaces: map[string]int{}, gateways: map[types.NamespacedName]int{},
-		large: map[ir.RouteKey]struct{}{}, dirty: map[ir.RouteKey]struct{}{}, refused: map[ir.RouteKey]string{}, reported: map[types.NamespacedName]struct{}{},
+		large: map[ir.RouteKey]struct{}{}, dirty: map[ir.RouteKey]struct{}{}, dirtyParents: map[parse.Parent]struct{}{}, refused: map[ir.RouteKey]string{}, reported: map[types.NamespacedName]struct{}{},
 	}
 }
 
@@ -101,7 +102,7 @@ func (in *insertions) addPolicy(c policyCost, sign int) {
 			delete(in.costs, t)
 		}
 		if t.Route == "" {
-			in.all = true
+			in.dirtyParents[parse.Parent{NamespacedName: t.NamespacedName}] = struct{}{}
 			continue
 		}
 		in.dirty[t.RouteKey()] = struct{}{}
@@ -183,15 +184,14 @@ func (all *objects) settleInsertions() bool {
 	in := all.insertions
 	if len(in.costs)+len(in.routes) == 0 {
 		clear(in.dirty)
-		in.all = false
+		clear(in.dirtyParents)
 		return false
 	}
-	if in.all {
-		for k := range in.routes {
-			in.dirty[k] = struct{}{}
-		}
-		for k := range all.sites {
-			in.dirty[k] = struct{}{}
+	if len(in.dirtyParents) > 0 {
+		for k, of := range all.sites {
+			if slices.ContainsFunc(of.parents, all.isDirty) {
+				in.dirty[k] = struct{}{}
+			}
 		}
 	}
 	if len(in.dirty) == 0 {
@@ -205,9 +205,20 @@ func (all *objects) settleInsertions() bool {
 		in.setRoute(k, now)
 	}
 	clear(in.dirty)
-	in.all = false
+	clear(in.dirtyParents)
 	in.refused = in.refuse()
 	return true
+}
+
+// isDirty reports whether a parent of a route, or its Gateway, is among dirtyParents.
+func (all *objects) isDirty(p parse.Parent) bool {
+	p.Section = ""
+	if _, dirty := all.insertions.dirtyParents[p]; dirty {
+		return true
+	}
+	gateway, ok := all.parentGateway(p)
+	_, dirty := all.insertions.dirtyParents[parse.Parent{NamespacedName: gateway}]
+	return ok && dirty
 }
 
 // setRoute replaces the estimate of a route.

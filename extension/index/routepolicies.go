@@ -4,6 +4,7 @@
 package index
 
 import (
+	"iter"
 	"reflect"
 	"slices"
 	"time"
@@ -76,10 +77,10 @@ func (all *objects) putPolicy(in *input, p *pending) (bool, error) {
 	case *tailnetv1alpha1.Discovery:
 		all.putDiscovery(o, in.name, in.Gone, p)
 	case *gwapiv1.Gateway:
-		all.insertions.all = true
+		all.insertions.dirtyParents[parse.Parent{NamespacedName: in.name}] = struct{}{}
 		all.markDependents(ir.PolicyTarget{NamespacedName: in.name}, p)
 	case *gwapiv1.ListenerSet:
-		all.insertions.all = true
+		all.insertions.dirtyParents[parse.Parent{ListenerSet: true, NamespacedName: in.name}] = struct{}{}
 		all.markAttached(in.name, p)
 	case *gwapiv1beta1.ReferenceGrant:
 		for n, of := range all.policies {
@@ -198,7 +199,7 @@ func (all *objects) attachment(t ir.PolicyTarget) ir.Attachment {
 }
 
 // recomputePolicies updates the marked policies, and those whose Secrets are read now and were not
-// before, or the reverse. If one changed, it attaches the rules of all policies again.
+// before, or the reverse. It attaches the rules of the policies at the targets of those that changed.
 func (s *Store) recomputePolicies(e *edit) {
 	built := map[contributor]*ir.RoutePolicy{}
 	for c := range e.marked(policySection) {
@@ -221,7 +222,21 @@ func (s *Store) recomputePolicies(e *edit) {
 	s.refuseInsertions(e)
 	if e.policies {
 		e.next.PolicyRevision++
-		e.next.Attached.Replace(e.next, ir.AttachRules(e.next.Policies.Values()))
+	}
+	for t := range e.attached {
+		rules := ir.AttachRules(s.policiesAt(e, t))[t]
+		e.next.Attached.Put(e.next, t, rules, len(rules) == 0)
+	}
+}
+
+// policiesAt returns the policies that may have a target.
+func (s *Store) policiesAt(e *edit, t ir.PolicyTarget) iter.Seq[*ir.RoutePolicy] {
+	return func(yield func(*ir.RoutePolicy) bool) {
+		for n := range s.objects.policyDependents[t.Whole()] {
+			if p := e.next.Policies.Get(n); p != nil && !yield(p) {
+				return
+			}
+		}
 	}
 }
 
@@ -270,6 +285,14 @@ func (s *Store) recomputePolicy(e *edit, c contributor, now *ir.RoutePolicy) {
 	s.objects.insertions.setPolicy(n, now)
 	e.digest(c, policySum(old), policySum(now))
 	e.policies = true
+	for _, p := range []*ir.RoutePolicy{old, now} {
+		if p == nil {
+			continue
+		}
+		for _, t := range p.Targets {
+			e.attached[t.PolicyTarget] = struct{}{}
+		}
+	}
 	e.next.Policies.Put(e.next, n, now, now == nil)
 	s.name(e, c, policyConsumers(old), policyConsumers(now))
 }

@@ -81,17 +81,30 @@ func (all *objects) serveRoutes(p *pending) {
 // gateways returns the Gateways that a route with these parents attaches to, sorted.
 func (all *objects) gateways(parents []parse.Parent) []types.NamespacedName {
 	var out []types.NamespacedName
-	for _, of := range parents {
-		n, ok := of.NamespacedName, true
-		if of.ListenerSet {
-			n, ok = all.listenerSets[n]
-		}
-		if ok && !slices.Contains(out, n) {
+	for _, p := range parents {
+		if n, ok := all.parentGateway(p); ok && !slices.Contains(out, n) {
 			out = append(out, n)
 		}
 	}
 	slices.SortFunc(out, ir.CompareNames)
 	return out
+}
+
+// parentGateway returns the Gateway of a parent, and false for a ListenerSet that does not exist.
+func (all *objects) parentGateway(p parse.Parent) (types.NamespacedName, bool) {
+	if !p.ListenerSet {
+		return p.NamespacedName, true
+	}
+	n, ok := all.listenerSets[p.NamespacedName]
+	return n, ok
+}
+
+// attaches reports whether a route with these parents attaches to a Gateway.
+func (all *objects) attaches(parents []parse.Parent, gateway types.NamespacedName) bool {
+	return slices.ContainsFunc(parents, func(p parse.Parent) bool {
+		n, ok := all.parentGateway(p)
+		return ok && n == gateway
+	})
 }
 
 // servedRoute returns a route and its served Gateways. It returns nil if none of its

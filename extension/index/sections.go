@@ -161,6 +161,9 @@ type edit struct {
 	// policies reports that a TailscaleRoutePolicy or its state changed.
 	policies bool
 
+	// attached are the targets at which other rules may be attached.
+	attached map[ir.PolicyTarget]struct{}
+
 	// tlsPolicies reports that other BackendTLSPolicies are not applied, or for other reasons.
 	tlsPolicies bool
 }
@@ -168,7 +171,7 @@ type edit struct {
 func newEdit(s *ir.Snapshot, p *pending) *edit {
 	return &edit{
 		next: s.Edit(), pending: p, contributors: map[contributor]struct{}{},
-		consumers: map[consumer]struct{}{}, routes: map[contributor][]string{},
+		consumers: map[consumer]struct{}{}, routes: map[contributor][]string{}, attached: map[ir.PolicyTarget]struct{}{},
 	}
 }
 

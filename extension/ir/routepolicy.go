@@ -28,8 +28,8 @@ type PolicyTarget struct {
 	Section string
 }
 
-// whole returns the target without its section.
-func (t PolicyTarget) whole() PolicyTarget {
+// Whole returns the target without its section.
+func (t PolicyTarget) Whole() PolicyTarget {
 	t.Section = ""
 	return t
 }
@@ -100,11 +100,11 @@ func (p *RoutePolicy) Discoveries() map[types.NamespacedName]*DeviceQuery {
 func (p *RoutePolicy) DependsOn() []PolicyTarget {
 	var out []PolicyTarget
 	for _, t := range p.Targets {
-		out = append(out, t.whole())
+		out = append(out, t.Whole())
 	}
 	for _, r := range p.Rules {
 		if r.Named != nil {
-			out = append(out, r.Named.whole())
+			out = append(out, r.Named.Whole())
 		}
 	}
 	return out
@@ -290,7 +290,7 @@ func (s *Snapshot) HasPolicies() bool { return s.tables.Attached.Len() > 0 }
 func (s *Snapshot) PolicyRules(route RouteKey, rule string, gateway types.NamespacedName, listener string) []*PolicyRule {
 	at := PolicyTarget{Route: route.Kind, NamespacedName: route.NamespacedName, Section: rule}
 	parent := PolicyTarget{NamespacedName: gateway, Section: listener}
-	levels := [...][]*PolicyRule{s.AttachedRules(at), s.AttachedRules(at.whole()), s.AttachedRules(parent), s.AttachedRules(parent.whole())}
+	levels := [...][]*PolicyRule{s.AttachedRules(at), s.AttachedRules(at.Whole()), s.AttachedRules(parent), s.AttachedRules(parent.Whole())}
 	n := 0
 	for _, rules := range levels {
 		n += len(rules)

@@ -60,11 +60,6 @@ func (t *Table[K, V]) Put(d *Draft, k K, v V, gone bool) {
 	t.Set(d, k, v)
 }
 
-// Replace gives the Table other entries in the Draft.
-func (t *Table[K, V]) Replace(d *Draft, entries map[K]V) {
-	t.entries, t.owner, d.changed = entries, d.identity, true
-}
-
 func (t *Table[K, V]) own(d *Draft) {
 	if t.owner == d.identity {
 		return
