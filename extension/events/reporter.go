@@ -26,6 +26,9 @@ const (
 	// maxEvents is the number of events written at one time. The rest follow after pause.
 	maxEvents = 25
 	pause     = time.Second
+
+	// settle is how long a change waits for further changes: a check looks at all routes.
+	settle = 250 * time.Millisecond
 )
 
 // A Recorder records a problem of a route, or that the route has no problems any more.
@@ -85,15 +88,26 @@ func (r *Reporter) Run(ctx context.Context) error {
 	defer end()
 	t := time.NewTimer(0)
 	defer t.Stop()
+	var stale <-chan time.Time
 	for {
+		changed := true
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-t.C:
 		case <-r.wake:
 		case <-revised:
 		case <-changes.Changed():
 			changes.Take()
+		case <-t.C:
+			changed = false
+		case <-stale:
+			changed, stale = false, nil
+		}
+		if changed {
+			if stale == nil {
+				stale = time.After(settle)
+			}
+			continue
 		}
 		if wait, ok := r.check(ctx, time.Now()); ok {
 			t.Reset(wait)
