@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+	oteltrace "go.opentelemetry.io/otel/trace"
 	_ "golang.org/x/crypto/x509roots/fallback" // For backends with protocol HTTPS: the image holds no certificates.
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
@@ -126,6 +127,10 @@ func (c *RunCmd) Run() error {
 	if err != nil {
 		return err
 	}
+	var tracer oteltrace.Tracer // Nil costs nothing.
+	if traces.Sends() {
+		tracer = traces.Tracer()
+	}
 	report, err := network.ReadReport(c.NetworkReport)
 	if err != nil {
 		log.Info("Cannot read what was found out about Kernel networking", "error", err)
@@ -161,7 +166,7 @@ func (c *RunCmd) Run() error {
 			Spread:    c.EgressSpread,
 			Drain:     c.EgressDrain,
 			Idle:      c.EgressIdle,
-			Tracer:    traces.DialTracer(),
+			Tracer:    tracer,
 		},
 		DNS: agent.DNSOptions{ConfigMap: c.DNSConfigMap, Dir: c.DNSDir, Port: proxy.PortDNS},
 	}, kc, localapi.NewClient(c.Socket), localapi.NewDialer(c.Socket), probe.NewNetChecker(), agent.NewMetrics(), log)

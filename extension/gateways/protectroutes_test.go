@@ -16,18 +16,18 @@ import (
 // be thousands.
 func TestProtectedCost(t *testing.T) {
 	allocs := func(n int) float64 {
-		of := []client.Object{objects(t, tailscaleGateway)[0], objects(t, gateway)[0]}
+		all := []client.Object{objects(t, tailscaleGateway)[0], objects(t, gateway)[0]}
 		for i := range n {
-			of = append(of, objects(t, routeTo("HTTPRoute", "shop", fmt.Sprintf("app%d", i), "{name: web}", "True", "rules: [{name: a, backendRefs: [{name: app, port: 80}]}]"))...)
+			all = append(all, objects(t, routeTo("HTTPRoute", "shop", fmt.Sprintf("app%d", i), "{name: web}", "True", "rules: [{name: a, backendRefs: [{name: app, port: 80}]}]"))...)
 		}
-		in := inputOf(t, of...)
+		in := inputOf(t, all...)
 		for i := range n {
 			in.guards = append(in.guards, routePolicyIn(t, "shop", fmt.Sprintf("{group: gateway.networking.k8s.io, kind: HTTPRoute, name: app%d}", i)))
 		}
 		ls := listenersOf(in.gateway, in.sets)
 		routes := accepted(in.routes, ls)
-		if got := in.protected(routes, ls); len(routes) != n || len(got) != 1 {
-			t.Fatalf("want %d routes and a protected Service, got %d and %v", n, len(routes), got)
+		if protected := in.protected(routes, ls); len(routes) != n || len(protected) != 1 {
+			t.Fatalf("want %d routes and a protected Service, got %d and %v", n, len(routes), protected)
 		}
 		return testing.AllocsPerRun(3, func() { in.protected(routes, ls) })
 	}

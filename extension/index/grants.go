@@ -71,24 +71,25 @@ func permissionsOf(namespace string, g *gwapiv1beta1.ReferenceGrantSpec) []ir.Gr
 
 // recomputeGrants updates the permissions, and marks the routes that name objects of their namespaces.
 func (s *Store) recomputeGrants(e *edit) {
-	before := map[ir.Grant]bool{}
+	// changed are the permissions of changed ReferenceGrants, with whether there was another one before.
+	changed := map[ir.Grant]bool{}
 	count := func(g ir.Grant, by int) {
-		if _, ok := before[g]; !ok {
-			before[g] = s.objects.permitted[g] > 0
+		if _, ok := changed[g]; !ok {
+			changed[g] = s.objects.permitted[g] > 0
 		}
 		add(s.objects.permitted, g, by)
 	}
 	for c := range e.marked(grantSection) {
-		now := permissionsOf(c.Namespace, s.objects.grants[c.NamespacedName])
+		permissions := permissionsOf(c.Namespace, s.objects.grants[c.NamespacedName])
 		for _, g := range s.objects.permissions[c.NamespacedName] {
 			count(g, -1)
 		}
-		for _, g := range now {
+		for _, g := range permissions {
 			count(g, 1)
 		}
-		put(s.objects.permissions, c.NamespacedName, now, len(now) == 0)
+		put(s.objects.permissions, c.NamespacedName, permissions, len(permissions) == 0)
 	}
-	for g, permitted := range before {
+	for g, permitted := range changed {
 		permits := s.objects.permitted[g] > 0
 		if permits == permitted {
 			continue
@@ -110,14 +111,14 @@ func grantSum(g ir.Grant, permits bool) any {
 }
 
 // nameForeign records the other namespaces whose objects a route named before and names now.
-func (s *Store) nameForeign(k ir.RouteKey, old, now *ir.Route) {
+func (s *Store) nameForeign(k ir.RouteKey, old, current *ir.Route) {
 	for n := range foreignNamespaces(old) {
 		delete(s.foreign[n], k)
 		if len(s.foreign[n]) == 0 {
 			delete(s.foreign, n)
 		}
 	}
-	for n := range foreignNamespaces(now) {
+	for n := range foreignNamespaces(current) {
 		if s.foreign[n] == nil {
 			s.foreign[n] = map[ir.RouteKey]struct{}{}
 		}

@@ -25,8 +25,8 @@ const (
 
 // A pace limits the lists of each namespace. The zero value is usable.
 type pace struct {
-	mu sync.Mutex
-	by map[string]*rate.Limiter
+	mu       sync.Mutex
+	limiters map[string]*rate.Limiter
 }
 
 // wait waits until a namespace may list, or ctx ends.
@@ -37,15 +37,15 @@ func (p *pace) wait(ctx context.Context, namespace string) error {
 func (p *pace) limiter(namespace string) *rate.Limiter {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if l := p.by[namespace]; l != nil {
+	if l := p.limiters[namespace]; l != nil {
 		return l
 	}
 	// One that has not been used for a while is like a new one.
-	maps.DeleteFunc(p.by, func(_ string, l *rate.Limiter) bool { return l.Tokens() >= namespaceBurst })
-	if p.by == nil {
-		p.by = map[string]*rate.Limiter{}
+	maps.DeleteFunc(p.limiters, func(_ string, l *rate.Limiter) bool { return l.Tokens() >= namespaceBurst })
+	if p.limiters == nil {
+		p.limiters = map[string]*rate.Limiter{}
 	}
 	l := rate.NewLimiter(namespaceLists, namespaceBurst)
-	p.by[namespace] = l
+	p.limiters[namespace] = l
 	return l
 }

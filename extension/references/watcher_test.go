@@ -20,6 +20,7 @@ import (
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	kwatch "k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
@@ -61,15 +62,9 @@ func (a *absent) set(n types.NamespacedName, known bool) {
 	a.known[n] = known
 }
 
-// TestImpossibleNames checks that names that no object can have are known not to exist without a
-// request, which the API server could refuse: a replica would never be ready.
-func TestImpossibleNames(t *testing.T) {
-	a := &absent{known: map[types.NamespacedName]bool{}}
-	for _, n := range []string{"a/b", "..", "%", "A", "a,b=c", "a\\"} {
-		a.wanted = append(a.wanted, types.NamespacedName{Namespace: "shop", Name: n})
-	}
-	a.wanted = append(a.wanted, types.NamespacedName{Namespace: "../shop", Name: "a"})
-	kube := fake.NewClientset()
+// settle runs a watcher of ConfigMaps until it has settled.
+func settle(t *testing.T, a *absent, kube kubernetes.Interface) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	settled, ended := make(chan struct{}), make(chan error, 1)
 	go func() {
@@ -80,6 +75,18 @@ func TestImpossibleNames(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
+}
+
+// TestImpossibleNames checks that names that no object can have are known not to exist without a
+// request, which the API server could refuse: a replica would never be ready.
+func TestImpossibleNames(t *testing.T) {
+	a := &absent{known: map[types.NamespacedName]bool{}}
+	for _, n := range []string{"a/b", "..", "%", "A", "a,b=c", "a\\"} {
+		a.wanted = append(a.wanted, types.NamespacedName{Namespace: "shop", Name: n})
+	}
+	a.wanted = append(a.wanted, types.NamespacedName{Namespace: "../shop", Name: "a"})
+	kube := fake.NewClientset()
+	settle(t, a, kube)
 	for _, n := range a.wanted {
 		if !a.known[n] {
 			t.Errorf("it is not known that %s does not exist", n)
@@ -189,16 +196,7 @@ func TestUnreadableObject(t *testing.T) {
 		kube.PrependReactor("list", "configmaps", func(clienttesting.Action) (bool, k8sruntime.Object, error) {
 			return true, nil, kerrors.NewInternalError(errors.New("cannot decrypt"))
 		})
-		ctx, cancel := context.WithCancel(t.Context())
-		settled, ended := make(chan struct{}), make(chan error, 1)
-		go func() {
-			ended <- NewConfigMapWatcher(a, kube, logging.NewNopLogger()).Run(ctx, func() { close(settled) })
-		}()
-		<-settled
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		settle(t, a, kube)
 		lists := 0
 		for _, action := range kube.Actions() {
 			if action.Matches("list", "configmaps") {

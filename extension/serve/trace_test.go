@@ -5,7 +5,6 @@ package serve_test
 
 import (
 	"context"
-	"net"
 	"slices"
 	"testing"
 	"time"
@@ -16,7 +15,6 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
-	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
@@ -92,7 +90,7 @@ func TestHook(t *testing.T) {
 	}
 }
 
-// TestOff checks that a provider without an endpoint records no spans and handles no calls.
+// TestOff checks that a provider without an endpoint handles no calls.
 func TestOff(t *testing.T) {
 	p, err := trace.New(t.Context(), "", "test", "v1")
 	if err != nil {
@@ -101,57 +99,5 @@ func TestOff(t *testing.T) {
 	if serve.TraceCalls(p) != nil {
 		t.Error("want no handler of calls without an endpoint")
 	}
-	_, span := p.Tracer().Start(t.Context(), "x")
-	if span.IsRecording() {
-		t.Error("want no recorded span without an endpoint")
-	}
 	hook(t, p)
-}
-
-// A sink is a fake collector.
-type sink struct {
-	collector.UnimplementedTraceServiceServer
-
-	got chan *collector.ExportTraceServiceRequest
-}
-
-func (s sink) Export(_ context.Context, r *collector.ExportTraceServiceRequest) (*collector.ExportTraceServiceResponse, error) {
-	s.got <- r
-	return &collector.ExportTraceServiceResponse{}, nil
-}
-
-// TestExport sends spans to a collector. The last ones are sent on shutdown.
-func TestExport(t *testing.T) {
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := sink{got: make(chan *collector.ExportTraceServiceRequest, 1)}
-	srv := grpc.NewServer()
-	collector.RegisterTraceServiceServer(srv, s)
-	go func() { _ = srv.Serve(l) }() // Stop ends it.
-	t.Cleanup(srv.Stop)
-
-	for name, endpoint := range map[string]string{"HostPort": l.Addr().String(), "URL": "http://" + l.Addr().String()} {
-		t.Run(name, func(t *testing.T) {
-			p, err := trace.New(t.Context(), endpoint, "test", "v1")
-			if err != nil {
-				t.Fatal(err)
-			}
-			hook(t, p)
-			ctx, cancel := context.WithCancel(t.Context())
-			cancel()
-			if err := p.Run(ctx); err != nil {
-				t.Fatal(err)
-			}
-			select {
-			case r := <-s.got:
-				if got := len(r.GetResourceSpans()[0].GetScopeSpans()[0].GetSpans()); got != 1 {
-					t.Errorf("want one span, got %d", got)
-				}
-			case <-time.After(patience):
-				t.Error("the collector received nothing")
-			}
-		})
-	}
 }

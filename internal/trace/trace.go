@@ -65,14 +65,6 @@ func NewProvider(o ...sdktrace.TracerProviderOption) *Provider {
 // Tracer returns the tracer for our own spans.
 func (p *Provider) Tracer() trace.Tracer { return p.provider.Tracer(scope) }
 
-// DialTracer returns the tracer for our own spans, or nil if the provider sends none.
-func (p *Provider) DialTracer() trace.Tracer {
-	if p.sdk == nil {
-		return nil
-	}
-	return p.Tracer()
-}
-
 // Sends reports whether the provider sends spans.
 func (p *Provider) Sends() bool { return p.sdk != nil }
 

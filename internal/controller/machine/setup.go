@@ -108,15 +108,15 @@ func secretEvents(kube client.Reader) handler.EventHandler {
 		CreateFunc: all.Create,
 		DeleteFunc: all.Delete,
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-			before, now := forSecret(ctx, e.ObjectOld), forSecret(ctx, e.ObjectNew)
-			if !slices.Equal(before, now) {
+			former, current := forSecret(ctx, e.ObjectOld), forSecret(ctx, e.ObjectNew)
+			if !slices.Equal(former, current) {
 				// The label has changed.
-				for _, r := range slices.Concat(before, now) {
+				for _, r := range slices.Concat(former, current) {
 					q.Add(r)
 				}
 				return
 			}
-			for _, r := range now {
+			for _, r := range current {
 				if e.ObjectNew.GetDeletionTimestamp() == nil && settled(ctx, kube, r.NamespacedName) {
 					q.AddAfter(r, settledPause)
 					continue
