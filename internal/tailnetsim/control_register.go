@@ -13,10 +13,12 @@ import (
 	"tailscale.com/types/key"
 )
 
-// Users of the tailnet: tagged nodes belong to none, which is a user as well.
+// Users of the tailnet: tagged nodes belong to none, which is a user as well. A tagged node sees itself as
+// a user of its own, from userSelf.
 const (
 	userOwner  tailcfg.UserID = 1
 	userTagged tailcfg.UserID = 2
+	userSelf   tailcfg.UserID = 1 << 32
 )
 
 // nodeKeyLife is how long an untagged node stays logged in.
@@ -173,7 +175,7 @@ func (s *Server) noteHostinfo(d *device, hi *tailcfg.Hostinfo) {
 }
 
 func (s *Server) registered(d *device) *tailcfg.RegisterResponse {
-	p := s.profile(d.user())
+	p := s.selfProfile(d)
 	return &tailcfg.RegisterResponse{
 		MachineAuthorized: d.Authorized,
 		User:              tailcfg.User{ID: p.ID, DisplayName: p.DisplayName},
@@ -186,6 +188,24 @@ func (d *device) user() tailcfg.UserID {
 		return userTagged
 	}
 	return userOwner
+}
+
+// selfProfile returns the user that a node sees itself as. The login name of a tagged one is its DNS name,
+// which Tailscale's operator relies on (prefs in cmd/k8s-operator/tsrecorder.go of tailscale.com v1.102.1).
+func (s *Server) selfProfile(d *device) tailcfg.UserProfile {
+	if d.user() != userTagged {
+		return s.profile(d.user())
+	}
+	return tailcfg.UserProfile{ID: userSelf + tailcfg.UserID(d.ID), LoginName: d.Label + "." + s.opts.Domain, DisplayName: d.Label}
+}
+
+// usersLocked returns the users that a node knows.
+func (s *Server) usersLocked(d *device) []tailcfg.UserProfile {
+	out := []tailcfg.UserProfile{s.profile(userOwner), s.profile(userTagged)}
+	if self := s.selfProfile(d); self.ID > userSelf {
+		out = append(out, self)
+	}
+	return out
 }
 
 func (s *Server) profile(id tailcfg.UserID) tailcfg.UserProfile {

@@ -50,6 +50,9 @@ func (m *netMap) delta(last *netMap) []*tailcfg.MapResponse {
 	if !reflect.DeepEqual(m.dns, last.dns) {
 		r.DNSConfig, some = m.dns, true
 	}
+	if !reflect.DeepEqual(m.users, last.users) {
+		r.UserProfiles, some = m.users, true
+	}
 	if !sameSlice(m.gen.filter, last.gen.filter) {
 		r.PacketFilters, some = map[string][]tailcfg.FilterRule{"base": m.gen.filter}, true
 	}

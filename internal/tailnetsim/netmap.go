@@ -17,6 +17,7 @@ type netMap struct {
 	gen    *generation
 	client client
 	self   *tailcfg.Node
+	users  []tailcfg.UserProfile
 	dns    *tailcfg.DNSConfig
 	derp   *tailcfg.DERPMap
 	lock   *tailcfg.TKAInfo
@@ -26,7 +27,7 @@ type netMap struct {
 func (s *Server) netMapLocked(d *device) *netMap {
 	g := s.generationLocked()
 	m := &netMap{
-		gen: g, derp: s.derpMap, lock: s.lockInfo,
+		gen: g, derp: s.derpMap, lock: s.lockInfo, users: s.usersLocked(d),
 		client: client{id: d.ID, region: s.regionLocked(d), admitted: d.Authorized, access: s.accessLocked(g.rules, d)},
 	}
 	m.self = s.selfLocked(g, d, m.client)
@@ -49,7 +50,7 @@ func (m *netMap) whole(s *Server) *tailcfg.MapResponse {
 		DNSConfig:       m.dns,
 		PacketFilters:   map[string][]tailcfg.FilterRule{"base": m.gen.filter},
 		Peers:           m.gen.nodes(m.client),
-		UserProfiles:    []tailcfg.UserProfile{s.profile(userOwner), s.profile(userTagged)},
+		UserProfiles:    m.users,
 		CollectServices: "true",
 	}
 }
@@ -82,7 +83,7 @@ func (s *Server) nodeLocked(d *device) *tailcfg.Node {
 // has a route to).
 func (s *Server) selfLocked(g *generation, d *device, c client) *tailcfg.Node {
 	n := s.nodeLocked(d)
-	n.LastSeen = nil
+	n.LastSeen, n.User = nil, s.selfProfile(d).ID
 	// Nodes without this capability keep no chain.
 	n.CapMap[tailcfg.CapabilityTailnetLock] = nil
 	if s.st.Settings["httpsEnabled"] == true && !s.switches.NoHTTPSCapability {

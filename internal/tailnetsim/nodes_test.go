@@ -87,6 +87,27 @@ func get(t *testing.T, n *tsnet.Server, vip netip.Addr, url string) string {
 	return string(b)
 }
 
+// TestTaggedSelf checks that a tagged node sees itself as a user with its DNS name, as Tailscale's operator
+// expects, also after it has another one.
+func TestTaggedSelf(t *testing.T) {
+	r := simtest.Start(t)
+	n := r.NewNode(t, "machine", "tag:k8s")
+	c, err := n.LocalClient()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := func(name string) {
+		t.Helper()
+		simtest.Eventually(t, "the node is the user "+name, func() bool {
+			status, err := c.Status(t.Context())
+			return err == nil && status.User[status.Self.UserID].LoginName == name
+		})
+	}
+	want("machine.tail1234.ts.net")
+	mustDo(t, r.Client(t).Devices().SetName(t.Context(), simtest.NodeID(t, n), "named"))
+	want("named.tail1234.ts.net")
+}
+
 func TestServeFailOverWithdraw(t *testing.T) {
 	r := simtest.Start(t, simtest.AutoApprove)
 	vip := createService(t, r)
