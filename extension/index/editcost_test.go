@@ -12,7 +12,7 @@ import (
 )
 
 // tenantObjects returns the objects of everything, in namespaces of a tenant. Its routes attach to Gateways
-// that all tenants share, and it has Gateways of its own.
+// that all tenants share and to the tenant's Gateways.
 func tenantObjects(t *testing.T, tenant int) []client.Object {
 	t.Helper()
 	var out []client.Object

@@ -13,8 +13,8 @@ import (
 	"tailscale.com/types/key"
 )
 
-// Users of the tailnet: tagged nodes belong to none, which is a user as well. A tagged node sees itself as
-// a user of its own, from userSelf.
+// Users of the tailnet: tagged nodes belong to none, which is a user as well. Each tagged node sees itself
+// as a separate user, from userSelf.
 const (
 	userOwner  tailcfg.UserID = 1
 	userTagged tailcfg.UserID = 2
