@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"net/url"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -164,12 +165,27 @@ func (r *Running) NewNode(t testing.TB, hostname string, tags ...string) *tsnet.
 func (r *Running) Node(t testing.TB, hostname, authKey string) *tsnet.Server {
 	t.Helper()
 	n := &tsnet.Server{
-		Dir: filepath.Join(t.TempDir(), hostname), Hostname: hostname,
+		Dir: filepath.Join(nodeDir(t), hostname), Hostname: hostname,
 		ControlURL: r.URL, AuthKey: authKey, Logf: logger.Discard, UserLogf: logger.Discard,
 	}
 	// A second Close, after the test's own, only says so.
 	t.Cleanup(func() { _ = n.Close() })
 	return n
+}
+
+// nodeDir returns a directory that is removed when the test ends. Unlike that of t.TempDir, it may have a
+// writer still: Close of a tsnet.Server does not wait for all of its goroutines (tailscale.com v1.102.5
+// tsnet/tsnet.go), and one that writes state while the directory is removed makes the removal fail.
+func nodeDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "simtest-")
+	if err != nil {
+		t.Fatalf("cannot make a directory: %v", err)
+	}
+	t.Cleanup(func() {
+		Eventually(t, "the node's directory is removed", func() bool { return os.RemoveAll(dir) == nil })
+	})
+	return dir
 }
 
 // NodeID is the id of a joined node in the API.
