@@ -188,6 +188,10 @@ func TestRun(t *testing.T) {
 		store    *index.Store
 		reporter *Reporter
 	}
+	var twoBatches []string
+	for i := range 2 * maxEvents {
+		twoBatches = append(twoBatches, fmt.Sprintf("web-%02d: %s", i, missing))
+	}
 	apply := func(t *testing.T, f fixture, gone bool, of ...client.Object) {
 		t.Helper()
 		for _, o := range of {
@@ -232,6 +236,24 @@ func TestRun(t *testing.T) {
 			},
 			want: []string{"web: Rule 0 is not served: " + remedies[hooks.Patched], "web: " + missing, "web is served"},
 		},
+		"Staggered": {
+			reason: "Batches of problems that began one after the other have a pause between them, too.",
+			do: func(t *testing.T, f fixture) {
+				t.Helper()
+				for i := range 2 * maxEvents {
+					if i == maxEvents {
+						after(pause / 2)
+					}
+					apply(t, f, false, route(fmt.Sprintf("web-%02d", i)))
+				}
+				after(minDuration + settle)
+				if n := f.reporter.recorder.(*fakeRecorder).events(); n != maxEvents {
+					t.Errorf("%d problems in the first batch, want %d", n, maxEvents)
+				}
+				after(pause)
+			},
+			want: twoBatches,
+		},
 		"Many": {
 			reason: "Many problems are reported in batches.",
 			do: func(t *testing.T, f fixture) {
@@ -245,13 +267,7 @@ func TestRun(t *testing.T) {
 				}
 				after(pause)
 			},
-			want: func() []string {
-				var out []string
-				for i := range 2 * maxEvents {
-					out = append(out, fmt.Sprintf("web-%02d: %s", i, missing))
-				}
-				return out
-			}(),
+			want: twoBatches,
 		},
 	}
 	for name, tc := range cases {
@@ -263,6 +279,8 @@ func TestRun(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				done := make(chan error)
 				go func() { done <- f.reporter.Run(ctx) }()
+				// The check at the start finds no objects.
+				synctest.Wait()
 				tc.do(t, f)
 				cancel()
 				if err := <-done; err != nil {

@@ -23,7 +23,7 @@ const (
 	// applies together arrive one after the other.
 	minDuration = 5 * time.Second
 
-	// maxEvents is the number of events written at one time. The rest follow after pause.
+	// maxEvents is the number of events written at one time. Others follow after pause.
 	maxEvents = 25
 	pause     = time.Second
 
@@ -50,9 +50,10 @@ type Reporter struct {
 	left map[string][]hooks.LeftRule
 
 	// since holds the time at which each problem began, and reported the problems that were
-	// reported. Only Run uses them.
+	// reported. The next batch of problems may be reported at next. Only Run uses them.
 	since    map[problem]time.Time
 	reported map[problem]bool
+	next     time.Time
 }
 
 // New returns a Reporter, which reports nothing until Run.
@@ -169,6 +170,12 @@ func (r *Reporter) report(ctx context.Context, now time.Time) (time.Duration, bo
 	slices.SortFunc(due, func(a, b problem) int {
 		return cmp.Or(compareRoutes(a.route, b.route), cmp.Compare(a.message, b.message))
 	})
+	if early := r.next.Sub(now); len(due) > 0 && early > 0 {
+		return early, true
+	}
+	if len(due) > 0 {
+		r.next = now.Add(pause)
+	}
 	for _, p := range due[:min(len(due), maxEvents)] {
 		// A problem whose recording fails is not retried while it lasts: the page and the
 		// metrics show it all the time.
