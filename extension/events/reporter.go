@@ -153,29 +153,30 @@ func (r *Reporter) check(ctx context.Context, now time.Time) (time.Duration, boo
 	return r.report(ctx, now)
 }
 
-// report records the problems that are due.
-func (r *Reporter) report(ctx context.Context, now time.Time) (time.Duration, bool) {
+// report records the problems that are due, and returns the same as check.
+func (r *Reporter) report(ctx context.Context, at time.Time) (time.Duration, bool) {
 	var due []problem
 	wait, pending := time.Duration(0), false
-	for p, at := range r.since {
-		left := minDuration - now.Sub(at)
+	for p, start := range r.since {
+		remaining := minDuration - at.Sub(start)
 		switch {
 		case r.reported[p]:
-		case left <= 0:
+		case remaining <= 0:
 			due = append(due, p)
-		case !pending || left < wait:
-			wait, pending = left, true
+		case !pending || remaining < wait:
+			wait, pending = remaining, true
 		}
 	}
+	if len(due) == 0 {
+		return wait, pending
+	}
+	if rest := r.next.Sub(at); rest > 0 {
+		return rest, true
+	}
+	r.next = at.Add(pause)
 	slices.SortFunc(due, func(a, b problem) int {
 		return cmp.Or(compareRoutes(a.route, b.route), cmp.Compare(a.message, b.message))
 	})
-	if early := r.next.Sub(now); len(due) > 0 && early > 0 {
-		return early, true
-	}
-	if len(due) > 0 {
-		r.next = now.Add(pause)
-	}
 	for _, p := range due[:min(len(due), maxEvents)] {
 		// A problem whose recording fails is not retried while it lasts: the page and the
 		// metrics show it all the time.

@@ -64,7 +64,7 @@ func (all *objects) markAdmitted(gateway types.NamespacedName, p *pending) {
 		}
 	}
 	for t := range all.policyDependents {
-		if of := all.sites[t.RouteKey()]; of != nil && all.attaches(of.parents, gateway) {
+		if site := all.sites[t.RouteKey()]; site != nil && all.attaches(site.parents, gateway) {
 			all.markDependents(t, p)
 		}
 	}

@@ -188,8 +188,8 @@ func (all *objects) settleInsertions() bool {
 		return false
 	}
 	if len(in.dirtyParents) > 0 {
-		for k, of := range all.sites {
-			if slices.ContainsFunc(of.parents, all.isDirty) {
+		for k, site := range all.sites {
+			if slices.ContainsFunc(site.parents, all.isDirty) {
 				in.dirty[k] = struct{}{}
 			}
 		}

@@ -32,8 +32,6 @@ var (
 	// dropped matches the characters that GitHub leaves out of a heading's anchor
 	// (gjtorikian/html-pipeline, lib/html_pipeline/node_filter/table_of_contents_filter.rb).
 	dropped = regexp.MustCompile(`[^\p{L}\p{M}\p{N}\p{Pc} -]`)
-	// mention matches a page of docs/ in the comment of an example.
-	mention = regexp.MustCompile(`\bdocs/[a-z/-]+\.md\b`)
 )
 
 // page is what a Markdown file links to and which anchors it has.
@@ -200,17 +198,6 @@ func TestIndex(t *testing.T) {
 		name := strings.TrimPrefix(p, "docs/")
 		if name != "README.md" && filepath.Dir(name) != "reference" && !slices.Contains(links, name) {
 			t.Errorf("docs/README.md does not link %s", name)
-		}
-	}
-}
-
-// TestExamples requires the pages that comments of examples name to exist.
-func TestExamples(t *testing.T) {
-	for _, name := range files(t, "examples", ".yaml") {
-		for _, p := range mention.FindAllString(text(t, name), -1) {
-			if _, err := os.Stat(filepath.Join(root, p)); err != nil {
-				t.Errorf("%s: %s: no such file", name, p)
-			}
 		}
 	}
 }

@@ -52,7 +52,7 @@ var (
 	// workflowWords matches what a step runs, and the targets of a matrix.
 	targetWord    = regexp.MustCompile(`^[a-z][a-z-]*$`)
 	workflowWords = regexp.MustCompile(`^(?:.*\bmake |\s+- |\s+target: )(.*)`)
-	// otherProject matches the name of a project or of a version, whose paths and tests are not in this repository.
+	// otherProject matches the name of a project or of a version, whose paths are not in this repository.
 	otherProject = regexp.MustCompile(`(?i)\bv\d+\.\d+|envoy gateway|envoyproxy/|crossplane|tailscale's|tailscale\.com|tailscaled \d|kubernetes|argo ?cd|flux|gateway-api|containerd|containerboot`)
 )
 
@@ -130,7 +130,7 @@ func (t tree) paths(files []string) []reference {
 				if strings.ContainsAny(m[1], "<>{}$") || strings.Contains(m[1], "usergroup") || t.exists(m[1], folders) {
 					continue
 				}
-				if otherProject.MatchString(strings.Join(strings.Fields(strings.Join(all[max(0, i-4):min(len(all), i+2)], " ")), " ")) {
+				if foreign(m[1], folders) && otherProject.MatchString(strings.Join(strings.Fields(strings.Join(all[max(0, i-4):min(len(all), i+2)], " ")), " ")) {
 					continue
 				}
 				out = append(out, reference{file, i + 1, m[1]})
@@ -138,6 +138,13 @@ func (t tree) paths(files []string) []reference {
 		}
 	}
 	return out
+}
+
+// foreign reports whether a path that leads nowhere may be of another project. Go projects have the same folders
+// cmd, internal and apis; in the other folders, only paths below folders that are not ours may be.
+func foreign(name string, folders map[string]bool) bool {
+	top, _, _ := strings.Cut(name, "/")
+	return top == "apis" || top == "cmd" || top == "internal" || !folders[path.Dir(strings.TrimRight(name, "./"))]
 }
 
 // tests returns the names of tests in texts that no package has.
