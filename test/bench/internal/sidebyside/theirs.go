@@ -6,9 +6,13 @@ package sidebyside
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/tailscale/hujson"
+	"tailscale.com/client/tailscale/v2"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 )
@@ -19,6 +23,9 @@ const (
 	theirsEgress  = "theirs-out"
 
 	operatorNamespace = "tailscale"
+
+	// theirsTag is the tag of the operator's services, whose hosts the policy approves.
+	theirsTag = "tag:web"
 )
 
 // Theirs is Tailscale's own operator.
@@ -41,6 +48,9 @@ func (o *Theirs) Install(ctx context.Context) error {
 		return err
 	}
 	if _, err := o.lab.kubectl(ctx, "apply", "--server-side", "-f", filepath.Join(env["OPERATOR_DEPLOY"], "crds")); err != nil {
+		return err
+	}
+	if err := o.approve(ctx); err != nil {
 		return err
 	}
 	if err := o.install(ctx, env); err != nil {
@@ -70,6 +80,34 @@ spec:
 			o.lab.condition(ctx, "proxygroup/"+theirsIngress, "ProxyGroupReady"),
 			o.lab.condition(ctx, "proxygroup/"+theirsEgress, "ProxyGroupReady"))
 	})
+}
+
+// approve has the tailnet's policy approve the hosts of the operator's services. Unlike ours, the operator
+// approves none itself, and its end-to-end tests run with such an entry (tailscale.com v1.102.5
+// cmd/k8s-operator/e2e/acl.hujson).
+func (o *Theirs) approve(ctx context.Context) error {
+	secret, err := os.ReadFile(o.lab.env["TAILNET_CLIENT_SECRET_FILE"])
+	if err != nil {
+		return errors.Wrap(err, "cannot read the OAuth client's secret")
+	}
+	api, err := url.Parse(o.lab.env["TAILNET_API"])
+	if err != nil {
+		return errors.Wrap(err, "cannot parse the URL of the tailnet's API")
+	}
+	policy := (&tailscale.Client{BaseURL: api, Auth: &tailscale.OAuth{ClientID: o.lab.env["TAILNET_CLIENT_ID"], ClientSecret: strings.TrimSpace(string(secret))}}).PolicyFile()
+	raw, err := policy.Raw(ctx)
+	if err != nil {
+		return errors.Wrap(err, "cannot get the policy")
+	}
+	text, err := hujson.Parse([]byte(raw.HuJSON))
+	if err != nil {
+		return errors.Wrap(err, "cannot parse the policy")
+	}
+	patch := fmt.Sprintf(`[{"op": "add", "path": "/autoApprovers", "value": {"services": {%q: ["tag:k8s"]}}}]`, theirsTag)
+	if err := text.Patch([]byte(patch)); err != nil {
+		return errors.Wrap(err, "cannot change the policy")
+	}
+	return errors.Wrap(policy.Set(ctx, text.String(), raw.ETag), "cannot set the policy")
 }
 
 // install installs the chart. The module's copy of the chart lacks its CRDs.
@@ -117,6 +155,7 @@ metadata:
   annotations:
     tailscale.com/proxy-group: %[3]s
     tailscale.com/hostname: %[1]s
+    tailscale.com/tags: %[4]s
 spec:
   type: LoadBalancer
   loadBalancerClass: tailscale
@@ -125,7 +164,7 @@ spec:
   ports:
   - port: 80
     targetPort: 8080
-`, name, Namespace, theirsIngress))
+`, name, Namespace, theirsIngress, theirsTag))
 }
 
 // ApplyEgress creates an ExternalName Service, which the operator completes.
