@@ -87,10 +87,10 @@ func (v *versus) alike(ctx context.Context) ([]Result, error) {
 }
 
 // load sends requests through the proxies of the sides in turns, so that other load on the machine
-// affects all of them.
+// affects all of them. A first round, which does not count, lets clients and proxies find their paths.
 func (v *versus) load(ctx context.Context, d direction, sides ...sidebyside.Side) (map[string]carried, error) {
 	out := map[string]carried{}
-	for range loadRounds {
+	for i := range loadRounds + 1 {
 		for _, s := range sides {
 			before, err := v.lab.Processor(ctx, s.Proxies())
 			if err != nil {
@@ -105,8 +105,11 @@ func (v *versus) load(ctx context.Context, d direction, sides ...sidebyside.Side
 				return nil, err
 			}
 			total, byProgram := perRequest(before, after, r.Requests)
-			progress("operator: %s of %s: %.0f requests a second, p50 %.1f ms, p99 %.1f ms, %d failed; processor time of each: %s",
-				d.name, s.Name(), float64(r.Requests)/r.Seconds, r.P50*1000, r.P99*1000, r.Failed, byProgram)
+			progress("operator: round %d, %s of %s: %.0f requests a second, p50 %.1f ms, p99 %.1f ms, %d failed; processor time of each: %s",
+				i, d.name, s.Name(), float64(r.Requests)/r.Seconds, r.P50*1000, r.P99*1000, r.Failed, byProgram)
+			if i == 0 {
+				continue
+			}
 			c := out[s.Name()]
 			c.each = append(c.each, seconds(r.Seconds/float64(r.Requests)))
 			c.p50, c.p99 = append(c.p50, seconds(r.P50)), append(c.p99, seconds(r.P99))
