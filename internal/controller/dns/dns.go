@@ -139,7 +139,7 @@ func (e *external) write(ctx context.Context, mg *v1alpha1.DNS, p plan) error {
 	}
 	if tailscale.IsRefused(err) {
 		// A refused part does not belong to the object: somebody else may set it.
-		return errors.Join(err, record.Save(ctx, e.kube, mg, annotationRecord, p.partial(written)))
+		return errors.Join(err, record.Correct(ctx, e.kube, e.live, mg, annotationRecord, p.partial(written)))
 	}
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
@@ -55,6 +56,66 @@ func TestAnnotate(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.want, got.Annotations); diff != "" {
 				t.Errorf("\n%s\nAnnotations: -want, +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestCorrectAnnotation(t *testing.T) {
+	const key, other = "example.org/record", "example.org/other"
+	cases := map[string]struct {
+		reason  string
+		since   map[string]string
+		uid     types.UID
+		deleted bool
+		value   string
+		err     bool
+		memory  string
+		want    map[string]string
+	}{
+		"Unchanged": {reason: "The value is replaced.", since: map[string]string{key: "a"}, value: "b", memory: "b", want: map[string]string{key: "b"}},
+		"Edited":    {reason: "The edit of a user does not keep a wrong value, and is kept.", since: map[string]string{key: "a", other: "user"}, value: "b", memory: "b", want: map[string]string{key: "b", other: "user"}},
+		"Removed":   {reason: "The same holds for a value that is removed.", since: map[string]string{key: "a", other: "user"}, want: map[string]string{other: "user"}},
+		"Newer":     {reason: "A newer value is kept.", since: map[string]string{key: "since"}, value: "b", err: true, memory: "a", want: map[string]string{key: "since"}},
+		"Replaced":  {reason: "An object of the same name is another object.", since: map[string]string{key: "a"}, uid: "other", value: "b", err: true, memory: "a", want: map[string]string{key: "a"}},
+		"Deleted":   {reason: "An object that is gone needs no correction.", deleted: true, value: "b", memory: "a"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			o := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "web", Name: "subject", UID: "subject", Annotations: map[string]string{key: "a"}}}
+			kube := fake.NewClientBuilder().WithObjects(o).Build()
+			if err := kube.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+				t.Fatal(err)
+			}
+			version := o.GetResourceVersion()
+			newer := o.DeepCopy()
+			if err := kube.Delete(t.Context(), newer); err != nil {
+				t.Fatal(err)
+			}
+			newer.Annotations, newer.ResourceVersion = tc.since, ""
+			if tc.uid != "" {
+				newer.UID = tc.uid
+			}
+			if !tc.deleted {
+				if err := kube.Create(t.Context(), newer); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := CorrectAnnotation(t.Context(), kube, kube, o, key, tc.value); (err != nil) != tc.err {
+				t.Errorf("\n%s\nCorrectAnnotation(...): want an error: %t, got %v", tc.reason, tc.err, err)
+			}
+			got := &corev1.ConfigMap{}
+			if err := kube.Get(t.Context(), client.ObjectKeyFromObject(o), got); client.IgnoreNotFound(err) != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.want, got.Annotations); diff != "" {
+				t.Errorf("\n%s\nAnnotations: -want, +got:\n%s", tc.reason, diff)
+			}
+			if got := o.Annotations[key]; got != tc.memory {
+				t.Errorf("\n%s\nin memory: want %q, got %q", tc.reason, tc.memory, got)
+			}
+			if name != "Unchanged" && o.GetResourceVersion() != version {
+				t.Errorf("\n%s\nwant the old resource version, so that later writes conflict, got %s", tc.reason, o.GetResourceVersion())
 			}
 		})
 	}

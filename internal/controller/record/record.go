@@ -44,6 +44,17 @@ func Save[M ~map[string]V, V any](ctx context.Context, kube client.Client, o cli
 	return errors.Wrap(kinds.Annotate(ctx, kube, o, string(a), v), "cannot record what is written")
 }
 
+// Correct replaces the record that Save wrote before a write to the tailnet, once an answer shows
+// that it is wrong. It also does so if somebody else has changed the object since. Live reads from
+// the API server.
+func Correct[M ~map[string]V, V any](ctx context.Context, kube client.Client, live client.Reader, o client.Object, a Annotation, r M) error {
+	v, err := Encode(r)
+	if err != nil {
+		return err
+	}
+	return errors.Wrap(kinds.CorrectAnnotation(ctx, kube, live, o, string(a), v), "cannot correct the record of what is written")
+}
+
 // Encode returns the annotation's value for a record. An empty record gives an empty value.
 func Encode[M ~map[string]V, V any](r M) (string, error) {
 	if len(r) == 0 {

@@ -196,7 +196,12 @@ func (e *external) carryOut(ctx context.Context, mg *v1alpha1.SplitDNS, p plan) 
 	if len(p.set) == 0 {
 		return nil
 	}
-	return errors.Wrap(e.api.PatchSplitDNS(ctx, p.set), "cannot write split DNS")
+	err := errors.Wrap(e.api.PatchSplitDNS(ctx, p.set), "cannot write split DNS")
+	if tailscale.IsRefused(err) {
+		// A refused nameserver does not belong to the object: somebody else may add it.
+		return errors.Join(err, record.Correct(ctx, e.kube, e.live, mg, annotationRecord, p.current))
+	}
+	return err
 }
 
 // observe copies the settings: they are shared, and the API server's responses are decoded into the
