@@ -116,7 +116,7 @@ func (o *Ours) Big(ctx context.Context, replicas int) error {
 func (o *Ours) BigServices(ctx context.Context, n int) error {
 	var out strings.Builder
 	for i := range n {
-		out.WriteString(hosted(fmt.Sprintf("%s-%d", big, i), big))
+		out.WriteString(hosted(fmt.Sprintf("%s-%d", big, i), big, portHTTP))
 	}
 	if err := o.lab.apply(ctx, out.String()); err != nil {
 		return err

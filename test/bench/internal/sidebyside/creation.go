@@ -130,7 +130,7 @@ func (o *Ours) CreateServices(ctx context.Context, prefix string, n int, settle 
 
 	var manifest strings.Builder
 	for i := range n {
-		manifest.WriteString(hosted(fmt.Sprintf("%s-%d", prefix, i), big, "creation: "+prefix))
+		manifest.WriteString(hosted(fmt.Sprintf("%s-%d", prefix, i), big, portHTTP, "creation: "+prefix))
 	}
 	// The API server ends the watch of a client that does not read, and an event is seen when it is read.
 	applied := make(chan error, 1)

@@ -45,8 +45,17 @@ spec:
 	return out.String()
 }
 
+// Ports of a service.
+const (
+	portHTTP = "tcp:80"
+
+	// portsAll has the kernel forward all packets, which Kernel networking does with listed ports only
+	// if the backend has an address of each family.
+	portsAll = "do-not-validate"
+)
+
 // hosted returns a TailscaleServices that the proxies of a name host. Its label app has their name.
-func hosted(name, proxies string, labels ...string) string {
+func hosted(name, proxies, ports string, labels ...string) string {
 	return fmt.Sprintf(`---
 apiVersion: gateway.tailscale.com/v1alpha1
 kind: TailscaleServices
@@ -58,10 +67,10 @@ spec:
   selector:
     matchLabels: {app: %[3]s}
   vipService:
-    ports: ["tcp:80"]
+    ports: [%[5]q]
     tags: [tag:k8s]
   backends:
   - name: web
     port: 80
-`, name, Namespace, proxies, strings.Join(append([]string{"app: " + proxies}, labels...), ", "))
+`, name, Namespace, proxies, strings.Join(append([]string{"app: " + proxies}, labels...), ", "), ports)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/errors"
 
+	tailnetv1alpha1 "github.com/tailscale-gateway/tailscale-gateway/apis/tailnet/v1alpha1"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/meta"
 	"github.com/tailscale-gateway/tailscale-gateway/internal/names"
 )
@@ -83,9 +84,15 @@ func (o *Ours) proxies(name, connectionType string, targets ...string) proxies {
 	return proxies{name: name, connectionType: connectionType, networking: o.networking, replicas: replicas, targets: targets, target: o.lab.target()}
 }
 
-// ApplyIngress creates a TailscaleServices.
+// ApplyIngress creates a TailscaleServices. With Kernel networking it has all ports, as each service
+// of Tailscale's operator has (tailscale cmd/k8s-operator/svc-for-pg.go, do-not-validate): with a
+// listed port, tailscaled would carry the connections in a cluster with IPv4 alone.
 func (o *Ours) ApplyIngress(ctx context.Context, name string) error {
-	return o.lab.apply(ctx, hosted(name, o.ingress()))
+	ports := portHTTP
+	if o.networking == string(tailnetv1alpha1.NetworkingKernel) {
+		ports = portsAll
+	}
+	return o.lab.apply(ctx, hosted(name, o.ingress(), ports))
 }
 
 // ApplyEgress adds an endpoint to the egress proxies.
