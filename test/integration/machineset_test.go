@@ -166,8 +166,9 @@ metadata: {name: %[1]s}
 spec: {policyName: %[1]s, validationActions: [Deny]}
 `
 
-// TestMachineSetForbidden checks that a condition reports the provider's missing permission. The
-// event, which a busy recorder may drop, is checked in internal/controller/machineset.
+// TestMachineSetForbidden checks that a condition reports the provider's missing permission. A
+// busy recorder delays and drops events (client-go tools/record): internal/controller/machineset checks
+// that of this case.
 func TestMachineSetForbidden(t *testing.T) {
 	t.Parallel()
 	s := newMachineSet(t, 2)

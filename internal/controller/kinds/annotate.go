@@ -24,9 +24,9 @@ func Annotate(ctx context.Context, kube client.Client, o client.Object, key, val
 		return nil
 	}
 	// A copy, because the answer contains the old status.
-	c, ok := o.DeepCopyObject().(client.Object)
-	if !ok {
-		return errors.Errorf("cannot copy a %T", o)
+	c, err := deepCopy(o)
+	if err != nil {
+		return err
 	}
 	setAnnotation(c, key, value)
 	if err := kube.Patch(ctx, c, client.MergeFromWithOptions(o, client.MergeFromWithOptimisticLock{})); err != nil {
@@ -48,9 +48,9 @@ func CorrectAnnotation(ctx context.Context, kube client.Client, live client.Read
 		return client.IgnoreNotFound(err)
 	}
 	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		c, ok := o.DeepCopyObject().(client.Object)
-		if !ok {
-			return errors.Errorf("cannot copy a %T", o)
+		c, err := deepCopy(o)
+		if err != nil {
+			return err
 		}
 		if err := live.Get(ctx, client.ObjectKeyFromObject(o), c); err != nil {
 			return errors.Wrap(err, "cannot get the object")
@@ -65,6 +65,14 @@ func CorrectAnnotation(ctx context.Context, kube client.Client, live client.Read
 	}
 	setAnnotation(o, key, value)
 	return nil
+}
+
+func deepCopy(o client.Object) (client.Object, error) {
+	c, ok := o.DeepCopyObject().(client.Object)
+	if !ok {
+		return nil, errors.Errorf("cannot copy a %T", o)
+	}
+	return c, nil
 }
 
 // setAnnotation sets an annotation, or removes it if the value is empty.

@@ -65,7 +65,7 @@ func TestCorrectAnnotation(t *testing.T) {
 	const key, other = "example.org/record", "example.org/other"
 	cases := map[string]struct {
 		reason  string
-		since   map[string]string
+		stored  map[string]string
 		uid     types.UID
 		deleted bool
 		value   string
@@ -73,11 +73,11 @@ func TestCorrectAnnotation(t *testing.T) {
 		memory  string
 		want    map[string]string
 	}{
-		"Unchanged": {reason: "The value is replaced.", since: map[string]string{key: "a"}, value: "b", memory: "b", want: map[string]string{key: "b"}},
-		"Edited":    {reason: "The edit of a user does not keep a wrong value, and is kept.", since: map[string]string{key: "a", other: "user"}, value: "b", memory: "b", want: map[string]string{key: "b", other: "user"}},
-		"Removed":   {reason: "The same holds for a value that is removed.", since: map[string]string{key: "a", other: "user"}, want: map[string]string{other: "user"}},
-		"Newer":     {reason: "A newer value is kept.", since: map[string]string{key: "since"}, value: "b", err: true, memory: "a", want: map[string]string{key: "since"}},
-		"Replaced":  {reason: "An object of the same name is another object.", since: map[string]string{key: "a"}, uid: "other", value: "b", err: true, memory: "a", want: map[string]string{key: "a"}},
+		"Unchanged": {reason: "The value is replaced.", stored: map[string]string{key: "a"}, value: "b", memory: "b", want: map[string]string{key: "b"}},
+		"Edited":    {reason: "The edit of a user does not keep a wrong value, and is kept.", stored: map[string]string{key: "a", other: "user"}, value: "b", memory: "b", want: map[string]string{key: "b", other: "user"}},
+		"Removed":   {reason: "The same holds for a value that is removed.", stored: map[string]string{key: "a", other: "user"}, want: map[string]string{other: "user"}},
+		"Newer":     {reason: "A newer value is kept.", stored: map[string]string{key: "since"}, value: "b", err: true, memory: "a", want: map[string]string{key: "since"}},
+		"Replaced":  {reason: "An object of the same name is another object.", stored: map[string]string{key: "a"}, uid: "other", value: "b", err: true, memory: "a", want: map[string]string{key: "a"}},
 		"Deleted":   {reason: "An object that is gone needs no correction.", deleted: true, value: "b", memory: "a"},
 	}
 	for name, tc := range cases {
@@ -92,7 +92,7 @@ func TestCorrectAnnotation(t *testing.T) {
 			if err := kube.Delete(t.Context(), newer); err != nil {
 				t.Fatal(err)
 			}
-			newer.Annotations, newer.ResourceVersion = tc.since, ""
+			newer.Annotations, newer.ResourceVersion = tc.stored, ""
 			if tc.uid != "" {
 				newer.UID = tc.uid
 			}
