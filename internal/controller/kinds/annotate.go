@@ -7,6 +7,7 @@ import (
 	"context"
 
 	kerrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -24,9 +25,9 @@ func Annotate(ctx context.Context, kube client.Client, o client.Object, key, val
 		return nil
 	}
 	// A copy, because the answer contains the old status.
-	c, err := deepCopy(o)
-	if err != nil {
-		return err
+	c, ok := o.DeepCopyObject().(client.Object)
+	if !ok {
+		return errors.Errorf("cannot copy a %T", o)
 	}
 	setAnnotation(c, key, value)
 	if err := kube.Patch(ctx, c, client.MergeFromWithOptions(o, client.MergeFromWithOptimisticLock{})); err != nil {
@@ -47,11 +48,14 @@ func CorrectAnnotation(ctx context.Context, kube client.Client, live client.Read
 	if !kerrors.IsConflict(err) {
 		return client.IgnoreNotFound(err)
 	}
+	gvk, err := kube.GroupVersionKindFor(o)
+	if err != nil {
+		return errors.Wrap(err, "cannot find the kind of the object")
+	}
 	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		c, err := deepCopy(o)
-		if err != nil {
-			return err
-		}
+		// Decoding into a copy would keep annotations that somebody has removed.
+		c := &metav1.PartialObjectMetadata{}
+		c.SetGroupVersionKind(gvk)
 		if err := live.Get(ctx, client.ObjectKeyFromObject(o), c); err != nil {
 			return errors.Wrap(err, "cannot get the object")
 		}
@@ -65,14 +69,6 @@ func CorrectAnnotation(ctx context.Context, kube client.Client, live client.Read
 	}
 	setAnnotation(o, key, value)
 	return nil
-}
-
-func deepCopy(o client.Object) (client.Object, error) {
-	c, ok := o.DeepCopyObject().(client.Object)
-	if !ok {
-		return nil, errors.Errorf("cannot copy a %T", o)
-	}
-	return c, nil
 }
 
 // setAnnotation sets an annotation, or removes it if the value is empty.

@@ -77,6 +77,7 @@ func TestCorrectAnnotation(t *testing.T) {
 		"Edited":    {reason: "The edit of a user does not keep a wrong value, and is kept.", stored: map[string]string{key: "a", other: "user"}, value: "b", memory: "b", want: map[string]string{key: "b", other: "user"}},
 		"Removed":   {reason: "The same holds for a value that is removed.", stored: map[string]string{key: "a", other: "user"}, want: map[string]string{other: "user"}},
 		"Newer":     {reason: "A newer value is kept.", stored: map[string]string{key: "since"}, value: "b", err: true, memory: "a", want: map[string]string{key: "since"}},
+		"Forgotten": {reason: "A value that the user has removed does not come back.", stored: map[string]string{other: "user"}, value: "b", err: true, memory: "a", want: map[string]string{other: "user"}},
 		"Replaced":  {reason: "An object of the same name is another object.", stored: map[string]string{key: "a"}, uid: "other", value: "b", err: true, memory: "a", want: map[string]string{key: "a"}},
 		"Deleted":   {reason: "An object that is gone needs no correction.", deleted: true, value: "b", memory: "a"},
 	}
